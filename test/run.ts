@@ -1,0 +1,251 @@
+/**
+ * The one test command: types, lint, then every test file.
+ *
+ *   npm test                 everything, with the full number of property cases
+ *   npm run test:quick       without test/faults/, test/slow/ and *.slow.test.ts; DROVER_QUICK=1 asks for fewer cases
+ *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
+ *
+ * Each test file is a process of its own, as many at a time as there are cores. `node --test` bounds a test but
+ * not a file (one that spins in a loop would never end), so here every file gets its own run and its own
+ * limit. The last line printed is always the sum, `N passed, N failed` with `, N skipped` when there were
+ * any: leaf tests only, since a suite that passes says nothing its tests did not say. A failed type check or
+ * lint counts as one failure, so "0 failed" and the exit code never disagree. With CI=true a skipped test is a failure.
+ */
+
+import { spawnSync } from "node:child_process";
+import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname, relative, resolve } from "node:path";
+import { run } from "node:test";
+import { fileURLToPath } from "node:url";
+import { inspect, styleText } from "node:util";
+
+const NODE_MAJOR_MIN = 24;
+const FILE_LIMIT_MS = { quick: 180_000, full: 1_200_000 };
+const LEFT_OUT_WHEN_QUICK = /^test\/(faults|slow)\/|\.slow\.test\.ts$/;
+const OUTPUT_LINES_REPEATED = 30;
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+
+type Options = { readonly quick: boolean; readonly words: readonly string[] };
+type Failure = { readonly title: string; readonly text: string };
+type Report = {
+  readonly file: string;
+  readonly output: string[];
+  readonly failures: Failure[];
+  readonly skipped: string[];
+  passed: number;
+};
+type TestEvent = { readonly type: string; readonly data: TestEventData };
+type TestEventData = {
+  readonly name?: string;
+  readonly nesting?: number;
+  readonly message?: string;
+  readonly line?: number;
+  readonly column?: number;
+  readonly file?: string;
+  readonly skip?: string | boolean;
+  readonly todo?: string | boolean;
+  readonly details?: {
+    readonly type?: string;
+    readonly error?: Error & { readonly failureType?: string; readonly cause?: unknown };
+  };
+};
+
+await main();
+
+async function main(): Promise<void> {
+  const major = Number(process.versions.node.split(".")[0]);
+  if (!(major >= NODE_MAJOR_MIN)) {
+    console.error(`Drover needs Node ${NODE_MAJOR_MIN} or newer; this is ${process.version}. Use \`npm test\`.`);
+    return finish({ passed: 0, failures: [{ title: "node", text: `found ${process.version}` }], skipped: [] });
+  }
+  process.chdir(ROOT);
+  const options = parseArguments(process.argv.slice(2));
+  if (options.quick) process.env.DROVER_QUICK = "1";
+  else delete process.env.DROVER_QUICK;
+
+  const failures = options.words.length === 0 ? [...checkTypes(), ...checkLint()] : [];
+  const reports = await runFiles(filesFor(options), options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full);
+  for (const report of reports) failures.push(...report.failures);
+  if (reports.length === 0) failures.push({ title: "tests", text: `no test file matches ${options.words.join(" ")}` });
+  const skipped = reports.flatMap((report) => report.skipped);
+  finish({ passed: reports.reduce((sum, report) => sum + report.passed, 0), failures, skipped });
+}
+
+function parseArguments(args: readonly string[]): Options {
+  const unknown = args.find((arg) => arg.startsWith("-") && arg !== "--quick");
+  if (unknown !== undefined) {
+    console.error(`unknown option ${unknown}; known: --quick, and words that file paths must contain`);
+    process.exit(2);
+  }
+  return { quick: args.includes("--quick"), words: args.filter((arg) => !arg.startsWith("-")) };
+}
+
+function filesFor({ quick, words }: Options): string[] {
+  return globSync(["src/**/*.test.ts", "test/**/*.test.ts"])
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => !(quick && LEFT_OUT_WHEN_QUICK.test(path)))
+    .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
+    .sort((a, b) => (a < b ? -1 : 1));
+}
+
+function checkTypes(): Failure[] {
+  return step("types", [
+    ["tsc", "-p", "tsconfig.json"],
+    ["tsc", "-p", "tsconfig.core.json"],
+  ]);
+}
+
+function checkLint(): Failure[] {
+  return step("lint", [["biome", "check", "."]]);
+}
+
+/** Runs tools one after the other and shows what they print; what failed comes back as failures. */
+function step(name: string, commands: readonly (readonly [string, ...string[]])[]): Failure[] {
+  heading(name);
+  const startedAt = performance.now();
+  const failures: Failure[] = [];
+  for (const [tool, ...args] of commands) {
+    const done = spawnSync(resolve("node_modules/.bin", tool), args, { stdio: "inherit" });
+    if (done.status === 0) continue;
+    const ended = done.error?.message ?? `it ended with ${done.signal ?? `exit code ${done.status}`}; see above`;
+    failures.push({ title: [tool, ...args].join(" "), text: ended });
+  }
+  console.log(`  ${mark(failures.length === 0)} ${name}  ${secondsSince(startedAt)}`);
+  return failures;
+}
+
+async function runFiles(files: readonly string[], limitMs: number): Promise<Report[]> {
+  const cores = availableParallelism();
+  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${cores} at a time`);
+  const startedAt = performance.now();
+  const reports: Report[] = [];
+  const waiting = [...files];
+  async function drain(): Promise<void> {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const fileStartedAt = performance.now();
+      const report = await runFile(file, limitMs);
+      reports.push(report);
+      console.log(`  ${summary(report)}  ${secondsSince(fileStartedAt)}`);
+      for (const line of report.output) console.log(`      ${line}`);
+    }
+  }
+  await Promise.all(Array.from({ length: cores }, drain));
+  console.log(`  ${mark(reports.every(({ failures }) => failures.length === 0))} tests  ${secondsSince(startedAt)}`);
+  return reports;
+}
+
+async function runFile(file: string, limitMs: number): Promise<Report> {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(new Error(`the file took over ${limitMs / 1000} s`)), limitMs);
+  const report: Report = { file, output: [], failures: [], skipped: [], passed: 0 };
+  const note = noteInto(report);
+  try {
+    const execArgv = ["--disable-warning=ExperimentalWarning"];
+    const events = run({ files: [resolve(file)], concurrency: 1, signal: limit.signal, execArgv });
+    for await (const event of events) note(event as TestEvent);
+  } finally {
+    clearTimeout(timer);
+  }
+  return report;
+}
+
+/**
+ * Turns the events of one file into its report.
+ *
+ * Results arrive in the order of the source, children before their parent, so "has children" is known by the
+ * time a parent's own result comes. A parent that failed only because a child did is not counted again.
+ */
+function noteInto(report: Report): (event: TestEvent) => void {
+  const path: string[] = [];
+  const hasChildren: boolean[] = [];
+  const underWay = new Set<string>();
+
+  function noteResult(passed: boolean, data: TestEventData): void {
+    const { name = "", nesting = 0, details } = data;
+    const isLeaf = details?.type !== "suite" && hasChildren[nesting + 1] !== true;
+    hasChildren[nesting] = true;
+    hasChildren[nesting + 1] = false;
+    const isFile = nesting === 0 && name === resolve(report.file);
+    const title = isFile ? report.file : [report.file, ...path.slice(0, nesting), name].join(" › ");
+    if (data.skip !== undefined || data.todo !== undefined) report.skipped.push(title);
+    else if (!passed && details?.error?.failureType !== "subtestsFailed")
+      report.failures.push({ title, text: [...describe(data), ...(isFile ? aftermath() : [])].join("\n") });
+    else if (passed && isFile) report.failures.push({ title, text: "the file holds no test" });
+    else if (passed && isLeaf) report.passed += 1;
+  }
+
+  /** What is known when a whole file fails: a crash or a hang says little by itself. */
+  function aftermath(): string[] {
+    const hung = underWay.size === 0 ? [] : [`under way at the end: ${[...underWay].join(", ")}`];
+    return [...hung, ...report.output.slice(-OUTPUT_LINES_REPEATED)];
+  }
+
+  return ({ type, data }) => {
+    const { name = "", nesting = 0 } = data;
+    if (type === "test:stdout" || type === "test:stderr")
+      report.output.push(...(data.message ?? "").trimEnd().split("\n"));
+    if (type === "test:diagnostic" && /^(Error|Warning):/.test(data.message ?? ""))
+      report.output.push(data.message ?? "");
+    if (type === "test:dequeue" && name !== resolve(report.file)) underWay.add(name);
+    if (type === "test:complete") underWay.delete(name);
+    if (type === "test:start") path[nesting] = name;
+    if (type === "test:pass" || type === "test:fail") noteResult(type === "test:pass", data);
+  };
+}
+
+function describe({ details, file, line }: TestEventData): string[] {
+  const error = details?.error;
+  const thrown = error?.cause instanceof Error || error?.failureType === "testCodeFailure" ? error?.cause : error;
+  const where = file === undefined || line === undefined ? [] : [`at ${relative(ROOT, file)}:${line}`];
+  return [...where, ...describeThrown(thrown ?? error)];
+}
+
+/** The stack without Node's own frames, then the cause of the cause: fast-check keeps the real error there. */
+function describeThrown(thrown: unknown): string[] {
+  if (!(thrown instanceof Error)) return (typeof thrown === "string" ? thrown : inspect(thrown)).split("\n");
+  const stack = (thrown.stack ?? String(thrown)).split("\n").filter((row) => !/^\s+at .*\bnode:/.test(row));
+  return thrown.cause === undefined ? stack : [...stack, "caused by:", ...describeThrown(thrown.cause)];
+}
+
+type Sum = { readonly passed: number; readonly failures: readonly Failure[]; readonly skipped: readonly string[] };
+
+/** Prints what went wrong and then, as the very last line, the sum. */
+function finish({ passed, failures, skipped }: Sum): void {
+  const isCi = process.env.CI === "true";
+  const skips = isCi ? skipped.map((title) => ({ title, text: "skipped, and CI skips nothing" })) : [];
+  const all = [...failures, ...skips];
+  if (all.length > 0) heading("failed");
+  for (const [index, { title, text }] of all.entries()) {
+    console.log(`\n${styleText("red", `${index + 1}. ${title}`)}`);
+    for (const line of text.split("\n")) console.log(`     ${line}`);
+  }
+  if (!isCi && skipped.length > 0) {
+    heading("skipped");
+    for (const title of skipped) console.log(`  ${title}`);
+  }
+  const nothingRan = passed + all.length === 0;
+  if (nothingRan) console.log("\nnothing ran");
+  process.exitCode = all.length > 0 || nothingRan ? 1 : 0;
+  const skippedPart = !isCi && skipped.length > 0 ? `, ${skipped.length} skipped` : "";
+  console.log(`\n${passed} passed, ${all.length} failed${skippedPart}`);
+}
+
+function summary({ file, passed, failures, skipped }: Report): string {
+  const parts = [`${passed} passed`];
+  if (failures.length > 0) parts.push(`${failures.length} failed`);
+  if (skipped.length > 0) parts.push(`${skipped.length} skipped`);
+  return `${mark(failures.length === 0)} ${file}  ${parts.join(", ")}`;
+}
+
+function heading(text: string): void {
+  console.log(`\n${styleText("bold", text)}`);
+}
+
+function mark(isGood: boolean): string {
+  return isGood ? styleText("green", "✔") : styleText("red", "✖");
+}
+
+function secondsSince(startedAt: number): string {
+  return styleText("dim", `${((performance.now() - startedAt) / 1000).toFixed(2)} s`);
+}
