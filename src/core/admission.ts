@@ -1,0 +1,230 @@
+/**
+ * What is let in.
+ *
+ * A task is refused outright when it can never be right: an unknown dependency, a deadline that has
+ * passed, an id that stands for another body. It is turned away when there is no room: the queue or its
+ * agent's share of it is full, or the fleet is overloaded. The same id with the same body is the same
+ * task again, however often it is sent. Nothing here depends on how many tasks there are.
+ */
+import type { Instant, ProjectId, TaskId } from "./brand.ts";
+import type { Decided, Submission, Warning } from "./commands.ts";
+import type { Config, ProjectSettings } from "./config.ts";
+import { settingsFor } from "./config-change.ts";
+import type { Event, TaskSubmitted } from "./events.ts";
+import { dependenciesOf } from "./lifecycle.ts";
+import { pinFor } from "./placement.ts";
+import { badField, type Refusal } from "./refusal.ts";
+import { fail, ok, type Result } from "./result.ts";
+import { couldServe } from "./shape.ts";
+import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
+
+export const PROJECTS_MAX = 10_000;
+const DEPTH_MAX = 100_000;
+const ATTEMPTS_DEFAULT = 3;
+/** A click must not be repeated. */
+const ATTEMPTS_DEFAULT_WITH_TAB = 1;
+/** Ids Drover makes; a caller may not choose one. */
+const OWN_IDS = /^tsk_\d+$/;
+
+export type Load = {
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly workers: number;
+  readonly maxQueue: number;
+  readonly perWorker?: number | null;
+  readonly rejectThreshold: number;
+  readonly throttleAt: number;
+};
+
+/** How full the fleet is: 1 is full. */
+export function usage(load: Load): number {
+  const ofQueue = load.queued / load.maxQueue;
+  const { perWorker } = load;
+  if (perWorker === undefined || perWorker === null) return ofQueue;
+  return Math.max(ofQueue, (load.queued + load.inFlight) / Math.max(1, load.workers * perWorker));
+}
+
+export const shouldAccept = (load: Load): boolean => usage(load) < load.rejectThreshold;
+export const shouldThrottle = (load: Load): boolean => usage(load) > load.throttleAt;
+
+export function loadOf(state: State): Load {
+  const { maxQueue, backpressure } = state.config.scheduler;
+  return {
+    queued: state.waiting + state.queued,
+    inFlight: state.inFlight,
+    workers: state.fleet.able,
+    maxQueue,
+    perWorker: backpressure.perWorker,
+    rejectThreshold: backpressure.rejectThreshold,
+    throttleAt: backpressure.throttleAt,
+  };
+}
+
+export function decideSubmit(state: State, task: Submission, now: Instant): Decided {
+  const known = task.id === null ? null : findKnown(state, task.id);
+  if (known !== null) {
+    return known.bodyHash === task.bodyHash
+      ? ok({ events: [], id: known.id, repeated: true })
+      : fail({ type: "task-exists", task: known.id });
+  }
+  if (task.id !== null && OWN_IDS.test(task.id)) {
+    return fail(badField("id", task.id, "an id not of the form tsk_<number>, which Drover makes itself"));
+  }
+  if (task.deadline !== null && task.deadline <= now) {
+    return fail({ type: "past-deadline", field: "deadline", deadline: task.deadline, now });
+  }
+  const settings = projectFor(state, task.project);
+  if (!settings.ok) return settings;
+  const ties = readTies(state, task);
+  if (!ties.ok) return ties;
+  const full = refusalForRoom(state, task);
+  if (full !== null) return fail(full);
+  return ok(admit(state, task, settings.value, ties.value, now));
+}
+
+function findKnown(state: State, id: TaskId): { id: TaskId; bodyHash: string } | null {
+  return state.tasks.get(id) ?? state.tombstones.get(id) ?? null;
+}
+
+type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean; readonly source: Project["source"] };
+
+/** The settings of a task's project, and whether it must be made first. */
+function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Refusal> {
+  const project = state.projects.get(id);
+  if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
+  const [settings, source] = settingsFor(state.config, id);
+  if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
+  if (state.projects.size >= PROJECTS_MAX) return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
+  return ok({ settings, isNew: true, source });
+}
+
+type Ties = {
+  readonly depth: number;
+  readonly priority: number | null;
+  readonly unmet: boolean;
+  /** A dependency that has ended badly, so that the task will be skipped. */
+  readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
+};
+
+/** What its parent and needs mean for a task. */
+function readTies(state: State, task: Submission): Result<Ties, Refusal> {
+  let unmet = false;
+  let failed: Ties["failed"] = null;
+  for (const id of dependenciesOf(task)) {
+    const field = id === task.parent ? "parent" : "needs";
+    if (id === task.id) return fail({ type: "cycle", path: [id, id] });
+    const found = state.tasks.get(id) ?? state.tombstones.get(id);
+    if (found === undefined) return fail({ type: "dependency-unknown", field, dependency: id });
+    if (!hasEnded(found)) unmet = true;
+    else if (!wentWell(found.phase) && task.onDependencyFailure === "skip") {
+      failed ??= { id, phase: found.phase, seq: state.tasks.get(id)?.end?.seq ?? null };
+    }
+  }
+  const parent = task.parent === null ? undefined : (state.tasks.get(task.parent) ?? state.tombstones.get(task.parent));
+  const depth = parent === undefined ? 0 : parent.depth + 1;
+  if (depth > DEPTH_MAX) return fail(badField("parent", task.parent, `a task at most ${DEPTH_MAX} levels deep`));
+  return ok({ depth, priority: parent?.priority ?? null, unmet, failed });
+}
+
+function refusalForRoom(state: State, task: Submission): Refusal | null {
+  const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
+  const queued = state.waiting + state.queued;
+  const agent = task.agent as string;
+  if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
+  const mine = state.projects.get(task.project)?.agents.get(task.agent)?.backlog ?? 0;
+  if (mine >= maxPerAgent)
+    return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
+  const load = loadOf(state);
+  if (load.workers === 0) {
+    if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };
+    // With nobody to compare with, only the length of the queue counts.
+    if (shouldAccept({ ...load, perWorker: null })) return null;
+  } else if (shouldAccept(load)) return null;
+  return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
+}
+
+function admit(
+  state: State,
+  task: Submission,
+  project: ProjectPlan,
+  ties: Ties,
+  now: Instant,
+): { events: Event[]; id: string; warnings: Warning[] } {
+  const warnings: Warning[] = [];
+  const events: Event[] = [];
+  const { settings, source } = project;
+  if (project.isNew) events.push({ kind: "project-put", at: now, project: task.project, settings, source });
+  const asked = task.priority ?? ties.priority ?? 0;
+  const priority = Math.max(settings.maxPriority, asked);
+  if (priority !== asked && task.priority !== null) warnings.push({ type: "priority-clamped", asked, given: priority });
+  const unfit = unfitWarning(state, task);
+  if (unfit !== null) warnings.push(unfit);
+  const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
+  const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
+  const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
+  const submitted = submittedEvent({ task, id, priority, depth: ties.depth, runnable, settings, now, state });
+  events.push({ ...submitted, prioritised: task.priority !== null || ties.priority !== null });
+  if (ties.failed !== null) {
+    const { id: dependency, phase, seq } = ties.failed;
+    const reason = skipReason(dependency, phase as EndPhase);
+    events.push({ kind: "task-skipped", at: now, task: id, cause: seq as TaskSkippedCause, dependency, reason });
+  }
+  return { events, id, warnings };
+}
+
+type TaskSkippedCause = Extract<Event, { kind: "task-skipped" }>["cause"];
+
+export const skipReason = (dependency: TaskId, phase: EndPhase): string => `its dependency ${dependency} is ${phase}`;
+
+function submittedEvent(given: {
+  readonly task: Submission;
+  readonly id: TaskId;
+  readonly priority: number;
+  readonly depth: number;
+  readonly runnable: boolean;
+  readonly settings: ProjectSettings;
+  readonly now: Instant;
+  readonly state: State;
+}): Omit<TaskSubmitted, "prioritised"> {
+  const { task, id, priority, depth, runnable, settings, now, state } = given;
+  const { project, agent, bodyHash, bodySize, type, capabilities, cpu, memory, locks, zone, tab } = task;
+  const { parent, needs, deadline, iteration, timeoutMs, onDependencyFailure } = task;
+  return {
+    kind: "task-submitted",
+    at: now,
+    ...{ task: id, project, agent, named: task.id !== null, bodyHash, bodySize },
+    ...{ type, capabilities, cpu, memory, locks, zone, tab },
+    provider: task.provider ?? settings.provider,
+    ...{ priority, depth, parent, needs },
+    artifact: task.artifactReady ? null : task.artifact,
+    notBefore: task.notBefore !== null && task.notBefore > now ? task.notBefore : null,
+    deadline,
+    estimatedTokens: task.estimatedTokens ?? 0,
+    iteration,
+    maxAttempts: task.maxAttempts ?? (tab === null ? ATTEMPTS_DEFAULT : ATTEMPTS_DEFAULT_WITH_TAB),
+    ...{ timeoutMs, onDependencyFailure, runnable },
+    pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory }) : null,
+  };
+}
+
+/** Accepted all the same, but nobody known could ever run it. */
+export function unfitWarning(
+  state: State,
+  ask: { readonly capabilities: readonly string[]; readonly cpu: number; readonly memory: number },
+): Warning | null {
+  const { order } = state.fleet;
+  const demand = { ...ask, key: "", pin: null, bloom: 0 };
+  if (order.some((worker) => couldServe(worker, demand))) return null;
+  const needs = [
+    ...ask.capabilities.map((capability) => `capability ${capability}`),
+    ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),
+    ...(ask.memory > 0 ? [`${ask.memory} bytes of memory`] : []),
+  ];
+  return state.fleet.able === 0
+    ? { type: "no-workers", detail: "no worker is here yet; the task waits for one" }
+    : { type: "never-fits", detail: `no known worker offers ${needs.join(", ")}; the task waits for one that does` };
+}
+
+/** Where the policy part of a config is hashed from: what a decision depends on. */
+export const policyOf = (config: Config): string =>
+  JSON.stringify([config.scheduler, config.budget, config.projects, config.gates]);

@@ -1,0 +1,73 @@
+/**
+ * One execution of a task on a worker.
+ *
+ * Everything an attempt holds (a slot, resources, locks, a place in every limit, reserved tokens) is
+ * taken in `attach` and given back in `detach`, and nowhere else; so counts cannot drift from what is
+ * really live. A stopping attempt still holds all of it, until its worker confirms or is given up.
+ * The attempt's number is its fencing token: only the newest one's word counts.
+ */
+import { reweigh } from "./fleet.ts";
+import { moveAgent } from "./queue.ts";
+import { lockUse, setLockHolder, setTypeShut, typeUse } from "./shape.ts";
+import type { Attempt, State } from "./state.ts";
+
+export const typeLimit = (state: State, type: string): number =>
+  state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY;
+
+export function attach(state: State, attempt: Attempt): void {
+  const { task, worker } = attempt;
+  task.attempt = attempt;
+  book(state, attempt, 1);
+  for (const lock of task.ask.locks) setLockHolder(state.shapes, lockUse(state.shapes, lock), attempt);
+  reweigh(state.fleet, state.shapes, worker, () => {
+    worker.attempts.add(attempt);
+    worker.usedCpu += task.ask.cpu;
+    worker.usedMemory += task.ask.memory;
+  });
+}
+
+export function detach(state: State, attempt: Attempt): void {
+  const { task, worker } = attempt;
+  task.attempt = null;
+  book(state, attempt, -1);
+  for (const lock of task.ask.locks) {
+    const use = lockUse(state.shapes, lock);
+    if (use.holder === attempt) setLockHolder(state.shapes, use, null);
+  }
+  reweigh(state.fleet, state.shapes, worker, () => {
+    worker.attempts.delete(attempt);
+    worker.usedCpu -= task.ask.cpu;
+    worker.usedMemory -= task.ask.memory;
+  });
+}
+
+function book(state: State, attempt: Attempt, by: 1 | -1): void {
+  const { task } = attempt;
+  const { project, agent } = task;
+  state.inFlight += by;
+  state.reserved += by * attempt.reserve;
+  if (attempt.express) state.express += by;
+  project.inFlight += by;
+  project.reserved += by * attempt.reserve;
+  moveAgent(agent, () => {
+    agent.inFlight += by;
+  });
+  const use = typeUse(state.shapes, task.ask.type);
+  const limit = typeLimit(state, task.ask.type);
+  const wasShut = use.inFlight >= limit;
+  use.inFlight += by;
+  if (wasShut !== use.inFlight >= limit) setTypeShut(state.shapes, use, !wasShut);
+}
+
+/** How long a task rests before its next attempt: doubling, capped, spread by its own id. */
+export function restAfter(
+  failures: number,
+  spreadBy: number,
+  rules: { readonly base: number; readonly max: number },
+): number {
+  let rest = rules.base;
+  for (let index = 1; index < failures && rest < rules.max; index++) rest *= 2;
+  rest = Math.min(rules.max, rest);
+  const quarter = Math.floor(rest / 4);
+  return rest + (quarter === 0 ? 0 : spreadBy % quarter);
+}

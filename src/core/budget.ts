@@ -1,0 +1,55 @@
+/**
+ * Who may still spend: reserve, settle, release.
+ *
+ * A start reserves what the task is expected to use; it is allowed only if what was used within the
+ * rolling window, plus all reservations, plus this one stays within the limit of the project and of the
+ * fleet. When the attempt ends, its reservation goes and what it really used is booked. Unknown usage
+ * is booked at the reservation: a budget fails closed. Booked tokens are never taken back, whatever
+ * becomes of the task.
+ */
+import { addToLevel, expectedTokens, learnMean } from "./fairness.ts";
+import type { Attempt, Project, State, Task } from "./state.ts";
+
+/** What a start of this task sets aside. */
+export const reserveFor = (task: Task): number => Math.max(1, expectedTokens(task));
+
+export function projectHasRoom(project: Project, tokens: number, now: number): boolean {
+  const { limit } = project.settings.budget;
+  return limit === null || project.spent.total(now) + project.reserved + tokens <= limit;
+}
+
+export function fleetHasRoom(state: State, tokens: number, now: number): boolean {
+  const { limit } = state.config.budget;
+  return limit === null || state.spent.total(now) + state.reserved + tokens <= limit;
+}
+
+/** What an attempt is known to have used: the larger of its permits and its worker's word, counted once. */
+export const usedBy = (attempt: Attempt): number => Math.max(attempt.reported, attempt.permitted);
+
+/** The reservation grows with what is used, so that others do not spend it. */
+export function noteUsage(state: State, attempt: Attempt): void {
+  const more = usedBy(attempt) - attempt.reserve;
+  if (more <= 0) return;
+  attempt.reserve += more;
+  attempt.task.project.reserved += more;
+  state.reserved += more;
+}
+
+/** Books what an ended attempt used. `tokens` is the last word of its worker, null if it had none. */
+export function settle(state: State, attempt: Attempt, tokens: number | null, at: number): void {
+  const { project } = attempt.task;
+  if (tokens !== null) {
+    attempt.reported = Math.max(attempt.reported, tokens);
+    attempt.known = true;
+  }
+  const used = attempt.known ? usedBy(attempt) : attempt.reserve;
+  project.spent.add(used, at);
+  state.spent.add(used, at);
+  project.charged += used;
+  if (!attempt.known) return;
+  const more = state.config.scheduler.fairness.startCost + used - attempt.charge;
+  addToLevel(state, project, more, at);
+  // The rolling sum takes no negative amounts: a start that was charged too much keeps its charge there.
+  if (more > 0) project.recent.add(more, at);
+  learnMean(project, attempt.task.ask.type, used);
+}

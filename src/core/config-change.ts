@@ -1,0 +1,82 @@
+/**
+ * What follows when the rules change.
+ *
+ * Most knobs are read where they bind and need nothing. A few have left their mark on an index: limits by
+ * type (which shapes are shut), room on workers, half lives of levels, windows of budgets, the fixed part
+ * of scores (which group a task is in). Those are brought up to date here, once, when the config event is
+ * applied. Rebuilding the groups is the only step that walks over tasks.
+ */
+
+import { typeLimit } from "./attempt.ts";
+import type { ProjectId } from "./brand.ts";
+import type { Config, PriorityRules, ProjectSettings } from "./config.ts";
+import { restartHalvings } from "./fairness.ts";
+import { setRoom } from "./fleet.ts";
+import { configureGate } from "./gate.ts";
+import { gateSettings } from "./permits.ts";
+import { EXPRESS_PRIORITY } from "./priority.ts";
+import { moveProject, queuedTasks, requeue } from "./queue.ts";
+import { setTypeShut } from "./shape.ts";
+import { newProject, type Project, type State } from "./state.ts";
+import { watchTabs } from "./tab.ts";
+
+export function changeConfig(state: State, config: Config): void {
+  const former = state.config;
+  if (former.scheduler.fairness.halfLife !== config.scheduler.fairness.halfLife) restartHalvings(state, state.at);
+  state.config = config;
+  state.spent.resize(config.budget.window);
+  for (const project of state.projects.values()) {
+    if (project.source !== "put") applySettings(state, project, ...settingsFor(config, project.id));
+    project.recent.resize(config.scheduler.fairness.window);
+    project.starts.resize(config.scheduler.fairness.window);
+  }
+  for (const [id, settings] of Object.entries(config.projects.named)) {
+    if (!state.projects.has(id as ProjectId)) putProject(state, id as ProjectId, settings, "named");
+  }
+  for (const use of state.shapes.types.values()) {
+    setTypeShut(state.shapes, use, use.inFlight >= typeLimit(state, use.type));
+  }
+  for (const [id, gate] of state.gates) configureGate(gate, gateSettings(config, id));
+  setRoom(state.fleet, state.shapes, config.scheduler.placement.maxQueuePerWorker);
+  watchTabs(state);
+  if (scoresDiffer(former.scheduler.priority, config.scheduler.priority)) regroup(state);
+}
+
+/** The settings the config gives a project that was not put by hand. */
+export function settingsFor(config: Config, id: ProjectId): [ProjectSettings, "named" | "default"] {
+  const named = Object.hasOwn(config.projects.named, id) ? config.projects.named[id] : undefined;
+  return named === undefined ? [config.projects.default, "default"] : [named, "named"];
+}
+
+export function putProject(state: State, id: ProjectId, settings: ProjectSettings, source: Project["source"]): void {
+  const known = state.projects.get(id);
+  if (known !== undefined) return applySettings(state, known, settings, source);
+  const project = newProject(id, state.registrations++, settings, state.config.scheduler.fairness.window);
+  state.projects.set(id, project);
+  applySettings(state, project, settings, source);
+}
+
+function applySettings(state: State, project: Project, settings: ProjectSettings, source: Project["source"]): void {
+  moveProject(state, project, () => {
+    project.settings = settings;
+    project.source = source;
+  });
+  project.spent.resize(settings.budget.window);
+  if (settings.maxPriority <= EXPRESS_PRIORITY) state.expressProjects.add(project);
+  else state.expressProjects.delete(project);
+}
+
+function scoresDiffer(left: PriorityRules, right: PriorityRules): boolean {
+  const fixedParts = ({ base, depthBoost, retryPenalty, retryMax }: PriorityRules): string =>
+    JSON.stringify([Object.entries(base).sort(([a], [b]) => (a < b ? -1 : 1)), depthBoost, retryPenalty, retryMax]);
+  return fixedParts(left) !== fixedParts(right);
+}
+
+/** Puts every queued task into the group its new score belongs to. */
+function regroup(state: State): void {
+  for (const project of state.projects.values()) {
+    for (const agent of project.agents.values()) {
+      for (const task of [...queuedTasks(agent)]) requeue(state, task, () => {});
+    }
+  }
+}

@@ -1,0 +1,353 @@
+/**
+ * Every knob, its default and its limits.
+ *
+ * A config is read as a whole and over the defaults: what is absent has its default, what is unknown
+ * or out of bounds is refused by name, and nothing changes then. Spans are whole milliseconds from
+ * here on. The effective config is itself an event in the log, so that a replay decides under the
+ * rules of its day. Zero is never "unset": where nothing is meant, the value is null.
+ */
+import { DEFAULT_GATE_SETTINGS, type GateSettings } from "./gate.ts";
+import { badField, type Refusal } from "./refusal.ts";
+import { fail, ok, type Result } from "./result.ts";
+import {
+  type Fields,
+  finite,
+  flag,
+  isRecord,
+  join,
+  name,
+  oneOf,
+  orNull,
+  type Reader,
+  readSection,
+  section,
+  span,
+  whole,
+} from "./shape-of-input.ts";
+
+export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;
+export type Strategy = (typeof STRATEGIES)[number];
+
+export type PriorityRules = {
+  readonly base: Readonly<Record<string, number>>;
+  readonly agePerMinute: number;
+  readonly ageMax: number;
+  readonly depthBoost: number;
+  readonly retryPenalty: number;
+  readonly retryMax: number;
+  readonly starvationAfter: number;
+};
+export type FairnessRules = {
+  readonly rule: "level" | "deficit";
+  readonly agents: "fair" | "none";
+  readonly halfLife: number;
+  readonly startCost: number;
+  readonly defaultTokens: number;
+  readonly window: number;
+};
+export type PlacementRules = {
+  readonly strategy: Strategy;
+  readonly preferLocality: boolean;
+  readonly maxQueuePerWorker: number;
+  readonly affinityWait: number;
+  readonly unresolvedAfter: number;
+};
+export type BackpressureRules = {
+  readonly perWorker: number | null;
+  readonly rejectThreshold: number;
+  readonly throttleAt: number;
+  readonly acceptWithoutWorkers: boolean;
+};
+export type SchedulerRules = {
+  readonly maxInFlight: number;
+  readonly maxPerAgentInFlight: number;
+  readonly maxQueue: number;
+  readonly maxPerAgent: number;
+  readonly maxBatch: number;
+  readonly resultTtl: number;
+  readonly resultMax: number;
+  readonly remember: number;
+  readonly perType: Readonly<Record<string, number>>;
+  readonly critical: { readonly maxInFlight: number };
+  readonly priority: PriorityRules;
+  readonly fairness: FairnessRules;
+  readonly placement: PlacementRules;
+  readonly backpressure: BackpressureRules;
+  readonly retry: { readonly base: number; readonly max: number; readonly maxLosses: number };
+};
+export type BudgetRules = { readonly limit: number | null; readonly window: number };
+export type ProjectSettings = {
+  readonly weight: number;
+  readonly maxConcurrent: number;
+  readonly budget: BudgetRules;
+  readonly maxPriority: number;
+  readonly provider: string | null;
+};
+export type Config = {
+  readonly scheduler: SchedulerRules;
+  readonly budget: BudgetRules;
+  readonly projects: {
+    readonly autoCreate: boolean;
+    readonly default: ProjectSettings;
+    readonly named: Readonly<Record<string, ProjectSettings>>;
+  };
+  readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
+  readonly workers: { readonly killGrace: number; readonly artifactPoll: number };
+  readonly log: { readonly snapshotEvery: number; readonly retain: number };
+};
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export const DEFAULT_CONFIG: Config = {
+  scheduler: {
+    maxInFlight: 50,
+    maxPerAgentInFlight: 10,
+    maxQueue: 100_000,
+    maxPerAgent: 10_000,
+    maxBatch: 50,
+    resultTtl: 300_000,
+    resultMax: 100_000,
+    remember: DAY,
+    perType: { plan: 2, spec: 5, phase: 20, code: 50 },
+    critical: { maxInFlight: 5 },
+    priority: {
+      base: { plan: 40, spec: 60, phase: 80, code: 100, ralph: 100, other: 100 },
+      agePerMinute: 1,
+      ageMax: 50,
+      depthBoost: 10,
+      retryPenalty: 5,
+      retryMax: 30,
+      starvationAfter: HOUR,
+    },
+    fairness: {
+      rule: "level",
+      agents: "fair",
+      halfLife: 10 * MINUTE,
+      startCost: 1000,
+      defaultTokens: 10_000,
+      window: DAY,
+    },
+    placement: {
+      strategy: "least-loaded",
+      preferLocality: false,
+      maxQueuePerWorker: 0,
+      affinityWait: 120_000,
+      unresolvedAfter: 60_000,
+    },
+    backpressure: { perWorker: null, rejectThreshold: 1, throttleAt: 0.5, acceptWithoutWorkers: true },
+    retry: { base: 1000, max: 5 * MINUTE, maxLosses: 5 },
+  },
+  budget: { limit: null, window: DAY },
+  projects: {
+    autoCreate: true,
+    default: { weight: 1, maxConcurrent: 50, budget: { limit: null, window: DAY }, maxPriority: -100, provider: null },
+    named: {},
+  },
+  gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
+  workers: { killGrace: 10_000, artifactPoll: 1000 },
+  log: { snapshotEvery: 500_000, retain: 30 * DAY },
+};
+
+const PRIORITY_NAMES: ReadonlyMap<unknown, number> = new Map([
+  ["critical", -200],
+  ["high", -100],
+  ["normal", 0],
+  ["low", 100],
+]);
+const PRIORITY_MAX = 1_000_000_000;
+const SCORE_MAX = 1_000_000;
+const NAMED_MAX = 10_000;
+
+/** Any whole number, lower is sooner; or one of the four names. */
+export const priority: Reader<number> = (value, field) => {
+  const named = PRIORITY_NAMES.get(value);
+  if (named !== undefined) return ok(named);
+  const read = whole(-PRIORITY_MAX, PRIORITY_MAX)(value, field);
+  return read.ok ? read : fail(badField(field, value, "critical, high, normal, low or a whole number"));
+};
+
+/** A table of numbers by name; null takes an entry out, absent entries keep the base's. */
+function table(
+  reader: Reader<number>,
+  base: Readonly<Record<string, number>>,
+): Reader<Readonly<Record<string, number>>> {
+  return (value, field) => {
+    if (!isRecord(value)) return fail(badField(field, value, "an object of numbers by name"));
+    const read = new Map(Object.entries(base));
+    for (const key of Object.keys(value)) {
+      const named = name()(key, join(field, key));
+      if (!named.ok) return named;
+      if (value[key] === null) {
+        read.delete(key);
+        continue;
+      }
+      const one = reader(value[key], join(field, key));
+      if (!one.ok) return one;
+      read.set(key, one.value);
+    }
+    return ok(Object.fromEntries(read));
+  };
+}
+
+const budgetFields: Fields<BudgetRules> = { limit: orNull(whole(1)), window: span(1000) };
+const BUDGET_DEFAULT = DEFAULT_CONFIG.budget;
+
+export function projectFields(base: ProjectSettings): Fields<ProjectSettings> {
+  return {
+    weight: finite(0, 1_000_000, true),
+    maxConcurrent: whole(1),
+    budget: section(budgetFields, base.budget),
+    maxPriority: priority,
+    provider: orNull(name()),
+  };
+}
+
+function gateFields(base: GateSettings): Fields<GateSettings> {
+  return {
+    maxConcurrent: whole(1, 1_000_000),
+    requests: whole(1),
+    windowMs: span(1),
+    tokens: section<GateSettings["tokens"]>(
+      {
+        perMinute: orNull(whole(1)),
+        perHour: orNull(whole(1)),
+        perDay: orNull(whole(1)),
+        kind: oneOf("sliding", "fixed"),
+      },
+      base.tokens,
+    ),
+    defaultPriority: oneOf("critical", "high", "normal", "low"),
+    agingPerClassMs: span(1),
+    permitTtlMs: span(1),
+  };
+}
+
+const GATE_SPELLINGS: ReadonlyMap<string, string> = new Map([
+  ["window", "windowMs"],
+  ["agingPerClass", "agingPerClassMs"],
+  ["permitTtl", "permitTtlMs"],
+]);
+
+/** A gate's section: the file says `window`, `agingPerClass`, `permitTtl`; inside they name their unit. */
+export function readGate(base: GateSettings): Reader<GateSettings> {
+  return (value, field) => {
+    if (!isRecord(value)) return fail(badField(field, value, "an object"));
+    const respelled: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) respelled[GATE_SPELLINGS.get(key) ?? key] = value[key];
+    return readSection(gateFields(base), base, respelled, field);
+  };
+}
+
+const S = DEFAULT_CONFIG.scheduler;
+const schedulerFields: Fields<SchedulerRules> = {
+  maxInFlight: whole(1),
+  maxPerAgentInFlight: whole(1),
+  maxQueue: whole(1, 10_000_000),
+  maxPerAgent: whole(1, 10_000_000),
+  maxBatch: whole(1, 10_000),
+  resultTtl: span(1),
+  resultMax: whole(1, 5_000_000),
+  remember: span(1),
+  perType: table(whole(1), S.perType),
+  critical: section({ maxInFlight: whole(1) }, S.critical),
+  priority: section<PriorityRules>(
+    {
+      base: table(finite(-SCORE_MAX, SCORE_MAX), S.priority.base),
+      agePerMinute: finite(0, SCORE_MAX),
+      ageMax: finite(0, SCORE_MAX),
+      depthBoost: finite(-SCORE_MAX, SCORE_MAX),
+      retryPenalty: finite(0, SCORE_MAX),
+      retryMax: finite(0, SCORE_MAX),
+      starvationAfter: span(1),
+    },
+    S.priority,
+  ),
+  fairness: section<FairnessRules>(
+    {
+      rule: oneOf("level", "deficit"),
+      agents: oneOf("fair", "none"),
+      halfLife: span(1000),
+      startCost: whole(0, 1_000_000_000),
+      defaultTokens: whole(0, 1_000_000_000_000),
+      window: span(1000),
+    },
+    S.fairness,
+  ),
+  placement: section<PlacementRules>(
+    {
+      strategy: oneOf(...STRATEGIES),
+      preferLocality: flag,
+      maxQueuePerWorker: whole(0, 1_000_000),
+      affinityWait: span(0),
+      unresolvedAfter: span(0),
+    },
+    S.placement,
+  ),
+  backpressure: section<BackpressureRules>(
+    {
+      perWorker: orNull(whole(1)),
+      rejectThreshold: finite(0, 1_000_000, true),
+      throttleAt: finite(0, 1_000_000),
+      acceptWithoutWorkers: flag,
+    },
+    S.backpressure,
+  ),
+  retry: section({ base: span(1), max: span(1), maxLosses: whole(1, 1_000_000) }, S.retry),
+};
+
+/** A section whose own fields come first and whose other keys are names: projects and gates. */
+function namedSection<Own extends object, Item>(
+  own: Fields<Own>,
+  base: Own & { readonly default: Item; readonly named: Readonly<Record<string, Item>> },
+  readItem: (base: Item) => Reader<Item>,
+): Reader<Own & { readonly default: Item; readonly named: Readonly<Record<string, Item>> }> {
+  return (value, field) => {
+    if (!isRecord(value)) return fail(badField(field, value, "an object"));
+    const first =
+      value.default === undefined ? ok(base.default) : readItem(base.default)(value.default, `${field}.default`);
+    if (!first.ok) return first;
+    const mine: Record<string, unknown> = {};
+    const named: [string, Item][] = [];
+    for (const key of Object.keys(value)) {
+      if (key === "default" || value[key] === undefined) continue;
+      if (Object.hasOwn(own, key)) {
+        mine[key] = value[key];
+        continue;
+      }
+      const named1 = name()(key, `${field}.${key}`);
+      if (!named1.ok) return named1;
+      const item = readItem(first.value)(value[key], `${field}.${key}`);
+      if (!item.ok) return item;
+      named.push([key, item.value]);
+    }
+    if (named.length > NAMED_MAX) return fail({ type: "too-many", what: `entries in ${field}`, max: NAMED_MAX });
+    const rest = readSection(own, base as Own, mine, field);
+    return rest.ok ? ok({ ...rest.value, default: first.value, named: Object.fromEntries(named) }) : rest;
+  };
+}
+
+const configFields: Fields<Config> = {
+  scheduler: section(schedulerFields, DEFAULT_CONFIG.scheduler),
+  budget: section(budgetFields, BUDGET_DEFAULT),
+  projects: namedSection<{ readonly autoCreate: boolean }, ProjectSettings>(
+    { autoCreate: flag },
+    DEFAULT_CONFIG.projects,
+    (base) => section(projectFields(base), base),
+  ),
+  gates: namedSection<object, GateSettings>({}, DEFAULT_CONFIG.gates, readGate),
+  workers: section({ killGrace: span(0), artifactPoll: span(1) }, DEFAULT_CONFIG.workers),
+  log: section({ snapshotEvery: whole(1), retain: span(1000) }, DEFAULT_CONFIG.log),
+};
+
+/** The effective config: the defaults with the given fields over them, checked as a whole. */
+export function readConfig(value: unknown): Result<Config, Refusal> {
+  const read = readSection(configFields, DEFAULT_CONFIG, value ?? {}, "");
+  if (!read.ok) return read;
+  const { retry } = read.value.scheduler;
+  if (retry.max < retry.base) {
+    return fail(badField("scheduler.retry.max", retry.max, `at least scheduler.retry.base (${retry.base} ms)`));
+  }
+  return read;
+}

@@ -1,0 +1,137 @@
+/**
+ * What the clock alone brings about, and when it will next.
+ *
+ * `due` gives the events of one instant that has come: a deadline, the end of a rest, a timeout, the end
+ * of a grace, a tab nobody owns, a result that is no longer kept, a permit that ran out. The host asks
+ * until there are none, and sets one alarm for `nextInstant`. An instant is due when it is reached.
+ */
+import type { Instant } from "./brand.ts";
+import { queued } from "./dependency.ts";
+import type { Event } from "./events.ts";
+import { lengthOf, peek, waiting } from "./fifo.ts";
+import { holdsMax } from "./hold.ts";
+import { dueAtGates, nextInstantAtGates } from "./permits.ts";
+import { first, items } from "./sorted-list.ts";
+import type { Attempt, State, Tab, Task, Timer } from "./state.ts";
+import { endOfStop, stopByFor } from "./stop.ts";
+
+const EXPIRED_AT_ONCE_MAX = 1000;
+const FAILED_AT_ONCE_MAX = 256;
+/** Tombstones kept at most, however long they should be remembered: far below what a Map can hold. */
+export const TOMBSTONES_MAX = 2_000_000;
+
+export function due(state: State, now: Instant): Event[] {
+  const timer = first(state.timers);
+  if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
+  const results = expiredResults(state, now);
+  if (results > 0) return [{ kind: "results-expired", at: now, count: results }];
+  const stones = expiredTombstones(state, now);
+  if (stones > 0) return [{ kind: "tombstones-forgotten", at: now, count: stones }];
+  return dueAtGates(state, now);
+}
+
+function dueTimer(state: State, timer: Timer, now: Instant): Event[] {
+  const task = timer.task as Task;
+  switch (timer.kind) {
+    case "deadline":
+      return [deadlineEvent(state, task, now)];
+    case "wake":
+      return [queued(state, task, null, now)];
+    case "timeout": {
+      const { number } = timer.attempt as Attempt;
+      const stopBy = stopByFor(state, now);
+      return [{ kind: "attempt-stopping", at: now, task: task.id, attempt: number, cause: "timeout", stopBy }];
+    }
+    case "stop":
+      return [endOfStop(state, timer.attempt as Attempt, null, now)];
+    case "pin":
+      return [{ kind: "pin-released", at: now, task: task.id }];
+    case "tab":
+      return unresolved(timer.tab as Tab, now);
+  }
+}
+
+function deadlineEvent(state: State, task: Task, now: Instant): Event {
+  const runs = task.phase === "assigned" || task.phase === "running";
+  const reason = runs ? "deadline exceeded" : "deadline exceeded while queued";
+  const stopBy = runs ? stopByFor(state, now) : null;
+  return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };
+}
+
+function unresolved(tab: Tab, now: Instant): Event[] {
+  const tasks = [...tab.tasks].sort((left, right) => left.seq - right.seq).slice(0, FAILED_AT_ONCE_MAX);
+  const reason = `no worker owns tab ${tab.id}`;
+  return tasks.map((task) => {
+    const failed = { task: task.id, attempt: null, tokens: null, reason, expired: false, stopBy: null };
+    return { kind: "task-failed", at: now, ...failed };
+  });
+}
+
+/** How many ended tasks are kept no longer. One whose dependents have not all been told is kept. */
+function expiredResults(state: State, now: Instant): number {
+  const { resultTtl, resultMax } = state.config.scheduler;
+  let count = 0;
+  for (const { task, end } of waiting(state.ended)) {
+    if (task.end !== end) continue;
+    if (end.at + resultTtl > now && state.results - count <= resultMax) break;
+    if (state.untold.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
+    count++;
+  }
+  return count;
+}
+
+function expiredTombstones(state: State, now: Instant): number {
+  const { remember } = state.config.scheduler;
+  let count = 0;
+  for (const stone of waiting(state.remembered)) {
+    if (stone.endedAt + remember > now && lengthOf(state.remembered) - count <= TOMBSTONES_MAX) break;
+    if (count >= EXPIRED_AT_ONCE_MAX) break;
+    count++;
+  }
+  return count;
+}
+
+/** The next instant at which anything can change by itself; null if nothing ever will. */
+export function nextInstant(state: State, now: Instant): Instant | null {
+  const next = Math.min(
+    first(state.timers)?.at ?? Number.POSITIVE_INFINITY,
+    nextExpiry(state),
+    nextInstantAtGates(state, now),
+    nextRoomInBudgets(state, now),
+    nextOverdue(state, now),
+  );
+  return next === Number.POSITIVE_INFINITY ? null : (Math.max(next, now) as Instant);
+}
+
+function nextExpiry(state: State): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const { task, end } of waiting(state.ended)) {
+    if (task.end !== end) continue;
+    // One that cannot go yet is let go by an event, not by the clock.
+    if (!state.untold.has(task) && task.attempt === null) next = end.at + state.config.scheduler.resultTtl;
+    break;
+  }
+  const stone = peek(state.remembered);
+  return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
+}
+
+/** When tokens spent long ago leave a budget that may be holding something up. */
+function nextRoomInBudgets(state: State, now: Instant): number {
+  let next =
+    state.config.budget.limit === null
+      ? Number.POSITIVE_INFINITY
+      : (state.spent.nextExpiry(now) ?? Number.POSITIVE_INFINITY);
+  for (const project of items(state.turn)) {
+    if (project.settings.budget.limit !== null) next = Math.min(next, project.spent.nextExpiry(now) ?? next);
+  }
+  return next;
+}
+
+/** When a task that asks for room becomes overdue and may take a hold. */
+function nextOverdue(state: State, now: Instant): number {
+  const { starvationAfter } = state.config.scheduler.priority;
+  const oldest = first(state.oldest);
+  if (oldest === undefined || state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
+  const at = oldest.headAt + starvationAfter;
+  return at > now ? at : Number.POSITIVE_INFINITY;
+}

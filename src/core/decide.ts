@@ -1,0 +1,115 @@
+/**
+ * (state, command, now) → events, or a refusal.
+ *
+ * Pure: the same state, command and instant give the same answer, and asking leaves no mark. This file
+ * only sends each command to the module that owns its rules.
+ */
+
+import { decideSubmit, PROJECTS_MAX } from "./admission.ts";
+import { decideFinish, decideStart, decideUsage } from "./attempt-report.ts";
+import type { Instant } from "./brand.ts";
+import type { Command, Decided } from "./commands.ts";
+import { queuedByArtifact } from "./dependency.ts";
+import type { Event } from "./events.ts";
+import { decideDrop, decidePermit, decideSettle } from "./permits.ts";
+import { pump } from "./pump.ts";
+import { fail, ok, unreachable } from "./result.ts";
+import type { Project, State, Task } from "./state.ts";
+import { hasEnded } from "./state.ts";
+import { decideCancel, decidePatch, decideRetry } from "./task-order.ts";
+import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./worker-order.ts";
+
+export function decide(state: State, command: Command, now: Instant): Decided {
+  switch (command.type) {
+    case "pump":
+      return ok({ events: pump(state, now) });
+    case "submit-task":
+      return decideSubmit(state, command.submission, now);
+    case "cancel-task":
+      return decideCancel(state, command.task, command.reason, now);
+    case "retry-task":
+      return decideRetry(state, command.task, now);
+    case "patch-task":
+      return decidePatch(state, command, now);
+    case "start-attempt":
+      return decideStart(state, command, now);
+    case "report-usage":
+      return decideUsage(state, command, now);
+    case "finish-attempt":
+      return decideFinish(state, command.report, now);
+    case "ask-permit":
+      return decidePermit(state, command, now);
+    case "drop-permit":
+      return decideDrop(state, command.permit, now);
+    case "settle-permit":
+      return decideSettle(state, command, now);
+    default:
+      return decideWorld(state, command, now);
+  }
+}
+
+type WorldCommand = Extract<
+  Command,
+  {
+    type:
+      | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "strike-gate")
+      | ("join-worker" | "change-worker" | "leave-worker");
+  }
+>;
+
+function decideWorld(state: State, command: WorldCommand, now: Instant): Decided {
+  switch (command.type) {
+    case "start-engine":
+      return decideEngineStart(state, command, now);
+    case "set-config":
+      return one({ kind: "config-changed", at: now, config: command.config });
+    case "put-project":
+      return decideProject(state, command, now);
+    case "set-paused":
+      return decidePause(state, command, now);
+    case "artifact-ready":
+      return decideArtifact(state, command.artifact, now);
+    case "strike-gate": {
+      const { gate, permit, retryAfterMs } = command;
+      return one({ kind: "gate-struck", at: now, gate, permit, retryAfterMs });
+    }
+    case "join-worker":
+      return decideJoin(state, command, now);
+    case "change-worker":
+      return decideChange(state, command, now);
+    case "leave-worker":
+      return decideLeave(state, command, now);
+    default:
+      return unreachable(command);
+  }
+}
+
+const one = (event: Event): Decided => ok({ events: [event] });
+
+function decideProject(state: State, command: Extract<Command, { type: "put-project" }>, now: Instant): Decided {
+  const { project, settings } = command;
+  if (!state.projects.has(project) && state.projects.size >= PROJECTS_MAX) {
+    return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
+  }
+  return one({ kind: "project-put", at: now, project, settings, source: "put" });
+}
+
+function decideArtifact(state: State, artifact: string, now: Instant): Decided {
+  if (!state.artifacts.has(artifact)) return ok({ events: [], repeated: true });
+  return ok({ events: [{ kind: "artifact-appeared", at: now, artifact }, ...queuedByArtifact(state, artifact, now)] });
+}
+
+function decidePause(state: State, command: Extract<Command, { type: "set-paused" }>, now: Instant): Decided {
+  const { scope, id, paused } = command;
+  const changed: Event = { kind: "pause-changed", at: now, scope, id, paused };
+  if (scope === "fleet") return state.paused === paused ? ok({ events: [], repeated: true }) : one(changed);
+  if (scope === "project") {
+    const project = state.projects.get(id as Project["id"]);
+    if (project === undefined) return fail({ type: "project-unknown", project: id });
+    return (project.status === "paused") === paused ? ok({ events: [], repeated: true }) : one(changed);
+  }
+  const task = state.tasks.get(id as Task["id"]);
+  if (task === undefined) return fail({ type: "task-unknown", task: id });
+  if (hasEnded(task)) return fail({ type: "task-ended", task: id, state: task.phase });
+  return task.paused === paused ? ok({ events: [], repeated: true }) : one(changed);
+}

@@ -1,0 +1,234 @@
+/**
+ * What has happened: the format of the log.
+ *
+ * Each variant holds exactly what is true of it; what does not apply is null, so that an event read
+ * back from its bytes is equal to the one that was written. `at` is log time. The number of an event
+ * (its seq) is its place in the log and is not written in it. Events are a file format: variants are
+ * added, never edited. FIELDS fixes the order in which an event's values are written; a field added
+ * to a variant goes to the end and needs a default for old logs.
+ */
+import type { AgentId, GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "./brand.ts";
+import type { WorkerKind } from "./commands.ts";
+import type { Config, ProjectSettings } from "./config.ts";
+import type { GateClass } from "./gate.ts";
+import type { Reason } from "./placement.ts";
+
+export type Rank = {
+  readonly express: boolean;
+  readonly hold: boolean;
+  /** The project's level before this start, or its share minus target under the deficit rule. */
+  readonly level: number;
+  readonly weight: number;
+  readonly agentInFlight: number;
+  readonly priority: number;
+  readonly overdue: boolean;
+  readonly score: number;
+};
+
+type Told<Kind extends string, Fields> = Readonly<{ kind: Kind; at: Instant } & Fields>;
+
+export type TaskSubmitted = Told<
+  "task-submitted",
+  {
+    task: TaskId;
+    project: ProjectId;
+    agent: AgentId;
+    named: boolean;
+    bodyHash: string;
+    bodySize: number;
+    type: string;
+    capabilities: readonly string[];
+    cpu: number;
+    memory: number;
+    provider: string | null;
+    locks: readonly string[];
+    zone: string | null;
+    tab: string | null;
+    priority: number;
+    /** Whether anybody gave a priority: the caller, or its parent's. */
+    prioritised: boolean;
+    depth: number;
+    parent: TaskId | null;
+    needs: readonly TaskId[];
+    artifact: string | null;
+    notBefore: Instant | null;
+    deadline: Instant | null;
+    estimatedTokens: number;
+    iteration: number;
+    maxAttempts: number;
+    timeoutMs: number | null;
+    onDependencyFailure: "skip" | "run";
+    /** Runnable at once; otherwise it waits for something named above. */
+    runnable: boolean;
+    pin: WorkerId | null;
+  }
+>;
+
+export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue" | "not-started";
+export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
+
+export type Event =
+  | Told<"engine-started", { coreVersion: string; policyHash: string }>
+  | Told<"config-changed", { config: Config }>
+  | Told<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
+  | Told<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
+  | TaskSubmitted
+  | Told<"task-queued", { task: TaskId; cause: Seq | null; pin: WorkerId | null }>
+  | Told<
+      "task-assigned",
+      { task: TaskId; attempt: number; worker: WorkerId; reason: Reason; rank: Rank; charge: number; reserve: number }
+    >
+  | Told<"attempt-started", { task: TaskId; attempt: number }>
+  | Told<"attempt-used", { task: TaskId; attempt: number; tokens: number }>
+  | Told<"attempt-stopping", { task: TaskId; attempt: number; cause: "timeout" | "budget"; stopBy: Instant }>
+  | Told<"attempt-stopped", { task: TaskId; attempt: number; tokens: number | null }>
+  | Told<"attempt-failed", { task: TaskId; attempt: number; tokens: number | null; error: string; restUntil: Instant }>
+  | Told<
+      "attempt-lost",
+      { task: TaskId; attempt: number; tokens: number | null; cause: LossCause; estimate: number; restUntil: Instant }
+    >
+  | Told<
+      "task-done",
+      { task: TaskId; attempt: number; tokens: number | null; resultHash: string | null; resultSize: number }
+    >
+  | Told<
+      "task-failed",
+      {
+        task: TaskId;
+        attempt: number | null;
+        tokens: number | null;
+        reason: string;
+        expired: boolean;
+        stopBy: Instant | null;
+      }
+    >
+  | Told<"task-cancelled", { task: TaskId; reason: string; stopBy: Instant | null }>
+  | Told<"task-skipped", { task: TaskId; cause: Seq | null; dependency: TaskId; reason: string }>
+  | Told<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: WorkerId | null }>
+  | Told<"task-patched", { task: TaskId; priority: number; deadline: Instant | null }>
+  | Told<"dependents-told", { task: TaskId; count: number }>
+  | Told<"artifact-appeared", { artifact: string }>
+  | Told<"pin-released", { task: TaskId }>
+  | Told<"hold-placed", { task: TaskId; worker: WorkerId }>
+  | Told<"hold-released", { task: TaskId; worker: WorkerId }>
+  | Told<
+      "worker-joined",
+      {
+        worker: WorkerId;
+        workerKind: WorkerKind;
+        session: string;
+        slots: number;
+        capabilities: readonly string[];
+        cpu: number | null;
+        memory: number | null;
+        zone: string | null;
+        status: "ready" | "overloaded" | "draining";
+      }
+    >
+  | Told<
+      "worker-changed",
+      {
+        worker: WorkerId;
+        slots: number;
+        capabilities: readonly string[];
+        cpu: number | null;
+        memory: number | null;
+        zone: string | null;
+        status: "ready" | "overloaded" | "draining";
+      }
+    >
+  | Told<"worker-left", { worker: WorkerId; lost: boolean }>
+  | Told<
+      "permit-asked",
+      {
+        permit: PermitId;
+        gate: GateId;
+        task: TaskId | null;
+        attempt: number | null;
+        project: ProjectId;
+        weight: number;
+        class: GateClass;
+        tokens: number;
+        askedAt: Instant;
+      }
+    >
+  | Told<"permit-granted", { permit: PermitId; gate: GateId }>
+  | Told<"permit-dropped", { permit: PermitId; gate: GateId }>
+  | Told<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
+  | Told<"gate-struck", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
+  | Told<"gate-opened", { gate: GateId }>
+  | Told<"results-expired", { count: number }>
+  | Told<"tombstones-forgotten", { count: number }>;
+
+export type EventKind = Event["kind"];
+type FieldsOf<Kind extends EventKind> = readonly Exclude<keyof Extract<Event, { kind: Kind }>, "kind" | "at">[];
+
+/** The order in which the values of an event are written, after its kind and instant. */
+export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
+  "engine-started": ["coreVersion", "policyHash"],
+  "config-changed": ["config"],
+  "project-put": ["project", "settings", "source"],
+  "pause-changed": ["scope", "id", "paused"],
+  "task-submitted": [
+    ...([
+      "task",
+      "project",
+      "agent",
+      "named",
+      "bodyHash",
+      "bodySize",
+      "type",
+      "capabilities",
+      "cpu",
+      "memory",
+    ] as const),
+    ...([
+      "provider",
+      "locks",
+      "zone",
+      "tab",
+      "priority",
+      "prioritised",
+      "depth",
+      "parent",
+      "needs",
+      "artifact",
+      "notBefore",
+    ] as const),
+    ...(["deadline", "estimatedTokens", "iteration", "maxAttempts", "timeoutMs", "onDependencyFailure"] as const),
+    ...(["runnable", "pin"] as const),
+  ],
+  "task-queued": ["task", "cause", "pin"],
+  "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
+  "attempt-started": ["task", "attempt"],
+  "attempt-used": ["task", "attempt", "tokens"],
+  "attempt-stopping": ["task", "attempt", "cause", "stopBy"],
+  "attempt-stopped": ["task", "attempt", "tokens"],
+  "attempt-failed": ["task", "attempt", "tokens", "error", "restUntil"],
+  "attempt-lost": ["task", "attempt", "tokens", "cause", "estimate", "restUntil"],
+  "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
+  "task-failed": ["task", "attempt", "tokens", "reason", "expired", "stopBy"],
+  "task-cancelled": ["task", "reason", "stopBy"],
+  "task-skipped": ["task", "cause", "dependency", "reason"],
+  "task-retried": ["task", "waitFor", "runnable", "pin"],
+  "task-patched": ["task", "priority", "deadline"],
+  "dependents-told": ["task", "count"],
+  "artifact-appeared": ["artifact"],
+  "pin-released": ["task"],
+  "hold-placed": ["task", "worker"],
+  "hold-released": ["task", "worker"],
+  "worker-joined": ["worker", "workerKind", "session", "slots", "capabilities", "cpu", "memory", "zone", "status"],
+  "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
+  "worker-left": ["worker", "lost"],
+  "permit-asked": ["permit", "gate", "task", "attempt", "project", "weight", "class", "tokens", "askedAt"],
+  "permit-granted": ["permit", "gate"],
+  "permit-dropped": ["permit", "gate"],
+  "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
+  "gate-struck": ["gate", "permit", "retryAfterMs"],
+  "gate-opened": ["gate"],
+  "results-expired": ["count"],
+  "tombstones-forgotten": ["count"],
+};
+
+/** The task an event is about, if it is about one. */
+export const taskOf = (event: Event): TaskId | null => ("task" in event ? event.task : null);

@@ -1,0 +1,318 @@
+/**
+ * (state, event) → state, in place.
+ *
+ * The only writer. No checks, no choices, no clock: an event is a fact and has been checked by
+ * `decide`. Replaying the same events gives the same state, byte for byte.
+ */
+
+import { attach, detach } from "./attempt.ts";
+import type { Instant } from "./brand.ts";
+import { noteUsage, settle } from "./budget.ts";
+import { changeConfig, putProject } from "./config-change.ts";
+import type { Event } from "./events.ts";
+import { addToLevel, noteServed } from "./fairness.ts";
+import { peek, shift } from "./fifo.ts";
+import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
+import { dropHold, takeHold } from "./hold.ts";
+import {
+  armWake,
+  bury,
+  endTask,
+  forget,
+  meetArtifact,
+  queueTask,
+  reviveTask,
+  setPhase,
+  setPin,
+  submitTask,
+  tellDependents,
+} from "./lifecycle.ts";
+import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
+import { moveAgent, requeue, settleQueue } from "./queue.ts";
+import { unreachable } from "./result.ts";
+import type { Attempt, Project, State, Task, Worker } from "./state.ts";
+import { watchTabs } from "./tab.ts";
+import { setTimer } from "./timers.ts";
+
+type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
+
+export function evolve(state: State, event: Event): void {
+  state.seq++;
+  state.at = event.at;
+  apply(state, event);
+  if ("task" in event && event.task !== null) {
+    const task = state.tasks.get(event.task);
+    if (task !== undefined && event.kind !== "permit-asked") task.lastSeq = state.seq;
+  }
+}
+
+function apply(state: State, event: Event): void {
+  switch (event.kind) {
+    case "engine-started":
+      return restartGates(state);
+    case "config-changed":
+      return changeConfig(state, event.config);
+    case "project-put":
+      return putProject(state, event.project, event.settings, event.source);
+    case "pause-changed":
+      return changePause(state, event);
+    case "artifact-appeared":
+      return meetArtifact(state, event.artifact);
+    case "worker-joined":
+    case "worker-changed":
+    case "worker-left":
+      return applyToWorker(state, event);
+    case "permit-asked":
+    case "permit-granted":
+    case "permit-dropped":
+    case "permit-settled":
+      return evolvePermit(state, event);
+    case "gate-struck":
+      return strike(state, event.gate, event);
+    case "gate-opened":
+      return openGate(state, event.gate);
+    case "results-expired":
+      return expireResults(state, event.count);
+    case "tombstones-forgotten":
+      return forgetTombstones(state, event.count);
+    default:
+      return applyToTask(state, event);
+  }
+}
+
+type TaskEvent = Exclude<
+  Extract<Event, { task: unknown }>,
+  { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }
+>;
+
+function applyToTask(state: State, event: TaskEvent): void {
+  if (event.kind === "task-submitted") return submitTask(state, event);
+  const task = state.tasks.get(event.task) as Task;
+  switch (event.kind) {
+    case "task-queued":
+      return queueTask(state, task, event.at, event.pin);
+    case "task-assigned":
+      return assign(state, task, event);
+    case "task-done":
+    case "task-failed":
+    case "task-cancelled":
+    case "task-skipped":
+      return applyEnd(state, task, event);
+    case "task-retried":
+      reviveTask(state, task, event.waitFor, event.at);
+      return event.runnable ? queueTask(state, task, event.at, event.pin) : armWake(state, task);
+    case "task-patched":
+      requeue(state, task, () => {
+        task.priority = event.priority;
+        task.deadline = event.deadline ?? -1;
+      });
+      return setTimer(state, task, "deadline", task.deadline);
+    case "dependents-told":
+      return tellDependents(state, task, event.count);
+    case "pin-released":
+      return requeue(state, task, () => setPin(state, task, null, event.at));
+    case "hold-placed":
+      return takeHold(state, task, state.fleet.byId.get(event.worker) as Worker);
+    case "hold-released":
+      return dropHold(state, task);
+    default:
+      return applyToAttempt(state, task.attempt as Attempt, event);
+  }
+}
+
+function assign(state: State, task: Task, event: Of<"task-assigned">): void {
+  const { project, agent } = task;
+  const worker = state.fleet.byId.get(event.worker) as Worker;
+  dropHold(state, task);
+  setPhase(state, task, "assigned");
+  settleQueue(state, task);
+  setPin(state, task, null, event.at);
+  task.attempts = event.attempt;
+  task.lastWorker = worker.id;
+  task.startedAt = event.at;
+  state.cursor = worker.id;
+  noteServed(state, project);
+  moveAgent(agent, () => {
+    agent.lastServed = state.seq;
+  });
+  attach(state, {
+    task,
+    number: event.attempt,
+    worker,
+    assignedAt: event.at,
+    charge: event.charge,
+    express: event.rank.express,
+    state: "assigned",
+    startedAt: -1,
+    reserve: event.reserve,
+    reported: 0,
+    permitted: 0,
+    known: false,
+    stopCause: null,
+    stopBy: -1,
+  });
+  addToLevel(state, project, event.charge, event.at);
+  project.recent.add(event.charge, event.at);
+  project.starts.add(1, event.at);
+  state.totals.starts++;
+  state.totals.waitMs += event.at - task.runnableAt;
+}
+
+type AttemptEvent = Of<
+  "attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost"
+>;
+
+function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): void {
+  const { task } = attempt;
+  switch (event.kind) {
+    case "attempt-started":
+      attempt.state = "running";
+      attempt.startedAt = event.at;
+      setPhase(state, task, "running");
+      if (task.ask.timeoutMs !== null) setTimer(state, task, "timeout", event.at + task.ask.timeoutMs, attempt);
+      return;
+    case "attempt-used":
+      attempt.reported = event.tokens;
+      attempt.known = true;
+      return noteUsage(state, attempt);
+    case "attempt-stopping":
+      return stopAttempt(state, attempt, event.cause, event.stopBy);
+    case "attempt-stopped":
+      release(state, attempt, event.tokens, event.at);
+      return settleQueue(state, task);
+    case "attempt-failed":
+      task.ownFailures++;
+      return rest(state, attempt, event);
+    case "attempt-lost":
+      task.losses++;
+      task.estimate = event.estimate;
+      return rest(state, attempt, event);
+    default:
+      return unreachable(event);
+  }
+}
+
+function stopAttempt(state: State, attempt: Attempt, cause: NonNullable<Attempt["stopCause"]>, stopBy: Instant): void {
+  attempt.state = "stopping";
+  attempt.stopCause = cause;
+  attempt.stopBy = stopBy;
+  setTimer(state, attempt.task, "timeout", -1);
+  setTimer(state, attempt.task, "stop", stopBy, attempt);
+}
+
+/** Back to the queue, with the age it had, after a rest. */
+function rest(state: State, attempt: Attempt, event: Of<"attempt-failed" | "attempt-lost">): void {
+  const { task } = attempt;
+  // The phase first: a project that still has something to do has not been idle.
+  setPhase(state, task, "queued");
+  task.restUntil = event.restUntil > event.at ? event.restUntil : -1;
+  release(state, attempt, event.tokens, event.at);
+  armWake(state, task);
+  settleQueue(state, task);
+}
+
+function release(state: State, attempt: Attempt, tokens: number | null, at: Instant): void {
+  settle(state, attempt, tokens, at);
+  detach(state, attempt);
+  setTimer(state, attempt.task, "timeout", -1);
+  setTimer(state, attempt.task, "stop", -1);
+  if (attempt.startedAt >= 0) {
+    state.totals.runMs += at - attempt.startedAt;
+    state.totals.ends++;
+  }
+}
+
+function applyEnd(
+  state: State,
+  task: Task,
+  event: Of<"task-done" | "task-failed" | "task-cancelled" | "task-skipped">,
+): void {
+  const { attempt } = task;
+  const how = { at: event.at, error: null, resultHash: null, resultSize: 0, resultSeq: null };
+  switch (event.kind) {
+    case "task-done":
+      release(state, attempt as Attempt, event.tokens, event.at);
+      return endTask(state, task, "done", {
+        ...how,
+        resultHash: event.resultHash,
+        resultSize: event.resultSize,
+        resultSeq: event.resultHash === null ? null : state.seq,
+      });
+    case "task-failed":
+      if (event.expired) state.totals.expired++;
+      if (event.attempt !== null) release(state, attempt as Attempt, event.tokens, event.at);
+      else if (attempt !== null && event.stopBy !== null) stopAttempt(state, attempt, "deadline", event.stopBy);
+      return endTask(state, task, "failed", { ...how, error: event.reason });
+    case "task-cancelled":
+      if (attempt !== null && event.stopBy !== null) stopAttempt(state, attempt, "cancelled", event.stopBy);
+      return endTask(state, task, "cancelled", { ...how, error: event.reason });
+    case "task-skipped":
+      return endTask(state, task, "skipped", { ...how, error: event.reason });
+    default:
+      return unreachable(event);
+  }
+}
+
+function changePause(state: State, event: Of<"pause-changed">): void {
+  if (event.scope === "fleet") {
+    state.paused = event.paused;
+  } else if (event.scope === "project") {
+    const project = state.projects.get(event.id as Project["id"]) as Project;
+    project.status = event.paused ? "paused" : "active";
+    if (event.paused && project.hold !== null) dropHold(state, project.hold.task);
+  } else {
+    const task = state.tasks.get(event.id as Task["id"]) as Task;
+    task.paused = event.paused;
+    if (event.paused) dropHold(state, task);
+    settleQueue(state, task);
+  }
+}
+
+function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed" | "worker-left">): void {
+  const { fleet, shapes } = state;
+  const known = fleet.byId.get(event.worker);
+  if (event.kind === "worker-left") {
+    const worker = known as Worker;
+    if (worker.hold !== null) dropHold(state, worker.hold.task);
+    if (event.lost && worker.kind !== "local") {
+      reshapeWorker(fleet, shapes, worker, () => {
+        worker.status = "unreachable";
+      });
+    } else dropWorker(fleet, shapes, worker);
+  } else {
+    const { slots, capabilities, zone, status } = event;
+    const capabilitySet = new Set(capabilities);
+    const cpu = event.cpu ?? Number.POSITIVE_INFINITY;
+    const memory = event.memory ?? Number.POSITIVE_INFINITY;
+    const settings = { slots, capabilities, capabilitySet, cpu, memory, zone, status };
+    if (event.kind === "worker-joined") {
+      if (known !== undefined) dropWorker(fleet, shapes, known);
+      const holds = { attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
+      const { worker: id, workerKind: kind, session, at: joinedAt } = event;
+      addWorker(fleet, shapes, { id, kind, session, joinedAt, ...settings, ...holds });
+    } else {
+      const worker = known as Worker;
+      if (worker.hold !== null) dropHold(state, worker.hold.task);
+      reshapeWorker(fleet, shapes, worker, () => Object.assign(worker, settings));
+    }
+  }
+  watchTabs(state);
+}
+
+function expireResults(state: State, count: number): void {
+  for (let left = count; left > 0; ) {
+    const entry = shift(state.ended);
+    if (entry === undefined) return;
+    // A task that ran again since has a newer entry.
+    if (entry.task.end !== entry.end) continue;
+    bury(state, entry.task);
+    left--;
+  }
+}
+
+function forgetTombstones(state: State, count: number): void {
+  for (let left = count; left > 0 && peek(state.remembered) !== undefined; left--) {
+    const stone = shift(state.remembered);
+    if (stone !== undefined) forget(state, stone);
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * Whose turn it is among projects.
+ *
+ * Each project has a level: what it was charged, divided by its weight. The lowest level goes next, so
+ * the levels of all that compete rise together and nobody is more than one charge ahead. A start is
+ * charged before the next is chosen and put right when the attempt settles. A project that comes back
+ * from having nothing to do starts at the highest level yet served: idleness banks no credit.
+ *
+ * Every halfLife all levels halve together, so that old spending fades and time alone never reorders.
+ * Halving all of them is the same as doubling what is added from then on, which touches nothing: the
+ * numbers kept here are levels times two to the number of half lives since `origin`. When that factor
+ * grows large everything is scaled back at once, exactly, since it is a power of two.
+ *
+ * The deficit rule is the seed's instead: a project with nothing yet in the window first, then
+ * share minus target ascending, then registration, shares and targets over the same eligible set.
+ */
+import { moveProject } from "./queue.ts";
+import { insert, items } from "./sorted-list.ts";
+import { compareProjects, type Mean, type Project, type State, type Task } from "./state.ts";
+
+const HALVINGS_MAX = 512;
+const MEAN_SAMPLES_MAX = 50;
+const MEANS_MAX = 256;
+const POWERS: readonly number[] = Array.from({ length: HALVINGS_MAX + 1 }, (_, exponent) => powerOfTwo(exponent));
+
+function powerOfTwo(exponent: number): number {
+  let power = 1;
+  for (let index = 0; index < exponent; index++) power *= 2;
+  return power;
+}
+
+/** How many stored units one unit of level is at this moment. */
+function unitAt(state: State, at: number): number {
+  const halvings = Math.floor(Math.max(0, at - state.levels.origin) / state.config.scheduler.fairness.halfLife);
+  return POWERS[Math.min(halvings, HALVINGS_MAX)] as number;
+}
+
+/** Scales every level back when the factor has grown large; call before charging. */
+export function keepLevelsSmall(state: State, at: number): void {
+  const { halfLife } = state.config.scheduler.fairness;
+  const halvings = Math.floor(Math.max(0, at - state.levels.origin) / halfLife);
+  if (halvings < HALVINGS_MAX) return;
+  rescale(state, halvings >= 2 * HALVINGS_MAX ? 0 : 1 / (POWERS[HALVINGS_MAX] as number));
+  state.levels.origin = halvings >= 2 * HALVINGS_MAX ? at : state.levels.origin + HALVINGS_MAX * halfLife;
+}
+
+/** Starts the count of half lives afresh, as when halfLife changes. */
+export function restartHalvings(state: State, at: number): void {
+  keepLevelsSmall(state, at);
+  rescale(state, 1 / unitAt(state, at));
+  state.levels.origin = at;
+}
+
+function rescale(state: State, factor: number): void {
+  const waiting = [...items(state.turn)];
+  state.turn.chunks.length = 0;
+  state.turn.size = 0;
+  for (const project of state.projects.values()) project.level *= factor;
+  state.levels.highest *= factor;
+  for (const project of waiting.sort(compareProjects)) insert(state.turn, project);
+}
+
+/** A project's level as people see it. */
+export const shownLevel = (state: State, project: Project, at: number): number => project.level / unitAt(state, at);
+
+export function addToLevel(state: State, project: Project, amount: number, at: number): void {
+  keepLevelsSmall(state, at);
+  const step = (amount / project.settings.weight) * unitAt(state, at);
+  moveProject(state, project, () => {
+    project.level += step;
+  });
+}
+
+/** Records that a project was chosen at its present level; call before charging it. */
+export function noteServed(state: State, project: Project): void {
+  if (project.level > state.levels.highest) state.levels.highest = project.level;
+}
+
+/** A project that had nothing queued or running has something again. */
+export function comeBack(state: State, project: Project): void {
+  moveProject(state, project, () => {
+    project.level = Math.max(project.level, state.levels.highest);
+  });
+}
+
+/** What a start of this task is charged before anybody knows what it will use. */
+export function chargeFor(state: State, task: Task): number {
+  const { startCost, defaultTokens } = state.config.scheduler.fairness;
+  const guess = expectedTokens(task);
+  return startCost + (guess === 0 ? defaultTokens : guess);
+}
+
+/** The larger of the task's own estimate and what tasks of its project and type used so far; 0 if neither is known. */
+export function expectedTokens(task: Task): number {
+  const mean = task.project.means.get(task.ask.type);
+  return Math.max(task.estimate, mean === undefined ? 0 : Math.round(mean.tokens));
+}
+
+export function learnMean(project: Project, type: string, tokens: number): void {
+  const known: Mean = project.means.get(type) ?? { count: 0, tokens: 0 };
+  known.count = Math.min(MEAN_SAMPLES_MAX, known.count + 1);
+  known.tokens += (tokens - known.tokens) / known.count;
+  project.means.delete(type);
+  project.means.set(type, known);
+  if (project.means.size > MEANS_MAX) {
+    const [oldest] = project.means.keys();
+    if (oldest !== undefined) project.means.delete(oldest);
+  }
+}
+
+/** The seed-003 order of projects that could start something: guarantee, then share − target, then registration. */
+export function deficitOrder(eligible: readonly Project[], now: number): { project: Project; deficit: number }[] {
+  let weights = 0;
+  let charged = 0;
+  for (const project of eligible) {
+    weights += project.settings.weight;
+    charged += project.recent.total(now);
+  }
+  return eligible
+    .map((project) => ({
+      project,
+      served: project.starts.total(now) > 0 ? 1 : 0,
+      deficit: (charged === 0 ? 0 : project.recent.total(now) / charged) - project.settings.weight / weights,
+    }))
+    .sort(
+      (left, right) =>
+        left.served - right.served ||
+        left.deficit - right.deficit ||
+        left.project.registration - right.project.registration,
+    );
+}

@@ -1,0 +1,256 @@
+/**
+ * The workers, and the fastest way to one that fits.
+ *
+ * Workers stand in the order of their ids at the leaves of a tree whose nodes know, for everything
+ * below them, the lightest load, the most free CPU and memory and the union of capabilities. A search
+ * goes down only where something could fit and something better could be, so finding the least loaded
+ * of a thousand workers looks at a handful. Loads, ties and ids give a total order: the same fleet
+ * always yields the same worker.
+ *
+ * A worker's own numbers change in one place, `reweigh`, which also brings the counts of the demands
+ * it serves up to date; so "does anybody have room for this?" is a number that is already there.
+ */
+import type { WorkerId } from "./brand.ts";
+import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
+import type { Worker } from "./state.ts";
+
+export type Fleet = {
+  readonly byId: Map<WorkerId, Worker>;
+  /** In the order of their ids. */
+  order: Worker[];
+  /** What may queue on a worker beyond its slots: placement.maxQueuePerWorker. */
+  room: number;
+  /** Workers that can take work: ready, whether or not they have a free slot. */
+  able: number;
+  leaves: number;
+  lightest: Float64Array;
+  cpuMost: Float64Array;
+  cpuLeast: Float64Array;
+  memoryMost: Float64Array;
+  blooms: Int32Array;
+  /** How many workers offer each capability: a tab without an owner is one nobody offers. */
+  readonly offered: Map<string, number>;
+};
+
+const CAPABILITIES_SPAN = 65_536;
+
+export const newFleet = (): Fleet => ({
+  byId: new Map(),
+  order: [],
+  room: 0,
+  able: 0,
+  leaves: 1,
+  lightest: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
+  cpuMost: new Float64Array(2),
+  cpuLeast: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
+  memoryMost: new Float64Array(2),
+  blooms: new Int32Array(2),
+  offered: new Map(),
+});
+
+export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  fleet.byId.set(worker.id, worker);
+  fleet.order.splice(placeOf(fleet.order, worker.id), 0, worker);
+  enlist(fleet, shapes, worker);
+  replant(fleet);
+}
+
+export function dropWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  dismiss(fleet, shapes, worker);
+  fleet.byId.delete(worker.id);
+  fleet.order.splice(worker.place, 1);
+  replant(fleet);
+}
+
+/** Changes what a worker is (slots, capabilities, resources, status), not what it holds. */
+export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
+  dismiss(fleet, shapes, worker);
+  change();
+  enlist(fleet, shapes, worker);
+  refreshLeaf(fleet, worker);
+}
+
+/** Changes what a worker holds: attempts, resources in use, a hold. */
+export function reweigh(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
+  const { demands } = worker;
+  const { room } = fleet;
+  const before = freeOf(worker, room);
+  change();
+  const now = freeOf(worker, room);
+  for (const demand of demands) {
+    const did = before.open && before.cpu >= demand.cpu && before.memory >= demand.memory;
+    const does = now.open && now.cpu >= demand.cpu && now.memory >= demand.memory;
+    if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
+  }
+  refreshLeaf(fleet, worker);
+}
+
+function freeOf(worker: Worker, room: number): { open: boolean; cpu: number; memory: number } {
+  return {
+    open: worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room,
+    cpu: worker.cpu - worker.usedCpu,
+    memory: worker.memory - worker.usedMemory,
+  };
+}
+
+/** Brings every count up to date after placement.maxQueuePerWorker changed. */
+export function setRoom(fleet: Fleet, shapes: Shapes, room: number): void {
+  if (fleet.room === room) return;
+  for (const worker of fleet.order) dismiss(fleet, shapes, worker);
+  fleet.room = room;
+  for (const worker of fleet.order) enlist(fleet, shapes, worker);
+  replant(fleet);
+}
+
+function enlist(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  if (worker.status === "ready") fleet.able++;
+  if (worker.status !== "unreachable") {
+    for (const capability of worker.capabilities) {
+      fleet.offered.set(capability, (fleet.offered.get(capability) ?? 0) + 1);
+    }
+  }
+  for (const demand of shapes.demands.values()) {
+    if (!couldServe(worker, demand)) continue;
+    worker.demands.push(demand);
+    demand.capable++;
+    if (hasRoomFor(worker, demand, fleet.room)) setDemandFeasible(shapes, demand, demand.feasible + 1);
+  }
+}
+
+function dismiss(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  if (worker.status === "ready") fleet.able--;
+  if (worker.status !== "unreachable") {
+    for (const capability of worker.capabilities) {
+      const left = (fleet.offered.get(capability) ?? 1) - 1;
+      if (left === 0) fleet.offered.delete(capability);
+      else fleet.offered.set(capability, left);
+    }
+  }
+  for (const demand of worker.demands) {
+    demand.capable--;
+    if (hasRoomFor(worker, demand, fleet.room)) setDemandFeasible(shapes, demand, demand.feasible - 1);
+  }
+  worker.demands = [];
+}
+
+/** The first place in the order whose id is not below this one. */
+export function placeOf(order: readonly Worker[], id: WorkerId): number {
+  let low = 0;
+  let high = order.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((order[middle] as Worker).id < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function replant(fleet: Fleet): void {
+  let leaves = 1;
+  while (leaves < fleet.order.length) leaves *= 2;
+  fleet.leaves = leaves;
+  fleet.lightest = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
+  fleet.cpuMost = new Float64Array(leaves * 2).fill(-1);
+  fleet.cpuLeast = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
+  fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
+  fleet.blooms = new Int32Array(leaves * 2);
+  for (const [place, worker] of fleet.order.entries()) {
+    worker.place = place;
+    writeLeaf(fleet, worker);
+  }
+  for (let node = leaves - 1; node > 0; node--) writeNode(fleet, node);
+}
+
+function refreshLeaf(fleet: Fleet, worker: Worker): void {
+  writeLeaf(fleet, worker);
+  for (let node = (fleet.leaves + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
+}
+
+function writeLeaf(fleet: Fleet, worker: Worker): void {
+  const leaf = fleet.leaves + worker.place;
+  const { open, cpu, memory } = freeOf(worker, fleet.room);
+  // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
+  fleet.lightest[leaf] = open
+    ? worker.attempts.size * CAPABILITIES_SPAN + worker.capabilities.length
+    : Number.POSITIVE_INFINITY;
+  fleet.cpuMost[leaf] = open ? cpu : -1;
+  fleet.cpuLeast[leaf] = open ? cpu : Number.POSITIVE_INFINITY;
+  fleet.memoryMost[leaf] = open ? memory : -1;
+  fleet.blooms[leaf] = open ? bloomOf(worker.capabilities) : 0;
+}
+
+function writeNode(fleet: Fleet, node: number): void {
+  const left = node * 2;
+  const right = left + 1;
+  const { lightest, cpuMost, cpuLeast, memoryMost, blooms } = fleet;
+  lightest[node] = Math.min(lightest[left] as number, lightest[right] as number);
+  cpuMost[node] = Math.max(cpuMost[left] as number, cpuMost[right] as number);
+  cpuLeast[node] = Math.min(cpuLeast[left] as number, cpuLeast[right] as number);
+  memoryMost[node] = Math.max(memoryMost[left] as number, memoryMost[right] as number);
+  blooms[node] = (blooms[left] as number) | (blooms[right] as number);
+}
+
+/** Whether anything below this node might have room for the demand. */
+function mayFit(fleet: Fleet, node: number, demand: Demand): boolean {
+  return (
+    (fleet.lightest[node] as number) !== Number.POSITIVE_INFINITY &&
+    (fleet.cpuMost[node] as number) >= demand.cpu &&
+    (fleet.memoryMost[node] as number) >= demand.memory &&
+    ((fleet.blooms[node] as number) & demand.bloom) === demand.bloom
+  );
+}
+
+const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker is Worker =>
+  worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, fleet.room);
+
+/** The feasible worker that is best by the numbers of one of the tree's arrays, the first id among equals. */
+function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
+  let best: Worker | null = null;
+  let bestCost = Number.POSITIVE_INFINITY;
+  const visit = (node: number): void => {
+    const cost = costs[node] as number;
+    if (cost > bestCost || !mayFit(fleet, node, demand)) return;
+    if (node >= fleet.leaves) {
+      const worker = fleet.order[node - fleet.leaves];
+      if (fits(fleet, worker, demand) && (best === null || cost < bestCost || worker.place < best.place)) {
+        best = worker;
+        bestCost = cost;
+      }
+      return;
+    }
+    const left = node * 2;
+    const rightFirst = (costs[left + 1] as number) < (costs[left] as number);
+    visit(rightFirst ? left + 1 : left);
+    visit(rightFirst ? left : left + 1);
+  };
+  visit(1);
+  return best;
+}
+
+export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>
+  demand.pin === null ? bestBy(fleet, demand, fleet.lightest) : pinned(fleet, demand);
+export const tightest = (fleet: Fleet, demand: Demand): Worker | null =>
+  demand.pin === null ? bestBy(fleet, demand, fleet.cpuLeast) : pinned(fleet, demand);
+
+function pinned(fleet: Fleet, demand: Demand): Worker | null {
+  const worker = demand.pin === null ? undefined : fleet.byId.get(demand.pin);
+  return fits(fleet, worker, demand) ? worker : null;
+}
+
+/** The first feasible worker at or after a place in the order, going round once. */
+export function firstFrom(fleet: Fleet, demand: Demand, place: number): Worker | null {
+  return firstIn(fleet, demand, place, fleet.order.length) ?? firstIn(fleet, demand, 0, place);
+}
+
+function firstIn(fleet: Fleet, demand: Demand, from: number, to: number): Worker | null {
+  const visit = (node: number, low: number, span: number): Worker | null => {
+    if (low >= to || low + span <= from || !mayFit(fleet, node, demand)) return null;
+    if (span === 1) {
+      const worker = fleet.order[low];
+      return fits(fleet, worker, demand) ? worker : null;
+    }
+    const half = span / 2;
+    return visit(node * 2, low, half) ?? visit(node * 2 + 1, low + half, half);
+  };
+  return visit(1, 0, fleet.leaves);
+}

@@ -1,0 +1,59 @@
+/**
+ * What a gate is told: its limits, and how urgent a call is.
+ *
+ * A gate stands before one provider account, or any named scarce thing. Urgency has four classes and no
+ * numbers, since a caller can say honestly that a call is urgent, but not that it is a 37.
+ */
+
+export type GateClass = "critical" | "high" | "normal" | "low";
+
+/** Most urgent first; the place in this list is the class's rank. */
+export const GATE_CLASSES: readonly GateClass[] = ["critical", "high", "normal", "low"];
+
+export const CLASS_RANK: Readonly<Record<GateClass, number>> = { critical: 0, high: 1, normal: 2, low: 3 };
+
+export type GateSettings = {
+  readonly maxConcurrent: number;
+  /** At most so many grants in any windowMs. */
+  readonly requests: number;
+  readonly windowMs: number;
+  readonly tokens: {
+    readonly perMinute: number | null;
+    readonly perHour: number | null;
+    readonly perDay: number | null;
+    readonly kind: "sliding" | "fixed";
+  };
+  readonly defaultPriority: GateClass;
+  /** Waiting so long counts as one class more urgent. */
+  readonly agingPerClassMs: number;
+  readonly permitTtlMs: number;
+};
+
+export const DEFAULT_GATE_SETTINGS: GateSettings = {
+  maxConcurrent: 10,
+  requests: 50,
+  windowMs: 60_000,
+  tokens: { perMinute: null, perHour: null, perDay: null, kind: "sliding" },
+  defaultPriority: "normal",
+  agingPerClassMs: 60_000,
+  permitTtlMs: 600_000,
+};
+
+/** The call's own class, else that of the task's priority, else by type: plans face a person, the rest is `fallback`. */
+export function classOf(call: {
+  readonly callClass?: GateClass | undefined;
+  readonly priority?: number | undefined;
+  readonly type?: string | undefined;
+  /** The gate's `defaultPriority`. */
+  readonly fallback?: GateClass | undefined;
+}): GateClass {
+  if (call.callClass !== undefined) return call.callClass;
+  if (call.priority !== undefined) return classOfPriority(call.priority);
+  return call.type === "plan" ? "high" : (call.fallback ?? "normal");
+}
+
+function classOfPriority(priority: number): GateClass {
+  if (priority <= -200) return "critical";
+  if (priority <= -100) return "high";
+  return priority < 100 ? "normal" : "low";
+}

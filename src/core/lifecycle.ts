@@ -1,0 +1,317 @@
+/**
+ * The transitions of a task, as events apply them.
+ *
+ *     waiting ─► queued ─► assigned ─► running ─► done | failed | cancelled | skipped
+ *
+ * No checks and no choices here: an event is a fact. Every count of tasks by phase changes in
+ * `setPhase`, every way to end goes through `endTask`, and whether a task stands in a queue follows from
+ * its facts (queue.ts), so no transition can forget one of them.
+ */
+import type { Instant, TaskId, WorkerId } from "./brand.ts";
+import type { TaskSubmitted } from "./events.ts";
+import { comeBack } from "./fairness.ts";
+import { push } from "./fifo.ts";
+import { dropHold } from "./hold.ts";
+import { settleQueue } from "./queue.ts";
+import {
+  type Ask,
+  type End,
+  type EndPhase,
+  hasEnded,
+  type Links,
+  newAgent,
+  type Phase,
+  type Project,
+  type State,
+  type Task,
+  type Tombstone,
+} from "./state.ts";
+import { joinTab, leaveTab } from "./tab.ts";
+import { setTimer } from "./timers.ts";
+
+const AGENTS_KEPT_MAX = 1000;
+
+export function submitTask(state: State, event: TaskSubmitted): void {
+  const project = state.projects.get(event.project) as Project;
+  let agent = project.agents.get(event.agent);
+  if (agent === undefined) {
+    agent = newAgent(event.agent, project);
+    project.agents.set(event.agent, agent);
+  }
+  agent.records++;
+  agent.totals.submitted++;
+  state.totals.submitted++;
+  const task: Task = {
+    id: event.task,
+    seq: state.seq,
+    project,
+    agent,
+    ask: internAsk(state, event),
+    bodyHash: event.named ? event.bodyHash : "",
+    createdAt: event.at,
+    depth: event.depth,
+    phase: "waiting",
+    paused: false,
+    priority: event.priority,
+    iteration: event.iteration,
+    ownFailures: 0,
+    losses: 0,
+    attempts: 0,
+    estimate: event.estimatedTokens,
+    runnableAt: -1,
+    restUntil: event.notBefore ?? -1,
+    deadline: event.deadline ?? -1,
+    lastSeq: state.seq,
+    links: null,
+    attempt: null,
+    end: null,
+    lastWorker: null,
+    startedAt: -1,
+    pin: null,
+    group: null,
+    timers: null,
+  };
+  state.tasks.set(task.id, task);
+  count(state, task, "waiting", 1);
+  if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
+  tie(state, task, event);
+  if (event.runnable) queueTask(state, task, event.at, event.pin);
+  else armWake(state, task);
+}
+
+/** What the task asks for, shared with all that ask for the same. */
+export function internAsk(state: State, event: Omit<Ask, "key" | "users">): Ask {
+  const key = JSON.stringify([
+    ...[event.type, event.capabilities, event.cpu, event.memory, event.provider, event.locks, event.zone, event.tab],
+    ...[event.maxAttempts, event.timeoutMs, event.onDependencyFailure, event.prioritised],
+  ]);
+  let ask = state.asks.get(key);
+  if (ask === undefined) {
+    const { type, capabilities, cpu, memory, provider, locks, zone, tab } = event;
+    const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = event;
+    const wants = { type, capabilities, cpu, memory, provider, locks, zone, tab };
+    ask = { key, ...wants, maxAttempts, timeoutMs, onDependencyFailure, prioritised, users: 0 };
+    state.asks.set(key, ask);
+  }
+  ask.users++;
+  return ask;
+}
+
+export function linksOf(task: Task): Links {
+  task.links ??= { parent: null, needs: [], unmet: 0, artifact: null, dependents: [], told: 0, children: 0 };
+  return task.links;
+}
+
+/** Ties a new task to its parent, its needs and its artifact. */
+function tie(state: State, task: Task, event: TaskSubmitted): void {
+  if (event.parent === null && event.needs.length === 0 && event.artifact === null) return;
+  task.links = {
+    parent: event.parent,
+    needs: event.needs,
+    unmet: 0,
+    artifact: event.artifact,
+    dependents: [],
+    told: 0,
+    children: 0,
+  };
+  if (event.parent !== null) countChild(state, event.parent, 1);
+  for (const id of dependenciesOf(event)) waitForTask(state, task, id);
+  if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
+}
+
+/** Parent and needs, each once. */
+export function dependenciesOf(links: { readonly parent: TaskId | null; readonly needs: readonly TaskId[] }): TaskId[] {
+  return [...new Set(links.parent === null ? links.needs : [links.parent, ...links.needs])];
+}
+
+/** Adds an edge to a dependency that has not ended; a task that ran before may have one already. */
+export function waitForTask(state: State, task: Task, id: TaskId): void {
+  const dependency = state.tasks.get(id);
+  if (dependency === undefined || hasEnded(dependency)) return;
+  const { dependents } = linksOf(dependency);
+  if (task.attempts === 0 && task.lastSeq === task.seq) dependents.push(task);
+  else if (!dependents.includes(task)) dependents.push(task);
+  linksOf(task).unmet++;
+}
+
+/** The next dependents of an ended task learn of its end. */
+export function tellDependents(state: State, task: Task, count: number): void {
+  const links = linksOf(task);
+  for (const dependent of links.dependents.slice(links.told, links.told + count)) {
+    linksOf(dependent).unmet--;
+    armWake(state, dependent);
+  }
+  links.told += count;
+  if (links.told < links.dependents.length) return;
+  links.dependents.length = 0;
+  links.told = 0;
+  state.untold.delete(task);
+}
+
+export function awaitArtifact(state: State, task: Task, artifact: string): void {
+  const waiters = state.artifacts.get(artifact) ?? new Set();
+  waiters.add(task);
+  state.artifacts.set(artifact, waiters);
+}
+
+function forgetArtifact(state: State, task: Task): void {
+  const artifact = task.links?.artifact ?? null;
+  if (artifact === null) return;
+  const waiters = state.artifacts.get(artifact);
+  waiters?.delete(task);
+  if (waiters?.size === 0) state.artifacts.delete(artifact);
+}
+
+/** The artifact is there: nobody waits for it any longer. */
+export function meetArtifact(state: State, artifact: string): void {
+  for (const task of state.artifacts.get(artifact) ?? []) {
+    linksOf(task).artifact = null;
+    armWake(state, task);
+  }
+  state.artifacts.delete(artifact);
+}
+
+/** Whether everything but time is there for a waiting task. */
+export const isMet = (task: Task): boolean =>
+  task.links === null || (task.links.unmet === 0 && task.links.artifact === null);
+
+/** A task that waits for nothing but the clock gets a timer. */
+export function armWake(state: State, task: Task): void {
+  const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
+  setTimer(state, task, "wake", waits ? task.restUntil : -1);
+}
+
+/** The task is runnable from now on, or its rest is over. */
+export function queueTask(state: State, task: Task, at: Instant, pin: WorkerId | null): void {
+  task.restUntil = -1;
+  setTimer(state, task, "wake", -1);
+  if (task.runnableAt < 0) task.runnableAt = at;
+  setPin(state, task, pin, at);
+  setPhase(state, task, "queued");
+  settleQueue(state, task);
+}
+
+export function setPin(state: State, task: Task, pin: WorkerId | null, at: number): void {
+  if (task.pin !== null) {
+    const pinned = state.pins.get(task.pin);
+    pinned?.delete(task);
+    if (pinned?.size === 0) state.pins.delete(task.pin);
+  }
+  task.pin = pin;
+  if (pin === null) {
+    setTimer(state, task, "pin", -1);
+    return;
+  }
+  const pinned = state.pins.get(pin) ?? new Set();
+  state.pins.set(pin, pinned.add(task));
+  setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
+}
+
+export function setPhase(state: State, task: Task, next: Phase): void {
+  if (task.phase === next) return;
+  const before = task.phase;
+  task.phase = next;
+  count(state, task, before, -1);
+  count(state, task, next, 1);
+}
+
+export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
+  const { project, agent } = task;
+  if (phase === "waiting") state.waiting += by;
+  else if (phase === "queued") {
+    state.queued += by;
+    if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);
+    project.ready += by;
+    if (task.ask.tab !== null) {
+      if (by === 1) joinTab(state, task);
+      else leaveTab(state, task);
+    }
+  } else return;
+  project.backlog += by;
+  agent.backlog += by;
+}
+
+/** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
+export function endTask(state: State, task: Task, phase: EndPhase, how: Omit<End, "seq">): void {
+  setPhase(state, task, phase);
+  settleQueue(state, task);
+  for (const kind of ["deadline", "wake", "timeout"] as const) setTimer(state, task, kind, -1);
+  setPin(state, task, null, how.at);
+  forgetArtifact(state, task);
+  dropHold(state, task);
+  task.restUntil = -1;
+  task.end = { ...how, seq: state.seq };
+  push(state.ended, { task, end: task.end });
+  state.results++;
+  if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  tally(state, task, phase);
+}
+
+function tally(state: State, task: Task, phase: EndPhase): void {
+  const key = phase === "done" ? "completed" : phase;
+  state.totals[key]++;
+  if (key !== "skipped") task.agent.totals[key]++;
+}
+
+/** A task that ended runs again: a new iteration with a clean slate. */
+export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[], at: Instant): void {
+  task.iteration += task.ownFailures + 1;
+  task.ownFailures = 0;
+  task.losses = 0;
+  task.runnableAt = -1;
+  task.end = null;
+  state.results--;
+  setPhase(state, task, "waiting");
+  if (task.links !== null) {
+    task.links.unmet = 0;
+    if (task.links.artifact !== null) awaitArtifact(state, task, task.links.artifact);
+  }
+  for (const id of waitFor) waitForTask(state, task, id);
+  if (task.deadline >= 0 && task.deadline <= at) task.deadline = -1;
+  setTimer(state, task, "deadline", task.deadline);
+}
+
+/** What stays of an ended task when its result is no longer kept. */
+export function bury(state: State, task: Task): void {
+  const stone: Tombstone = {
+    id: task.id,
+    bodyHash: task.bodyHash,
+    phase: task.phase as EndPhase,
+    depth: task.depth,
+    priority: task.priority,
+    parent: task.links?.parent ?? null,
+    endedAt: (task.end as End).at,
+    seq: task.seq,
+    children: task.links?.children ?? 0,
+    due: false,
+  };
+  state.tasks.delete(task.id);
+  state.results--;
+  state.tombstones.set(stone.id, stone);
+  push(state.remembered, stone);
+  if (--task.ask.users === 0) state.asks.delete(task.ask.key);
+  const { agent, project } = task;
+  if (--agent.records === 0 && project.agents.size > AGENTS_KEPT_MAX) project.agents.delete(agent.id);
+}
+
+/** A tombstone's time is up: it goes, unless a child still names it. */
+export function forget(state: State, stone: Tombstone): void {
+  stone.due = true;
+  let next: Tombstone | undefined = stone;
+  while (next?.due === true && next.children === 0) {
+    state.tombstones.delete(next.id);
+    next = next.parent === null ? undefined : countChild(state, next.parent, -1);
+  }
+}
+
+/** A child of this task came or went. Answers the tombstone, if the parent is one by now. */
+function countChild(state: State, parent: TaskId, by: 1 | -1): Tombstone | undefined {
+  const task = state.tasks.get(parent);
+  if (task !== undefined) {
+    linksOf(task).children += by;
+    return undefined;
+  }
+  const stone = state.tombstones.get(parent);
+  if (stone !== undefined) stone.children += by;
+  return stone;
+}

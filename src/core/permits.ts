@@ -1,0 +1,237 @@
+/**
+ * Permits in the log: gates as events move them, and what may be asked of them.
+ *
+ * The gate itself (gate.ts) is a state machine of its own; here its verbs are tied to events, to projects
+ * and to the attempts whose reservations the calls draw on. A grant is *logged behind*: the host answers
+ * it when it is applied and it becomes durable with the next batch, so that a call never waits for a disk.
+ * That is why a gate begins every life with a probe and a slow start: a crash may have forgotten calls
+ * that are still out.
+ */
+import type { GateId, Instant, PermitId } from "./brand.ts";
+import { noteUsage, projectHasRoom, usedBy } from "./budget.ts";
+import type { AskPermit, Command, Decided } from "./commands.ts";
+import type { Config } from "./config.ts";
+import { settingsFor } from "./config-change.ts";
+import type { Event } from "./events.ts";
+import {
+  askPermit,
+  classOf,
+  dropTicket,
+  expiredPermits,
+  type Gate,
+  type GateSettings,
+  grantPermit,
+  isHeld,
+  newGate,
+  nextGateInstant,
+  nextGrant,
+  releasePermit,
+  restartGate,
+  strikeGate,
+} from "./gate.ts";
+import { fail, ok, unreachable } from "./result.ts";
+import { gateUse, setGateHeld } from "./shape.ts";
+import type { Attempt, State, Task } from "./state.ts";
+import { stopForBudget } from "./stop.ts";
+
+const GATES_MAX = 1000;
+const TICKETS_MAX = 100_000;
+
+export function gateSettings(config: Config, id: GateId): GateSettings {
+  const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
+  return named ?? config.gates.default;
+}
+
+function ensureGate(state: State, id: GateId): Gate {
+  let gate = state.gates.get(id);
+  if (gate === undefined) {
+    gate = newGate(gateSettings(state.config, id));
+    state.gates.set(id, gate);
+  }
+  return gate;
+}
+
+type PermitEvent = Extract<Event, { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }>;
+
+export function evolvePermit(state: State, event: PermitEvent): void {
+  const gate = ensureGate(state, event.gate);
+  switch (event.kind) {
+    case "permit-asked":
+      state.permits.set(event.permit, event.gate);
+      return askPermit(gate, {
+        id: event.permit,
+        class: event.class,
+        project: event.project,
+        weight: event.weight,
+        tokens: event.tokens,
+        askedAt: event.askedAt,
+        order: state.seq,
+        ...(event.task === null ? {} : { task: event.task }),
+        ...(event.attempt === null ? {} : { attempt: event.attempt }),
+      });
+    case "permit-granted":
+      grantPermit(gate, event.permit, event.at);
+      return;
+    case "permit-dropped":
+      dropTicket(gate, event.permit);
+      state.permits.delete(event.permit);
+      return;
+    case "permit-settled":
+      return settlePermit(state, gate, event);
+    default:
+      return unreachable(event);
+  }
+}
+
+function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "permit-settled" }>): void {
+  const permit = releasePermit(gate, event.permit, event);
+  state.permits.delete(event.permit);
+  if (permit === null) return;
+  const tokens = event.tokens ?? permit.tokens;
+  const attempt = attemptOf(state, permit);
+  if (attempt !== null) {
+    attempt.permitted += tokens;
+    attempt.known = true;
+    return noteUsage(state, attempt);
+  }
+  const project = state.projects.get(permit.project as Task["project"]["id"]);
+  project?.spent.add(tokens, event.at);
+  state.spent.add(tokens, event.at);
+  if (project !== undefined) project.charged += tokens;
+}
+
+/** The live attempt a permit was taken for. */
+function attemptOf(state: State, ticket: { readonly task?: string; readonly attempt?: number }): Attempt | null {
+  const attempt = ticket.task === undefined ? null : (state.tasks.get(ticket.task as Task["id"])?.attempt ?? null);
+  return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
+}
+
+export function strike(
+  state: State,
+  id: GateId,
+  event: { readonly at: Instant; readonly permit: PermitId | null; readonly retryAfterMs: number },
+): void {
+  const gate = ensureGate(state, id);
+  strikeGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
+  setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
+}
+
+export function openGate(state: State, id: GateId): void {
+  setGateHeld(state.shapes, gateUse(state.shapes, id), false);
+}
+
+/** A new life: nobody waits any more, and every gate feels its way. */
+export function restartGates(state: State): void {
+  for (const gate of state.gates.values()) restartGate(gate, state.at);
+  for (const [permit, id] of state.permits) {
+    if (state.gates.get(id)?.held.has(permit) !== true) state.permits.delete(permit);
+  }
+}
+
+export function decidePermit(state: State, command: AskPermit, now: Instant): Decided {
+  const gate = state.gates.get(command.gate);
+  if (gate === undefined && state.gates.size >= GATES_MAX)
+    return fail({ type: "too-many", what: "gates", max: GATES_MAX });
+  if (gate !== undefined && gate.queue.entries.size >= TICKETS_MAX) {
+    return fail({ type: "too-many", what: `calls waiting at gate ${command.gate}`, max: TICKETS_MAX });
+  }
+  const permit = command.permit ?? (`p${state.seq + 1}` as PermitId);
+  if (state.permits.has(permit)) return fail({ type: "permit-exists", permit });
+  const task = command.task === null ? undefined : state.tasks.get(command.task);
+  if (command.task !== null) {
+    if (task === undefined) return fail({ type: "task-unknown", task: command.task });
+    const current = task.attempt?.number ?? null;
+    if (current !== command.attempt || task.attempt?.state === "stopping") {
+      return fail({ type: "attempt-stale", task: task.id, attempt: command.attempt ?? 0, current });
+    }
+  }
+  const project = task?.project ?? state.projects.get(command.project);
+  if (task === undefined && project !== undefined && !projectHasRoom(project, Math.max(1, command.tokens), now)) {
+    const limit = project.settings.budget.limit ?? 0;
+    return fail({
+      type: "budget-exhausted",
+      project: project.id,
+      limit,
+      used: project.spent.total(now) + project.reserved,
+    });
+  }
+  const settings = project?.settings ?? settingsFor(state.config, command.project)[0];
+  const asked: Event = {
+    kind: "permit-asked",
+    at: now,
+    permit,
+    gate: command.gate,
+    task: command.task,
+    attempt: command.attempt,
+    project: project?.id ?? command.project,
+    weight: settings.weight,
+    class: classOf({
+      callClass: command.class ?? undefined,
+      priority: task?.ask.prioritised === true ? task.priority : undefined,
+      type: task?.ask.type,
+      fallback: gateSettings(state.config, command.gate).defaultPriority,
+    }),
+    tokens: command.tokens,
+    askedAt: command.askedAt ?? now,
+  };
+  return ok({ events: [asked], id: permit });
+}
+
+export function decideDrop(state: State, permit: PermitId, now: Instant): Decided {
+  const gate = state.permits.get(permit);
+  if (gate === undefined) return ok({ events: [], repeated: true });
+  if (state.gates.get(gate)?.held.has(permit) === true) {
+    return ok({ events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false }] });
+  }
+  return ok({ events: [{ kind: "permit-dropped", at: now, permit, gate }] });
+}
+
+export function decideSettle(
+  state: State,
+  command: Extract<Command, { type: "settle-permit" }>,
+  now: Instant,
+): Decided {
+  const id = state.permits.get(command.permit);
+  const held = id === undefined ? undefined : state.gates.get(id)?.held.get(command.permit);
+  // Settling twice, or after the permit ran out, is no fault: the first word counted.
+  if (id === undefined || held === undefined) return ok({ events: [], repeated: true });
+  const { permit, tokens } = command;
+  const events: Event[] = [
+    { kind: "permit-settled", at: now, permit, gate: id, ok: command.ok, tokens, expired: false },
+  ];
+  const attempt = attemptOf(state, held);
+  if (attempt !== null) {
+    const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
+    events.push(...stopForBudget(state, attempt, used, now));
+  }
+  return ok({ events });
+}
+
+/** The next permit that may be granted at any gate. */
+export function nextPermit(state: State, now: Instant): Event | null {
+  for (const [id, gate] of state.gates) {
+    const ticket = nextGrant(gate, now);
+    if (ticket !== null) return { kind: "permit-granted", at: now, permit: ticket.id as PermitId, gate: id };
+  }
+  return null;
+}
+
+/** What time alone has changed at the gates: permits that ran out, a block that ended. */
+export function dueAtGates(state: State, now: Instant): Event[] {
+  for (const [id, gate] of state.gates) {
+    const [permit] = expiredPermits(gate, now);
+    if (permit !== undefined) {
+      const settled = { permit: permit.id as PermitId, gate: id, ok: false, tokens: null, expired: true };
+      return [{ kind: "permit-settled", at: now, ...settled }];
+    }
+    if (state.shapes.gates.get(id)?.held === true && !isHeld(gate, now))
+      return [{ kind: "gate-opened", at: now, gate: id }];
+  }
+  return [];
+}
+
+export function nextInstantAtGates(state: State, now: Instant): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const gate of state.gates.values()) next = Math.min(next, nextGateInstant(gate, now) ?? next);
+  return next;
+}

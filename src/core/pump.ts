@@ -1,0 +1,192 @@
+/**
+ * The one way anything starts.
+ *
+ *     fleet ─► express ─► project ─► agent ─► task ─► worker
+ *
+ * `pump` decides one step: what the clock has brought about, then dependents of what has ended, then one
+ * start, then a hold, then a permit. The host applies it and asks again until nothing is left (in slices,
+ * so that no turn lasts long). A start is charged and reserved in its own event before the next is
+ * chosen, so one round never gives everything to one project or to one worker.
+ *
+ * No step walks over tasks: projects and agents stand in the order of their turn, shapes say what can
+ * start at all, and within an agent only the heads of its groups are compared.
+ */
+
+import { anyOutside, hasBit } from "./bit-set.ts";
+import type { Instant } from "./brand.ts";
+import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { due } from "./deadlines.ts";
+import { nextTold } from "./dependency.ts";
+import type { Event, Rank } from "./events.ts";
+import { chargeFor, deficitOrder, shownLevel } from "./fairness.ts";
+import { nextHold } from "./hold.ts";
+import { nextPermit } from "./permits.ts";
+import { heldPlacement, place } from "./placement.ts";
+import { compareRanks, EXPRESS_PRIORITY, shownScore } from "./priority.ts";
+import { bestGroup, fixedOf, shapeOf, taskRank } from "./queue.ts";
+import { invariant } from "./result.ts";
+import { first, items } from "./sorted-list.ts";
+import type { Agent, Project, State, Task } from "./state.ts";
+
+const ANY_PRIORITY = Number.POSITIVE_INFINITY;
+const PINS_RELEASED_AT_ONCE_MAX = 256;
+
+export function pump(state: State, now: Instant): Event[] {
+  const events = due(state, now);
+  if (events.length > 0) return events;
+  const told = nextTold(state, now);
+  if (told.length > 0) return told;
+  const stray = strayPins(state, now);
+  if (stray.length > 0) return stray;
+  const start = nextStart(state, now);
+  if (start !== null) return [start];
+  const hold = nextHold(state, now);
+  if (hold !== null) return [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
+  const permit = nextPermit(state, now);
+  return permit === null ? [] : [permit];
+}
+
+/** Tasks that wait for a worker that has gone wait for it no longer. */
+function strayPins(state: State, now: Instant): Event[] {
+  for (const [worker, tasks] of state.pins) {
+    const status = state.fleet.byId.get(worker)?.status;
+    if (status === "ready" || status === "overloaded") continue;
+    const slice = [...tasks].sort((left, right) => left.seq - right.seq).slice(0, PINS_RELEASED_AT_ONCE_MAX);
+    return slice.map((task) => ({ kind: "pin-released", at: now, task: task.id }));
+  }
+  return [];
+}
+
+type Pick = { readonly task: Task; readonly reserve: number };
+
+/** The next start, or null when nothing more can be admitted. */
+export function nextStart(state: State, now: Instant): Event | null {
+  const { scheduler } = state.config;
+  if (state.paused || state.inFlight >= scheduler.maxInFlight) return null;
+  if (!fleetHasRoom(state, 1, now)) return null;
+  const express = nextExpress(state, now);
+  if (express !== null) return express;
+  if (scheduler.fairness.rule === "deficit") return nextByDeficit(state, now);
+  for (const project of items(state.turn)) {
+    const pick = pickIn(state, project, now, ANY_PRIORITY);
+    if (pick !== null) return startEvent(state, pick, { express: false, level: shownLevel(state, project, now) }, now);
+  }
+  return null;
+}
+
+/** Critical tasks of projects that are allowed the lane, before it is anybody's turn. */
+function nextExpress(state: State, now: Instant): Event | null {
+  if (state.expressProjects.size === 0 || state.express >= state.config.scheduler.critical.maxInFlight) return null;
+  for (const project of items(state.turn)) {
+    if (!state.expressProjects.has(project)) continue;
+    const pick = pickIn(state, project, now, EXPRESS_PRIORITY);
+    if (pick !== null) return startEvent(state, pick, { express: true, level: shownLevel(state, project, now) }, now);
+  }
+  return null;
+}
+
+function nextByDeficit(state: State, now: Instant): Event | null {
+  const eligible = [...items(state.turn)].filter((project) => mayStart(state, project, now));
+  for (const { project, deficit } of deficitOrder(eligible, now)) {
+    const pick = pickIn(state, project, now, ANY_PRIORITY);
+    if (pick !== null) return startEvent(state, pick, { express: false, level: deficit }, now);
+  }
+  return null;
+}
+
+/** Whether a project could start something, as far as can be told without choosing a task. */
+function mayStart(state: State, project: Project, now: Instant): boolean {
+  const { shapes } = state;
+  return (
+    project.status === "active" &&
+    project.inFlight < project.settings.maxConcurrent &&
+    (anyOutside(project.shapes, shapes.shutOtherwise, shapes.shutByWorkers) || readyHold(state, project) !== null) &&
+    projectHasRoom(project, 1, now)
+  );
+}
+
+/** The project's held task, if its worker has room by now and nothing else is in the way. */
+function readyHold(state: State, project: Project): Task | null {
+  const task = project.hold?.task;
+  if (task === undefined || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
+  return heldPlacement(state, task) === null ? null : task;
+}
+
+/** The task next in line in a project, if its budget allows that very one: nobody overtakes it there. */
+function pickIn(state: State, project: Project, now: Instant, priorityMax: number): Pick | null {
+  if (!mayStart(state, project, now)) return null;
+  const task =
+    state.config.scheduler.fairness.agents === "fair"
+      ? fairly(state, project, now, priorityMax)
+      : byRank(state, project, now, priorityMax);
+  if (task === null) return null;
+  const reserve = reserveFor(task);
+  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? { task, reserve } : null;
+}
+
+/** The best task of the agent whose turn it is. */
+function fairly(state: State, project: Project, now: Instant, priorityMax: number): Task | null {
+  const { maxPerAgentInFlight } = state.config.scheduler;
+  for (const agent of items(project.turn)) {
+    // Agents stand in the order of what they have in flight: all after this one are full too.
+    if (agent.inFlight >= maxPerAgentInFlight) return null;
+    const task = bestOf(state, agent, now, priorityMax);
+    if (task !== null) return task;
+  }
+  return null;
+}
+
+/** The best task of the project, whoever's it is. */
+function byRank(state: State, project: Project, now: Instant, priorityMax: number): Task | null {
+  let best: Task | null = null;
+  for (const agent of items(project.turn)) {
+    if (agent.inFlight >= state.config.scheduler.maxPerAgentInFlight) break;
+    const task = bestOf(state, agent, now, priorityMax);
+    if (task !== null && (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0))
+      best = task;
+  }
+  return best;
+}
+
+function bestOf(state: State, agent: Agent, now: Instant, priorityMax: number): Task | null {
+  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
+  const task = group === null ? null : (first(group.tasks) ?? null);
+  const held = readyHold(state, agent.project);
+  if (held === null || held.agent !== agent || held === task) return task;
+  const rank = taskRank(state, held, now);
+  if (rank.priority > priorityMax) return task;
+  return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
+}
+
+function startEvent(
+  state: State,
+  { task, reserve }: Pick,
+  turn: { readonly express: boolean; readonly level: number },
+  now: Instant,
+): Event {
+  const { demand } = task.group?.shape ?? shapeOf(state, task);
+  const placement = place(state, task, demand);
+  invariant(placement !== null, `a task that was chosen (${task.id}) has a worker with room`);
+  const { priority, overdue } = taskRank(state, task, now);
+  const rank: Rank = {
+    express: turn.express,
+    hold: task.project.hold?.task === task && demand.feasible === 0,
+    level: turn.level,
+    weight: task.project.settings.weight,
+    agentInFlight: task.agent.inFlight,
+    priority,
+    overdue,
+    score: shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority),
+  };
+  return {
+    kind: "task-assigned",
+    at: now,
+    task: task.id,
+    attempt: task.attempts + 1,
+    worker: placement.worker.id,
+    reason: placement.reason,
+    rank,
+    charge: chargeFor(state, task),
+    reserve,
+  };
+}

@@ -1,0 +1,220 @@
+/**
+ * The queues: every runnable task, by agent.
+ *
+ * A task enters when it becomes runnable and leaves when it starts, ends or stops being runnable. An
+ * agent's tasks lie in groups of those that differ only in when they became runnable; such a group is
+ * a queue whose head is always its best (priority.ts says why), so choosing compares one head per group
+ * and touches no other task. Projects keep a bit per shape they have queued, and both agents and
+ * projects stand in the order of their turn only while they have something runnable.
+ */
+import { hasBit, setBit } from "./bit-set.ts";
+import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
+import { internShape, type Shape } from "./shape.ts";
+import { countWhile, first, insert, items, remove, sortedList } from "./sorted-list.ts";
+import { type Agent, compareGroups, compareTasks, type Group, type Project, type State, type Task } from "./state.ts";
+
+/** Whether a task belongs in a queue: runnable, not resting, not paused, no former attempt still stopping. */
+export const isRunnable = (task: Task): boolean =>
+  task.phase === "queued" && !task.paused && task.restUntil < 0 && task.attempt === null;
+
+/** Puts a task into its queue or takes it out, as its facts say. */
+export function settleQueue(state: State, task: Task): void {
+  const belongs = isRunnable(task);
+  if (belongs && task.group === null) enter(state, task);
+  else if (!belongs && task.group !== null) leave(state, task);
+}
+
+/** Takes a task out, lets `change` alter what its place depends on, and puts it back where it belongs. */
+export function requeue(state: State, task: Task, change: () => void): void {
+  if (task.group !== null) leave(state, task);
+  change();
+  settleQueue(state, task);
+}
+
+export function shapeOf(state: State, task: Task): Shape {
+  return internShape(state.shapes, task.ask, task.pin, {
+    workers: state.fleet.order,
+    typeLimit: (type) => state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY,
+    room: state.fleet.room,
+  });
+}
+
+/** The part of a task's score that time does not change, failures included. */
+export const fixedOf = (state: State, task: Task): number =>
+  fixedScore(
+    { type: task.ask.type, depth: task.depth, iteration: task.iteration + task.ownFailures },
+    state.config.scheduler.priority,
+  );
+
+function enter(state: State, task: Task): void {
+  const { agent, project } = task;
+  const shape = shapeOf(state, task);
+  const fixed = fixedOf(state, task);
+  const group = groupFor(agent, task.priority, shape, fixed);
+  unlistOldest(state, group);
+  insert(group.tasks, task);
+  task.group = group;
+  readHead(group);
+  listOldest(state, group);
+  if (shape.queued++ === 0) state.shapes.idle--;
+  const count = project.shapeCounts.get(shape) ?? 0;
+  project.shapeCounts.set(shape, count + 1);
+  if (count === 0) setBit(project.shapes, shape.id, true);
+  if (agent.queued++ === 0) insert(project.turn, agent);
+  if (project.queued++ === 0) insert(state.turn, project);
+}
+
+function leave(state: State, task: Task): void {
+  const { agent, project } = task;
+  const group = task.group as Group;
+  const { shape } = group;
+  unlistOldest(state, group);
+  remove(group.tasks, task);
+  task.group = null;
+  if (group.tasks.size === 0) dropGroup(agent, group);
+  else readHead(group);
+  listOldest(state, group);
+  if (--shape.queued === 0) state.shapes.idle++;
+  const count = (project.shapeCounts.get(shape) as number) - 1;
+  if (count === 0) {
+    project.shapeCounts.delete(shape);
+    setBit(project.shapes, shape.id, false);
+  } else project.shapeCounts.set(shape, count);
+  if (--agent.queued === 0) remove(project.turn, agent);
+  if (--project.queued === 0) remove(state.turn, project);
+}
+
+function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): Group {
+  const key = `${priority}|${fixed}|${shape.id}`;
+  const known = agent.groupByKey.get(key);
+  if (known !== undefined) return known;
+  const group: Group = {
+    key,
+    agent,
+    priority,
+    shape,
+    fixedScore: fixed,
+    tasks: sortedList(compareTasks),
+    headAt: 0,
+    headSeq: 0,
+    place: agent.groups.length,
+  };
+  agent.groups.push(group);
+  agent.groupByKey.set(key, group);
+  return group;
+}
+
+function dropGroup(agent: Agent, group: Group): void {
+  agent.groupByKey.delete(group.key);
+  const last = agent.groups.pop() as Group;
+  if (last === group) return;
+  agent.groups[group.place] = last;
+  last.place = group.place;
+}
+
+function readHead(group: Group): void {
+  const head = first(group.tasks) as Task;
+  group.headAt = head.runnableAt;
+  group.headSeq = head.seq;
+}
+
+const asksForRoom = (group: Group): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
+
+function listOldest(state: State, group: Group): void {
+  if (group.tasks.size > 0 && asksForRoom(group)) insert(state.oldest, group);
+}
+
+function unlistOldest(state: State, group: Group): void {
+  if (group.tasks.size > 0 && asksForRoom(group)) remove(state.oldest, group);
+}
+
+/** Changes what an agent's turn depends on. */
+export function moveAgent(agent: Agent, change: () => void): void {
+  if (agent.queued > 0) remove(agent.project.turn, agent);
+  change();
+  if (agent.queued > 0) insert(agent.project.turn, agent);
+}
+
+/** Changes what a project's turn depends on. */
+export function moveProject(state: State, project: Project, change: () => void): void {
+  if (project.queued > 0) remove(state.turn, project);
+  change();
+  if (project.queued > 0) insert(state.turn, project);
+}
+
+/**
+ * The group whose head goes first among those that can start, or null. Plain numbers, no allocation:
+ * this runs for every start. `ignoreWorkers` asks who would go first if there were room.
+ */
+export function bestGroup(
+  state: State,
+  agent: Agent,
+  now: number,
+  which: { readonly priorityMax: number; readonly ignoreWorkers: boolean },
+): Group | null {
+  const rules = state.config.scheduler.priority;
+  const floor = agent.project.settings.maxPriority;
+  const { shutOtherwise, shutByWorkers } = state.shapes;
+  let best: Group | null = null;
+  let bestPriority = 0;
+  let bestOverdue = false;
+  let bestScore = 0;
+  const { groups } = agent;
+  for (let index = 0; index < groups.length; index++) {
+    const group = groups[index] as Group;
+    const { id } = group.shape;
+    if (hasBit(shutOtherwise, id) || (!which.ignoreWorkers && hasBit(shutByWorkers, id))) continue;
+    const waited = now > group.headAt ? now - group.headAt : 0;
+    const priority = effectivePriority(group.priority, waited, floor, rules.starvationAfter);
+    if (priority > which.priorityMax || (best !== null && priority > bestPriority)) continue;
+    const overdue = waited >= rules.starvationAfter;
+    // Among the overdue only age counts, so they all have the same score here.
+    const score = overdue ? 0 : exactScore(group.fixedScore, waited, rules);
+    if (best !== null && priority === bestPriority) {
+      if (overdue !== bestOverdue) {
+        if (bestOverdue) continue;
+      } else if (score !== bestScore) {
+        if (score < bestScore) continue;
+      } else if (compareGroups(best, group) < 0) continue;
+    }
+    best = group;
+    bestPriority = priority;
+    bestOverdue = overdue;
+    bestScore = score;
+  }
+  return best;
+}
+
+export function taskRank(state: State, task: Task, now: number): TaskRank {
+  return rankOf(
+    { priority: task.priority, fixed: fixedOf(state, task), runnableAt: task.runnableAt, seq: task.seq },
+    now,
+    task.project.settings.maxPriority,
+    state.config.scheduler.priority,
+  );
+}
+
+/** How many runnable tasks of its agent go before a task that is in the queue. */
+export function countAhead(state: State, task: Task, now: number): number {
+  const mine = taskRank(state, task, now);
+  const { priority: rules } = state.config.scheduler;
+  const floor = task.project.settings.maxPriority;
+  let ahead = 0;
+  for (const group of task.agent.groups) {
+    ahead += countWhile(group.tasks, (other) => {
+      const theirs = rankOf(
+        { priority: group.priority, fixed: group.fixedScore, runnableAt: other.runnableAt, seq: other.seq },
+        now,
+        floor,
+        rules,
+      );
+      return compareRanks(theirs, mine) < 0;
+    });
+  }
+  return ahead;
+}
+
+/** Every runnable task of an agent, group by group. */
+export function* queuedTasks(agent: Agent): Generator<Task> {
+  for (const group of agent.groups) yield* items(group.tasks);
+}

@@ -1,0 +1,151 @@
+/**
+ * Every way Drover says no.
+ *
+ * A refusal names what was asked, which value was wrong and what would be right. It is data, so that
+ * each face (library, HTTP, CLI) can put it in its own words and no face can forget one: the server
+ * maps this union to status codes with a table that does not compile when a variant is missing.
+ */
+
+export type Refusal =
+  | { readonly type: "bad-field"; readonly field: string; readonly value: string; readonly expected: string }
+  | { readonly type: "unknown-field"; readonly field: string; readonly known: readonly string[] }
+  | { readonly type: "past-deadline"; readonly field: string; readonly deadline: number; readonly now: number }
+  | { readonly type: "cycle"; readonly path: readonly string[] }
+  | { readonly type: "dependency-unknown"; readonly field: string; readonly dependency: string }
+  | { readonly type: "dependency-refused"; readonly field: string; readonly dependency: string }
+  | { readonly type: "task-unknown"; readonly task: string }
+  | { readonly type: "task-exists"; readonly task: string }
+  | { readonly type: "task-ended"; readonly task: string; readonly state: string }
+  | { readonly type: "task-not-ended"; readonly task: string; readonly state: string }
+  | {
+      readonly type: "queue-full";
+      readonly limit: "maxQueue" | "maxPerAgent";
+      readonly agent: string;
+      readonly queued: number;
+      readonly maxQueue: number;
+      readonly maxPerAgent: number;
+    }
+  | { readonly type: "backpressure"; readonly usage: number; readonly rejectThreshold: number; readonly agent: string }
+  | { readonly type: "no-workers"; readonly agent: string }
+  | { readonly type: "batch-too-large"; readonly submitted: number; readonly max: number }
+  | { readonly type: "project-unknown"; readonly project: string }
+  | { readonly type: "too-many"; readonly what: string; readonly max: number }
+  | { readonly type: "worker-unknown"; readonly worker: string }
+  | { readonly type: "worker-exists"; readonly worker: string }
+  | { readonly type: "attempt-stale"; readonly task: string; readonly attempt: number; readonly current: number | null }
+  | { readonly type: "permit-unknown"; readonly permit: string }
+  | { readonly type: "permit-exists"; readonly permit: string }
+  | { readonly type: "gate-unknown"; readonly gate: string }
+  | { readonly type: "budget-exhausted"; readonly project: string; readonly limit: number; readonly used: number }
+  | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
+
+const SHOWN_MAX = 80;
+
+/** A value as it is shown in a refusal: short, one line, never a whole payload. */
+export function shown(value: unknown): string {
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (typeof value === "function" || typeof value === "symbol") return typeof value;
+  if (value === undefined) return "nothing";
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? typeof value;
+  } catch {
+    text = `something that is not JSON (${typeof value})`;
+  }
+  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
+}
+
+export const badField = (field: string, value: unknown, expected: string): Refusal => ({
+  type: "bad-field",
+  field,
+  value: shown(value),
+  expected,
+});
+
+/** The refusal in one sentence, for people. */
+export function sentence(refusal: Refusal): string {
+  switch (refusal.type) {
+    case "bad-field":
+      return `${refusal.field} is ${refusal.value}, and must be ${refusal.expected}`;
+    case "unknown-field":
+      return `${refusal.field} is not a known field; known here: ${refusal.known.join(", ")}`;
+    case "past-deadline":
+      return `${refusal.field} ${refusal.deadline} has passed (now is ${refusal.now}); give one in the future`;
+    case "cycle":
+      return `these tasks wait for each other in a circle: ${refusal.path.join(" → ")}`;
+    case "dependency-unknown":
+      return `${refusal.field} names ${refusal.dependency}, which no task has; submit it first or in the same batch`;
+    case "dependency-refused":
+      return `${refusal.field} names ${refusal.dependency}, which was refused in the same batch`;
+    default:
+      return aboutStanding(refusal);
+  }
+}
+
+type Standing = Exclude<
+  Refusal,
+  { type: "bad-field" | "unknown-field" | "past-deadline" | "cycle" | "dependency-unknown" | "dependency-refused" }
+>;
+
+function aboutStanding(refusal: Standing): string {
+  switch (refusal.type) {
+    case "task-unknown":
+      return `no task has the id ${refusal.task}`;
+    case "task-exists":
+      return `task ${refusal.task} exists with another body; use a new id, or send the same body again`;
+    case "task-ended":
+      return `task ${refusal.task} has ended as ${refusal.state}; the first end counts`;
+    case "task-not-ended":
+      return `task ${refusal.task} is ${refusal.state}; only a failed, cancelled or skipped task can run again`;
+    case "queue-full":
+      return refusal.limit === "maxQueue"
+        ? `the queue is full: ${refusal.queued} of maxQueue ${refusal.maxQueue} tasks; try again later`
+        : `agent ${refusal.agent} has ${refusal.queued} of maxPerAgent ${refusal.maxPerAgent} tasks queued; try again later`;
+    case "backpressure":
+      return `the fleet is overloaded: usage ${refusal.usage} reached rejectThreshold ${refusal.rejectThreshold}; try again later`;
+    case "no-workers":
+      return "no worker can take work, and backpressure.acceptWithoutWorkers is false; start a worker first";
+    case "batch-too-large":
+      return `the batch has ${refusal.submitted} tasks; at most ${refusal.max} are taken at once`;
+    case "project-unknown":
+      return `no project is called ${refusal.project}, and projects.autoCreate is off; register it first`;
+    case "too-many":
+      return `there are ${refusal.max} ${refusal.what} already, which is the maximum`;
+    default:
+      return aboutHolders(refusal);
+  }
+}
+
+type Holders = Extract<
+  Refusal,
+  {
+    type:
+      | ("worker-unknown" | "worker-exists" | "attempt-stale" | "permit-unknown" | "permit-exists" | "gate-unknown")
+      | ("budget-exhausted" | "dependency-failed");
+  }
+>;
+
+function aboutHolders(refusal: Holders): string {
+  switch (refusal.type) {
+    case "worker-unknown":
+      return `no worker is called ${refusal.worker}`;
+    case "worker-exists":
+      return `a worker called ${refusal.worker} is here already`;
+    case "attempt-stale":
+      return refusal.current === null
+        ? `attempt ${refusal.attempt} of ${refusal.task} is not running`
+        : `attempt ${refusal.attempt} of ${refusal.task} lost its lease; attempt ${refusal.current} counts now`;
+    case "permit-unknown":
+      return `no permit is called ${refusal.permit}`;
+    case "permit-exists":
+      return `permit ${refusal.permit} is queued or held already`;
+    case "gate-unknown":
+      return `no gate is called ${refusal.gate}`;
+    case "budget-exhausted":
+      return `project ${refusal.project} has used ${refusal.used} of its ${refusal.limit} tokens; raise the limit or wait`;
+    case "dependency-failed":
+      return `${refusal.task} depends on ${refusal.dependency}, which is ${refusal.state}; run that one again first`;
+    default:
+      return refusal satisfies never;
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * How unknown values become known ones.
+ *
+ * A reader takes a value nobody vouches for and the path at which it stood, and either gives it back
+ * in its one right form or says, as a refusal, what it should have been. Readers are put together
+ * into sections, so that a whole config or a whole task body is read in one pass, and the path in the
+ * refusal is the one the caller wrote.
+ */
+import { badField, type Refusal } from "./refusal.ts";
+import { fail, ok, type Result } from "./result.ts";
+
+export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
+
+const NAMES_THAT_MEAN_NOTHING = new Set(["", "None", "none", "null", "undefined", "NaN"]);
+const ID_PATTERN = /^[^\s\p{Cc}]+$/u;
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
+/** The longest span anything may last: a thousand years, far below where doubles lose whole milliseconds. */
+export const SPAN_MS_MAX = 31_556_952_000_000;
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export function whole(min: number, max: number = Number.MAX_SAFE_INTEGER): Reader<number> {
+  const expected = `a whole number from ${min} to ${max}`;
+  return (value, field) =>
+    typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max
+      ? ok(value === 0 ? 0 : value)
+      : fail(badField(field, value, expected));
+}
+
+/** A finite number in [min, max], or, with `above`, strictly greater than min. */
+export function finite(min: number, max: number, above: boolean = false): Reader<number> {
+  const expected = above ? `a number above ${min} and at most ${max}` : `a number from ${min} to ${max}`;
+  return (value, field) =>
+    typeof value === "number" && Number.isFinite(value) && (above ? value > min : value >= min) && value <= max
+      ? ok(value === 0 ? 0 : value)
+      : fail(badField(field, value, expected));
+}
+
+/** A span: whole milliseconds, or text such as `250ms`, `30s`, `5m`, `24h`, `30d`. */
+export function span(minMs: number): Reader<number> {
+  const expected = `a span of at least ${minMs} ms: whole milliseconds, or text such as 250ms, 30s, 5m, 24h, 30d`;
+  return (value, field) => {
+    let ms: unknown = value;
+    if (typeof value === "string") {
+      const [, count = "", unit = ""] = /^(\d{1,15})(ms|s|m|h|d)$/.exec(value) ?? [];
+      ms = count === "" ? Number.NaN : Number(count) * (UNITS.get(unit) ?? Number.NaN);
+    }
+    return typeof ms === "number" && Number.isSafeInteger(ms) && ms >= minMs && ms <= SPAN_MS_MAX
+      ? ok(ms)
+      : fail(badField(field, value, expected));
+  };
+}
+
+export const flag: Reader<boolean> = (value, field) =>
+  typeof value === "boolean" ? ok(value) : fail(badField(field, value, "true or false"));
+
+export function oneOf<Name extends string>(...names: readonly Name[]): Reader<Name> {
+  return (value, field) => {
+    const found = names.find((name) => name === value);
+    return found === undefined ? fail(badField(field, value, `one of ${names.join(", ")}`)) : ok(found);
+  };
+}
+
+export function orNull<Value>(reader: Reader<Value>): Reader<Value | null> {
+  return (value, field) => (value === null ? ok(null) : reader(value, field));
+}
+
+/** Text that names something: no blanks or control characters, and not a word that means nothing. */
+export function name(lengthMax: number = 256): Reader<string> {
+  const expected = `a name of 1 to ${lengthMax} characters without blanks, and not "None" or "null"`;
+  return (value, field) =>
+    typeof value === "string" &&
+    value.length <= lengthMax &&
+    !NAMES_THAT_MEAN_NOTHING.has(value) &&
+    ID_PATTERN.test(value) &&
+    value.isWellFormed()
+      ? ok(value)
+      : fail(badField(field, value, expected));
+}
+
+export function text(lengthMin: number, lengthMax: number): Reader<string> {
+  return (value, field) =>
+    typeof value === "string" && value.length >= lengthMin && value.length <= lengthMax && value.isWellFormed()
+      ? ok(value)
+      : fail(badField(field, value, `text of ${lengthMin} to ${lengthMax} characters`));
+}
+
+/** A list without repeats, sorted, so that equal sets are equal values. */
+export function setOf(reader: Reader<string>, countMax: number): Reader<readonly string[]> {
+  return (value, field) => {
+    if (!Array.isArray(value) || value.length > countMax) {
+      return fail(badField(field, value, `a list of at most ${countMax} names`));
+    }
+    const found = new Set<string>();
+    for (const [index, item] of value.entries()) {
+      const read = reader(item, `${field}[${index}]`);
+      if (!read.ok) return read;
+      found.add(read.value);
+    }
+    return ok([...found].sort());
+  };
+}
+
+export type Fields<Shape> = { readonly [Key in keyof Shape]: Reader<Shape[Key]> };
+
+/**
+ * An object read over a base: fields that are absent keep the base's value, fields nobody knows are
+ * refused by name.
+ */
+export function readSection<Shape extends object>(
+  fields: Fields<Shape>,
+  base: Shape,
+  value: unknown,
+  path: string,
+): Result<Shape, Refusal> {
+  if (!isRecord(value)) return fail(badField(path === "" ? "(body)" : path, value, "an object"));
+  const read: Partial<Shape> = { ...base };
+  for (const key of Object.keys(value)) {
+    if (!Object.hasOwn(fields, key)) {
+      return fail({ type: "unknown-field", field: join(path, key), known: Object.keys(fields) });
+    }
+    if (value[key] === undefined) continue;
+    const one = fields[key as keyof Shape](value[key], join(path, key));
+    if (!one.ok) return one;
+    read[key as keyof Shape] = one.value;
+  }
+  return ok(read as Shape);
+}
+
+export const join = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`);
+
+export function section<Shape extends object>(fields: Fields<Shape>, base: Shape): Reader<Shape> {
+  return (value, field) => readSection(fields, base, value, field);
+}

@@ -1,0 +1,423 @@
+/**
+ * The world as the log tells it.
+ *
+ * Two sorts of things live here. Facts are what events said: tasks, attempts, projects, workers,
+ * gates, sums of tokens; a snapshot holds the facts. Everything else (queues in order, bit sets of
+ * shapes, counts of what runs, trees over workers) is an index: it follows from the facts alone, is
+ * rebuilt when a snapshot is restored, and exists so that no decision ever walks over tasks. Only
+ * `evolve` and what it calls may change any of it.
+ *
+ * A count of what is live is changed in exactly one place, where an attempt is attached or detached
+ * (attempt.ts), and a queue length where a task enters or leaves its group (queue.ts);
+ * invariants.ts recounts both from the facts.
+ */
+
+import { type BitSet, bitSet } from "./bit-set.ts";
+import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import type { WorkerKind } from "./commands.ts";
+import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
+import type { StopCause } from "./events.ts";
+import { type Fifo, fifo } from "./fifo.ts";
+import { type Fleet, newFleet } from "./fleet.ts";
+import type { Gate } from "./gate.ts";
+import { type Demand, newShapes, type Shape, type Shapes } from "./shape.ts";
+import { type SortedList, sortedList } from "./sorted-list.ts";
+import { createRollingSum, type RollingSum } from "./window.ts";
+
+export type LivePhase = "waiting" | "queued" | "assigned" | "running";
+export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
+export type Phase = LivePhase | EndPhase;
+
+/** What a task asks for, shared by all tasks that ask for the same. */
+export type Ask = {
+  readonly key: string;
+  readonly type: string;
+  readonly capabilities: readonly string[];
+  readonly cpu: number;
+  readonly memory: number;
+  readonly provider: string | null;
+  readonly locks: readonly string[];
+  readonly zone: string | null;
+  readonly tab: string | null;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly onDependencyFailure: "skip" | "run";
+  /** Whether anybody gave a priority; if not, a call's class goes by the type. */
+  readonly prioritised: boolean;
+  users: number;
+};
+
+/** What ties a task to others; absent where nothing does. */
+export type Links = {
+  readonly parent: TaskId | null;
+  readonly needs: readonly TaskId[];
+  /** Dependencies that have not ended. */
+  unmet: number;
+  /** The input artifact it still waits for. */
+  artifact: string | null;
+  /** Tasks that wait for this one, in submission order, and how many of them were told of its end. */
+  readonly dependents: Task[];
+  told: number;
+  /** Tasks and tombstones that name this one as parent: while there are any, it is remembered. */
+  children: number;
+};
+
+/** How a task ended. */
+export type End = {
+  readonly at: Instant;
+  /** The event that ended it. */
+  readonly seq: number;
+  readonly error: string | null;
+  readonly resultHash: string | null;
+  readonly resultSize: number;
+  readonly resultSeq: number | null;
+};
+
+export type Task = {
+  readonly id: TaskId;
+  /** The event that submitted it: its place among equals, and where its body lies. */
+  readonly seq: number;
+  readonly project: Project;
+  readonly agent: Agent;
+  readonly ask: Ask;
+  /** Kept only for ids the caller chose; "" otherwise. */
+  readonly bodyHash: string;
+  readonly createdAt: Instant;
+  readonly depth: number;
+  phase: Phase;
+  paused: boolean;
+  priority: number;
+  iteration: number;
+  ownFailures: number;
+  losses: number;
+  /** The number of the last attempt; the next one's is higher by one. */
+  attempts: number;
+  estimate: number;
+  /** When it became runnable; -1 before that. */
+  runnableAt: number;
+  /** It rests, or must not start, until then; -1 if it need not. */
+  restUntil: number;
+  /** -1: none */
+  deadline: number;
+  /** The last event about it. */
+  lastSeq: number;
+  links: Links | null;
+  attempt: Attempt | null;
+  end: End | null;
+  /** The worker that last ran it, and when that attempt was assigned. */
+  lastWorker: WorkerId | null;
+  startedAt: number;
+  pin: WorkerId | null;
+  group: Group | null;
+  timers: Timer[] | null;
+};
+
+export type Attempt = {
+  readonly task: Task;
+  readonly number: number;
+  readonly worker: Worker;
+  readonly assignedAt: Instant;
+  readonly charge: number;
+  readonly express: boolean;
+  state: "assigned" | "running" | "stopping";
+  startedAt: number;
+  reserve: number;
+  /** What the worker reported so far, and what its permits settled at. */
+  reported: number;
+  permitted: number;
+  /** Whether any usage is known at all. */
+  known: boolean;
+  stopCause: StopCause | null;
+  stopBy: number;
+};
+
+export type Agent = {
+  readonly id: AgentId;
+  readonly project: Project;
+  inFlight: number;
+  lastServed: number;
+  /** Tasks waiting or queued. */
+  backlog: number;
+  /** Tasks in groups, that is, runnable now. */
+  queued: number;
+  readonly groups: Group[];
+  readonly groupByKey: Map<string, Group>;
+  /** Tasks of its that are still readable, ended or not. */
+  records: number;
+  readonly totals: AgentTotals;
+};
+export type AgentTotals = { submitted: number; completed: number; failed: number; cancelled: number };
+
+/** Tasks of one agent that differ only in when they became runnable: the oldest is always the best. */
+export type Group = {
+  readonly key: string;
+  readonly agent: Agent;
+  readonly priority: number;
+  readonly shape: Shape;
+  readonly fixedScore: number;
+  readonly tasks: SortedList<Task>;
+  /** The head's runnable time and seq, so that comparing groups touches no task. */
+  headAt: number;
+  headSeq: number;
+  place: number;
+};
+
+export type Hold = { readonly task: Task; readonly worker: Worker };
+export type Mean = { count: number; tokens: number };
+
+export type Project = {
+  readonly id: ProjectId;
+  readonly registration: number;
+  settings: ProjectSettings;
+  /** Where its settings come from: what was put stays, the rest follows the config. */
+  source: "default" | "named" | "put";
+  status: "active" | "paused";
+  level: number;
+  /** All that was ever charged: append-only. */
+  charged: number;
+  /** Tokens settled within the budget's window. */
+  spent: RollingSum;
+  /** Charges and starts within fairness.window, for the deficit rule. */
+  recent: RollingSum;
+  starts: RollingSum;
+  readonly means: Map<string, Mean>;
+  readonly agents: Map<AgentId, Agent>;
+  /** Agents with runnable tasks, in the order of their turn. */
+  readonly turn: SortedList<Agent>;
+  inFlight: number;
+  reserved: number;
+  backlog: number;
+  /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
+  ready: number;
+  queued: number;
+  readonly shapes: BitSet;
+  readonly shapeCounts: Map<Shape, number>;
+  hold: Hold | null;
+};
+
+export type Worker = {
+  readonly id: WorkerId;
+  readonly kind: WorkerKind;
+  readonly session: string;
+  slots: number;
+  capabilities: readonly string[];
+  capabilitySet: ReadonlySet<string>;
+  cpu: number;
+  memory: number;
+  zone: string | null;
+  status: "ready" | "overloaded" | "draining" | "unreachable";
+  readonly joinedAt: Instant;
+  readonly attempts: Set<Attempt>;
+  usedCpu: number;
+  usedMemory: number;
+  hold: Hold | null;
+  demands: Demand[];
+  place: number;
+};
+
+export type Tombstone = {
+  readonly id: TaskId;
+  readonly bodyHash: string;
+  readonly phase: EndPhase;
+  readonly depth: number;
+  readonly priority: number;
+  readonly parent: TaskId | null;
+  readonly endedAt: Instant;
+  readonly seq: number;
+  children: number;
+  /** Its time is up; it goes when its last child goes. */
+  due: boolean;
+};
+
+/** A browser tab that queued tasks need. */
+export type Tab = {
+  readonly id: string;
+  /** The event that made it known. */
+  readonly seq: number;
+  readonly tasks: Set<Task>;
+  /** Since when no worker owns it; -1 while one does. */
+  ownerlessSince: number;
+  timer: Timer | null;
+};
+
+export type TimerKind = "deadline" | "wake" | "timeout" | "stop" | "pin" | "tab";
+export type Timer = {
+  readonly at: number;
+  readonly kind: TimerKind;
+  readonly order: number;
+  readonly task: Task | null;
+  readonly attempt: Attempt | null;
+  readonly tab: Tab | null;
+};
+const TIMER_RANK: Readonly<Record<TimerKind, number>> = { deadline: 0, timeout: 1, stop: 2, pin: 3, wake: 4, tab: 5 };
+
+export type Totals = {
+  submitted: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  expired: number;
+  skipped: number;
+  starts: number;
+  waitMs: number;
+  runMs: number;
+  ends: number;
+};
+
+export type State = {
+  seq: number;
+  at: Instant;
+  config: Config;
+  paused: boolean;
+  readonly projects: Map<ProjectId, Project>;
+  registrations: number;
+  readonly tasks: Map<TaskId, Task>;
+  readonly tombstones: Map<TaskId, Tombstone>;
+  readonly fleet: Fleet;
+  readonly gates: Map<GateId, Gate>;
+  readonly permits: Map<PermitId, GateId>;
+  readonly asks: Map<string, Ask>;
+  readonly shapes: Shapes;
+  readonly artifacts: Map<string, Set<Task>>;
+  readonly tabs: Map<string, Tab>;
+  readonly timers: SortedList<Timer>;
+  /** Tasks that wait for one worker, by worker, and the workers among them that have gone. */
+  readonly pins: Map<WorkerId, Set<Task>>;
+  /** Ended tasks whose dependents were not all told, in the order of their ends. */
+  readonly untold: Set<Task>;
+  /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */
+  readonly ended: Fifo<{ readonly task: Task; readonly end: End }>;
+  /** How many ended tasks there are. */
+  results: number;
+  /** Tombstones whose time is not up, oldest first. */
+  readonly remembered: Fifo<Tombstone>;
+  /** Projects with runnable tasks, in the order of their turn. */
+  readonly turn: SortedList<Project>;
+  readonly levels: { origin: number; highest: number };
+  readonly holds: Set<Hold>;
+  /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
+  readonly oldest: SortedList<Group>;
+  /** Projects whose tasks may reach the express lane. */
+  readonly expressProjects: Set<Project>;
+  spent: RollingSum;
+  reserved: number;
+  inFlight: number;
+  express: number;
+  waiting: number;
+  /** Queued tasks, resting ones included. */
+  queued: number;
+  /** The last worker round-robin chose. */
+  cursor: WorkerId | null;
+  readonly totals: Totals;
+};
+
+export const BUDGET_BUCKETS = 1000;
+
+export const compareTimers = (left: Timer, right: Timer): number =>
+  left.at - right.at || TIMER_RANK[left.kind] - TIMER_RANK[right.kind] || left.order - right.order;
+
+export const compareProjects = (left: Project, right: Project): number =>
+  left.level - right.level || right.settings.weight - left.settings.weight || left.registration - right.registration;
+
+export const compareAgents = (left: Agent, right: Agent): number =>
+  left.inFlight - right.inFlight ||
+  left.lastServed - right.lastServed ||
+  (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
+
+export const compareGroups = (left: Group, right: Group): number =>
+  left.headAt - right.headAt || left.headSeq - right.headSeq;
+
+export const compareTasks = (left: Task, right: Task): number =>
+  left.runnableAt - right.runnableAt || left.seq - right.seq;
+
+export function emptyState(): State {
+  return {
+    seq: 0,
+    at: 0 as Instant,
+    config: DEFAULT_CONFIG,
+    paused: false,
+    projects: new Map(),
+    registrations: 0,
+    tasks: new Map(),
+    tombstones: new Map(),
+    fleet: newFleet(),
+    gates: new Map(),
+    permits: new Map(),
+    asks: new Map(),
+    shapes: newShapes(),
+    artifacts: new Map(),
+    tabs: new Map(),
+    timers: sortedList(compareTimers),
+    pins: new Map(),
+    untold: new Set(),
+    ended: fifo(),
+    results: 0,
+    remembered: fifo(),
+    turn: sortedList(compareProjects),
+    levels: { origin: 0, highest: 0 },
+    holds: new Set(),
+    oldest: sortedList(compareGroups),
+    expressProjects: new Set(),
+    spent: createRollingSum({ windowMs: DEFAULT_CONFIG.budget.window, buckets: BUDGET_BUCKETS }),
+    reserved: 0,
+    inFlight: 0,
+    express: 0,
+    waiting: 0,
+    queued: 0,
+    cursor: null,
+    totals: {
+      ...{ submitted: 0, completed: 0, failed: 0, cancelled: 0, expired: 0, skipped: 0 },
+      ...{ starts: 0, waitMs: 0, runMs: 0, ends: 0 },
+    },
+  };
+}
+
+export function newProject(
+  id: ProjectId,
+  registration: number,
+  settings: ProjectSettings,
+  fairWindow: number,
+): Project {
+  return {
+    id,
+    registration,
+    settings,
+    source: "default",
+    status: "active",
+    level: 0,
+    charged: 0,
+    spent: createRollingSum({ windowMs: settings.budget.window, buckets: BUDGET_BUCKETS }),
+    recent: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
+    starts: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
+    means: new Map(),
+    agents: new Map(),
+    turn: sortedList(compareAgents),
+    inFlight: 0,
+    reserved: 0,
+    backlog: 0,
+    ready: 0,
+    queued: 0,
+    shapes: bitSet(),
+    shapeCounts: new Map(),
+    hold: null,
+  };
+}
+
+export const newAgent = (id: AgentId, project: Project): Agent => ({
+  id,
+  project,
+  inFlight: 0,
+  lastServed: 0,
+  backlog: 0,
+  queued: 0,
+  groups: [],
+  groupByKey: new Map(),
+  records: 0,
+  totals: { submitted: 0, completed: 0, failed: 0, cancelled: 0 },
+});
+
+const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
+export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
+
+/** What a task's dependents go by: it is not over, it went well, or it did not. */
+export const wentWell = (phase: Phase): boolean => phase === "done";

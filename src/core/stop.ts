@@ -1,0 +1,113 @@
+/**
+ * Stopping what runs.
+ *
+ * An attempt that must stop is told so and keeps everything it holds until its worker confirms, or until
+ * the kill grace is over. What the stop was for decides what becomes of the task then: cancelled and past
+ * its deadline it has ended already; timed out, it has failed once; out of budget, it goes back to the
+ * queue and counts as a loss, with an estimate that has grown to what it used, so that it is not
+ * started again into the same wall.
+ */
+
+import { restAfter } from "./attempt.ts";
+import { after, type Instant } from "./brand.ts";
+import { usedBy } from "./budget.ts";
+import type { AttemptReport } from "./commands.ts";
+import type { Event, LossCause } from "./events.ts";
+import { fnv1a } from "./shape.ts";
+import type { Attempt, State } from "./state.ts";
+
+export const stopByFor = (state: State, now: Instant): Instant => after(now, state.config.workers.killGrace);
+
+/** The stop that follows if using this much overruns a budget. */
+export function stopForBudget(state: State, attempt: Attempt, used: number, now: Instant): Event[] {
+  if (attempt.state === "stopping") return [];
+  const more = Math.max(0, used - attempt.reserve);
+  if (!overruns(state, attempt, more, now)) return [];
+  const { task, number } = attempt;
+  return [
+    {
+      kind: "attempt-stopping",
+      at: now,
+      task: task.id,
+      attempt: number,
+      cause: "budget",
+      stopBy: stopByFor(state, now),
+    },
+  ];
+}
+
+function overruns(state: State, attempt: Attempt, more: number, now: Instant): boolean {
+  const { project } = attempt.task;
+  const { limit } = project.settings.budget;
+  const fleetLimit = state.config.budget.limit;
+  return (
+    (limit !== null && project.spent.total(now) + project.reserved + more > limit) ||
+    (fleetLimit !== null && state.spent.total(now) + state.reserved + more > fleetLimit)
+  );
+}
+
+/** An own failure: another attempt after a rest, or the end. */
+export function failAttempt(
+  state: State,
+  attempt: Attempt,
+  report: Pick<AttemptReport, "tokens" | "retryAfterMs" | "permanent"> & { readonly error: string },
+  now: Instant,
+): Event {
+  const { task, number } = attempt;
+  const failures = task.ownFailures + 1;
+  const { error, tokens } = report;
+  if (report.permanent || failures >= task.ask.maxAttempts) {
+    const ended = { task: task.id, attempt: number, tokens, reason: error, expired: false, stopBy: null };
+    return { kind: "task-failed", at: now, ...ended };
+  }
+  const rest = Math.max(
+    report.retryAfterMs ?? 0,
+    restAfter(failures, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry),
+  );
+  return {
+    kind: "attempt-failed",
+    at: now,
+    task: task.id,
+    attempt: number,
+    tokens,
+    error,
+    restUntil: after(now, rest),
+  };
+}
+
+/** A loss: not the task's own fault, so it counts apart; too many of them end it all the same. */
+export function loseAttempt(
+  state: State,
+  attempt: Attempt,
+  loss: { readonly cause: LossCause; readonly tokens: number | null; readonly retryAfterMs: number | null },
+  now: Instant,
+): Event {
+  const { task, number } = attempt;
+  const { cause, tokens } = loss;
+  const losses = task.losses + 1;
+  if (losses >= state.config.scheduler.retry.maxLosses) {
+    const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
+    return { kind: "task-failed", at: now, ...ended, reason: `lost-too-often (${losses} times, last: ${cause})` };
+  }
+  const isAtOnce = cause === "worker-lost" || cause === "worker-left" || cause === "not-started";
+  const rest = isAtOnce ? 0 : restAfter(losses, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
+  const usedSoFar = Math.max(usedBy(attempt), tokens ?? 0);
+  const estimate = cause === "budget" ? Math.max(task.estimate, usedSoFar) : task.estimate;
+  const restUntil = after(now, Math.max(rest, loss.retryAfterMs ?? 0));
+  return { kind: "attempt-lost", at: now, task: task.id, attempt: number, tokens, cause, estimate, restUntil };
+}
+
+/** What follows when a stopping attempt is really over. */
+export function endOfStop(state: State, attempt: Attempt, tokens: number | null, now: Instant): Event {
+  const { task, number, stopCause } = attempt;
+  switch (stopCause) {
+    case "timeout": {
+      const error = `timed out after ${task.ask.timeoutMs} ms`;
+      return failAttempt(state, attempt, { error, tokens, retryAfterMs: null, permanent: false }, now);
+    }
+    case "budget":
+      return loseAttempt(state, attempt, { cause: "budget", tokens, retryAfterMs: null }, now);
+    default:
+      return { kind: "attempt-stopped", at: now, task: task.id, attempt: number, tokens };
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * How much was used lately: windows over time, for rate limits and rolling budgets.
+ *
+ * Two kinds. A sliding window asks about the last `windowMs`, whenever the question is put, so there is
+ * no edge at which twice the limit slips through. A fixed window starts with the first record and ends
+ * `windowMs` later; the next record starts a new one. Fixed exists because some providers count that way.
+ *
+ * A record made at t counts while now − t < windowMs and is gone at exactly t + windowMs. So whenever a
+ * limit is reached the wait is at least one millisecond: "limited, retry in 0 ms" cannot be said.
+ *
+ * A rolling sum keeps one running total per bucket. Exact windows have buckets of one millisecond, hence at
+ * most windowMs entries; a 24 h budget uses 1000 wide ones. A bucket expires when the latest record it may
+ * hold does: late, never early, so a rounded window may refuse a little longer but never lets too much
+ * through. Writing drops what has expired. Reading is a binary search over running totals and changes
+ * nothing, not even a cursor: asking must leave no mark on a state that is compared byte by byte.
+ *
+ * Instants and amounts are whole numbers. A clock that steps back is taken to stand still. The tallies
+ * (`RollingSum`, `FixedSum`) trust their caller; `createWindow` and the other `create…` check what they are given.
+ */
+
+export type WindowKind = "sliding" | "fixed";
+
+export type WindowOptions = {
+  readonly kind: WindowKind;
+  readonly max: number;
+  readonly windowMs: number;
+  /** Sliding only: at most about so many entries instead of one per millisecond. */
+  readonly buckets?: number;
+};
+
+export type RollingFacts = {
+  readonly kind: "sliding";
+  readonly windowMs: number;
+  readonly buckets: number | null;
+  /** The last instant of each bucket, ascending, and what was recorded in it. */
+  readonly ends: readonly number[];
+  readonly amounts: readonly number[];
+};
+export type FixedFacts = {
+  readonly kind: "fixed";
+  readonly windowMs: number;
+  readonly startedAt: number | null;
+  readonly used: number;
+};
+export type SumFacts = RollingFacts | FixedFacts;
+export type WindowFacts = { readonly max: number; readonly sum: SumFacts };
+
+export type UsageWindow = {
+  record(amount: number, now: number): void;
+  exceeded(now: number): boolean;
+  /** Milliseconds to the boundary (fixed), or until the use is below max (sliding); 0 if there is nothing to wait for. */
+  untilReset(now: number): number;
+  used(now: number): number;
+  facts(): WindowFacts;
+};
+
+/** What was recorded within the last windowMs. */
+export class RollingSum {
+  windowMs: number;
+  readonly buckets: number | null;
+  private bucketMs: number;
+  private ends: number[] = [];
+  /** The sum of all amounts up to and including each bucket. */
+  private totals: number[] = [];
+  /** Entries before head have expired; `before` is the running total there. */
+  private head = 0;
+  private before = 0;
+
+  constructor(windowMs: number, buckets: number | null) {
+    this.windowMs = windowMs;
+    this.buckets = buckets;
+    this.bucketMs = bucketWidth(windowMs, buckets);
+  }
+
+  add(amount: number, now: number): void {
+    this.dropExpired(now);
+    if (amount === 0) return;
+    const { ends, totals } = this;
+    const last = ends.length - 1;
+    const end = this.bucketMs === 1 ? now : (Math.floor(now / this.bucketMs) + 1) * this.bucketMs - 1;
+    if (last >= this.head && end <= (ends[last] as number)) {
+      totals[last] = (totals[last] as number) + amount;
+    } else {
+      totals.push((last >= 0 ? (totals[last] as number) : this.before) + amount);
+      ends.push(end);
+    }
+  }
+
+  total(now: number): number {
+    const { ends, totals, head } = this;
+    const last = ends.length - 1;
+    const cut = now - this.windowMs;
+    if (last < head || (ends[last] as number) <= cut) return 0;
+    const all = totals[last] as number;
+    if ((ends[head] as number) > cut) return all - this.before;
+    return all - (totals[this.firstAfter(cut) - 1] as number);
+  }
+
+  /** The next instant at which the total falls by time alone. */
+  nextExpiry(now: number): number | null {
+    const index = this.firstAfter(now - this.windowMs);
+    return index < this.ends.length ? (this.ends[index] as number) + this.windowMs : null;
+  }
+
+  /** The first instant from now on at which the total is below `limit` (at least 1), if nothing is added. */
+  belowAt(limit: number, now: number): number {
+    if (this.total(now) < limit) return now;
+    const { ends, totals } = this;
+    const all = totals[ends.length - 1] as number;
+    let low = this.firstAfter(now - this.windowMs);
+    let high = ends.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (all - (totals[middle] as number) < limit) high = middle;
+      else low = middle + 1;
+    }
+    return (ends[low] as number) + this.windowMs;
+  }
+
+  /** What has already been dropped does not come back when a window grows. */
+  resize(windowMs: number): void {
+    this.windowMs = windowMs;
+    this.bucketMs = bucketWidth(windowMs, this.buckets);
+  }
+
+  facts(): RollingFacts {
+    const totals = this.totals.slice(this.head);
+    const amounts = totals.map((total, index) => total - (index === 0 ? this.before : (totals[index - 1] as number)));
+    const { windowMs, buckets } = this;
+    return { kind: "sliding", windowMs, buckets, ends: this.ends.slice(this.head), amounts };
+  }
+
+  static fromFacts(facts: RollingFacts): RollingSum {
+    const sum = new RollingSum(facts.windowMs, facts.buckets);
+    let total = 0;
+    for (const amount of facts.amounts) {
+      total += amount;
+      sum.totals.push(total);
+    }
+    sum.ends = facts.ends.slice();
+    return sum;
+  }
+
+  /** The first live entry whose end is later than `cut`. */
+  private firstAfter(cut: number): number {
+    const { ends } = this;
+    let low = this.head;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((ends[middle] as number) > cut) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** Each entry is dropped once and moved at most once, so this is constant per record in the long run. */
+  private dropExpired(now: number): void {
+    const { ends, totals } = this;
+    const cut = now - this.windowMs;
+    const length = ends.length;
+    let head = this.head;
+    if (head === length || (ends[head] as number) > cut) return;
+    while (head < length && (ends[head] as number) <= cut) head++;
+    const before = totals[head - 1] as number;
+    if (head === length) {
+      ends.length = totals.length = 0;
+      this.head = this.before = 0;
+    } else if (head * 2 > length) {
+      ends.copyWithin(0, head);
+      for (let index = head; index < length; index++) totals[index - head] = (totals[index] as number) - before;
+      ends.length = totals.length = length - head;
+      this.head = this.before = 0;
+    } else {
+      this.head = head;
+      this.before = before;
+    }
+  }
+}
+
+/** What was recorded since the window started; it starts with the first record after it ended. */
+export class FixedSum {
+  windowMs: number;
+  private startedAt: number | null = null;
+  private used = 0;
+
+  constructor(windowMs: number) {
+    this.windowMs = windowMs;
+  }
+
+  add(amount: number, now: number): void {
+    if (amount === 0) return;
+    if (!this.isOpen(now)) {
+      this.startedAt = now;
+      this.used = 0;
+    }
+    this.used += amount;
+  }
+
+  total(now: number): number {
+    return this.isOpen(now) ? this.used : 0;
+  }
+
+  nextExpiry(now: number): number | null {
+    return this.isOpen(now) ? (this.startedAt as number) + this.windowMs : null;
+  }
+
+  belowAt(limit: number, now: number): number {
+    return this.total(now) < limit ? now : (this.startedAt as number) + this.windowMs;
+  }
+
+  resize(windowMs: number): void {
+    this.windowMs = windowMs;
+  }
+
+  facts(): FixedFacts {
+    return { kind: "fixed", windowMs: this.windowMs, startedAt: this.startedAt, used: this.used };
+  }
+
+  static fromFacts(facts: FixedFacts): FixedSum {
+    const sum = new FixedSum(facts.windowMs);
+    sum.startedAt = facts.startedAt;
+    sum.used = facts.used;
+    return sum;
+  }
+
+  private isOpen(now: number): boolean {
+    return this.startedAt !== null && now - this.startedAt < this.windowMs;
+  }
+}
+
+export type UsageSum = RollingSum | FixedSum;
+
+export function createWindow(options: WindowOptions): UsageWindow {
+  const { kind, max, windowMs, buckets } = options;
+  if (kind !== "sliding" && kind !== "fixed") throw new TypeError(bad("kind", kind, '"sliding" or "fixed"'));
+  const limit = whole("max", max, 1);
+  if (kind === "fixed") {
+    if (buckets !== undefined) throw new TypeError(bad("buckets", buckets, "nothing for a fixed window"));
+    return windowOver(new FixedSum(whole("windowMs", windowMs, 1)), limit);
+  }
+  return windowOver(createRollingSum(buckets === undefined ? { windowMs } : { windowMs, buckets }), limit);
+}
+
+export function windowFromFacts(facts: WindowFacts): UsageWindow {
+  return windowOver(sumFromFacts(facts.sum), whole("max", facts.max, 1));
+}
+
+/** Without `buckets` it is exact to the millisecond. */
+export function createRollingSum(options: { readonly windowMs: number; readonly buckets?: number }): RollingSum {
+  const windowMs = whole("windowMs", options.windowMs, 1);
+  return new RollingSum(windowMs, options.buckets === undefined ? null : whole("buckets", options.buckets, 1));
+}
+
+export function rollingSumFromFacts(facts: RollingFacts): RollingSum {
+  return RollingSum.fromFacts(facts);
+}
+
+export function sumFromFacts(facts: SumFacts): UsageSum {
+  return facts.kind === "fixed" ? FixedSum.fromFacts(facts) : RollingSum.fromFacts(facts);
+}
+
+const LIMIT_WINDOW_MS = new Map<unknown, number>([
+  ["per_minute", 60_000],
+  ["per_hour", 3_600_000],
+  ["per_day", 86_400_000],
+]);
+
+export function limitWindow(limit: "per_minute" | "per_hour" | "per_day"): number {
+  const windowMs = LIMIT_WINDOW_MS.get(limit);
+  if (windowMs === undefined) throw new RangeError(bad("limit", limit, '"per_minute", "per_hour" or "per_day"'));
+  return windowMs;
+}
+
+/** Methods that need no `this`, since people take them apart. */
+function windowOver(sum: UsageSum, max: number): UsageWindow {
+  return {
+    record: (amount, now) => sum.add(whole("amount", amount, 0), wholeInstant(now)),
+    exceeded: (now) => sum.total(wholeInstant(now)) >= max,
+    untilReset: (now) => {
+      const at = sum instanceof FixedSum ? sum.nextExpiry(wholeInstant(now)) : sum.belowAt(max, wholeInstant(now));
+      return at === null ? 0 : at - now;
+    },
+    used: (now) => sum.total(wholeInstant(now)),
+    facts: () => ({ max, sum: sum.facts() }),
+  };
+}
+
+function bucketWidth(windowMs: number, buckets: number | null): number {
+  return buckets === null ? 1 : Math.ceil(windowMs / buckets);
+}
+
+function whole(field: string, value: unknown, least: number): number {
+  const expected = `a whole number of at least ${least}`;
+  if (typeof value !== "number" || Number.isNaN(value)) throw new TypeError(bad(field, value, expected));
+  if (!Number.isSafeInteger(value) || value < least) throw new RangeError(bad(field, value, expected));
+  return value;
+}
+
+function wholeInstant(now: unknown): number {
+  const expected = "an instant in whole milliseconds";
+  if (typeof now !== "number" || Number.isNaN(now)) throw new TypeError(bad("now", now, expected));
+  if (!Number.isSafeInteger(now)) throw new RangeError(bad("now", now, expected));
+  return now;
+}
+
+function bad(field: string, value: unknown, expected: string): string {
+  const shown =
+    typeof value === "string" ? JSON.stringify(value) : typeof value === "object" ? "an object" : String(value);
+  return `${field}: got ${value === null ? "null" : shown}, expected ${expected}`;
+}

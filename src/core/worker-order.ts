@@ -1,0 +1,83 @@
+/**
+ * Workers coming, changing and going.
+ *
+ * A worker that goes, or is given up for lost, loses its attempts: they are queued again under a new
+ * number, and each counts as a loss of its task, not as a failure. Local workers are functions in the
+ * engine's own process, so none of them outlives it: a new engine begins by giving them up.
+ */
+import type { Instant, WorkerId } from "./brand.ts";
+import type { Command, Decided } from "./commands.ts";
+import type { Event } from "./events.ts";
+import { fail, ok } from "./result.ts";
+import type { State, Worker } from "./state.ts";
+import { endOfStop, loseAttempt } from "./stop.ts";
+
+const WORKERS_MAX = 100_000;
+
+export function decideJoin(state: State, command: Extract<Command, { type: "join-worker" }>, now: Instant): Decided {
+  const id = command.worker ?? (`wrk_${state.seq + 1}` as WorkerId);
+  const known = state.fleet.byId.get(id);
+  if (known !== undefined && known.status !== "unreachable") return fail({ type: "worker-exists", worker: id });
+  if (known === undefined && state.fleet.byId.size >= WORKERS_MAX) {
+    return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
+  }
+  const { kind: workerKind, session, settings } = command;
+  return ok({ events: [{ kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings }], id });
+}
+
+export function decideChange(
+  state: State,
+  command: Extract<Command, { type: "change-worker" }>,
+  now: Instant,
+): Decided {
+  const worker = state.fleet.byId.get(command.worker);
+  if (worker === undefined || worker.status === "unreachable")
+    return fail({ type: "worker-unknown", worker: command.worker });
+  const { settings } = command;
+  if (isSame(worker, settings)) return ok({ events: [], repeated: true });
+  return ok({ events: [{ kind: "worker-changed", at: now, worker: worker.id, ...settings }] });
+}
+
+function isSame(worker: Worker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
+  return (
+    worker.slots === settings.slots &&
+    worker.zone === settings.zone &&
+    worker.status === settings.status &&
+    worker.cpu === (settings.cpu ?? Number.POSITIVE_INFINITY) &&
+    worker.memory === (settings.memory ?? Number.POSITIVE_INFINITY) &&
+    worker.capabilities.length === settings.capabilities.length &&
+    worker.capabilities.every((capability, index) => capability === settings.capabilities[index])
+  );
+}
+
+export function decideLeave(state: State, command: Extract<Command, { type: "leave-worker" }>, now: Instant): Decided {
+  const worker = state.fleet.byId.get(command.worker);
+  if (worker === undefined || (worker.status === "unreachable" && command.lost)) {
+    return fail({ type: "worker-unknown", worker: command.worker });
+  }
+  return ok({ events: leave(state, worker, command.lost, now) });
+}
+
+function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event[] {
+  const cause = lost ? "worker-lost" : "worker-left";
+  const attempts = [...worker.attempts].sort((left, right) => left.task.seq - right.task.seq);
+  return [
+    ...attempts.map((attempt) =>
+      attempt.state === "stopping"
+        ? endOfStop(state, attempt, null, now)
+        : loseAttempt(state, attempt, { cause, tokens: null, retryAfterMs: null }, now),
+    ),
+    { kind: "worker-left", at: now, worker: worker.id, lost },
+  ];
+}
+
+export function decideEngineStart(
+  state: State,
+  command: Extract<Command, { type: "start-engine" }>,
+  now: Instant,
+): Decided {
+  const { coreVersion, policyHash } = command;
+  const events: Event[] = [{ kind: "engine-started", at: now, coreVersion, policyHash }];
+  for (const worker of state.fleet.order) if (worker.kind === "local") events.push(...leave(state, worker, true, now));
+  return ok({ events });
+}
