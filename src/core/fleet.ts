@@ -207,24 +207,29 @@ const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker 
 function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
   let best: Worker | null = null;
   let bestCost = Number.POSITIVE_INFINITY;
-  const visit = (node: number): void => {
+  visit(1, 0, fleet.leaves);
+  return best;
+
+  /** Everything below `node`, whose leaves begin at place `low`. */
+  function visit(node: number, low: number, span: number): void {
     const cost = costs[node] as number;
-    if (cost > bestCost || !mayFit(fleet, node, demand)) return;
-    if (node >= fleet.leaves) {
-      const worker = fleet.order[node - fleet.leaves];
-      if (fits(fleet, worker, demand) && (best === null || cost < bestCost || worker.place < best.place)) {
+    if (cost > bestCost || (cost === bestCost && best !== null && low > best.place)) return;
+    if (!mayFit(fleet, node, demand)) return;
+    if (span === 1) {
+      const worker = fleet.order[low];
+      if (fits(fleet, worker, demand)) {
         best = worker;
         bestCost = cost;
       }
       return;
     }
+    const half = span / 2;
     const left = node * 2;
-    const rightFirst = (costs[left + 1] as number) < (costs[left] as number);
-    visit(rightFirst ? left + 1 : left);
-    visit(rightFirst ? left : left + 1);
-  };
-  visit(1);
-  return best;
+    const isRightBetter = (costs[left + 1] as number) < (costs[left] as number);
+    if (isRightBetter) visit(left + 1, low + half, half);
+    visit(left, low, half);
+    if (!isRightBetter) visit(left + 1, low + half, half);
+  }
 }
 
 export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>

@@ -80,17 +80,17 @@ export function submitTask(state: State, event: TaskSubmitted): void {
 }
 
 /** What the task asks for, shared with all that ask for the same. */
-export function internAsk(state: State, event: Omit<Ask, "key" | "users">): Ask {
-  const key = JSON.stringify([
-    ...[event.type, event.capabilities, event.cpu, event.memory, event.provider, event.locks, event.zone, event.tab],
-    ...[event.maxAttempts, event.timeoutMs, event.onDependencyFailure, event.prioritised],
-  ]);
+export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shape">): Ask {
+  // Names hold no blanks and no control characters, so these separators cannot be in them.
+  const key = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}\n${
+    event.maxAttempts
+  }\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}\n${event.capabilities.join(" ")}\n${event.locks.join(" ")}`;
   let ask = state.asks.get(key);
   if (ask === undefined) {
     const { type, capabilities, cpu, memory, provider, locks, zone, tab } = event;
     const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = event;
     const wants = { type, capabilities, cpu, memory, provider, locks, zone, tab };
-    ask = { key, ...wants, maxAttempts, timeoutMs, onDependencyFailure, prioritised, users: 0 };
+    ask = { key, ...wants, maxAttempts, timeoutMs, onDependencyFailure, prioritised, users: 0, shape: null };
     state.asks.set(key, ask);
   }
   ask.users++;

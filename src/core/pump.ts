@@ -67,9 +67,12 @@ export function nextStart(state: State, now: Instant): Event | null {
   const express = nextExpress(state, now);
   if (express !== null) return express;
   if (scheduler.fairness.rule === "deficit") return nextByDeficit(state, now);
-  for (const project of items(state.turn)) {
-    const pick = pickIn(state, project, now, ANY_PRIORITY);
-    if (pick !== null) return startEvent(state, pick, { express: false, level: shownLevel(state, project, now) }, now);
+  for (const chunk of state.turn.chunks) {
+    for (const project of chunk) {
+      const pick = pickIn(state, project, now, ANY_PRIORITY);
+      if (pick !== null)
+        return startEvent(state, pick, { express: false, level: shownLevel(state, project, now) }, now);
+    }
   }
   return null;
 }
@@ -127,11 +130,13 @@ function pickIn(state: State, project: Project, now: Instant, priorityMax: numbe
 /** The best task of the agent whose turn it is. */
 function fairly(state: State, project: Project, now: Instant, priorityMax: number): Task | null {
   const { maxPerAgentInFlight } = state.config.scheduler;
-  for (const agent of items(project.turn)) {
-    // Agents stand in the order of what they have in flight: all after this one are full too.
-    if (agent.inFlight >= maxPerAgentInFlight) return null;
-    const task = bestOf(state, agent, now, priorityMax);
-    if (task !== null) return task;
+  for (const chunk of project.turn.chunks) {
+    for (const agent of chunk) {
+      // Agents stand in the order of what they have in flight: all after this one are full too.
+      if (agent.inFlight >= maxPerAgentInFlight) return null;
+      const task = bestOf(state, agent, now, priorityMax);
+      if (task !== null) return task;
+    }
   }
   return null;
 }

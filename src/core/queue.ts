@@ -32,11 +32,15 @@ export function requeue(state: State, task: Task, change: () => void): void {
 }
 
 export function shapeOf(state: State, task: Task): Shape {
-  return internShape(state.shapes, task.ask, task.pin, {
+  const { ask, pin } = task;
+  if (pin === null && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
+  const shape = internShape(state.shapes, ask, pin, {
     workers: state.fleet.order,
     typeLimit: (type) => state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY,
     room: state.fleet.room,
   });
+  if (pin === null) ask.shape = shape;
+  return shape;
 }
 
 /** The part of a task's score that time does not change, failures included. */
@@ -49,17 +53,17 @@ export const fixedOf = (state: State, task: Task): number =>
 function enter(state: State, task: Task): void {
   const { agent, project } = task;
   const shape = shapeOf(state, task);
-  const fixed = fixedOf(state, task);
-  const group = groupFor(agent, task.priority, shape, fixed);
-  unlistOldest(state, group);
+  const group = groupFor(agent, task.priority, shape, fixedOf(state, task));
+  if (group.tasks.size === 0 || compareTasks(task, first(group.tasks) as Task) < 0) {
+    if (group.tasks.size > 0) unlistOldest(state, group);
+    group.headAt = task.runnableAt;
+    group.headSeq = task.seq;
+    listOldest(state, group);
+  }
   insert(group.tasks, task);
   task.group = group;
-  readHead(group);
-  listOldest(state, group);
   if (shape.queued++ === 0) state.shapes.idle--;
-  const count = project.shapeCounts.get(shape) ?? 0;
-  project.shapeCounts.set(shape, count + 1);
-  if (count === 0) setBit(project.shapes, shape.id, true);
+  countShape(project, shape, 1);
   if (agent.queued++ === 0) insert(project.turn, agent);
   if (project.queued++ === 0) insert(state.turn, project);
 }
@@ -68,20 +72,29 @@ function leave(state: State, task: Task): void {
   const { agent, project } = task;
   const group = task.group as Group;
   const { shape } = group;
-  unlistOldest(state, group);
+  const wasHead = group.headSeq === task.seq;
+  if (wasHead) unlistOldest(state, group);
   remove(group.tasks, task);
   task.group = null;
   if (group.tasks.size === 0) dropGroup(agent, group);
-  else readHead(group);
-  listOldest(state, group);
+  else if (wasHead) {
+    const head = first(group.tasks) as Task;
+    group.headAt = head.runnableAt;
+    group.headSeq = head.seq;
+    listOldest(state, group);
+  }
   if (--shape.queued === 0) state.shapes.idle++;
-  const count = (project.shapeCounts.get(shape) as number) - 1;
-  if (count === 0) {
-    project.shapeCounts.delete(shape);
-    setBit(project.shapes, shape.id, false);
-  } else project.shapeCounts.set(shape, count);
+  countShape(project, shape, -1);
   if (--agent.queued === 0) remove(project.turn, agent);
   if (--project.queued === 0) remove(state.turn, project);
+}
+
+function countShape(project: Project, { id }: Shape, by: 1 | -1): void {
+  const { shapeCounts } = project;
+  while (shapeCounts.length <= id) shapeCounts.push(0);
+  const count = (shapeCounts[id] as number) + by;
+  shapeCounts[id] = count;
+  if (count === 0 || (count === 1 && by === 1)) setBit(project.shapes, id, count > 0);
 }
 
 function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): Group {
@@ -112,20 +125,14 @@ function dropGroup(agent: Agent, group: Group): void {
   last.place = group.place;
 }
 
-function readHead(group: Group): void {
-  const head = first(group.tasks) as Task;
-  group.headAt = head.runnableAt;
-  group.headSeq = head.seq;
-}
-
 const asksForRoom = (group: Group): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
 
 function listOldest(state: State, group: Group): void {
-  if (group.tasks.size > 0 && asksForRoom(group)) insert(state.oldest, group);
+  if (asksForRoom(group)) insert(state.oldest, group);
 }
 
 function unlistOldest(state: State, group: Group): void {
-  if (group.tasks.size > 0 && asksForRoom(group)) remove(state.oldest, group);
+  if (asksForRoom(group)) remove(state.oldest, group);
 }
 
 /** Changes what an agent's turn depends on. */

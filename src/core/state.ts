@@ -45,6 +45,8 @@ export type Ask = {
   /** Whether anybody gave a priority; if not, a call's class goes by the type. */
   readonly prioritised: boolean;
   users: number;
+  /** The shape of its tasks that are not pinned, once known; shapes may be swept. */
+  shape: Shape | null;
 };
 
 /** What ties a task to others; absent where nothing does. */
@@ -191,7 +193,8 @@ export type Project = {
   ready: number;
   queued: number;
   readonly shapes: BitSet;
-  readonly shapeCounts: Map<Shape, number>;
+  /** Queued tasks by the number of their shape. */
+  readonly shapeCounts: number[];
   hold: Hold | null;
 };
 
@@ -398,7 +401,7 @@ export function newProject(
     ready: 0,
     queued: 0,
     shapes: bitSet(),
-    shapeCounts: new Map(),
+    shapeCounts: [],
     hold: null,
   };
 }
