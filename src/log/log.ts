@@ -1,0 +1,169 @@
+/**
+ * The log: a durable order of bytes, and what every driver of it promises.
+ *
+ * A record is an encoded event and, lying beside it, the payload it speaks of. The log does not know
+ * what an event is. It numbers records from 1 without gaps, links each one to the one before
+ * (`chain.ts`), and hands them back in that order for ever, or until they are pruned.
+ *
+ * **One head record** `{seq, hash, epoch, batchId}` is compared and set in the same transaction as a
+ * batch. Nothing ever depends on a key being absent, so a stale writer is refused on a pruned log as on
+ * a young one. An append has three answers:
+ *
+ * - `appended`: the batch is on disk; it survives a crash of this machine's power.
+ * - `conflict`: somebody else wrote, or leads with a higher epoch. Nothing was stored. The caller was
+ *   deposed: it throws its state away and rebuilds.
+ * - `unknown`: the answer was lost. The caller repeats the append with the same `batchId`; if it had
+ *   landed, the head still carries that id and the answer is `appended`, once.
+ *
+ * What cannot work (disk full, read-only, damaged, closed) rejects with a `LogFailure`, and nothing is
+ * half-applied. What no correct caller asks for (an empty batch, a gap in the numbers) rejects with a
+ * `BrokenInvariant`. Bytes are copied or moved before `append` returns its promise: the caller may
+ * reuse its buffers at once. Bytes that are read belong to the log: look, do not write.
+ *
+ * **Reading checks.** Every batch read is hashed again and compared; a damaged, missing or reordered
+ * record stops the reader with code `corrupt` and the seq at which the chain breaks. Nothing repairs by
+ * itself. What the chain cannot see is a log cut off cleanly at its end: for that, compare it with an
+ * anchor kept elsewhere, `verify({expect})`. The bytes beside are not in the chain; the event holds
+ * their hash and the caller checks it.
+ *
+ * **Snapshots** let a reader start late and let `prune` forget the past. Each is named by a signed
+ * checkpoint (`checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
+ * provided the caller pruned no further than that one's seq.
+ */
+
+import type { Duration, Seq } from "../core/brand.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+
+export type LogRecord = {
+  /** The encoded event; hashed into the chain. Empty if the event was pruned and only `beside` was kept. */
+  readonly bytes: Uint8Array;
+  /** The payload of the event. Its hash is inside `bytes`. */
+  readonly beside?: Uint8Array;
+};
+
+export type Batch = {
+  readonly firstSeq: Seq;
+  readonly records: readonly LogRecord[];
+};
+
+export type ReadBatch = Batch & {
+  readonly epoch: number;
+  readonly batchId: string;
+  /** The hash of the event before `firstSeq`: 32 bytes. */
+  readonly priorHash: Uint8Array;
+  /** One post hash for each record: 32 bytes each. */
+  readonly hashes: readonly Uint8Array[];
+};
+
+/** A point in the chain: the hash, in 64 hex digits, after the event with this number. */
+export type Anchor = { readonly seq: Seq; readonly hash: string };
+
+export type Head = Anchor & {
+  readonly epoch: number;
+  /** The batch that was appended last; empty in an empty log. */
+  readonly batchId: string;
+};
+
+export type Appended = { readonly type: "appended"; readonly head: Head };
+export type Conflict = { readonly type: "conflict"; readonly head: Head };
+export type Unknown = { readonly type: "unknown"; readonly cause: string };
+export type AppendResult = Appended | Conflict | Unknown;
+
+export type ReadOptions = {
+  /** Whether payloads are read too (default true). A recovery needs none and reads faster without. */
+  readonly beside?: boolean;
+};
+
+export type SnapshotInput = Anchor & { readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array> };
+export type Snapshot = Anchor & { readonly chunks: AsyncIterable<Uint8Array> };
+
+export type Lead = {
+  readonly epoch: number;
+  /** Gives the lead up early. Once or often, it is the same. */
+  release(): Promise<void>;
+};
+
+export type PruneReport = {
+  /** The log now begins after this event. */
+  readonly base: Anchor;
+  readonly droppedBatches: number;
+};
+
+export type VerifyProblem = { readonly seq: Seq; readonly message: string };
+
+export type VerifyReport = {
+  readonly ok: boolean;
+  /** Where the log begins: zeros, or the last pruned event. */
+  readonly base: Anchor;
+  readonly head: Head;
+  /** Events whose link was checked and holds. */
+  readonly events: number;
+  /** Checkpoints whose signature holds. */
+  readonly checkpoints: number;
+  readonly problems: readonly VerifyProblem[];
+};
+
+export interface Log extends AsyncDisposable {
+  /** Appends a batch behind `after`, if the head is still there and no higher epoch leads. */
+  append(after: Seq, epoch: number, batch: Batch, batchId: string): Promise<AppendResult>;
+  /** Everything behind `after` up to the head at the first step, checked. */
+  read(after: Seq, options?: ReadOptions): AsyncIterable<ReadBatch>;
+  /** `read`, then each batch as it is appended, until the signal fires or the log is closed. */
+  follow(after: Seq, signal?: AbortSignal): AsyncIterable<ReadBatch>;
+  /** One record, or null if there is none. A pruned one whose payload was kept has empty `bytes`. */
+  readRecord(seq: Seq): Promise<LogRecord | null>;
+  head(): Promise<Head>;
+
+  /** Stores the state as of `seq`; `hash` must be the chain's hash there. */
+  saveSnapshot(snapshot: SnapshotInput): Promise<Checkpoint>;
+  /** The newest snapshot that is whole and signed, or null. */
+  loadSnapshot(): Promise<Snapshot | null>;
+  /** Every checkpoint not yet pruned, oldest first. */
+  checkpoints(): Promise<readonly Checkpoint[]>;
+
+  /** Raises the epoch durably, so that whoever led before is refused. A hint: safety rests on append. */
+  acquireLead(node: string, ttl: Duration): Promise<Lead>;
+  /**
+   * Drops whole batches that end at or before `beforeSeq` and the newest whole snapshot, whichever is
+   * lower. Payloads of the seqs in `keepBeside` stay readable; earlier kept ones not listed again go.
+   */
+  prune(beforeSeq: Seq, keepBeside: Iterable<Seq>): Promise<PruneReport>;
+  /** Checks every link and signature; against `expect`, also that nothing is missing at the end. */
+  verify(options?: { readonly expect?: Anchor }): Promise<VerifyReport>;
+  /** Waits for what was asked before, then lets go of everything. May be called twice. */
+  close(): Promise<void>;
+}
+
+export type LogFailureCode =
+  | "disk-full"
+  | "read-only"
+  | "io"
+  | "corrupt"
+  | "locked"
+  | "closed"
+  | "unsupported-version"
+  /** The events asked for were pruned: start from the snapshot. */
+  | "pruned";
+
+/** The log cannot do what it promises. The message says what to do about it. */
+export class LogFailure extends Error {
+  override readonly name: string = "LogFailure";
+  readonly code: LogFailureCode;
+  readonly seq?: Seq;
+
+  constructor(code: LogFailureCode, message: string, seq?: Seq) {
+    super(message);
+    this.code = code;
+    if (seq !== undefined) this.seq = seq;
+  }
+}
+
+export const corruptAt = (seq: Seq, finding: string): LogFailure =>
+  new LogFailure(
+    "corrupt",
+    `the log is damaged at event ${seq}: ${finding}. Nothing was repaired; restore the data directory from a backup.`,
+    seq,
+  );
+
+export const closedFailure = (): LogFailure =>
+  new LogFailure("closed", "the log is closed; open it again before using it");

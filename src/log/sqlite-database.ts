@@ -1,0 +1,123 @@
+/**
+ * Opening the database of a data directory: is it ours, is it whole, are we alone?
+ *
+ * A writer takes the lock, makes the tables if the directory is new, and checks that the head record and
+ * the last batch agree before anything is appended behind them. It refuses a directory that once held a
+ * log (its signing key is there) and whose database is gone or empty: to SQLite an empty file is a new
+ * database, and a log that starts again at 1 would be a silent loss. A reader takes no lock and checks
+ * nothing but the format, so that a damaged log can still be examined.
+ */
+
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { seq } from "../core/brand.ts";
+import { FORMAT } from "./batch-row.ts";
+import { GENESIS } from "./chain.ts";
+import { PRIVATE_KEY_FILE } from "./checkpoint.ts";
+import type { DataLock } from "./data-lock.ts";
+import { takeDataLock } from "./data-lock.ts";
+import { corruptAt, LogFailure } from "./log.ts";
+import { checkHead, readPage } from "./page.ts";
+import type { LogTables } from "./sqlite-tables.ts";
+import { createTables, SCHEMA } from "./sqlite-tables.ts";
+import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
+
+export const DATABASE_FILE = "log.db";
+const PAGE_BYTES = 4096;
+const WAL_PAGES_BEFORE_CHECKPOINT = 4000;
+const BUSY_TIMEOUT_MS = 5000;
+
+export type OpenOptions = {
+  readonly directory: string;
+  readonly readOnly: boolean;
+  /** The most the database may grow to; its write-ahead file comes on top. */
+  readonly maxBytes: number | null;
+};
+
+export type Database = LogTables & { close(): void };
+
+export function openDatabase(options: OpenOptions): Database {
+  const { directory, readOnly } = options;
+  const path = join(directory, DATABASE_FILE);
+  let lock: DataLock | undefined;
+  let database: DatabaseSync | undefined;
+  try {
+    if (!readOnly) mkdirSync(directory, { recursive: true });
+    if (readOnly && !existsSync(path)) throw new LogFailure("io", `there is no log at ${path}; nothing can be read`);
+    if (!readOnly) lock = takeDataLock(directory);
+    database = readOnly ? openForReading(path) : new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    prepareFile(database, options);
+    const tables = createTables(database, path);
+    if (!readOnly) tables.look("check the end of the log", () => checkEnd(tables));
+    return { ...tables, close: closer(database, lock) };
+  } catch (error) {
+    closer(database, lock)();
+    throw storageFailure(error, { doing: `open ${path}` });
+  }
+}
+
+/**
+ * A reader of a WAL database needs to write its index file. On a read-only disk it cannot, but there,
+ * without a write-ahead file, nothing can change either, and SQLite may be told so.
+ */
+function openForReading(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.prepare("SELECT count(*) FROM sqlite_schema").get();
+    return database;
+  } catch (error) {
+    database.close();
+    if (sqliteCode(error) !== SQLITE_CANTOPEN || existsSync(`${path}-wal`)) throw error;
+    const url = pathToFileURL(path);
+    url.searchParams.set("immutable", "1");
+    return new DatabaseSync(url, { readOnly: true });
+  }
+}
+
+function prepareFile(database: DatabaseSync, { directory, readOnly, maxBytes }: OpenOptions): void {
+  const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as { tables: number };
+  if (tables > 0) checkFormat(database, directory);
+  else if (readOnly || existsSync(join(directory, PRIVATE_KEY_FILE))) {
+    throw corruptAt(seq(1), `${join(directory, DATABASE_FILE)} is missing or empty, though ${directory} held a log`);
+  }
+  if (readOnly) return;
+  database.exec(`PRAGMA page_size = ${PAGE_BYTES}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;`);
+  database.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_BEFORE_CHECKPOINT};`);
+  if (maxBytes !== null) database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / PAGE_BYTES))}`);
+  if (tables === 0) createLog(database);
+}
+
+function createLog(database: DatabaseSync): void {
+  database.exec("BEGIN IMMEDIATE");
+  database.exec(SCHEMA);
+  database.prepare("INSERT INTO meta (key, value) VALUES ('format', ?)").run(FORMAT);
+  database.prepare("INSERT INTO head VALUES (1, ?, ?, 0, '')").run(GENESIS.seq, GENESIS.hash);
+  database.prepare("INSERT INTO base VALUES (1, ?, ?)").run(GENESIS.seq, GENESIS.hash);
+  database.exec("COMMIT");
+}
+
+function checkFormat(database: DatabaseSync, directory: string): void {
+  const isOurs = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'").get();
+  if (isOurs === undefined) throw corruptAt(seq(1), `the database in ${directory} is not a Drover log`);
+  const format = database.prepare("SELECT value FROM meta WHERE key = 'format'").get()?.value;
+  if (format === FORMAT) return;
+  if (typeof format !== "number" || format < FORMAT) throw corruptAt(seq(1), "the format number is missing");
+  throw new LogFailure(
+    "unsupported-version",
+    `the log in ${directory} has format ${format}; this version reads format ${FORMAT}. Use a newer version of Drover.`,
+  );
+}
+
+/** Nothing is appended behind an end that is not sound. */
+function checkEnd(tables: LogTables): void {
+  const source = tables.source();
+  checkHead(source);
+  if (source.head.seq > source.base.seq) readPage(source, { after: seq(source.head.seq - 1), prior: null });
+}
+
+const closer = (database: DatabaseSync | undefined, lock: DataLock | undefined) => (): void => {
+  database?.close();
+  lock?.release();
+};

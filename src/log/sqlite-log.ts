@@ -1,0 +1,223 @@
+/**
+ * The log in one SQLite file: what Drover uses unless told otherwise.
+ *
+ * A data directory holds
+ *
+ *     log.db               batches, payloads, the head record, checkpoints (WAL, synchronous FULL)
+ *     snapshot-<seq>.bin   the last two snapshots
+ *     signing-key.pem      signs checkpoints; signing-key.pub.pem checks them
+ *     owner.db, owner.pid  who writes here
+ *
+ * This side does as little as it can: it packs a batch into one buffer and moves it to the thread that
+ * owns the database (`sqlite-thread.ts`), which hashes, stores and fsyncs while the event loop goes on.
+ * One open may write; any number may read at the same time with `readOnly`, which takes no lock and
+ * refuses everything that would change the log. A reader that follows looks every 50 ms.
+ */
+
+import { resolve } from "node:path";
+import type { Seq } from "../core/brand.ts";
+import { checkAppend, checkSeq, packedSize, packRecords, unpackRow } from "./batch-row.ts";
+import { besideSize, collectBeside, packBeside } from "./beside.ts";
+import type { Checkpoint, Signer } from "./checkpoint.ts";
+import { openSigner, openVerifier } from "./checkpoint.ts";
+import type { AppendResult, Batch, Log, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
+import { LogFailure } from "./log.ts";
+import type { Bell, FetchPage } from "./read-log.ts";
+import { createBell, followBatches, readBatches, startAfter } from "./read-log.ts";
+import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
+import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "./snapshot-place.ts";
+import { storageFailure } from "./storage-failure.ts";
+import type { StoreThread } from "./store-thread.ts";
+import { startStoreThread } from "./store-thread.ts";
+import { verifyLog } from "./verify-log.ts";
+
+const LOOK_AGAIN_MS = 50;
+
+export type SqliteLogOptions = {
+  readonly directory: string;
+  /** Takes no lock and changes nothing. */
+  readonly readOnly?: boolean;
+  /** The most the database may grow to; then an append fails with `disk-full`. Unlimited by default. */
+  readonly maxBytes?: number;
+};
+
+export async function openSqliteLog({ directory, readOnly = false, maxBytes }: SqliteLogOptions): Promise<Log> {
+  const home = resolve(directory);
+  const thread = await startStoreThread({ directory: home, readOnly, maxBytes: maxBytes ?? null });
+  try {
+    return createSqliteLog({ directory: home, readOnly, thread });
+  } catch (error) {
+    await thread.close();
+    throw error;
+  }
+}
+
+/** What a log stands on: its directory, and its database behind a thread. */
+export type SqliteGround = Pick<Session, "directory" | "readOnly" | "thread">;
+
+/** The log over a database that is open already, be it in another thread or in this one. */
+export function createSqliteLog(ground: SqliteGround): Log {
+  const { directory, readOnly } = ground;
+  try {
+    const bell = createBell(readOnly ? { lookAgainMs: LOOK_AGAIN_MS } : {});
+    return createHandle({ ...ground, bell, signer: signerOf(directory, readOnly) });
+  } catch (error) {
+    throw storageFailure(error, { doing: `open the signing key in ${directory}` });
+  }
+}
+
+/** What every operation works with. */
+type Session = {
+  readonly directory: string;
+  readonly readOnly: boolean;
+  readonly thread: StoreThread;
+  readonly bell: Bell;
+  readonly signer: Signer;
+};
+
+function createHandle(session: Session): Log {
+  const { thread, bell } = session;
+  const closing = new AbortController();
+  const inTurn = createTurns();
+  const writable = (): Session => {
+    if (session.readOnly) throw readOnlyFailure(session.directory);
+    return session;
+  };
+  const state = () => thread.ask("state", undefined);
+  const read: Log["read"] = (after, { beside = true } = {}) => readBatches(pagesOf(thread, beside), startAfter(after));
+
+  async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
+    const { head, base, checkpoints } = await state();
+    const batches = read(base.seq, { beside: false });
+    return verifyLog({ head, base, checkpoints, batches, isSigned: session.signer.holds, expect });
+  }
+  function close(): Promise<void> {
+    closing.abort();
+    return inTurn(() => thread.close());
+  }
+  return {
+    append: async (after, epoch, batch, batchId) => append(writable(), { after, epoch, batch, batchId }),
+    read,
+    follow: (after, signal) => {
+      const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
+      return followBatches({ fetch: pagesOf(thread, true), bell, after, until });
+    },
+    readRecord: (wanted) => thread.ask("record", wanted),
+    head: async () => (await state()).head,
+    saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),
+    loadSnapshot: () => loadSnapshot(session),
+    checkpoints: async () => (await state()).checkpoints,
+    acquireLead: async () => ({ epoch: await writable().thread.ask("raiseEpoch", undefined), release: async () => {} }),
+    prune: (before, keep) => inTurn(async () => prune(writable(), before, keep)),
+    verify,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Snapshots and prunings, one at a time. */
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const turn = last.then(work);
+    last = turn.catch(() => {}); // Its own caller hears of a failure; the next in line goes on.
+    return turn;
+  };
+}
+
+type AppendCall = {
+  readonly after: Seq;
+  readonly epoch: number;
+  readonly batch: Batch;
+  readonly batchId: string;
+};
+
+async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
+  checkAppend(after, epoch, batch, batchId);
+  const { buffer, besideAt } = packBatch(batch);
+  const input = { after, epoch, batchId, count: batch.records.length, buffer, besideAt };
+  try {
+    const result = await thread.ask("append", input, [buffer]);
+    if (result.type === "appended") bell.ring();
+    return result;
+  } catch (error) {
+    if (!thread.isLostAnswer(error)) throw error;
+    return { type: "unknown", cause: "the log's thread ended before it answered" };
+  }
+}
+
+/** The whole batch in one buffer that can be moved to another thread. */
+function packBatch(batch: Batch): { buffer: ArrayBuffer; besideAt: number } {
+  const besideAt = packedSize(batch.records);
+  const buffer = new ArrayBuffer(besideAt + besideSize(batch.records));
+  packRecords(batch.records, new Uint8Array(buffer, 0, besideAt));
+  packBeside(batch, new Uint8Array(buffer, besideAt));
+  return { buffer, besideAt };
+}
+
+function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
+  return async (cursor) => {
+    const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside });
+    const besides = collectBeside(blocks);
+    return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, besides)) };
+  };
+}
+
+async function saveSnapshot(session: Session, { seq, hash, chunks }: SnapshotInput): Promise<Checkpoint> {
+  const { directory, thread, signer } = session;
+  checkSeq(seq);
+  const { checkpoints } = await thread.ask("state", undefined);
+  checkSnapshotPlace({ seq, hash }, await thread.ask("hashAt", seq), checkpoints);
+  const snapshotHash = await writeSnapshot(directory, seq, chunks);
+  const checkpoint = signer.sign({ seq, hash, snapshotHash });
+  await thread.ask("addCheckpoint", checkpoint);
+  const seqs = [...checkpoints.map((earlier) => earlier.seq).filter((earlier) => earlier !== seq), seq];
+  await sweepSnapshots(directory, seqs.slice(-SNAPSHOTS_KEPT));
+  return checkpoint;
+}
+
+async function loadSnapshot(session: Session): Promise<Snapshot | null> {
+  const checkpoint = await wholeSnapshot(session);
+  if (checkpoint === null) return null;
+  const { seq, hash } = checkpoint;
+  return { seq, hash, chunks: readSnapshot(session.directory, seq) };
+}
+
+/** The newest checkpoint whose snapshot is there, signed and undamaged. */
+async function wholeSnapshot({ directory, thread, signer }: Session): Promise<Checkpoint | null> {
+  const { head, base, checkpoints } = await thread.ask("state", undefined);
+  for (const checkpoint of checkpoints.toReversed()) {
+    if (!signer.holds(checkpoint)) continue;
+    const found = await thread.ask("hashAt", checkpoint.seq);
+    if (!isReachable(checkpoint, { head, base, found })) return null;
+    if ((await hashSnapshot(directory, checkpoint.seq)) === checkpoint.snapshotHash) return checkpoint;
+  }
+  return null;
+}
+
+async function prune(session: Session, before: Seq, keep: Iterable<Seq>): Promise<PruneReport> {
+  checkSeq(before);
+  const { thread } = session;
+  const newest = await wholeSnapshot(session);
+  const { base } = await thread.ask("state", undefined);
+  const limit = newest === null || newest.seq > before ? before : newest.seq;
+  await thread.ask("beginPrune", { limit: newest === null ? base.seq : limit, keep: Float64Array.from(keep) });
+  let droppedBatches = 0;
+  for (;;) {
+    const step = await thread.ask("stepPrune", undefined);
+    droppedBatches += step.droppedBatches;
+    if (step.isDone) return { base: step.base, droppedBatches };
+  }
+}
+
+/** A reader may not be allowed to read the private key, and needs only the public one. */
+function signerOf(directory: string, readOnly: boolean): Signer {
+  if (!readOnly) return openSigner(directory);
+  const refuse = (): never => {
+    throw readOnlyFailure(directory);
+  };
+  return { holds: openVerifier(directory), sign: refuse };
+}
+
+const readOnlyFailure = (directory: string): LogFailure =>
+  new LogFailure("read-only", `the log in ${directory} was opened with readOnly; open it for writing to change it`);

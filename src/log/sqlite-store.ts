@@ -1,0 +1,122 @@
+/**
+ * The log's database: what the sqlite thread does for the log, one synchronous step at a time.
+ *
+ * One row per batch, and the one head record changed in the same transaction. WAL with `synchronous =
+ * FULL`: when COMMIT returns, the batch has been fsynced. Big columns come last, so that reading a row's
+ * end does not walk its blocks.
+ *
+ * An I/O error during an append leaves it unknown what reached the disk (an fsync that failed once may
+ * succeed the next time without having written). From then on every append is refused until the log is
+ * opened again and the disk itself has been read. A full disk is different: SQLite rolled back, nothing
+ * was stored, and the next append may well succeed.
+ */
+
+import type { Seq } from "../core/brand.ts";
+import { invariant } from "../core/result.ts";
+import { checkSeq, recordBytes } from "./batch-row.ts";
+import type { Block } from "./beside.ts";
+import { cutBlocks, findBeside } from "./beside.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+import { planAppend } from "./compare-and-set.ts";
+import type { Anchor, AppendResult, Head, LogRecord } from "./log.ts";
+import { LogFailure } from "./log.ts";
+import type { Cursor, RowPage } from "./page.ts";
+import { hashAt, readPage } from "./page.ts";
+import type { Database, OpenOptions } from "./sqlite-database.ts";
+import { openDatabase } from "./sqlite-database.ts";
+import type { PruneAsk, PruneStep } from "./sqlite-prune.ts";
+import { createPruning } from "./sqlite-prune.ts";
+
+export type AppendInput = {
+  readonly after: Seq;
+  readonly epoch: number;
+  readonly batchId: string;
+  readonly count: number;
+  /** The packed records, then, from `besideAt`, the packed payloads. */
+  readonly buffer: ArrayBuffer;
+  readonly besideAt: number;
+};
+
+export type PageInput = { readonly cursor: Cursor; readonly beside: boolean };
+export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
+export type StoreState = { readonly head: Head; readonly base: Anchor; readonly checkpoints: readonly Checkpoint[] };
+
+/** Each takes one argument and gives one answer, both plain enough to be posted between threads. */
+export type SqliteStore = {
+  append(input: AppendInput): AppendResult;
+  page(input: PageInput): StoredPage;
+  record(wanted: Seq): LogRecord | null;
+  state(): StoreState;
+  hashAt(at: Seq): string | null;
+  addCheckpoint(checkpoint: Checkpoint): null;
+  raiseEpoch(): number;
+  beginPrune(ask: PruneAsk): null;
+  stepPrune(): PruneStep;
+};
+
+export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): void } {
+  const database = openDatabase(options);
+  const pruning = createPruning(database);
+  let broken: LogFailure | null = null;
+
+  function append(input: AppendInput): AppendResult {
+    if (broken !== null) throw broken;
+    try {
+      return database.write("append a batch", () => storeBatch(database, input));
+    } catch (error) {
+      if (error instanceof LogFailure && error.code === "io") broken = error;
+      throw error;
+    }
+  }
+  return {
+    append,
+    page: ({ cursor, beside }) => database.look("read", () => readStored(database, cursor, beside)),
+    record: (wanted) => database.look("read an event", () => readRecord(database, wanted)),
+    state: () =>
+      database.look("read the head", () => {
+        const { head, base } = database.source();
+        return { head, base, checkpoints: database.checkpoints() };
+      }),
+    hashAt: (at) => database.look("read a hash", () => hashAt(database.source(), at)),
+    addCheckpoint: (checkpoint) => database.write("store a checkpoint", () => database.putCheckpoint(checkpoint)),
+    raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database)),
+    ...pruning,
+    close: () => database.close(),
+  };
+}
+
+function storeBatch(database: Database, { buffer, besideAt, ...input }: AppendInput): AppendResult {
+  const plan = planAppend(database.source(), { ...input, bytes: new Uint8Array(buffer, 0, besideAt) });
+  if (plan.type !== "store") return plan;
+  database.putRow(plan.row);
+  for (const block of cutBlocks(new Uint8Array(buffer, besideAt))) database.putBlock(block);
+  database.putHead(plan.head);
+  return { type: "appended", head: plan.head };
+}
+
+function readStored(database: Database, cursor: Cursor, beside: boolean): StoredPage {
+  const page = readPage(database.source(), cursor);
+  const first = page.rows[0];
+  const last = page.rows.at(-1);
+  const blocks = beside && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
+  return { ...page, blocks };
+}
+
+function readRecord(database: Database, wanted: Seq): LogRecord | null {
+  checkSeq(wanted);
+  const block = database.blockBefore(wanted);
+  const found = block === null ? null : findBeside(block, wanted);
+  const row = database.rowWith(wanted);
+  if (row === null && found === null) return null;
+  // Copied, so that posting one record does not post the whole batch it lies in.
+  const bytes = row === null ? new Uint8Array(0) : Uint8Array.from(recordBytes(row, wanted));
+  return found === null ? { bytes } : { bytes, beside: Uint8Array.from(found) };
+}
+
+function raiseEpoch(database: Database): number {
+  const { head } = database.source();
+  const epoch = head.epoch + 1;
+  invariant(Number.isSafeInteger(epoch), "there is a next epoch");
+  database.putHead({ ...head, epoch });
+  return epoch;
+}
