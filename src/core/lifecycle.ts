@@ -282,6 +282,7 @@ export function bury(state: State, task: Task): void {
     parent: task.links?.parent ?? null,
     endedAt: (task.end as End).at,
     seq: task.seq,
+    endSeq: (task.end as End).seq,
     children: task.links?.children ?? 0,
     due: false,
   };

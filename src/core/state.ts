@@ -226,7 +226,9 @@ export type Tombstone = {
   readonly priority: number;
   readonly parent: TaskId | null;
   readonly endedAt: Instant;
+  /** The events that submitted and ended it, for whoever wants to read more. */
   readonly seq: number;
+  readonly endSeq: number;
   children: number;
   /** Its time is up; it goes when its last child goes. */
   due: boolean;
