@@ -115,7 +115,8 @@ export function nextGateInstant(gate: Gate, now: number): number | null {
   const ticket = next === null ? bestTicket(gate.queue, now, gate.settings.agingPerClassMs) : null;
   if (ticket !== null) {
     sooner(rateLimitedUntil(gate, ticket.tokens, now));
-    if (tokenLimit(gate, ticket.tokens, now) !== null)
+    const isContested = gate.queue.active.length > 1;
+    if (isContested && tokenLimit(gate, ticket.tokens, now) !== null)
       sooner(nextAging(gate.queue, now, gate.settings.agingPerClassMs));
   }
   sooner(nextPermitExpiry(gate));

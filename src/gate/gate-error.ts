@@ -1,0 +1,48 @@
+/**
+ * How a gate says no.
+ *
+ * Wrong input names the field, what was given and what would be right. A refusal names the call and the reason. A
+ * closed gate says that it is closed. Anything else a gate throws came from the caller's own function or signal.
+ */
+
+export class GateInputError extends TypeError {
+  override readonly name: string = "GateInputError";
+  readonly field: string;
+  readonly value: unknown;
+  readonly expected: string;
+
+  constructor(field: string, value: unknown, expected: string) {
+    super(`${field}: got ${shown(value)}, expected ${expected}`);
+    this.field = field;
+    this.value = value;
+    this.expected = expected;
+  }
+}
+
+export type RefusalReason = "Already running" | "Already queued" | "Not scheduled" | "Cancelled";
+
+export class GateRefusedError extends Error {
+  override readonly name: string = "GateRefusedError";
+  readonly id: string;
+  readonly reason: RefusalReason;
+
+  constructor(id: string, reason: RefusalReason) {
+    super(`${id}: ${reason}`);
+    this.id = id;
+    this.reason = reason;
+  }
+}
+
+export class GateClosedError extends Error {
+  override readonly name: string = "GateClosedError";
+
+  constructor() {
+    super("the gate is closed");
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (value === null) return "null";
+  return typeof value === "object" || typeof value === "function" ? `a ${typeof value}` : String(value);
+}

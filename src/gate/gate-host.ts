@@ -1,0 +1,377 @@
+/**
+ * A live gate: the pure state machine of core/gate.ts with a clock, promises and one timer around it.
+ *
+ * Every entry first advances: permits that ran out return, then the pump admits whoever may go. So a gate is right
+ * whenever it is looked at, even if its clock is turned by hand and its timer never rings. Admission and hand-over
+ * are one step: the waiter is registered in the same turn in which its ticket enters the queue, and the ticket that
+ * is admitted resolves its own promise. Nobody asks twice, nobody polls.
+ *
+ * An uncontended acquire touches no queue, no timer and no closure.
+ */
+
+import {
+  admitAtOnce,
+  askPermit,
+  dropTicket,
+  expiredPermits,
+  type Gate,
+  type GateClass,
+  type GateSettings,
+  grantPermit,
+  type Permit as HeldPermit,
+  isHeld,
+  newGate,
+  nextGateInstant,
+  nextGrant,
+  nextPermitExpiry,
+  queuedTickets,
+  rateLimit,
+  rateLimitedUntil,
+  releasePermit,
+  roomLimit,
+  strikeGate,
+  ticketPosition,
+} from "../core/gate.ts";
+import { Alarm } from "./alarm.ts";
+import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
+import {
+  type AcquireOptions,
+  checkAcquireOptions,
+  checkId,
+  fieldsOf,
+  type GateOptions,
+  parseClass,
+  parseOk,
+  parseRetryAfter,
+  parseUsage,
+  type ReleaseOptions,
+} from "./gate-input.ts";
+import { HostTicket } from "./host-ticket.ts";
+import { Permit } from "./permit.ts";
+
+export type ScheduleResult =
+  | { readonly status: "ready" }
+  | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
+  | { readonly status: "rate-limited"; readonly retryAfterMs: number }
+  | { readonly status: "rejected"; readonly reason: "Already running" | "Already queued" };
+
+export type GateStats = {
+  /** Admitted, whichever way. */
+  scheduled: number;
+  completed: number;
+  rateLimited: number;
+  waitMs: number;
+  serviceMs: number;
+  peakQueued: number;
+  peakRunning: number;
+};
+
+export type QueueState = {
+  readonly running: number;
+  readonly queued: number;
+  readonly rateLimited: boolean;
+  readonly stats: Readonly<GateStats>;
+};
+
+export type QueueDetail = {
+  readonly id: string;
+  readonly priority: GateClass;
+  readonly status: "running" | "queued";
+  readonly waitMs: number;
+  readonly runMs?: number;
+};
+
+const SERVICE_MS_UNTIL_KNOWN = 30_000;
+const DEFAULT_PROJECT = "";
+const NO_OPTIONS: AcquireOptions & ReleaseOptions = {};
+
+export class GateHost {
+  private readonly gate: Gate;
+  private readonly clock: () => number;
+  private readonly alarm: Alarm;
+  private waiting = 0;
+  private readonly stats: GateStats = {
+    scheduled: 0,
+    completed: 0,
+    rateLimited: 0,
+    waitMs: 0,
+    serviceMs: 0,
+    peakQueued: 0,
+    peakRunning: 0,
+  };
+  private lastNow = 0;
+  private order = 0;
+  /** No permit runs out before this. */
+  private expiryFrom: number = Number.POSITIVE_INFINITY;
+  private isClosed = false;
+
+  constructor(settings: GateSettings, options: GateOptions) {
+    this.gate = newGate(settings);
+    this.clock = options.now ?? Date.now;
+    this.alarm = new Alarm({
+      ring: () => this.wake(),
+      setTimer: options.setTimer,
+      isHandClock: options.now !== undefined,
+    });
+  }
+
+  schedule(id: string, priority?: GateClass): ScheduleResult {
+    checkId(id);
+    const ticketClass = priority === undefined ? this.gate.settings.defaultPriority : parseClass("priority", priority);
+    if (this.isClosed) throw new GateClosedError();
+    const now = this.advance();
+    const reason = this.duplicate(id);
+    if (reason !== null) return { status: "rejected", reason };
+    const ticket = this.newTicket(id, ticketClass, NO_OPTIONS, now);
+    if (this.tryAdmit(ticket, now) !== null) return { status: "ready" };
+    this.enqueue(ticket, now);
+    if (this.gate.held.has(id)) return { status: "ready" };
+    const until = rateLimit(this.gate, 0, now) === null ? null : rateLimitedUntil(this.gate, 0, now);
+    if (until !== null) {
+      this.stats.rateLimited++;
+      return { status: "rate-limited", retryAfterMs: until - now };
+    }
+    const position = ticketPosition(this.gate, id, now) ?? 1;
+    return { status: "queued", position, estimatedWaitMs: this.estimate(position) };
+  }
+
+  acquire(id: string, options?: AcquireOptions): Promise<Permit> {
+    try {
+      checkId(id);
+      if (options !== undefined) checkAcquireOptions(options);
+      options?.signal?.throwIfAborted();
+      const now = this.readyFor(id);
+      const ticketClass = options?.priority ?? this.gate.settings.defaultPriority;
+      return this.admitOrWait(this.newTicket(id, ticketClass, options ?? NO_OPTIONS, now), options?.signal, now);
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+  }
+
+  /** Back in the queue with its age, after it was struck; its permit is released. */
+  acquireAgain(permit: Permit, signal: AbortSignal | undefined): Promise<Permit> {
+    try {
+      signal?.throwIfAborted();
+      const now = this.readyFor(permit.id);
+      return this.admitOrWait(new HostTicket(permit.held, now), signal, now);
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+  }
+
+  wait(id: string): Promise<Permit> {
+    try {
+      checkId(id);
+      this.advance();
+      const held = this.gate.held.get(id);
+      if (held !== undefined) return Promise.resolve(new Permit(this, held));
+      if (this.isClosed) throw new GateClosedError();
+      const ticket = this.queued(id);
+      if (ticket === undefined) throw new GateRefusedError(id, "Not scheduled");
+      return ticket.promise ?? this.waitFor(ticket, undefined);
+    } catch (refusal) {
+      return Promise.reject(refusal);
+    }
+  }
+
+  complete(id: string, options?: ReleaseOptions): void {
+    checkId(id);
+    this.settle(id, undefined, options);
+  }
+
+  /** Only if that very permit is still out: it may have run out, and its id may be in use again. */
+  settle(id: string, held: HeldPermit | undefined, options: ReleaseOptions | undefined): void {
+    const given =
+      options === undefined ? NO_OPTIONS : (fieldsOf("options", options, ["ok", "usage"]) as ReleaseOptions);
+    const ok = parseOk(given.ok);
+    const tokens = parseUsage(given.usage);
+    const now = this.readClock();
+    if (held === undefined || this.gate.held.get(id) === held) this.release(id, ok, tokens, now);
+    this.advanceTo(now);
+  }
+
+  cancel(id: string): boolean {
+    checkId(id);
+    const now = this.advance();
+    const ticket = this.queued(id);
+    if (ticket === undefined) return false;
+    this.drop(ticket, new GateRefusedError(id, "Cancelled"));
+    this.advanceTo(now);
+    return true;
+  }
+
+  rateLimited(retryAfterMs?: number, id?: string): void {
+    const restMs = parseRetryAfter(retryAfterMs);
+    if (id !== undefined) checkId(id);
+    const now = this.advance();
+    this.stats.rateLimited++;
+    strikeGate(this.gate, { at: now, retryAfterMs: restMs, id });
+    this.advanceTo(now);
+  }
+
+  queueState(): QueueState {
+    const now = this.advance();
+    const { held, queue } = this.gate;
+    const rateLimited = rateLimit(this.gate, 0, now) !== null;
+    return { running: held.size, queued: queue.entries.size, rateLimited, stats: { ...this.stats } };
+  }
+
+  queueDetails(): QueueDetail[] {
+    const now = this.advance();
+    const running = Array.from(this.gate.held.values(), (permit): QueueDetail => {
+      const { id, askedAt, grantedAt } = permit;
+      return { id, priority: permit.class, status: "running", waitMs: grantedAt - askedAt, runMs: now - grantedAt };
+    });
+    const queued = queuedTickets(this.gate, now).map((ticket): QueueDetail => {
+      return { id: ticket.id, priority: ticket.class, status: "queued", waitMs: now - ticket.askedAt };
+    });
+    return running.concat(queued);
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.alarm.clear();
+    for (const { ticket } of [...this.gate.queue.entries.values()]) {
+      this.drop(ticket as HostTicket, new GateClosedError());
+    }
+  }
+
+  /** Looks at the clock and does what is due. */
+  advance(): number {
+    const now = this.readClock();
+    this.advanceTo(now);
+    return now;
+  }
+
+  /** An alarm may ring early; whatever is still to come is set again. */
+  private wake(): void {
+    const now = this.advance();
+    this.expiryFrom = nextPermitExpiry(this.gate) ?? Number.POSITIVE_INFINITY;
+    this.setAlarm(this.expiryFrom, now);
+  }
+
+  /** Refuses, or says the time. */
+  private readyFor(id: string): number {
+    if (this.isClosed) throw new GateClosedError();
+    const now = this.advance();
+    const reason = this.duplicate(id);
+    if (reason !== null) throw new GateRefusedError(id, reason);
+    return now;
+  }
+
+  private setAlarm(at: number | null, now: number): void {
+    if (at !== null && !this.isClosed) this.alarm.set(at, now);
+  }
+
+  private advanceTo(now: number): void {
+    if (now >= this.expiryFrom) this.returnExpired(now);
+    if (this.gate.queue.entries.size === 0) return;
+    for (let ticket = nextGrant(this.gate, now); ticket !== null; ticket = nextGrant(this.gate, now)) {
+      this.admitted(grantPermit(this.gate, ticket.id, now), ticket as HostTicket, now);
+    }
+    if (this.gate.queue.entries.size === 0) return;
+    // Without room only the end of a call helps, and the alarm already knows when the first permit runs out.
+    if (roomLimit(this.gate) !== null && !isHeld(this.gate, now)) return;
+    this.setAlarm(nextGateInstant(this.gate, now), now);
+  }
+
+  private returnExpired(now: number): void {
+    for (const { id } of expiredPermits(this.gate, now)) {
+      releasePermit(this.gate, id, { ok: false, tokens: null, at: now });
+    }
+    this.expiryFrom = nextPermitExpiry(this.gate) ?? Number.POSITIVE_INFINITY;
+    this.setAlarm(this.expiryFrom, now);
+  }
+
+  private admitOrWait(ticket: HostTicket, signal: AbortSignal | undefined, now: number): Promise<Permit> {
+    const held = this.tryAdmit(ticket, now);
+    if (held !== null) return Promise.resolve(new Permit(this, held));
+    const promise = this.waitFor(ticket, signal);
+    this.enqueue(ticket, now);
+    return promise;
+  }
+
+  private tryAdmit(ticket: HostTicket, now: number): HeldPermit | null {
+    const held = admitAtOnce(this.gate, ticket, now);
+    if (held !== null) this.admitted(held, ticket, now);
+    return held;
+  }
+
+  private enqueue(ticket: HostTicket, now: number): void {
+    askPermit(this.gate, ticket);
+    const queued = this.gate.queue.entries.size;
+    if (queued > this.stats.peakQueued) this.stats.peakQueued = queued;
+    this.advanceTo(now);
+  }
+
+  /** The one point of admission. */
+  private admitted(held: HeldPermit, ticket: HostTicket, now: number): void {
+    const { stats } = this;
+    stats.scheduled++;
+    stats.waitMs += now - ticket.since;
+    if (this.gate.held.size > stats.peakRunning) stats.peakRunning = this.gate.held.size;
+    if (held.expiresAt < this.expiryFrom) {
+      this.expiryFrom = held.expiresAt;
+      this.setAlarm(held.expiresAt, now);
+    }
+    if (ticket.promise !== null) this.endWait(ticket).resolve?.(new Permit(this, held));
+  }
+
+  private release(id: string, ok: boolean, tokens: number | null, now: number): void {
+    const held = releasePermit(this.gate, id, { ok, tokens, at: now });
+    if (held === null) return;
+    this.stats.completed++;
+    this.stats.serviceMs += now - held.grantedAt;
+  }
+
+  private waitFor(ticket: HostTicket, signal: AbortSignal | undefined): Promise<Permit> {
+    if (this.waiting++ === 0) this.alarm.need(true);
+    if (signal !== undefined) ticket.abortWith(signal, () => this.abandon(ticket, signal.reason));
+    return ticket.promised();
+  }
+
+  private abandon(ticket: HostTicket, reason: unknown): void {
+    this.drop(ticket, reason);
+    this.advance();
+  }
+
+  private drop(ticket: HostTicket, reason: unknown): void {
+    dropTicket(this.gate, ticket.id);
+    if (ticket.promise !== null) this.endWait(ticket).reject?.(reason);
+  }
+
+  private endWait(ticket: HostTicket): HostTicket {
+    if (--this.waiting === 0) this.alarm.need(false);
+    ticket.unwatch();
+    return ticket;
+  }
+
+  private queued(id: string): HostTicket | undefined {
+    return this.gate.queue.entries.get(id)?.ticket as HostTicket | undefined;
+  }
+
+  private newTicket(id: string, ticketClass: GateClass, options: AcquireOptions, now: number): HostTicket {
+    const { project = DEFAULT_PROJECT, weight = 1, tokens = 0 } = options;
+    return new HostTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ }, now);
+  }
+
+  private duplicate(id: string): (RefusalReason & ("Already running" | "Already queued")) | null {
+    if (this.gate.held.has(id)) return "Already running";
+    return this.gate.queue.entries.has(id) ? "Already queued" : null;
+  }
+
+  private estimate(position: number): number {
+    const { completed, serviceMs } = this.stats;
+    const meanMs = completed === 0 ? SERVICE_MS_UNTIL_KNOWN : Math.floor(serviceMs / completed);
+    return Math.floor((position * meanMs) / this.gate.settings.maxConcurrent);
+  }
+
+  /** Whole milliseconds that never go back. */
+  private readClock(): number {
+    const now = this.clock();
+    if (!Number.isFinite(now)) throw new GateInputError("now", now, "a clock that gives milliseconds");
+    if (now > this.lastNow) this.lastNow = Math.floor(now);
+    return this.lastNow;
+  }
+}

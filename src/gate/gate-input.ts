@@ -1,0 +1,170 @@
+/**
+ * What people hand to a gate, checked once at the door.
+ *
+ * Past this file every option is known, whole and in range. Unknown fields are refused by name, because a misspelt limit
+ * that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
+ */
+
+import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateClass, type GateSettings } from "../core/gate.ts";
+import { GateInputError } from "./gate-error.ts";
+
+export type SetTimer = (fire: () => void, delayMs: number) => () => void;
+
+export type GateOptions = {
+  readonly maxConcurrent?: number;
+  readonly requests?: number;
+  readonly windowMs?: number;
+  readonly defaultPriority?: GateClass;
+  readonly now?: () => number;
+  readonly tokens?: Partial<GateSettings["tokens"]>;
+  readonly agingPerClassMs?: number;
+  readonly permitTtlMs?: number;
+  /** For clocks turned by hand: called instead of setTimeout; returns how to cancel. */
+  readonly setTimer?: SetTimer;
+};
+
+export type AcquireOptions = {
+  readonly priority?: GateClass | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Who pays: projects share the gate by weight. */
+  readonly project?: string | undefined;
+  readonly weight?: number | undefined;
+  /** An estimate, for the token windows. */
+  readonly tokens?: number | undefined;
+};
+
+/** Charged: input, output and cache creation. */
+export type Usage =
+  | number
+  | { readonly inputTokens?: number; readonly outputTokens?: number; readonly cacheCreationTokens?: number };
+
+export type ReleaseOptions = { readonly ok?: boolean | undefined; readonly usage?: Usage | undefined };
+
+const CLASSES_IN_WORDS = GATE_CLASSES.map((name) => `"${name}"`).join(", ");
+const COUNT_IN_WORDS = "a whole number of at least 1, or Infinity";
+const SPAN_IN_WORDS = "whole milliseconds, at least 1";
+const AMOUNT_IN_WORDS = "a whole number of at least 0";
+const WEIGHT_IN_WORDS = "a number above 0";
+
+export function parseGateOptions(options: unknown): GateSettings {
+  const given = fieldsOf("options", options, [...Object.keys(DEFAULT_GATE_SETTINGS), "now", "setTimer"]) as GateOptions;
+  const standard = DEFAULT_GATE_SETTINGS;
+  for (const field of ["now", "setTimer"] as const) {
+    if (given[field] !== undefined && typeof given[field] !== "function") {
+      throw new GateInputError(field, given[field], "a function");
+    }
+  }
+  return {
+    maxConcurrent: count("maxConcurrent", given.maxConcurrent ?? standard.maxConcurrent),
+    requests: count("requests", given.requests ?? standard.requests),
+    windowMs: span("windowMs", given.windowMs ?? standard.windowMs),
+    tokens: parseTokens(given.tokens ?? {}),
+    defaultPriority: parseClass("defaultPriority", given.defaultPriority ?? standard.defaultPriority),
+    agingPerClassMs: span("agingPerClassMs", given.agingPerClassMs ?? standard.agingPerClassMs),
+    permitTtlMs: span("permitTtlMs", given.permitTtlMs ?? standard.permitTtlMs),
+  };
+}
+
+export function checkId(id: unknown): void {
+  if (typeof id !== "string" || id === "") throw new GateInputError("id", id, "a non-empty string");
+}
+
+export function parseClass(field: string, value: unknown): GateClass {
+  if (typeof value !== "string" || !Object.hasOwn(CLASS_RANK, value)) {
+    throw new GateInputError(field, value, `one of ${CLASSES_IN_WORDS}`);
+  }
+  return value as GateClass;
+}
+
+export function checkAcquireOptions(options: unknown, more: readonly string[] = []): void {
+  const { priority, signal, project, weight, tokens } = fieldsOf("options", options, [
+    "priority",
+    "signal",
+    "project",
+    "weight",
+    "tokens",
+    ...more,
+  ]) as AcquireOptions;
+  if (priority !== undefined) parseClass("priority", priority);
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new GateInputError("signal", signal, "an AbortSignal");
+  }
+  if (project !== undefined && typeof project !== "string") throw new GateInputError("project", project, "a string");
+  if (weight !== undefined && !(Number.isFinite(weight) && weight > 0)) {
+    throw new GateInputError("weight", weight, WEIGHT_IN_WORDS);
+  }
+  if (tokens !== undefined) amount("tokens", tokens);
+}
+
+/** The tokens to charge; null if nobody said. */
+export function parseUsage(usage: unknown): number | null {
+  if (usage === undefined || usage === null) return null;
+  if (typeof usage === "number") return amount("usage", usage);
+  const fields = fieldsOf("usage", usage, ["inputTokens", "outputTokens", "cacheCreationTokens"]);
+  let tokens = 0;
+  for (const [field, value] of Object.entries(fields))
+    if (value !== undefined) tokens += amount(`usage.${field}`, value);
+  return tokens;
+}
+
+export function parseOk(ok: unknown): boolean {
+  if (ok === undefined) return true;
+  if (typeof ok !== "boolean") throw new GateInputError("ok", ok, "true or false");
+  return ok;
+}
+
+export function parseRetryAfter(retryAfterMs: unknown): number {
+  if (retryAfterMs === undefined || retryAfterMs === null) return 0;
+  if (typeof retryAfterMs !== "number" || !Number.isFinite(retryAfterMs) || retryAfterMs < 0) {
+    throw new GateInputError("retryAfterMs", retryAfterMs, "milliseconds, at least 0");
+  }
+  return Math.ceil(retryAfterMs);
+}
+
+export function parseAttempts(attempts: unknown): number {
+  if (!Number.isSafeInteger(attempts) || (attempts as number) < 1) {
+    throw new GateInputError("attempts", attempts, "a whole number of at least 1");
+  }
+  return attempts as number;
+}
+
+export function fieldsOf(name: string, value: unknown, known: readonly string[]): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new GateInputError(name, value, "an object");
+  }
+  for (const field of Object.keys(value)) {
+    if (!known.includes(field))
+      throw new GateInputError(
+        field,
+        (value as Record<string, unknown>)[field],
+        `no such field; known are ${known.join(", ")}`,
+      );
+  }
+  return value as Record<string, unknown>;
+}
+
+function parseTokens(tokens: unknown): GateSettings["tokens"] {
+  const standard = DEFAULT_GATE_SETTINGS.tokens;
+  const given = fieldsOf("tokens", tokens, Object.keys(standard)) as Partial<GateSettings["tokens"]>;
+  const limit = (field: "perMinute" | "perHour" | "perDay"): number | null =>
+    given[field] === undefined || given[field] === null ? null : count(`tokens.${field}`, given[field]);
+  const kind = given.kind ?? standard.kind;
+  if (kind !== "sliding" && kind !== "fixed") throw new GateInputError("tokens.kind", kind, '"sliding" or "fixed"');
+  return { perMinute: limit("perMinute"), perHour: limit("perHour"), perDay: limit("perDay"), kind };
+}
+
+function count(field: string, value: unknown): number {
+  if (value === Number.POSITIVE_INFINITY) return Number.MAX_SAFE_INTEGER;
+  if (!Number.isSafeInteger(value) || (value as number) < 1) throw new GateInputError(field, value, COUNT_IN_WORDS);
+  return value as number;
+}
+
+function span(field: string, value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 1) throw new GateInputError(field, value, SPAN_IN_WORDS);
+  return value as number;
+}
+
+function amount(field: string, value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new GateInputError(field, value, AMOUNT_IN_WORDS);
+  return value as number;
+}

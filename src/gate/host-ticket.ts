@@ -1,0 +1,67 @@
+/**
+ * A place in the queue, and whoever waits for it.
+ *
+ * The ticket carries its own promise, so admission resolves exactly the call that was admitted and needs no second
+ * look-up. It is one object with all its fields from the start: thousands may wait, and each is made on a hot path.
+ */
+
+import type { GateClass, Ticket } from "../core/gate.ts";
+import type { Permit } from "./permit.ts";
+
+type Resolve = (permit: Permit) => void;
+type Reject = (reason: unknown) => void;
+
+/** One executor for all promises instead of a closure for each; it runs before `new Promise` returns. */
+let caughtResolve: Resolve | null = null;
+let caughtReject: Reject | null = null;
+const catchHandles = (resolve: Resolve, reject: Reject): void => {
+  caughtResolve = resolve;
+  caughtReject = reject;
+};
+
+export class HostTicket implements Ticket {
+  readonly id: string;
+  readonly class: GateClass;
+  readonly project: string;
+  readonly weight: number;
+  readonly tokens: number;
+  readonly askedAt: number;
+  readonly order: number;
+  /** When this wait began: a call that was sent back is older than its wait. */
+  readonly since: number;
+  /** Null until someone waits. */
+  promise: Promise<Permit> | null = null;
+  resolve: Resolve | null = null;
+  reject: Reject | null = null;
+  private signal: AbortSignal | null = null;
+  private onAbort: (() => void) | null = null;
+
+  constructor(ticket: Ticket, since: number) {
+    this.id = ticket.id;
+    this.class = ticket.class;
+    this.project = ticket.project;
+    this.weight = ticket.weight;
+    this.tokens = ticket.tokens;
+    this.askedAt = ticket.askedAt;
+    this.order = ticket.order;
+    this.since = since;
+  }
+
+  promised(): Promise<Permit> {
+    const promise = new Promise<Permit>(catchHandles);
+    this.promise = promise;
+    this.resolve = caughtResolve;
+    this.reject = caughtReject;
+    return promise;
+  }
+
+  abortWith(signal: AbortSignal, onAbort: () => void): void {
+    this.signal = signal;
+    this.onAbort = onAbort;
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  unwatch(): void {
+    if (this.onAbort !== null) this.signal?.removeEventListener("abort", this.onAbort);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The right to make one call now.
+ *
+ * It is released once, by whichever comes first: `release`, the end of an `await using` block, `complete(id)` at the gate,
+ * or the end of its lease. Whatever comes later does nothing, also when the same id holds a new permit by then.
+ */
+
+import type { GateClass, Permit as HeldPermit } from "../core/gate.ts";
+import type { GateHost } from "./gate-host.ts";
+import type { ReleaseOptions } from "./gate-input.ts";
+
+export class Permit {
+  /** The gate's own record of it. */
+  readonly held: HeldPermit;
+  readonly #host: GateHost;
+
+  constructor(host: GateHost, held: HeldPermit) {
+    this.#host = host;
+    this.held = held;
+  }
+
+  get id(): string {
+    return this.held.id;
+  }
+
+  get priority(): GateClass {
+    return this.held.class;
+  }
+
+  get grantedAt(): number {
+    return this.held.grantedAt;
+  }
+
+  get expiresAt(): number {
+    return this.held.expiresAt;
+  }
+
+  /** Sent alone to see whether the provider answers again. */
+  get probe(): boolean {
+    return this.held.probe;
+  }
+
+  /** `ok` (true unless said) means the provider answered; a call that was rate-limited is reported to the gate first. */
+  release(options?: ReleaseOptions): void {
+    this.#host.settle(this.held.id, this.held, options);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.release();
+    return Promise.resolve();
+  }
+}
