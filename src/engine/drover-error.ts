@@ -1,0 +1,68 @@
+/**
+ * The one error a caller of the engine sees.
+ *
+ * `code` is for programs, the message for people, `retryable` says whether the same call may succeed later,
+ * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
+ */
+import { badField, type Refusal, sentence } from "../core/refusal.ts";
+
+export type DroverErrorCode =
+  | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
+  | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped");
+
+const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
+  "bad-field": "bad_request",
+  "unknown-field": "bad_request",
+  "past-deadline": "bad_request",
+  cycle: "bad_request",
+  "dependency-unknown": "bad_request",
+  "dependency-refused": "bad_request",
+  "task-unknown": "not_found",
+  "task-exists": "conflict",
+  "task-ended": "conflict",
+  "task-not-ended": "conflict",
+  "queue-full": "queue_full",
+  backpressure: "backpressure",
+  "no-workers": "backpressure",
+  "batch-too-large": "batch_too_large",
+  "project-unknown": "not_found",
+  "too-many": "limit",
+  "worker-unknown": "not_found",
+  "worker-exists": "conflict",
+  "attempt-stale": "stale_attempt",
+  "permit-unknown": "not_found",
+  "permit-exists": "conflict",
+  "gate-unknown": "not_found",
+  "budget-exhausted": "budget_exhausted",
+  "dependency-failed": "conflict",
+};
+const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
+  ...(["queue_full", "backpressure", "overloaded", "deposed", "budget_exhausted"] as const),
+]);
+
+export class DroverError extends Error {
+  override readonly name: string = "DroverError";
+  readonly code: DroverErrorCode;
+  readonly retryable: boolean;
+  readonly refusal: Refusal | null;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: DroverErrorCode,
+    message: string,
+    more: { refusal?: Refusal; details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, more.cause === undefined ? {} : { cause: more.cause });
+    this.code = code;
+    this.retryable = RETRYABLE.has(code);
+    this.refusal = more.refusal ?? null;
+    const { type: _, ...fields } = more.refusal ?? { type: "" };
+    this.details = { ...fields, ...more.details };
+  }
+}
+
+export const refused = (refusal: Refusal, details: Record<string, unknown> = {}): DroverError =>
+  new DroverError(CODE[refusal.type], sentence(refusal), { refusal, details });
+
+export const badInput = (field: string, value: unknown, expected: string): DroverError =>
+  refused(badField(field, value, expected));

@@ -1,0 +1,267 @@
+/**
+ * Drover embedded in a program: open it, give it tasks, run them, ask it why.
+ *
+ *     const drover = await openDrover({ data: ".drover" });
+ *     await drover.worker({ slots: 4 }, async (task, context) => work(task.params));
+ *     const { taskId } = await drover.submit({ agentId: "ann", action: "build" });
+ *     const task = await drover.wait(taskId);
+ *
+ * Without `data` everything is in memory and ends with the process. Every answer is durable when it
+ * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
+ */
+import { hash } from "node:crypto";
+import { policyOf } from "../core/admission.ts";
+import { milliseconds, type ProjectId, type Seq, seq } from "../core/brand.ts";
+import { type Config, projectFields, readConfig } from "../core/config.ts";
+import { settingsFor } from "../core/config-change.ts";
+import { name, readSection } from "../core/shape-of-input.ts";
+import type { State } from "../core/state.ts";
+import { CORE_VERSION } from "../core/version.ts";
+import { type Why, why } from "../core/why.ts";
+import type { Log, VerifyReport } from "../log/log.ts";
+import { createMemoryLog } from "../log/memory-log.ts";
+import { openSqliteLog } from "../log/sqlite-log.ts";
+import { type ArtifactExists, fileExists, watchArtifacts } from "./artifact-watch.ts";
+import { createBodyStore } from "./body-store.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
+import { createEndWatch } from "./end-watch.ts";
+import { type FeedEvent, readFeed } from "./feed.ts";
+import { type Host, realHost } from "./host.ts";
+import { createLocalWorkers, type Handler, type LocalWorker, type WorkerOptions } from "./local-worker.ts";
+import { createPermitDesk, type HeldPermit, type PermitOptions } from "./permit-desk.ts";
+import { recover } from "./recovery.ts";
+import { createRejectedRing } from "./rejected.ts";
+import { createSnapshotter } from "./snapshotter.ts";
+import {
+  type GateView,
+  gateViews,
+  type ProjectView,
+  projectViews,
+  type Stats,
+  statsOf,
+  type WorkerView,
+  workerView,
+} from "./stats.ts";
+import { createTaskDesk, type TaskDesk } from "./task-desk.ts";
+import { startWriter, type Writer } from "./writer.ts";
+
+const LEAD_MS = 10_000;
+
+export type OpenOptions = {
+  /** The data directory; absent: in memory. */
+  readonly data?: string;
+  /** A log that is open already; it is closed with the Drover. */
+  readonly log?: Log;
+  /** What differs from the defaults; see docs/reference/config.md. */
+  readonly config?: unknown;
+  readonly now?: () => number;
+  /** Whether an input artifact is there; by default, whether the file exists. */
+  readonly artifactExists?: ArtifactExists;
+  /** The outside world, for simulators and tests. */
+  readonly host?: Host;
+};
+
+type PauseTarget = { readonly project?: string; readonly task?: string };
+
+export type Drover = AsyncDisposable &
+  TaskDesk & {
+    why(task: string): Promise<Why>;
+    worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
+    workers(): Promise<WorkerView[]>;
+    projects(): Promise<ProjectView[]>;
+    /** Registers a project or changes its settings; what is absent keeps its value. */
+    putProject(id: string, settings: unknown): Promise<ProjectView>;
+    gates(): Promise<GateView[]>;
+    withPermit<Value>(
+      gate: string,
+      call: (permit: HeldPermit) => Promise<Value> | Value,
+      options?: PermitOptions,
+    ): Promise<Value>;
+    stats(): Promise<Stats>;
+    events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<FeedEvent>;
+    /** The whole config anew: what is absent has its default. A bad one changes nothing. */
+    reload(config: unknown): Promise<Config>;
+    pause(target?: PauseTarget): Promise<void>;
+    resume(target?: PauseTarget): Promise<void>;
+    /** Looks for awaited artifacts now instead of at the next poll. */
+    lookForArtifacts(): Promise<void>;
+    /** Makes a snapshot now; answers the number of the event it is of. */
+    snapshot(): Promise<number>;
+    verify(options?: { expect?: { seq: number; hash: string } }): Promise<VerifyReport>;
+    /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
+    readonly failed: Promise<DroverError>;
+    /** Waits for what is under way to be durable, then closes the log. Running handlers are told to stop. May be called twice. */
+    close(): Promise<void>;
+    /** The state, for reading only. */
+    readonly state: State;
+  };
+
+export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
+  const config = readConfig(options.config);
+  if (!config.ok) throw refused(config.failure);
+  checkOptions(options);
+  const log =
+    options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
+  try {
+    return await startDrover(options, log, config.value);
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+function checkOptions(options: OpenOptions): void {
+  const known = ["data", "log", "config", "now", "artifactExists", "host"];
+  for (const key of Object.keys(options)) {
+    if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
+  }
+  if (options.data !== undefined && (typeof options.data !== "string" || options.data === "")) {
+    throw badInput("data", options.data, "the path of a directory");
+  }
+  for (const key of ["now", "artifactExists"] as const) {
+    if (options[key] !== undefined && typeof options[key] !== "function")
+      throw badInput(key, options[key], "a function");
+  }
+}
+
+async function startDrover(options: OpenOptions, log: Log, config: Config): Promise<Drover> {
+  const host = options.host ?? realHost(options.now);
+  const exists = options.artifactExists ?? fileExists;
+  const { state, snapshotSeq } = await recover(log);
+  const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
+  const failed = Promise.withResolvers<DroverError>();
+  const bodies = createBodyStore(log);
+  const ends = createEndWatch();
+  const rejected = createRejectedRing();
+  const writer: Writer = startWriter({
+    state,
+    log,
+    epoch: lead.epoch,
+    host,
+    hooks: {
+      onApplied: (applied) => desk.onApplied(applied),
+      onCommitted: (batch) => {
+        ends.onCommitted(batch);
+        workers.onCommitted(batch);
+        snapshots.onCommitted(writer.committedSeq());
+      },
+      onStopped: (error) => {
+        desk.stop(error);
+        ends.stop(error);
+        if (error.code !== "closed") failed.resolve(error);
+      },
+    },
+  });
+  const desk = createPermitDesk(writer);
+  const workers = createLocalWorkers({ writer, host, bodies, desk });
+  const directory = options.data ?? null;
+  const snapshots = createSnapshotter({
+    ...{ log, directory, lastSeq: snapshotSeq },
+    config: () => state.config,
+    now: host.now,
+    onFailure: (error) =>
+      failed.resolve(new DroverError("log_failed", `a snapshot failed: ${String(error)}`, { cause: error })),
+  });
+  const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
+  const artifacts = watchArtifacts({ writer, host, exists });
+  await begin(writer, config);
+
+  async function setPaused(target: PauseTarget, paused: boolean): Promise<void> {
+    const { scope, id } = readTarget(target);
+    await writer.run({ type: "set-paused", scope, id, paused });
+  }
+
+  let closing: Promise<void> | null = null;
+  async function close(): Promise<void> {
+    artifacts.stop();
+    await snapshots.stop();
+    await writer.close();
+    await log.close();
+  }
+
+  const read = async <Value>(view: () => Value): Promise<Value> => {
+    const value = view();
+    await writer.settled();
+    return value;
+  };
+  return {
+    ...tasks,
+    state,
+    failed: failed.promise,
+    why: (task) =>
+      read(() => {
+        const answer = why(state, tasks.idOf(task), writer.now());
+        if (!answer.ok) throw refused(answer.failure);
+        return answer.value;
+      }),
+    worker: (worker, handler) => workers.join(worker, handler),
+    workers: () => read(() => state.fleet.order.map(workerView)),
+    projects: () => read(() => projectViews(state, writer.now())),
+    putProject: (id, settings) => putProject(writer, id, settings),
+    gates: () => read(() => gateViews(state, writer.now())),
+    withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
+    stats: () => read(() => statsOf(state, rejected)),
+    events: ({ after = 0, follow = false, signal } = {}) =>
+      readFeed(log, { after: checkSeq("after", after), follow, signal }),
+    reload: (next) => reload(writer, next),
+    pause: (target = {}) => setPaused(target, true),
+    resume: (target = {}) => setPaused(target, false),
+    lookForArtifacts: () => artifacts.look(),
+    snapshot: () => snapshots.make(),
+    verify: ({ expect } = {}) =>
+      log.verify(
+        expect === undefined ? {} : { expect: { seq: checkSeq("expect.seq", expect.seq), hash: expect.hash } },
+      ),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+    [Symbol.asyncDispose]() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+/** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
+async function begin(writer: Writer, config: Config): Promise<void> {
+  const policyHash = hash("sha256", policyOf(config), "hex");
+  writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
+  if (JSON.stringify(writer.state.config) !== JSON.stringify(config)) writer.execute({ type: "set-config", config });
+  writer.poke();
+  await writer.settled();
+}
+
+async function reload(writer: Writer, given: unknown): Promise<Config> {
+  const config = readConfig(given);
+  if (!config.ok) throw refused(config.failure);
+  await writer.run({ type: "set-config", config: config.value });
+  return config.value;
+}
+
+async function putProject(writer: Writer, id: string, given: unknown): Promise<ProjectView> {
+  const read = name()(id, "project");
+  if (!read.ok) throw refused(read.failure);
+  const project = read.value as ProjectId;
+  const { state } = writer;
+  const base = state.projects.get(project)?.settings ?? settingsFor(state.config, project)[0];
+  const settings = readSection(projectFields(base), base, given, "");
+  if (!settings.ok) throw refused(settings.failure);
+  await writer.run({ type: "put-project", project, settings: settings.value });
+  return projectViews(state, writer.now()).find((view) => view.id === id) as ProjectView;
+}
+
+function readTarget(target: PauseTarget): { scope: "fleet" | "project" | "task"; id: string } {
+  const read = readSection<PauseTarget>({ project: name(), task: name() } as never, {}, target, "");
+  if (!read.ok) throw refused(read.failure);
+  const { project, task } = read.value;
+  if (project !== undefined && task !== undefined) throw badInput("task", task, "absent where a project is named");
+  if (project !== undefined) return { scope: "project", id: project };
+  return task === undefined ? { scope: "fleet", id: "" } : { scope: "task", id: task };
+}
+
+function checkSeq(field: string, value: unknown): Seq {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
+    throw badInput(field, value, "the number of an event, from 0");
+  return seq(value);
+}

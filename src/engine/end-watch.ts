@@ -1,0 +1,67 @@
+/**
+ * Who waits for a task to end.
+ *
+ * A promise per waiter, resolved when the end is durable. Waiting does not poll and does not keep the task
+ * from expiring.
+ */
+import type { Applied } from "./writer.ts";
+
+const WAITERS_MAX = 1_000_000;
+const ENDS: ReadonlySet<string> = new Set(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+
+export type EndWatch = {
+  /** Resolves when the task ends, rejects when the signal fires or the engine stops. */
+  wait(task: string, signal: AbortSignal | undefined): Promise<void>;
+  onCommitted(batch: readonly Applied[]): void;
+  stop(error: Error): void;
+};
+
+type Waiter = { resolve(): void; reject(reason: unknown): void };
+
+export function createEndWatch(): EndWatch {
+  const waiting = new Map<string, Set<Waiter>>();
+  let count = 0;
+
+  function finish(task: string, act: (waiter: Waiter) => void): void {
+    const waiters = waiting.get(task);
+    if (waiters === undefined) return;
+    waiting.delete(task);
+    count -= waiters.size;
+    for (const waiter of waiters) act(waiter);
+  }
+
+  return {
+    wait(task, signal) {
+      signal?.throwIfAborted();
+      if (count >= WAITERS_MAX) throw new RangeError(`${WAITERS_MAX} callers wait already`);
+      return new Promise((resolve, reject) => {
+        const waiters = waiting.get(task) ?? new Set();
+        const giveUp = (): void => {
+          if (waiters.delete(waiter)) count--;
+          if (waiters.size === 0) waiting.delete(task);
+          reject(signal?.reason);
+        };
+        const waiter: Waiter = {
+          resolve: () => {
+            signal?.removeEventListener("abort", giveUp);
+            resolve();
+          },
+          reject,
+        };
+        waiting.set(task, waiters.add(waiter));
+        count++;
+        signal?.addEventListener("abort", giveUp, { once: true });
+      });
+    },
+    onCommitted(batch) {
+      if (waiting.size === 0) return;
+      for (const { event } of batch) {
+        if (ENDS.has(event.kind) && "task" in event && event.task !== null)
+          finish(event.task, (waiter) => waiter.resolve());
+      }
+    },
+    stop(error) {
+      for (const task of [...waiting.keys()]) finish(task, (waiter) => waiter.reject(error));
+    },
+  };
+}

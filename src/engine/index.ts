@@ -1,0 +1,30 @@
+/**
+ * `drover/engine`: Drover embedded in a program.
+ */
+export type { Warning } from "../core/commands.ts";
+export type { Config } from "../core/config.ts";
+export type { GateClass } from "../core/gate.ts";
+export type { Refusal } from "../core/refusal.ts";
+export type { Why } from "../core/why.ts";
+export type { Log } from "../log/log.ts";
+export { LogFailure } from "../log/log.ts";
+export { createMemoryLog } from "../log/memory-log.ts";
+export { openSqliteLog } from "../log/sqlite-log.ts";
+export type { ArtifactExists } from "./artifact-watch.ts";
+export { type Drover, type OpenOptions, openDrover } from "./drover.ts";
+export { DroverError, type DroverErrorCode } from "./drover-error.ts";
+export type { FeedEvent } from "./feed.ts";
+export type { Host } from "./host.ts";
+export {
+  type AssignedTask,
+  type Handler,
+  type LocalWorker,
+  type TaskContext,
+  TaskRequeue,
+  type WorkerOptions,
+} from "./local-worker.ts";
+export type { HeldPermit, PermitOptions, Usage } from "./permit-desk.ts";
+export type { GateView, ProjectView, Stats, WorkerView } from "./stats.ts";
+export type { TaskBody } from "./task-body.ts";
+export type { BatchAnswer, BatchBody, Submitted, TaskFilter, TaskPage } from "./task-desk.ts";
+export type { TaskState, TaskView } from "./task-view.ts";

@@ -1,0 +1,274 @@
+/**
+ * Workers in this process: a function that is given tasks.
+ *
+ * An assignment is acted upon once it is durable, never before. The handler gets the task and a context: a
+ * signal that fires when the attempt must stop, ways to report progress and usage, and permits for LLM
+ * calls. What it returns is the result; what it throws is a failure, except that a provider's 429 or 529
+ * and a `TaskRequeue` send the task back without counting against it, and an error with `permanent: true`
+ * is not tried again. A quick handler never costs a "running" event: that is written only if the attempt
+ * still runs a turn later.
+ */
+import { hash } from "node:crypto";
+import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
+import type { AttemptReport, WorkerSettings } from "../core/commands.ts";
+import { shown } from "../core/refusal.ts";
+import { name, orNull, readSection, section, setOf, whole } from "../core/shape-of-input.ts";
+import type { BodyStore } from "./body-store.ts";
+import { canonical } from "./canonical.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
+import {
+  type HeldPermit,
+  type PermitDesk,
+  type PermitOptions,
+  rateLimitOf,
+  tokensOf,
+  type Usage,
+} from "./permit-desk.ts";
+import { parseStored, type TaskBody } from "./task-body.ts";
+import type { Applied, Writer } from "./writer.ts";
+
+export const RESULT_BYTES_MAX = 256 * 1024;
+
+export type WorkerOptions = {
+  readonly id?: string;
+  readonly slots?: number;
+  readonly capabilities?: readonly string[];
+  readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
+  readonly zone?: string | null;
+};
+export type AssignedTask = Omit<TaskBody, "id"> & { readonly taskId: string; readonly attempt: number };
+export type TaskContext = {
+  /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
+  readonly signal: AbortSignal;
+  readonly attempt: number;
+  /** Something to show while it runs; kept in memory, not in the log. */
+  progress(value: unknown): void;
+  /** Tokens used so far by this attempt, in all. */
+  usage(usage: Usage): void;
+  /** Makes an LLM call when its gate lets it out. */
+  withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options?: PermitOptions,
+  ): Promise<Value>;
+};
+export type Handler = (task: AssignedTask, context: TaskContext) => unknown;
+export type LocalWorker = AsyncDisposable & {
+  readonly id: string;
+  /** Takes no more, and resolves when what it runs has ended. */
+  drain(): Promise<void>;
+  /** Leaves: what it still runs is stopped and queued again. May be called twice. */
+  close(): Promise<void>;
+};
+
+/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
+export class TaskRequeue extends Error {
+  override readonly name: string = "TaskRequeue";
+  readonly retryAfterMs: number;
+  constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
+    super(message);
+    this.retryAfterMs = options.retryAfterMs ?? 0;
+  }
+}
+
+type Running = {
+  readonly task: TaskId;
+  readonly attempt: number;
+  readonly controller: AbortController;
+  tokens: number | null;
+};
+export type LocalWorkers = {
+  join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
+  onCommitted(batch: readonly Applied[]): void;
+  progressOf(task: string): unknown;
+};
+
+export function createLocalWorkers(deps: {
+  readonly writer: Writer;
+  readonly host: Host;
+  readonly bodies: BodyStore;
+  readonly desk: PermitDesk;
+}): LocalWorkers {
+  const { writer, host, bodies, desk } = deps;
+  const handlers = new Map<WorkerId, Handler>();
+  const running = new Map<TaskId, Running>();
+  const progress = new Map<string, unknown>();
+  const idle = new Map<WorkerId, (() => void)[]>();
+
+  async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
+    if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
+    const { id: wanted, settings } = readWorker(options);
+    const session = host.newId();
+    const worker = wanted as WorkerId | null;
+    const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings });
+    if (!decided.ok) throw refused(decided.failure);
+    const id = decided.value.id as WorkerId;
+    handlers.set(id, handler);
+    await writer.settled();
+    return { id, drain: () => drain(id, settings), close: () => leave(id), [Symbol.asyncDispose]: () => leave(id) };
+  }
+
+  async function drain(id: WorkerId, settings: WorkerSettings): Promise<void> {
+    const worker = writer.state.fleet.byId.get(id);
+    if (worker === undefined) return;
+    await writer.run({ type: "change-worker", worker: id, settings: { ...settings, status: "draining" } });
+    if (worker.attempts.size === 0) return;
+    await new Promise<void>((resolve) => {
+      idle.set(id, [...(idle.get(id) ?? []), resolve]);
+    });
+  }
+
+  async function leave(id: WorkerId): Promise<void> {
+    if (!handlers.delete(id) || !writer.state.fleet.byId.has(id)) return;
+    const held = [...(writer.state.fleet.byId.get(id)?.attempts ?? [])];
+    await writer.run({ type: "leave-worker", worker: id, lost: false });
+    for (const { task } of held) abort(task.id, "its worker left");
+    wakeIdle(id);
+  }
+
+  function abort(task: TaskId, reason: string): void {
+    running.get(task)?.controller.abort(new DroverError("stopped", reason));
+  }
+
+  function wakeIdle(id: WorkerId): void {
+    if ((writer.state.fleet.byId.get(id)?.attempts.size ?? 0) > 0) return;
+    for (const resolve of idle.get(id) ?? []) resolve();
+    idle.delete(id);
+  }
+
+  async function start(handler: Handler, task: TaskId, attempt: number): Promise<void> {
+    const record = writer.state.tasks.get(task);
+    if (record?.attempt?.number !== attempt) return;
+    const { worker } = record.attempt;
+    const entry: Running = { task, attempt, controller: new AbortController(), tokens: null };
+    running.set(task, entry);
+    host.defer(() => {
+      if (running.get(task) === entry) tryExecute({ type: "start-attempt", task, attempt });
+    });
+    const report = await perform(handler, entry, record.seq as Seq);
+    if (running.get(task) === entry) {
+      running.delete(task);
+      progress.delete(task);
+    }
+    tryExecute({ type: "finish-attempt", report: report.report }, report.bytes);
+    wakeIdle(worker.id);
+  }
+
+  /** A writer that has stopped has told everybody; a handler that ends later has nobody to tell. */
+  function tryExecute(command: Parameters<Writer["execute"]>[0], bytes?: Uint8Array): void {
+    try {
+      writer.execute(command, bytes);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+    }
+  }
+
+  async function perform(handler: Handler, entry: Running, seq: Seq): Promise<Report> {
+    const { task, attempt, controller } = entry;
+    try {
+      const bytes = await bodies.read(seq);
+      const { id: _, ...body } = bytes === null ? ({ action: "" } as TaskBody) : parseStored(bytes);
+      const context: TaskContext = {
+        signal: controller.signal,
+        attempt,
+        progress: (value) => {
+          if (running.get(task) === entry) progress.set(task, value);
+        },
+        usage: (usage) => {
+          entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
+          tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
+        },
+        withPermit: (gate, call, options = {}) =>
+          desk.withPermit(gate, call, { signal: controller.signal, ...options }, { task, attempt }),
+      };
+      return done(entry, await handler({ ...body, taskId: task, attempt }, context));
+    } catch (error) {
+      return failed(entry, error);
+    }
+  }
+
+  return {
+    join,
+    progressOf: (task) => progress.get(task),
+    onCommitted(batch) {
+      for (const { event } of batch) {
+        if (event.kind === "task-assigned") {
+          const handler = handlers.get(event.worker);
+          if (handler !== undefined) void start(handler, event.task, event.attempt);
+        } else if (event.kind === "attempt-stopping") abort(event.task, `stopped: ${event.cause}`);
+        else if (event.kind === "task-cancelled") abort(event.task, `cancelled: ${event.reason}`);
+        else if (event.kind === "task-failed" && event.attempt === null) abort(event.task, event.reason);
+      }
+    },
+  };
+}
+
+type Report = { readonly report: AttemptReport; readonly bytes?: Uint8Array };
+
+const blank = ({ task, attempt, tokens }: Running): Omit<AttemptReport, "outcome"> => ({
+  ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
+});
+
+function done(entry: Running, result: unknown): Report {
+  if (result === undefined) return { report: { ...blank(entry), outcome: "done" } };
+  const bytes = Buffer.from(canonical(result, "result"));
+  if (bytes.length > RESULT_BYTES_MAX) {
+    throw badInput(
+      "result",
+      `${bytes.length} bytes`,
+      `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
+    );
+  }
+  const resultHash = hash("sha256", bytes, "hex");
+  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize: bytes.length }, bytes };
+}
+
+function failed(entry: Running, error: unknown): Report {
+  const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
+  const isPermanent = error instanceof DroverError && error.code === "bad_request";
+  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
+  if (error instanceof TaskRequeue) {
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: error.retryAfterMs } };
+  }
+  const retryAfterMs = rateLimitOf(error);
+  if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
+  return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
+}
+
+type ParsedOptions = {
+  readonly id: string | null;
+  readonly slots: number;
+  readonly capabilities: readonly string[];
+  readonly resources: { readonly cpuMillicores: number | null; readonly memoryBytes: number | null };
+  readonly zone: string | null;
+};
+
+function readWorker(options: unknown): { id: string | null; settings: WorkerSettings } {
+  const unlimited: ParsedOptions["resources"] = { cpuMillicores: null, memoryBytes: null };
+  const read = readSection<ParsedOptions>(
+    {
+      id: orNull(name()),
+      slots: whole(1, 100_000),
+      capabilities: setOf(name(), 10_000),
+      resources: section({ cpuMillicores: orNull(whole(0)), memoryBytes: orNull(whole(0)) }, unlimited),
+      zone: orNull(name()),
+    },
+    { id: null, slots: 1, capabilities: [], resources: unlimited, zone: null },
+    options,
+    "",
+  );
+  if (!read.ok) throw refused(read.failure);
+  const { id, slots, capabilities, resources, zone } = read.value;
+  return {
+    id,
+    settings: {
+      slots,
+      capabilities,
+      cpu: resources.cpuMillicores,
+      memory: resources.memoryBytes,
+      zone,
+      status: "ready",
+    },
+  };
+}

@@ -1,0 +1,179 @@
+/**
+ * Permits for callers in this process.
+ *
+ * A call asks once and keeps its place: its ticket stands in the gate's queue, and the moment the gate
+ * grants it the waiting promise resolves, before the grant is durable (a grant costs no fsync). Giving up
+ * takes the ticket out. `withPermit` releases on every path; a 429 or 529 is told to the gate, and
+ * the call goes back into the queue with its age, a bounded number of times.
+ */
+import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import type { GateClass } from "../core/gate.ts";
+import { name, oneOf, whole } from "../core/shape-of-input.ts";
+import { badInput, type DroverError, refused } from "./drover-error.ts";
+import type { Applied, Writer } from "./writer.ts";
+
+const TRIES_MAX = 10;
+
+/** What a call used. Cached input that was only read costs nothing here. */
+export type Usage = {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheCreationTokens?: number;
+};
+export type PermitOptions = {
+  readonly project?: string;
+  readonly class?: GateClass;
+  /** An estimate, for token windows and budgets. */
+  readonly tokens?: number;
+  readonly signal?: AbortSignal;
+};
+export type HeldPermit = {
+  readonly id: string;
+  /** Tells what the call used; may be called again with more. */
+  usage(usage: Usage): void;
+};
+export type PermitDesk = {
+  withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options?: PermitOptions,
+    holder?: Holder,
+  ): Promise<Value>;
+  onApplied(applied: Applied): void;
+  stop(error: DroverError): void;
+};
+/** The attempt on whose reservation a call draws. */
+export type Holder = { readonly task: TaskId; readonly attempt: number };
+
+type Waiting = { resolve(): void; reject(reason: unknown): void };
+
+export function createPermitDesk(writer: Writer): PermitDesk {
+  const waiting = new Map<string, Waiting>();
+
+  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, askedAt: Instant): Promise<PermitId> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const decided = writer.execute({
+      type: "ask-permit",
+      permit: null,
+      gate,
+      task: holder?.task ?? null,
+      attempt: holder?.attempt ?? null,
+      project: (options.project ?? "default") as ProjectId,
+      class: options.class ?? null,
+      tokens: options.tokens ?? 0,
+      askedAt,
+    });
+    if (!decided.ok) throw refused(decided.failure);
+    const id = decided.value.id as PermitId;
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (!waiting.delete(id)) return;
+        writer.execute({ type: "drop-permit", permit: id });
+        reject(signal?.reason);
+      };
+      const end = (): void => signal?.removeEventListener("abort", giveUp);
+      waiting.set(id, {
+        resolve: () => {
+          end();
+          resolve(id);
+        },
+        reject: (reason) => {
+          end();
+          reject(reason);
+        },
+      });
+      signal?.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
+    writer.execute({ type: "settle-permit", permit, ok, tokens });
+  }
+
+  async function withPermit<Value>(
+    gateName: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options: PermitOptions = {},
+    holder?: Holder,
+  ): Promise<Value> {
+    checkCall(gateName, call, options);
+    const gate = gateName as GateId;
+    const askedAt = writer.now();
+    for (let tries = 1; ; tries++) {
+      const id = await acquire(gate, options, holder ?? null, askedAt);
+      let used: number | null = null;
+      const permit: HeldPermit = {
+        id,
+        usage: (usage) => {
+          used = Math.max(used ?? 0, tokensOf(usage));
+        },
+      };
+      try {
+        const value = await call(permit);
+        settle(id, true, used);
+        return value;
+      } catch (error) {
+        const retryAfterMs = rateLimitOf(error);
+        if (retryAfterMs === null) {
+          settle(id, false, used);
+          throw error;
+        }
+        writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
+        settle(id, false, used ?? 0);
+        if (tries >= TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  return {
+    withPermit,
+    onApplied({ event }) {
+      if (event.kind !== "permit-granted") return;
+      const waiter = waiting.get(event.permit);
+      waiting.delete(event.permit);
+      waiter?.resolve();
+    },
+    stop(error) {
+      for (const waiter of waiting.values()) waiter.reject(error);
+      waiting.clear();
+    },
+  };
+}
+
+function checkCall(gate: unknown, call: unknown, options: PermitOptions): void {
+  const gateRead = name()(gate, "gate");
+  if (!gateRead.ok) throw refused(gateRead.failure);
+  if (typeof call !== "function") throw badInput("call", call, "a function that makes the call");
+  const checks = [
+    options.project === undefined ? null : name()(options.project, "options.project"),
+    options.class === undefined ? null : oneOf("critical", "high", "normal", "low")(options.class, "options.class"),
+    options.tokens === undefined ? null : whole(0)(options.tokens, "options.tokens"),
+  ];
+  for (const check of checks) if (check !== null && !check.ok) throw refused(check.failure);
+}
+
+/** Tokens charged: input, output and cache creation. */
+export function tokensOf(usage: Usage): number {
+  let total = 0;
+  for (const field of ["inputTokens", "outputTokens", "cacheCreationTokens"] as const) {
+    const count = whole(0)(usage[field] ?? 0, `usage.${field}`);
+    if (!count.ok) throw refused(count.failure);
+    total += count.value;
+  }
+  return total;
+}
+
+/** How long a provider asked to wait, if this error is its 429 or 529; else null. */
+export function rateLimitOf(error: unknown): number | null {
+  if (typeof error !== "object" || error === null) return null;
+  const { status, retryAfterMs, headers } = error as { status?: unknown; retryAfterMs?: unknown; headers?: unknown };
+  if (status !== 429 && status !== 529) return null;
+  if (typeof retryAfterMs === "number" && retryAfterMs >= 0) return Math.ceil(retryAfterMs);
+  const header = (key: string): unknown =>
+    headers instanceof Headers ? headers.get(key) : (headers as Record<string, unknown> | undefined)?.[key];
+  const ms = Number(header("retry-after-ms") ?? Number.NaN);
+  const seconds = Number(header("retry-after") ?? Number.NaN);
+  if (Number.isFinite(ms) && ms >= 0) return Math.ceil(ms);
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds * 1000) : 0;
+}

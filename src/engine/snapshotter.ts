@@ -1,0 +1,116 @@
+/**
+ * Snapshots without a pause.
+ *
+ * Every `log.snapshotEvery` events a thread does what a restart would do: it reads the last snapshot and the
+ * events behind it from the log and writes the state it arrives at. The engine's own thread only copies
+ * the finished file into its place, in small pieces. What is older than `log.retain` is then pruned, except
+ * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
+ */
+import { createReadStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { Worker } from "node:worker_threads";
+import { type Seq, seq } from "../core/brand.ts";
+import type { Config } from "../core/config.ts";
+import type { State } from "../core/state.ts";
+import { decodeEvent } from "../log/codec.ts";
+import type { Log } from "../log/log.ts";
+import { recover, snapshotChunks } from "./recovery.ts";
+
+type Made = { readonly seq: Seq; readonly keep: readonly Seq[] };
+/** What the thread answers; no file if there was nothing new. */
+export type SnapshotDone = Made & { readonly hash: string; readonly file: string };
+export type Snapshotter = {
+  /** Makes one now; answers the number of the event it is of. */
+  make(): Promise<Seq>;
+  onCommitted(committed: Seq): void;
+  /** Waits for the one being made. */
+  stop(): Promise<void>;
+};
+
+export function createSnapshotter(deps: {
+  readonly log: Log;
+  readonly directory: string | null;
+  readonly config: () => Config;
+  readonly now: () => number;
+  readonly lastSeq: Seq;
+  readonly onFailure: (error: unknown) => void;
+}): Snapshotter {
+  const { log, directory, config, now } = deps;
+  let last: number = deps.lastSeq;
+  let busy: Promise<Seq> | null = null;
+
+  async function work(): Promise<Seq> {
+    const before = await prunableSeq(log, now() - config().log.retain);
+    const made = directory === null ? await here(before) : await inThread(directory, before);
+    last = made.seq;
+    if (before > 0) await log.prune(before, made.keep);
+    return made.seq;
+  }
+
+  async function here(before: Seq): Promise<Made> {
+    const { state, hash, snapshotSeq } = await recover(log);
+    const at = { seq: seq(state.seq), hash };
+    if (at.seq > snapshotSeq) await log.saveSnapshot({ ...at, chunks: snapshotChunks(state) });
+    return { seq: at.seq, keep: neededBeside(state, before) };
+  }
+
+  async function inThread(home: string, before: Seq): Promise<Made> {
+    const done = await runThread(home, before);
+    try {
+      if (done.file !== "")
+        await log.saveSnapshot({ seq: done.seq, hash: done.hash, chunks: createReadStream(done.file) });
+    } finally {
+      if (done.file !== "") await rm(done.file, { force: true });
+    }
+    return done;
+  }
+
+  function make(): Promise<Seq> {
+    busy ??= work().finally(() => {
+      busy = null;
+    });
+    return busy;
+  }
+
+  return {
+    make,
+    onCommitted(committed) {
+      if (busy === null && committed - last >= config().log.snapshotEvery) make().catch(deps.onFailure);
+    },
+    async stop() {
+      await busy?.catch(() => {});
+    },
+  };
+}
+
+function runThread(directory: string, before: Seq): Promise<SnapshotDone> {
+  const file = import.meta.url.endsWith(".ts") ? "./snapshot-thread.ts" : "./snapshot-thread.js";
+  const worker = new Worker(new URL(file, import.meta.url), { workerData: { directory, before } });
+  return new Promise((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+    worker.once("exit", (code) => reject(new Error(`the snapshot thread ended with code ${code} and said nothing`)));
+  });
+}
+
+/** The newest checkpoint older than `oldest`; the last two snapshots must keep the events behind them. */
+async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
+  const checkpoints = await log.checkpoints();
+  for (const { seq: at } of checkpoints.slice(0, -1).reverse()) {
+    const record = await log.readRecord(at);
+    if (record !== null && record.bytes.length > 0 && decodeEvent(record.bytes, at).event.at < oldest) return at;
+  }
+  return seq(0);
+}
+
+/** The events whose payloads are still needed: bodies of tasks that are readable, results that are. */
+export function neededBeside(state: State, before: number): Seq[] {
+  if (before === 0) return [];
+  const needed: Seq[] = [];
+  for (const task of state.tasks.values()) {
+    if (task.seq <= before) needed.push(seq(task.seq));
+    const result = task.end?.resultSeq ?? null;
+    if (result !== null && result <= before) needed.push(seq(result));
+  }
+  return needed;
+}

@@ -1,0 +1,142 @@
+/**
+ * Numbers for people and dashboards: queues, totals, projects, workers, gates.
+ *
+ * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
+ * remembered, which is bounded; rejected tasks are counted since this engine started, since they are not
+ * in the log.
+ */
+import type { Config } from "../core/config.ts";
+import { shownLevel } from "../core/fairness.ts";
+import { type GateStanding, gateStanding } from "../core/gate.ts";
+import type { Project, State, Worker } from "../core/state.ts";
+import type { RejectedRing } from "./rejected.ts";
+
+export type AgentNumbers = {
+  submitted: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  rejected: number;
+};
+export type Stats = {
+  readonly queue: {
+    readonly totalQueued: number;
+    readonly totalInflight: number;
+    readonly waiting: number;
+    readonly agents: Readonly<Record<string, { queued: number; inflight: number }>>;
+  };
+  readonly metrics: {
+    readonly tasksSubmitted: number;
+    readonly tasksCompleted: number;
+    readonly tasksFailed: number;
+    readonly tasksCancelled: number;
+    readonly tasksSkipped: number;
+    readonly tasksRejected: number;
+    readonly tasksExpired: number;
+    readonly dispatchCount: number;
+    readonly avgDispatchLatencyMs: number;
+    readonly avgRunMs: number;
+    readonly agents: Readonly<Record<string, AgentNumbers>>;
+  };
+  readonly config: Config["scheduler"];
+};
+
+const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
+
+export function statsOf(state: State, rejected: RejectedRing): Stats {
+  const { totals } = state;
+  const queues = new Map<string, { queued: number; inflight: number }>();
+  const agents = new Map<string, AgentNumbers>();
+  for (const project of state.projects.values()) {
+    for (const agent of project.agents.values()) {
+      const queue = queues.get(agent.id) ?? { queued: 0, inflight: 0 };
+      queues.set(agent.id, { queued: queue.queued + agent.backlog, inflight: queue.inflight + agent.inFlight });
+      const sum = agents.get(agent.id) ?? {
+        submitted: 0,
+        completed: 0,
+        failed: 0,
+        cancelled: 0,
+        rejected: rejected.byAgent(agent.id),
+      };
+      for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += agent.totals[key];
+      agents.set(agent.id, sum);
+    }
+  }
+  return {
+    queue: {
+      totalQueued: state.waiting + state.queued,
+      totalInflight: state.inFlight,
+      waiting: state.waiting,
+      agents: Object.fromEntries(queues),
+    },
+    metrics: {
+      tasksSubmitted: totals.submitted + rejected.count(),
+      tasksCompleted: totals.completed,
+      tasksFailed: totals.failed,
+      tasksCancelled: totals.cancelled,
+      tasksSkipped: totals.skipped,
+      tasksRejected: rejected.count(),
+      tasksExpired: totals.expired,
+      dispatchCount: totals.starts,
+      avgDispatchLatencyMs: mean(totals.waitMs, totals.starts),
+      avgRunMs: mean(totals.runMs, totals.ends),
+      agents: Object.fromEntries(agents),
+    },
+    config: state.config.scheduler,
+  };
+}
+
+export type ProjectView = Project["settings"] & {
+  readonly id: string;
+  readonly status: "active" | "paused";
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly level: number;
+  readonly target: number;
+  readonly charged: number;
+  readonly spent: number;
+  readonly reserved: number;
+};
+
+export function projectViews(state: State, now: number): ProjectView[] {
+  let weights = 0;
+  for (const project of state.projects.values()) weights += project.settings.weight;
+  return [...state.projects.values()].map((project) => ({
+    id: project.id,
+    ...project.settings,
+    status: project.status,
+    queued: project.backlog,
+    inFlight: project.inFlight,
+    level: shownLevel(state, project, now),
+    target: project.settings.weight / weights,
+    charged: project.charged,
+    spent: project.spent.total(now),
+    reserved: project.reserved,
+  }));
+}
+
+export type GateView = GateStanding & { readonly id: string };
+export const gateViews = (state: State, now: number): GateView[] =>
+  [...state.gates].map(([id, gate]) => ({ id, ...gateStanding(gate, now) }));
+
+export type WorkerView = {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  readonly slots: number;
+  readonly inFlight: number;
+  readonly capabilities: readonly string[];
+  readonly zone?: string;
+  readonly heldFor?: string;
+};
+
+export const workerView = (worker: Worker): WorkerView => ({
+  id: worker.id,
+  kind: worker.kind,
+  status: worker.status !== "ready" ? worker.status : worker.attempts.size === 0 ? "idle" : "busy",
+  slots: worker.slots,
+  inFlight: worker.attempts.size,
+  capabilities: worker.capabilities,
+  ...(worker.zone === null ? {} : { zone: worker.zone }),
+  ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),
+});

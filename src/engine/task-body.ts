@@ -1,0 +1,172 @@
+/**
+ * A task as people write it, read once.
+ *
+ * Every field is checked here and named in the refusal; past this file nothing is unknown. What decides
+ * when and where the task runs becomes the core's `Submission`; the body as a whole, with payload and
+ * params, is kept beside the log under its hash and never enters the core.
+ */
+import { hash } from "node:crypto";
+import { agentId, type Instant, projectId, taskId } from "../core/brand.ts";
+import type { Submission } from "../core/commands.ts";
+import { priority } from "../core/config.ts";
+import { badField } from "../core/refusal.ts";
+import { fail, ok } from "../core/result.ts";
+import {
+  type Fields,
+  finite,
+  isRecord,
+  name,
+  oneOf,
+  type Reader,
+  readSection,
+  section,
+  setOf,
+  text,
+  whole,
+} from "../core/shape-of-input.ts";
+import { tabCapability } from "../core/tab.ts";
+import { canonical } from "./canonical.ts";
+import { badInput, refused } from "./drover-error.ts";
+
+export const BODY_BYTES_MAX = 1024 * 1024;
+const INSTANT_MAX = 253_402_300_799_999;
+const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** What a caller may say of a task. Instants are RFC 3339 text or whole milliseconds. */
+export type TaskBody = {
+  readonly agentId: string;
+  readonly action: string;
+  readonly id?: string;
+  readonly project?: string;
+  readonly type?: string;
+  readonly tabId?: string;
+  readonly ref?: string;
+  readonly selector?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly payload?: unknown;
+  readonly priority?: number | "critical" | "high" | "normal" | "low";
+  readonly deadline?: string | number;
+  readonly notBefore?: string | number;
+  readonly parent?: string;
+  readonly needs?: readonly string[];
+  readonly inputArtifact?: string;
+  readonly resources?: { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+  readonly capabilities?: readonly string[];
+  readonly locks?: readonly string[];
+  readonly zone?: string;
+  readonly provider?: string;
+  readonly estimatedTokens?: number;
+  readonly iteration?: number;
+  readonly maxAttempts?: number;
+  readonly timeoutMs?: number;
+  readonly onDependencyFailure?: "skip" | "run";
+};
+
+export type ReadTask = { readonly submission: Submission; readonly bytes: Uint8Array };
+
+export const instantField: Reader<number> = (value, field) => {
+  const at = typeof value === "string" && RFC_3339.test(value) ? Date.parse(value) : value;
+  return typeof at === "number" && Number.isSafeInteger(at) && at >= 0 && at <= INSTANT_MAX
+    ? ok(at)
+    : fail(
+        badField(
+          field,
+          value,
+          "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970",
+        ),
+      );
+};
+
+const anything: Reader<unknown> = (value) => ok(value);
+const object: Reader<Readonly<Record<string, unknown>>> = (value, field) =>
+  isRecord(value) ? ok(value) : fail(badField(field, value, "an object"));
+/** A list that keeps its order: dependencies. */
+const needs: Reader<readonly string[]> = (value, field) => {
+  const read = setOf(name(), 1000)(value, field);
+  return read.ok ? ok([...new Set(value as string[])]) : read;
+};
+
+type Known = { [Key in keyof TaskBody]-?: unknown };
+const FIELDS = {
+  agentId: name(),
+  action: text(1, 1024),
+  id: name(),
+  project: name(),
+  type: name(),
+  tabId: name(),
+  ref: text(0, 4096),
+  selector: text(0, 4096),
+  params: object,
+  payload: anything,
+  priority,
+  deadline: instantField,
+  notBefore: instantField,
+  parent: name(),
+  needs,
+  inputArtifact: text(1, 4096),
+  resources: section(
+    { cpuMillicores: whole(0, 1_000_000_000), memoryBytes: whole(0) },
+    { cpuMillicores: 0, memoryBytes: 0 },
+  ),
+  capabilities: setOf(name(), 64),
+  locks: setOf(name(), 64),
+  zone: name(),
+  provider: name(),
+  estimatedTokens: finite(0, 1_000_000_000_000),
+  iteration: whole(0, 1_000_000),
+  maxAttempts: whole(1, 1_000_000),
+  timeoutMs: whole(1, 31_556_952_000_000),
+  onDependencyFailure: oneOf("skip", "run"),
+} satisfies Fields<Known>;
+type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+export function readTaskBody(body: unknown): ReadTask {
+  const read = readSection<Parsed>(FIELDS as unknown as Fields<Parsed>, {}, body, "");
+  if (!read.ok) throw refused(read.failure);
+  const parsed = read.value;
+  if (parsed.agentId === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
+  if (parsed.action === undefined) throw badInput("action", undefined, "what is to be done, as text");
+  const bytes = encoder.encode(canonical(body, ""));
+  if (bytes.length > BODY_BYTES_MAX) {
+    throw badInput("(body)", `${bytes.length} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
+  }
+  return { submission: toSubmission(parsed, parsed.agentId, bytes), bytes };
+}
+
+function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submission {
+  const tab = parsed.tabId ?? null;
+  const capabilities = parsed.capabilities ?? [];
+  return {
+    id: parsed.id === undefined ? null : taskId(parsed.id),
+    project: projectId(parsed.project ?? "default"),
+    agent: agentId(agent),
+    bodyHash: hash("sha256", bytes, "hex"),
+    bodySize: bytes.length,
+    type: parsed.type ?? "other",
+    capabilities: tab === null ? capabilities : [...new Set([...capabilities, tabCapability(tab)])].sort(),
+    cpu: parsed.resources?.cpuMillicores ?? 0,
+    memory: parsed.resources?.memoryBytes ?? 0,
+    provider: parsed.provider ?? null,
+    locks: parsed.locks ?? [],
+    zone: parsed.zone ?? null,
+    tab,
+    priority: parsed.priority ?? null,
+    parent: parsed.parent === undefined ? null : taskId(parsed.parent),
+    needs: (parsed.needs ?? []).map(taskId),
+    artifact: parsed.inputArtifact ?? null,
+    artifactReady: false,
+    notBefore: (parsed.notBefore ?? null) as Instant | null,
+    deadline: (parsed.deadline ?? null) as Instant | null,
+    estimatedTokens: parsed.estimatedTokens === undefined ? null : Math.ceil(parsed.estimatedTokens),
+    iteration: parsed.iteration ?? 1,
+    maxAttempts: parsed.maxAttempts ?? null,
+    timeoutMs: parsed.timeoutMs ?? null,
+    onDependencyFailure: parsed.onDependencyFailure ?? "skip",
+  };
+}
+
+/** A stored body as it was given. */
+export const parseStored = (bytes: Uint8Array): TaskBody => JSON.parse(decoder.decode(bytes)) as TaskBody;

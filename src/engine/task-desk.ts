@@ -1,0 +1,391 @@
+/**
+ * What callers do with tasks: submit, cancel, run again, read, wait.
+ *
+ * Bodies are read once, at the door; what is turned away for want of room is remembered for a while though it
+ * never enters the log. A batch is submitted item by item in an order in which dependencies come first,
+ * and one bad item never fails the others.
+ */
+
+import { loadOf, shouldThrottle } from "../core/admission.ts";
+import { type Instant, type Seq, type TaskId, taskId } from "../core/brand.ts";
+import type { Decided, Warning } from "../core/commands.ts";
+import { priority as priorityReader } from "../core/config.ts";
+import { batchOrder } from "../core/dependency.ts";
+import { countAhead } from "../core/queue.ts";
+import { type Refusal, sentence } from "../core/refusal.ts";
+import { isRecord, name, oneOf, orNull, readSection, text, whole } from "../core/shape-of-input.ts";
+import { hasEnded, type Task } from "../core/state.ts";
+import { decodeEvent } from "../log/codec.ts";
+import type { Log } from "../log/log.ts";
+import type { ArtifactExists } from "./artifact-watch.ts";
+import type { BodyStore } from "./body-store.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
+import type { EndWatch } from "./end-watch.ts";
+import type { RejectedRing } from "./rejected.ts";
+import { instantField, parseStored, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
+import { isoTime, type TaskState, type TaskView, tombstoneView, viewOf } from "./task-view.ts";
+import type { Writer } from "./writer.ts";
+
+const PAGE_DEFAULT = 100;
+const PAGE_MAX = 1000;
+const CANCELLED_AT_ONCE_MAX = 10_000;
+
+export type Submitted = {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly createdAt: string;
+  readonly throttle?: true;
+  readonly warnings?: readonly Warning[];
+};
+export type BatchBody = {
+  readonly agentId: string;
+  readonly project?: string;
+  readonly tasks: readonly Omit<TaskBody, "agentId">[];
+};
+export type BatchItem = {
+  readonly taskId?: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly error?: string;
+};
+export type BatchAnswer = {
+  readonly tasks: readonly BatchItem[];
+  readonly submitted: number;
+  readonly accepted: number;
+  readonly rejected: number;
+};
+export type TaskFilter = {
+  readonly agentId?: string;
+  readonly project?: string;
+  readonly state?: TaskState | readonly TaskState[];
+  readonly type?: string;
+};
+export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
+
+export type TaskDesk = {
+  submit(body: TaskBody): Promise<Submitted>;
+  submitBatch(batch: BatchBody): Promise<BatchAnswer>;
+  cancel(task: string, options?: { reason?: string }): Promise<void>;
+  /** Cancels every live task the filter names, at most 10 000 at once; answers how many. */
+  cancelWhere(filter: TaskFilter): Promise<number>;
+  retry(task: string): Promise<Submitted>;
+  patch(
+    task: string,
+    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+  ): Promise<Submitted>;
+  task(task: string): Promise<TaskView>;
+  tasks(filter?: TaskFilter & { limit?: number; cursor?: string }): Promise<TaskPage>;
+  /** Resolves with the task when it has ended. */
+  wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
+  idOf(task: unknown): TaskId;
+};
+
+export type TaskDeskParts = {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly bodies: BodyStore;
+  readonly ends: EndWatch;
+  readonly rejected: RejectedRing;
+  readonly exists: ArtifactExists;
+  readonly progressOf: (task: string) => unknown;
+};
+
+export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
+  const { writer, ends } = parts;
+  const { state } = writer;
+
+  async function submit(body: TaskBody): Promise<Submitted> {
+    const read = await lookForArtifact(parts, readTaskBody(body));
+    const answer = place(parts, read);
+    await writer.settled();
+    if (answer instanceof DroverError) throw answer;
+    return answer;
+  }
+
+  async function submitBatch(batch: BatchBody): Promise<BatchAnswer> {
+    const answer = await placeBatch(parts, batch);
+    await writer.settled();
+    return answer;
+  }
+
+  async function cancel(task: string, options: { reason?: string } = {}): Promise<void> {
+    const reason = orNull(text(0, 1024))(options.reason ?? null, "reason");
+    if (!reason.ok) throw refused(reason.failure);
+    await writer.run({ type: "cancel-task", task: idOf(task), reason: reason.value });
+  }
+
+  async function cancelWhere(filter: TaskFilter): Promise<number> {
+    const matches = matcher(filter);
+    const found: TaskId[] = [];
+    for (const task of state.tasks.values()) {
+      if (hasEnded(task) || !matches(task)) continue;
+      found.push(task.id);
+      if (found.length >= CANCELLED_AT_ONCE_MAX) break;
+    }
+    for (const task of found) writer.execute({ type: "cancel-task", task, reason: null });
+    await writer.settled();
+    return found.length;
+  }
+
+  async function retry(task: string): Promise<Submitted> {
+    const id = idOf(task);
+    await writer.run({ type: "retry-task", task: id });
+    return answerFor(parts, id, []);
+  }
+
+  async function patch(
+    task: string,
+    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+  ): Promise<Submitted> {
+    const id = idOf(task);
+    const fields = { priority: priorityReader, deadline: orNull(instantField) };
+    const read = readSection<{ priority?: number; deadline?: number | null }>(fields as never, {}, change, "");
+    if (!read.ok) throw refused(read.failure);
+    const { priority = null, deadline } = read.value;
+    const decision = await writer.run({
+      type: "patch-task",
+      task: id,
+      priority,
+      deadline: deadline as Instant | null | undefined,
+    });
+    return answerFor(parts, id, decision.warnings ?? []);
+  }
+
+  async function task(given: string): Promise<TaskView> {
+    const view = await readTask(parts, idOf(given));
+    await writer.settled();
+    return view;
+  }
+
+  async function wait(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskView> {
+    const id = idOf(given);
+    const known = state.tasks.get(id);
+    if (known !== undefined && !hasEnded(known)) await ends.wait(id, options.signal);
+    return task(given);
+  }
+
+  const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> => {
+    const page = await readPage(parts, filter);
+    await writer.settled();
+    return page;
+  };
+  return { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, wait, idOf };
+}
+
+function idOf(task: unknown): TaskId {
+  const read = name()(task, "taskId");
+  if (!read.ok) throw refused(read.failure);
+  return taskId(read.value);
+}
+
+/** Whether the input artifact is there already is part of what is decided. */
+async function lookForArtifact({ exists }: TaskDeskParts, read: ReadTask): Promise<ReadTask> {
+  const { artifact } = read.submission;
+  if (artifact === null || !(await exists(artifact))) return read;
+  return { ...read, submission: { ...read.submission, artifactReady: true } };
+}
+
+/** Decides a submit now; the answer may leave when it is durable. */
+function place(parts: TaskDeskParts, { submission, bytes }: ReadTask): Submitted | DroverError {
+  const { writer, bodies, rejected } = parts;
+  const decided: Decided = writer.execute({ type: "submit-task", submission }, bytes);
+  if (!decided.ok) {
+    const { failure } = decided;
+    if (!isForWantOfRoom(failure)) return refused(failure);
+    const { id, agent: agentId, project } = submission;
+    const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
+    return refused(failure, { taskId: turnedAway });
+  }
+  const id = taskId(decided.value.id as string);
+  const task = writer.state.tasks.get(id);
+  if (decided.value.repeated !== true && task !== undefined) bodies.keep(task.seq, bytes);
+  return answerFor(parts, id, decided.value.warnings ?? []);
+}
+
+const isForWantOfRoom = (refusal: Refusal): boolean =>
+  refusal.type === "queue-full" || refusal.type === "backpressure" || refusal.type === "no-workers";
+
+function answerFor({ writer }: TaskDeskParts, id: TaskId, warnings: readonly Warning[]): Submitted {
+  const { state } = writer;
+  const task = state.tasks.get(id);
+  const stone = state.tombstones.get(id);
+  return {
+    taskId: id,
+    state: task?.phase ?? stone?.phase ?? "done",
+    ...(task === undefined || task.group === null ? {} : { position: countAhead(state, task, writer.now()) + 1 }),
+    createdAt: isoTime(task?.createdAt ?? stone?.endedAt ?? writer.now()),
+    ...(shouldThrottle(loadOf(state)) ? { throttle: true } : {}),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  };
+}
+
+async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<BatchAnswer> {
+  const { maxBatch } = parts.writer.state.config.scheduler;
+  const list = readBatch(batch);
+  if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
+  const answers: BatchItem[] = list.map(() => ({ state: "rejected" }));
+  const read = await Promise.all(
+    list.map(async (item, index): Promise<ReadTask | null> => {
+      try {
+        if (!isRecord(item)) throw badInput(`tasks[${index}]`, item, "an object");
+        if ("agentId" in item)
+          throw badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
+        const { agentId, project } = batch;
+        return await lookForArtifact(
+          parts,
+          readTaskBody({ ...(project === undefined ? {} : { project }), ...item, agentId }),
+        );
+      } catch (error) {
+        if (!(error instanceof DroverError)) throw error;
+        answers[index] = { state: "rejected", error: error.message };
+        return null;
+      }
+    }),
+  );
+  const { order, refused: circular } = batchOrder(
+    read.map((item) => ({
+      id: item?.submission.id ?? null,
+      parent: item?.submission.parent ?? null,
+      needs: item?.submission.needs ?? [],
+    })),
+  );
+  for (const [index, refusal] of circular) answers[index] = { state: "rejected", error: sentence(refusal) };
+  for (const index of order) {
+    const item = read[index];
+    if (item === null || item === undefined) continue;
+    const answer = place(parts, item);
+    answers[index] =
+      answer instanceof DroverError
+        ? {
+            state: "rejected",
+            error: answer.message,
+            ...(typeof answer.details.taskId === "string" ? { taskId: answer.details.taskId } : {}),
+          }
+        : {
+            taskId: answer.taskId,
+            state: answer.state,
+            ...(answer.position === undefined ? {} : { position: answer.position }),
+          };
+  }
+  const accepted = answers.filter(({ state }) => state !== "rejected").length;
+  return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+}
+
+function readBatch(batch: unknown): readonly unknown[] {
+  if (!isRecord(batch)) throw badInput("(body)", batch, "an object with agentId and tasks");
+  const known = ["agentId", "project", "tasks"];
+  const stranger = Object.keys(batch).find((key) => !known.includes(key));
+  if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
+  for (const field of ["agentId", ...(batch.project === undefined ? [] : ["project"])]) {
+    const read = name()(batch[field], field);
+    if (!read.ok) throw refused(read.failure);
+  }
+  if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)
+    throw badInput("tasks", batch.tasks, "a list of at least one task");
+  return batch.tasks;
+}
+
+async function readTask(parts: TaskDeskParts, id: TaskId): Promise<TaskView> {
+  const { writer, bodies, rejected, log } = parts;
+  const { state } = writer;
+  const task = state.tasks.get(id);
+  if (task !== undefined) {
+    const view = viewOf(state, task, await bodyOf(bodies, task.seq as Seq), writer.now());
+    const resultSeq = task.end?.resultSeq ?? null;
+    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
+    const progress = parts.progressOf(id);
+    return {
+      ...view,
+      ...(result === null ? {} : { result: JSON.parse(Buffer.from(result).toString()) as unknown }),
+      ...(progress === undefined ? {} : { progress }),
+    };
+  }
+  const stone = state.tombstones.get(id);
+  if (stone !== undefined) {
+    const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
+    return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
+  }
+  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
+  if (turnedAway !== null) return turnedAway;
+  throw refused({ type: "task-unknown", task: id });
+}
+
+async function bodyOf(bodies: BodyStore, seq: Seq): Promise<TaskBody | null> {
+  const bytes = await bodies.read(seq);
+  return bytes === null ? null : parseStored(bytes);
+}
+
+/** How a buried task ended, as the log has it. */
+async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+  const record = await log.readRecord(seq);
+  if (record === null || record.bytes.length === 0) return {};
+  const { event } = decodeEvent(record.bytes, seq);
+  if (event.kind === "task-done") {
+    const result =
+      record.beside === undefined ? {} : { result: JSON.parse(Buffer.from(record.beside).toString()) as unknown };
+    return { attempt: event.attempt, ...result };
+  }
+  return "reason" in event && typeof event.reason === "string" ? { error: event.reason } : {};
+}
+
+const STATES = [
+  "waiting",
+  "queued",
+  "assigned",
+  "running",
+  "done",
+  "failed",
+  "cancelled",
+  "skipped",
+  "rejected",
+] as const;
+
+function matcher(filter: TaskFilter): (task: Task) => boolean {
+  const states = filter.state === undefined ? null : new Set([filter.state].flat());
+  for (const state of states ?? []) {
+    const read = oneOf(...STATES)(state, "state");
+    if (!read.ok) throw refused(read.failure);
+  }
+  const fields = { agentId: name(), project: name(), type: name() };
+  const { state: _, ...names } = filter;
+  const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
+  if (!read.ok) throw refused(read.failure);
+  const { agentId, project, type } = read.value;
+  return (task) =>
+    (states === null || states.has(task.phase)) &&
+    (agentId === undefined || task.agent.id === agentId) &&
+    (project === undefined || task.project.id === project) &&
+    (type === undefined || task.ask.type === type);
+}
+
+/** Tasks in the order they were submitted; the cursor is the number of the last one given out. */
+async function readPage(
+  parts: TaskDeskParts,
+  filter: TaskFilter & { limit?: number; cursor?: string },
+): Promise<TaskPage> {
+  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
+  const size = whole(1, PAGE_MAX)(limit, "limit");
+  if (!size.ok) throw refused(size.failure);
+  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
+    throw badInput("cursor", cursor, "the nextCursor of a former page");
+  const matches = matcher(wanted);
+  const { state } = parts.writer;
+  const found: Task[] = [];
+  for (const task of state.tasks.values()) {
+    if (task.seq <= Number(cursor) || !matches(task)) continue;
+    found.push(task);
+    if (found.length > size.value) break;
+  }
+  const page = found.slice(0, size.value);
+  const now = parts.writer.now();
+  const tasks = await Promise.all(
+    page.map(async (task) => viewOf(state, task, await bodyOf(parts.bodies, task.seq as Seq), now)),
+  );
+  const last = page[page.length - 1];
+  return {
+    tasks,
+    count: tasks.length,
+    ...(found.length > page.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * A task as people see it: the fields they submitted, where it stands now, how it ended.
+ *
+ * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
+ * its agent's queue, counted now.
+ */
+import type { Seq } from "../core/brand.ts";
+import { countAhead } from "../core/queue.ts";
+import type { State, Task, Tombstone } from "../core/state.ts";
+import type { TaskBody } from "./task-body.ts";
+
+export type TaskState =
+  | ("waiting" | "queued" | "assigned" | "running")
+  | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
+
+export type TaskView = Partial<Omit<TaskBody, "id">> & {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly attempt: number;
+  readonly createdAt?: string;
+  readonly runnableAt?: string;
+  readonly startedAt?: string;
+  readonly completedAt?: string;
+  readonly latencyMs?: number;
+  readonly worker?: string;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly position?: number;
+  readonly progress?: unknown;
+};
+
+export const isoTime = (at: number): string => new Date(at).toISOString();
+
+export function viewOf(state: State, task: Task, body: TaskBody | null, now: number): TaskView {
+  const { id: _, ...submitted } = body ?? { id: "" };
+  return {
+    ...submitted,
+    ...standing(state, task, now),
+  };
+}
+
+/** Where a task stands, without its body. */
+export function standing(state: State, task: Task, now: number): TaskView {
+  const { end } = task;
+  return {
+    taskId: task.id,
+    state: task.phase,
+    attempt: task.attempts,
+    project: task.project.id,
+    agentId: task.agent.id,
+    createdAt: isoTime(task.createdAt),
+    ...(task.runnableAt < 0 ? {} : { runnableAt: isoTime(task.runnableAt) }),
+    ...(task.startedAt < 0 ? {} : { startedAt: isoTime(task.startedAt) }),
+    ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
+    ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
+    ...(end === null || end.error === null ? {} : { error: end.error }),
+    ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
+  };
+}
+
+export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {
+  const { id: _, ...submitted } = body ?? { id: "" };
+  return { ...submitted, taskId: stone.id, state: stone.phase, attempt: 0, completedAt: isoTime(stone.endedAt) };
+}
+
+/** Where a task's body and result lie in the log. */
+export const besideOf = (task: Task): { body: Seq; result: Seq | null } => ({
+  body: task.seq as Seq,
+  result: (task.end?.resultSeq ?? null) as Seq | null,
+});

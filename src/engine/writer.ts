@@ -1,0 +1,250 @@
+/**
+ * The single writer: decides, applies, and makes durable.
+ *
+ * A command is decided and applied the moment it comes; its events join the batch that is gathering. One
+ * append is in flight at a time, and whatever gathers meanwhile is the next batch: so the disk sets the
+ * size of a batch and never the pace of deciding. An answer leaves when the events it rests on are
+ * committed, also when it only read them. Each turn ends with the pump, in slices of 256 steps, so that
+ * a burst of starts never holds up the event loop.
+ *
+ * The applied state runs ahead of the log. If an append fails for good, that state is worth nothing: the
+ * writer stops, every open answer is refused, and whoever reopens the log finds exactly what was
+ * acknowledged. An append whose answer was lost is repeated under the same batch id.
+ */
+import { type Instant, instant, type Seq, seq } from "../core/brand.ts";
+import type { Command, Decided, Decision } from "../core/commands.ts";
+import { nextInstant } from "../core/deadlines.ts";
+import { decide } from "../core/decide.ts";
+import type { Event } from "../core/events.ts";
+import { taskOf } from "../core/events.ts";
+import { evolve } from "../core/evolve.ts";
+import type { State } from "../core/state.ts";
+import { encodeEvent } from "../log/codec.ts";
+import { type Log, LogFailure, type LogRecord } from "../log/log.ts";
+import { DroverError, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
+
+const STEPS_PER_TURN_MAX = 256;
+const BATCH_EVENTS_MAX = 20_000;
+const BATCH_BYTES_MAX = 32 * 1024 * 1024;
+const UNCOMMITTED_EVENTS_MAX = 500_000;
+const REPEATS_MAX = 10;
+
+export type Applied = { readonly event: Event; readonly seq: Seq };
+export type WriterHooks = {
+  /** Right after an event was applied, before it is durable. */
+  onApplied(applied: Applied): void;
+  onCommitted(batch: readonly Applied[]): void;
+  onStopped(error: DroverError): void;
+};
+export type Writer = {
+  readonly state: State;
+  committedSeq(): Seq;
+  /** Log time: never behind the last event. */
+  now(): Instant;
+  /** Decides and applies at once; durable later. Throws if the writer has stopped. */
+  execute(command: Command, beside?: Uint8Array): Decided;
+  /** `execute`, answered when it is durable; a refusal is thrown as a DroverError. */
+  run(command: Command, beside?: Uint8Array): Promise<Decision>;
+  /** Resolves when everything applied so far is durable. */
+  settled(): Promise<void>;
+  /** Something outside changed: take a turn. */
+  poke(): void;
+  /** Waits for what is gathered, then takes no more. */
+  close(): Promise<void>;
+};
+
+type Gathered = Applied & { readonly record: LogRecord };
+type Waiter = { readonly seq: number; resolve(): void; reject(error: DroverError): void };
+
+export function startWriter(options: {
+  readonly state: State;
+  readonly log: Log;
+  readonly epoch: number;
+  readonly host: Host;
+  readonly hooks: WriterHooks;
+}): Writer {
+  const { state, log, epoch, host, hooks } = options;
+  const waiters: Waiter[] = [];
+  const phase = { committed: state.seq, scheduled: false, appending: false, stopped: null as DroverError | null };
+  let gathered: Gathered[] = [];
+  let cancelAlarm: (() => void) | null = null;
+
+  const now = (): Instant => instant(Math.max(host.now(), state.at));
+
+  function apply(event: Event, beside: Uint8Array | undefined): void {
+    const id = taskOf(event);
+    const known = id === null ? undefined : state.tasks.get(id);
+    const cause = ("cause" in event && typeof event.cause === "number" ? event.cause : known?.lastSeq) ?? null;
+    const bytes = encodeEvent(event, cause as Seq | null);
+    evolve(state, event);
+    const applied = { event, seq: seq(state.seq) };
+    const carries = beside !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
+    gathered.push({ ...applied, record: carries ? { bytes, beside } : { bytes } });
+    hooks.onApplied(applied);
+  }
+
+  function execute(command: Command, beside?: Uint8Array): Decided {
+    if (phase.stopped !== null) throw phase.stopped;
+    if (state.seq - phase.committed > UNCOMMITTED_EVENTS_MAX) {
+      throw new DroverError("overloaded", `${UNCOMMITTED_EVENTS_MAX} events wait for the disk; try again later`);
+    }
+    return guarded(() => {
+      const decided = decide(state, command, now());
+      if (decided.ok && decided.value.events.length > 0) {
+        for (const event of decided.value.events) apply(event, beside);
+        poke();
+      }
+      return decided;
+    });
+  }
+
+  /** A broken rule may have left the state half changed: nothing may be built on it any more. */
+  function guarded<Value>(work: () => Value): Value {
+    try {
+      return work();
+    } catch (error) {
+      const broken = new DroverError("stopped", `a rule of the core broke: ${(error as Error).message}`, {
+        cause: error,
+      });
+      stop(broken);
+      throw broken;
+    }
+  }
+
+  function poke(): void {
+    if (phase.scheduled || phase.stopped !== null) return;
+    phase.scheduled = true;
+    host.defer(turn);
+  }
+
+  function turn(): void {
+    phase.scheduled = false;
+    if (phase.stopped !== null) return;
+    guarded(pump);
+    void flush();
+    setAlarm();
+  }
+
+  function pump(): void {
+    const at = now();
+    for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
+      const decided = decide(state, { type: "pump" }, at);
+      if (!decided.ok || decided.value.events.length === 0) return;
+      for (const event of decided.value.events) apply(event, undefined);
+    }
+    poke();
+  }
+
+  function setAlarm(): void {
+    cancelAlarm?.();
+    cancelAlarm = null;
+    const at = phase.scheduled ? null : nextInstant(state, now());
+    if (at === null) return;
+    const keepAlive = state.waiting + state.queued + state.inFlight > 0;
+    cancelAlarm = host.setAlarm(at, poke, { keepAlive });
+  }
+
+  async function flush(): Promise<void> {
+    if (phase.appending) return;
+    phase.appending = true;
+    try {
+      while (gathered.length > 0 && phase.stopped === null) {
+        const batch = takeBatch();
+        await appendForSure(batch);
+        phase.committed = batch[batch.length - 1]?.seq ?? phase.committed;
+        hooks.onCommitted(batch);
+        release();
+      }
+    } catch (error) {
+      stop(asStop(error));
+    } finally {
+      phase.appending = false;
+    }
+  }
+
+  function takeBatch(): Gathered[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { record } of gathered) {
+      bytes += record.bytes.length + (record.beside?.length ?? 0);
+      if (count > 0 && (count >= BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX)) break;
+      count++;
+    }
+    const batch = count === gathered.length ? gathered : gathered.slice(0, count);
+    gathered = count === gathered.length ? [] : gathered.slice(count);
+    return batch;
+  }
+
+  async function appendForSure(batch: readonly Gathered[]): Promise<void> {
+    const firstSeq = seq(phase.committed + 1);
+    const records = batch.map(({ record }) => record);
+    const batchId = host.newId();
+    for (let tries = 1; tries <= REPEATS_MAX; tries++) {
+      const answer = await log.append(seq(phase.committed), epoch, { firstSeq, records }, batchId);
+      if (answer.type === "appended") return;
+      if (answer.type === "conflict") {
+        const { head } = answer;
+        throw new DroverError(
+          "deposed",
+          `another writer owns this log (epoch ${head.epoch}, event ${head.seq}); try again`,
+        );
+      }
+    }
+    throw new DroverError(
+      "log_failed",
+      `the log did not say whether it stored event ${firstSeq}, asked ${REPEATS_MAX} times`,
+    );
+  }
+
+  function release(): void {
+    let done = 0;
+    while (done < waiters.length && (waiters[done] as Waiter).seq <= phase.committed)
+      (waiters[done++] as Waiter).resolve();
+    waiters.splice(0, done);
+  }
+
+  function stop(error: DroverError): void {
+    if (phase.stopped !== null) return;
+    phase.stopped = error;
+    cancelAlarm?.();
+    for (const waiter of waiters.splice(0)) waiter.reject(error);
+    hooks.onStopped(error);
+  }
+
+  function settled(): Promise<void> {
+    const { seq: seen } = state;
+    if (seen <= phase.committed) return Promise.resolve();
+    if (phase.stopped !== null) return Promise.reject(phase.stopped);
+    return new Promise((resolve, reject) => {
+      waiters.push({ seq: seen, resolve, reject });
+    });
+  }
+
+  async function run(command: Command, beside?: Uint8Array): Promise<Decision> {
+    const decided = execute(command, beside);
+    // A refusal may rest on events that are not durable yet: it waits for them like any answer.
+    await settled();
+    if (!decided.ok) throw refused(decided.failure);
+    return decided.value;
+  }
+
+  async function close(): Promise<void> {
+    if (phase.stopped !== null) return;
+    void flush();
+    await settled().catch(() => {});
+    stop(new DroverError("closed", "this Drover is closed; open it again"));
+  }
+
+  setAlarm();
+  return { state, committedSeq: () => seq(phase.committed), now, execute, run, settled, poke, close };
+}
+
+function asStop(error: unknown): DroverError {
+  if (error instanceof DroverError) return error;
+  if (error instanceof LogFailure)
+    return new DroverError("log_failed", error.message, { details: { log: error.code }, cause: error });
+  return new DroverError("log_failed", `the log failed: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
+}

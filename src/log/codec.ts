@@ -1,0 +1,60 @@
+/**
+ * Events as bytes.
+ *
+ * An event is written as one JSON array: format version, kind, instant, cause, then its values in the
+ * order that `FIELDS` fixes for its kind. The same event always gives the same bytes, which is what the
+ * hash chain links; and a person can read them. `cause` is the number of the event that led to this
+ * one. A reader refuses a version it does not know, a kind it does not know and a wrong count of
+ * values, and says at which event.
+ */
+import { type Seq, seq } from "../core/brand.ts";
+import { type Event, type EventKind, FIELDS } from "../core/events.ts";
+import { corruptAt, LogFailure } from "./log.ts";
+
+const FORMAT = 1;
+const HEADER_LENGTH = 4;
+
+export type Told = { readonly event: Event; readonly cause: Seq | null };
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
+  const fields: readonly string[] = FIELDS[event.kind];
+  const values: unknown[] = [FORMAT, event.kind, event.at, cause];
+  const source = event as unknown as Record<string, unknown>;
+  for (let index = 0; index < fields.length; index++) values.push(source[fields[index] as string]);
+  return encoder.encode(JSON.stringify(values));
+}
+
+export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
+  const values = parse(bytes, at);
+  const [format, kind, instant, cause] = values;
+  if (format !== FORMAT) {
+    throw new LogFailure(
+      "unsupported-version",
+      `event ${at} has format ${String(format)}; this Drover reads ${FORMAT}`,
+      at,
+    );
+  }
+  const fields: readonly string[] | undefined = FIELDS[kind as EventKind];
+  if (fields === undefined || typeof instant !== "number")
+    throw corruptAt(at, `it is of no known kind (${String(kind)})`);
+  if (values.length !== HEADER_LENGTH + fields.length)
+    throw corruptAt(at, `${String(kind)} has ${values.length} values`);
+  const event: Record<string, unknown> = { kind, at: instant };
+  for (let index = 0; index < fields.length; index++) event[fields[index] as string] = values[HEADER_LENGTH + index];
+  return { event: event as unknown as Event, cause: typeof cause === "number" ? seq(cause) : null };
+}
+
+function parse(bytes: Uint8Array, at: Seq): unknown[] {
+  let values: unknown;
+  try {
+    values = JSON.parse(decoder.decode(bytes));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) throw corruptAt(at, "its bytes are not an event");
+    throw error;
+  }
+  if (!Array.isArray(values)) throw corruptAt(at, "its bytes are not an event");
+  return values;
+}
