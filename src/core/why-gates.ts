@@ -1,0 +1,298 @@
+/**
+ * The gates between a task and its start, one function each, with the numbers that decide.
+ *
+ * A gate says whether it lets the task through, in words and in numbers. `numbers.until` stands only where the
+ * clock alone opens a gate that is shut now; a gate without it waits for somebody: a task that ends, a
+ * worker that comes, a person who resumes. Every gate is listed, open or shut, so that nothing holds a task up
+ * unseen.
+ */
+import { reserveFor } from "./budget.ts";
+import { chargeFor, shownLevel } from "./fairness.ts";
+import { isHeld } from "./gate.ts";
+import { dependenciesOf } from "./lifecycle.ts";
+import { shownScore } from "./priority.ts";
+import { countAhead, fixedOf } from "./queue.ts";
+import { hasEnded, type Project, type State, type Task } from "./state.ts";
+import { asRunnable, deficits, type Standing } from "./why-turn.ts";
+import type { RollingSum } from "./window.ts";
+
+export type WhyCode =
+  | ("ended" | "running" | "fleet-paused" | "project-paused" | "task-paused")
+  | ("dependency" | "artifact" | "not-before" | "retry-rest" | "stopping" | "deadline")
+  | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
+  | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")
+  | ("type-limit" | "lock" | "provider")
+  | ("no-workers" | "never-fits" | "worker-room" | "affinity" | "hold" | "tab");
+
+export type WhyGate = {
+  readonly code: WhyCode;
+  readonly ok: boolean;
+  readonly detail: string;
+  readonly numbers: Readonly<Record<string, number | string | null>>;
+};
+
+const DEPENDENCIES_NAMED_MAX = 20;
+
+/** A gate with the words for when it is open and for when it is shut. */
+export function finding(
+  code: WhyCode,
+  ok: boolean,
+  numbers: WhyGate["numbers"],
+  [open, shut]: readonly [open: string, shut: string],
+): WhyGate {
+  return { code, ok, detail: ok ? open : shut, numbers };
+}
+
+/** What concerns the task alone: pauses, what it waits for, the clock. */
+export function taskGates(state: State, task: Task, now: number): WhyGate[] {
+  const isActive = task.project.status === "active";
+  return [
+    finding("fleet-paused", !state.paused, {}, ["the fleet is not paused", "the whole fleet is paused"]),
+    finding("project-paused", isActive, { project: task.project.id }, [
+      `project ${task.project.id} is active`,
+      `project ${task.project.id} is paused`,
+    ]),
+    finding("task-paused", !task.paused, {}, ["the task is not paused", "the task itself is paused"]),
+    ...dependencyGates(state, task),
+    artifactGate(task),
+    notBeforeGate(task, now),
+    restGate(task, now),
+    stoppingGate(task),
+    deadlineGate(task, now),
+  ];
+}
+
+/** One gate for each dependency that is not met, at most twenty, or one that says all are. */
+function dependencyGates(state: State, task: Task): WhyGate[] {
+  const { unmet, parent, needs } = task.links ?? { unmet: 0, parent: null, needs: [] };
+  const all = dependenciesOf({ parent, needs });
+  const open = (detail: string): WhyGate =>
+    finding("dependency", true, { dependencies: all.length, unmet }, [detail, ""]);
+  if (task.phase !== "waiting" || all.length === 0) {
+    return [open(all.length === 0 ? "it depends on no other task" : `all ${all.length} dependencies have ended`)];
+  }
+  const gates: WhyGate[] = [];
+  for (const id of all) {
+    const found = state.tasks.get(id);
+    if (found === undefined || (hasEnded(found) && !state.untold.has(found))) continue;
+    const role = id === parent ? "parent" : "need";
+    const numbers = { dependency: id, role, state: found.phase, dependencies: all.length, unmet };
+    gates.push(finding("dependency", false, numbers, ["", `its ${role} ${id} is ${found.phase}`]));
+    if (gates.length >= DEPENDENCIES_NAMED_MAX) break;
+  }
+  return gates.length === 0 ? [open(`all ${all.length} dependencies have ended`)] : gates;
+}
+
+function artifactGate(task: Task): WhyGate {
+  const artifact = task.links?.artifact ?? null;
+  return finding("artifact", artifact === null, { artifact }, [
+    "it waits for no artifact",
+    `its input artifact ${artifact} does not exist yet`,
+  ]);
+}
+
+function notBeforeGate(task: Task, now: number): WhyGate {
+  const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
+  return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
+    "its earliest instant has come, or it has none",
+    `it must not start before ${until}`,
+  ]);
+}
+
+function restGate(task: Task, now: number): WhyGate {
+  const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
+  const tally = { failures: task.ownFailures, losses: task.losses, attempts: task.attempts };
+  return finding("retry-rest", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
+    "it is not resting",
+    `it rests until ${until} after ${task.ownFailures} failures and ${task.losses} losses`,
+  ]);
+}
+
+function stoppingGate(task: Task): WhyGate {
+  const attempt = task.attempt;
+  if (attempt === null) return finding("stopping", true, {}, ["no former attempt is still stopping", ""]);
+  const numbers = { attempt: attempt.number, worker: attempt.worker.id, until: attempt.stopBy };
+  return finding("stopping", false, numbers, [
+    "",
+    `its attempt ${attempt.number} is still stopping on worker ${attempt.worker.id}, until ${attempt.stopBy} at most`,
+  ]);
+}
+
+function deadlineGate(task: Task, now: number): WhyGate {
+  const deadline = task.deadline < 0 ? null : task.deadline;
+  const isPast = deadline !== null && deadline <= now;
+  return finding("deadline", !isPast, { deadline, leftMs: deadline === null ? null : deadline - now }, [
+    deadline === null ? "it has no deadline" : `its deadline ${deadline} has not come`,
+    `its deadline ${deadline} has passed: it fails with the next pump`,
+  ]);
+}
+
+/** What concerns its type, its locks and its provider. */
+export function shapeGates(state: State, task: Task, now: number): WhyGate[] {
+  const { type, provider } = task.ask;
+  const running = state.shapes.types.get(type)?.inFlight ?? 0;
+  const limit = Object.hasOwn(state.config.scheduler.perType, type) ? state.config.scheduler.perType[type] : undefined;
+  const typeGate = finding("type-limit", limit === undefined || running < limit, { running, limit: limit ?? null }, [
+    limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
+    `${running} tasks of type ${type} run, and at most ${limit} may`,
+  ]);
+  return [typeGate, ...lockGates(state, task), providerGate(state, provider, now)];
+}
+
+function lockGates(state: State, task: Task): WhyGate[] {
+  if (task.ask.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
+  return task.ask.locks.map((lock) => {
+    const holder = state.shapes.locks.get(lock)?.holder ?? null;
+    const numbers = { lock, task: holder?.task.id ?? null, attempt: holder?.number ?? null };
+    return finding("lock", holder === null, { ...numbers, worker: holder?.worker.id ?? null }, [
+      `lock ${lock} is free`,
+      `lock ${lock} is held by ${holder?.task.id} on worker ${holder?.worker.id}`,
+    ]);
+  });
+}
+
+function providerGate(state: State, provider: string | null, now: number): WhyGate {
+  if (provider === null) return finding("provider", true, {}, ["it names no provider", ""]);
+  const gate = state.gates.get(provider as Parameters<State["gates"]["get"]>[0]);
+  const isBlocked = gate !== undefined && isHeld(gate, now);
+  const strikes = gate?.strikes ?? 0;
+  const numbers = isBlocked
+    ? { provider, strikes, blockedUntil: gate.blockedUntil, until: gate.blockedUntil }
+    : { provider, strikes, blockedUntil: null };
+  return finding("provider", !isBlocked, numbers, [
+    `provider ${provider} is not blocked`,
+    `provider ${provider} said stop: blocked until ${gate?.blockedUntil} after ${strikes} strikes`,
+  ]);
+}
+
+/** The limits of the fleet, the project and the agent, and the budgets. */
+export function limitGates(state: State, task: Task, standing: Standing, now: number): WhyGate[] {
+  const { project, agent } = task;
+  const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
+  const { maxConcurrent } = project.settings;
+  return [
+    finding("fleet-in-flight", state.inFlight < maxInFlight, { inFlight: state.inFlight, maxInFlight }, [
+      `${state.inFlight} of maxInFlight ${maxInFlight} run`,
+      `${state.inFlight} tasks run, and maxInFlight is ${maxInFlight}`,
+    ]),
+    budgetGate("fleet-budget", state, task, standing, now),
+    finding("project-in-flight", project.inFlight < maxConcurrent, { inFlight: project.inFlight, maxConcurrent }, [
+      `${project.inFlight} of maxConcurrent ${maxConcurrent} of project ${project.id} run`,
+      `${project.inFlight} tasks of project ${project.id} run, and its maxConcurrent is ${maxConcurrent}`,
+    ]),
+    budgetGate("project-budget", state, task, standing, now),
+    finding(
+      "agent-in-flight",
+      agent.inFlight < maxPerAgentInFlight,
+      { inFlight: agent.inFlight, maxPerAgentInFlight },
+      [
+        `${agent.inFlight} of maxPerAgentInFlight ${maxPerAgentInFlight} of agent ${agent.id} run`,
+        `${agent.inFlight} tasks of agent ${agent.id} run, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
+      ],
+    ),
+  ];
+}
+
+/** Judged on the task next in line, which nobody overtakes; on this one if nobody is in line. */
+function budgetGate(
+  code: "fleet-budget" | "project-budget",
+  state: State,
+  task: Task,
+  { nextInLine }: Standing,
+  now: number,
+): WhyGate {
+  const isFleet = code === "fleet-budget";
+  const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
+  const spent = isFleet ? state.spent : task.project.spent;
+  const { reserved } = isFleet ? state : task.project;
+  const judged = nextInLine ?? task;
+  const needed = reserveFor(judged);
+  const used = spent.total(now);
+  const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
+  const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry: spent.nextExpiry(now) };
+  if (limit === null) return finding(code, true, numbers, [`${whose} has no token budget`, ""]);
+  const isOpen = used + reserved + needed <= limit;
+  const until = isOpen ? null : roomAt(spent, limit - reserved - needed, now);
+  const sum = `${used} used + ${reserved} reserved + ${needed} for ${judged.id}`;
+  return finding(code, isOpen, until === null ? numbers : { ...numbers, until }, [
+    `${sum} stay within ${whose}'s budget of ${limit} tokens`,
+    `${sum} exceed ${whose}'s budget of ${limit} tokens`,
+  ]);
+}
+
+/** When so little is used that this much is left; null if time alone does not get there. */
+const roomAt = (spent: RollingSum, left: number, now: number): number | null =>
+  left < 0 ? null : spent.belowAt(left + 1, now);
+
+/** Whose turn it is: the express lane, the project, the agent, the place in the agent's queue. */
+export function turnGates(state: State, task: Task, standing: Standing, now: number): WhyGate[] {
+  const { critical } = state.config.scheduler;
+  const { express, expressFirst, agentFirst } = standing;
+  const lane = { inFlight: state.express, maxInFlight: critical.maxInFlight, first: expressFirst?.id ?? null };
+  const ofAgent = { agentInFlight: task.agent.inFlight, lastServed: task.agent.lastServed };
+  return [
+    finding("express-lane", expressFirst === null, lane, [
+      express ? "it goes by the express lane" : "nothing in the express lane goes before it",
+      `${expressFirst?.id} of project ${expressFirst?.project.id} goes first, by the express lane`,
+    ]),
+    projectTurnGate(state, task, standing, now),
+    finding("agent-turn", agentFirst === null, { ...ofAgent, ...firstAgent(agentFirst) }, [
+      "no other agent of its project goes first",
+      `${agentFirst?.id} of agent ${agentFirst?.agent.id} goes first`,
+    ]),
+    positionGate(state, task, standing, now),
+  ];
+}
+
+const firstAgent = (first: Task | null): Record<string, number | string | null> =>
+  first === null
+    ? { first: null }
+    : { first: first.id, firstAgent: first.agent.id, firstInFlight: first.agent.inFlight };
+
+function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, now: number): WhyGate {
+  const mine = task.project;
+  const rule = state.config.scheduler.fairness.rule;
+  const order = rule === "deficit" ? deficits(state, mine, now) : [];
+  const levelOf = (project: Project): number =>
+    rule === "level"
+      ? shownLevel(state, project, now)
+      : (order.find((place) => place.project === project)?.deficit ?? 0);
+  const { weight } = mine.settings;
+  const numbers = {
+    ...{ rule, level: levelOf(mine), weight, charged: mine.charged, chargedPerWeight: mine.charged / weight },
+    ...{ charge: chargeFor(state, task), first: projectFirst?.id ?? null },
+    ...(projectFirst === null ? {} : firstProject(projectFirst.project, levelOf(projectFirst.project))),
+  };
+  const first = projectFirst?.project;
+  return finding("project-turn", projectFirst === null, numbers, [
+    "no other project that could start something goes first",
+    `project ${first?.id} goes first: its ${rule} is ${first === undefined ? 0 : levelOf(first)}, against ${levelOf(mine)}`,
+  ]);
+}
+
+const firstProject = (project: Project, level: number): Record<string, number | string> => ({
+  firstProject: project.id,
+  firstLevel: level,
+  firstWeight: project.settings.weight,
+  firstChargedPerWeight: project.charged / project.settings.weight,
+});
+
+function positionGate(state: State, task: Task, { rank, queueFirst }: Standing, now: number): WhyGate {
+  const rules = state.config.scheduler.priority;
+  const runnable = asRunnable(task, now);
+  const fixed = fixedOf(state, task);
+  const waitedMs = Math.max(0, now - runnable.runnableAt);
+  const ahead = countAhead(state, runnable, now);
+  const score = shownScore(fixed, waitedMs, rules);
+  const base = rules.base[task.ask.type] ?? rules.base.other ?? 100;
+  const depth = task.depth * rules.depthBoost;
+  const numbers = {
+    ...{ ahead, position: ahead + 1, priority: rank.priority, submittedPriority: task.priority },
+    ...{ overdue: rank.overdue ? 1 : 0, waitedMs, score, base, age: score - fixed, depth, retry: base + depth - fixed },
+    first: queueFirst?.id ?? null,
+  };
+  return finding("position", queueFirst === null, numbers, [
+    ahead === 0 ? `it is first in the queue of agent ${task.agent.id}` : `the ${ahead} ahead of it cannot start now`,
+    `${ahead} tasks of agent ${task.agent.id} are ahead of it, ${queueFirst?.id} first`,
+  ]);
+}

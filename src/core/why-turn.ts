@@ -1,0 +1,167 @@
+/**
+ * Whose turn it is, read slowly.
+ *
+ * The pump answers "who is next?" as fast as it can; here the same rules are read once more, for one task
+ * and with names, so that `why` can say who goes first and by which numbers. The law in
+ * test/laws/why.test.ts holds the two readings together: a task passes every gate exactly if the pump
+ * starts it next. Nothing here walks over tasks: agents and projects in the order of their turn, and the
+ * heads of an agent's groups.
+ */
+import { anyOutside, hasBit } from "./bit-set.ts";
+import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { deficitOrder } from "./fairness.ts";
+import { heldPlacement } from "./placement.ts";
+import { compareRanks, EXPRESS_PRIORITY, type TaskRank } from "./priority.ts";
+import { bestGroup, taskRank } from "./queue.ts";
+import { first, items } from "./sorted-list.ts";
+import { type Agent, compareAgents, compareProjects, type Project, type State, type Task } from "./state.ts";
+
+const ANY_PRIORITY = Number.POSITIVE_INFINITY;
+
+/** How one task stands in the three lines it waits in: among projects, among agents, in its agent's queue. */
+export type Standing = {
+  readonly rank: TaskRank;
+  /** It goes before it is anybody's turn. */
+  readonly express: boolean;
+  /** Who goes first in the express lane, if the task itself does not go there. */
+  readonly expressFirst: Task | null;
+  readonly projectFirst: Task | null;
+  readonly agentFirst: Task | null;
+  readonly queueFirst: Task | null;
+  /** The task next in line in its project: budgets are judged on that one. */
+  readonly nextInLine: Task | null;
+};
+
+/** A task as it would stand if it became runnable now; one that is runnable already stands as it is. */
+export const asRunnable = (task: Task, now: number): Task =>
+  task.runnableAt < 0 ? { ...task, runnableAt: now } : task;
+
+export function standingOf(state: State, task: Task, now: number): Standing {
+  const rank = taskRank(state, asRunnable(task, now), now);
+  const isLaneOpen = state.express < state.config.scheduler.critical.maxInFlight;
+  const express = isLaneOpen && state.expressProjects.has(task.project) && rank.priority <= EXPRESS_PRIORITY;
+  const priorityMax = express ? EXPRESS_PRIORITY : ANY_PRIORITY;
+  return {
+    rank,
+    express,
+    expressFirst: express || !isLaneOpen ? null : firstExpress(state, now, null),
+    projectFirst: express ? firstExpress(state, now, task.project) : projectBefore(state, task.project, now),
+    agentFirst: agentBefore(state, task, rank, now, priorityMax),
+    queueFirst: queueBefore(state, task, rank, now, priorityMax),
+    nextInLine: nextInLine(state, task.project, now, priorityMax),
+  };
+}
+
+/** The first start the express lane would give, or, with `before`, that of a project ahead of that one. */
+function firstExpress(state: State, now: number, before: Project | null): Task | null {
+  for (const project of items(state.turn)) {
+    if (before !== null && compareProjects(project, before) >= 0) return null;
+    const task = state.expressProjects.has(project) ? startIn(state, project, now, EXPRESS_PRIORITY) : null;
+    if (task !== null) return task;
+  }
+  return null;
+}
+
+/** The start of a project whose turn comes before this one's, if there is any. */
+function projectBefore(state: State, mine: Project, now: number): Task | null {
+  for (const project of projectsBefore(state, mine, now)) {
+    const task = startIn(state, project, now, ANY_PRIORITY);
+    if (task !== null) return task;
+  }
+  return null;
+}
+
+function projectsBefore(state: State, mine: Project, now: number): Project[] {
+  const before: Project[] = [];
+  if (state.config.scheduler.fairness.rule === "deficit") {
+    for (const { project } of deficits(state, mine, now)) {
+      if (project === mine) break;
+      before.push(project);
+    }
+    return before;
+  }
+  for (const project of items(state.turn)) {
+    if (compareProjects(project, mine) >= 0) break;
+    before.push(project);
+  }
+  return before;
+}
+
+/** The order of the deficit rule among all that could start something, and this project. */
+export function deficits(state: State, mine: Project, now: number): { project: Project; deficit: number }[] {
+  const eligible = [...items(state.turn)].filter((project) => project === mine || mayStart(state, project, now));
+  return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
+}
+
+function mayStart(state: State, project: Project, now: number): boolean {
+  const { shutOtherwise, shutByWorkers } = state.shapes;
+  return (
+    project.status === "active" &&
+    project.inFlight < project.settings.maxConcurrent &&
+    projectHasRoom(project, 1, now) &&
+    (anyOutside(project.shapes, shutOtherwise, shutByWorkers) || readyHold(state, project) !== null)
+  );
+}
+
+/** What a project would start if it were its turn, its budget and the fleet's allowing. */
+function startIn(state: State, project: Project, now: number, priorityMax: number): Task | null {
+  if (!mayStart(state, project, now)) return null;
+  const task = nextInLine(state, project, now, priorityMax);
+  if (task === null) return null;
+  const reserve = reserveFor(task);
+  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? task : null;
+}
+
+/** The task a project would give first of those that can start, before any budget is asked. */
+function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
+  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
+  let best: Task | null = null;
+  for (const agent of items(project.turn)) {
+    if (agent.inFlight >= maxPerAgentInFlight) break;
+    const task = bestOf(state, agent, now, priorityMax);
+    if (task === null) continue;
+    if (fairness.agents === "fair") return task;
+    if (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0) best = task;
+  }
+  return best;
+}
+
+/** The task of another agent that goes before this agent's, if there is any. */
+function agentBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
+  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
+  for (const agent of items(task.project.turn)) {
+    if (agent.inFlight >= maxPerAgentInFlight) return null;
+    if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
+    if (agent === task.agent) continue;
+    const other = bestOf(state, agent, now, priorityMax);
+    if (other === null) continue;
+    if (fairness.agents === "fair" || compareRanks(taskRank(state, other, now), rank) < 0) return other;
+  }
+  return null;
+}
+
+/** The task of the same agent that goes before this one: one that can start, or the head of its own group. */
+function queueBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
+  const best = bestOf(state, task.agent, now, priorityMax);
+  if (best === task) return null;
+  if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;
+  const head = task.group === null ? undefined : first(task.group.tasks);
+  return head === undefined || head === task ? null : head;
+}
+
+function bestOf(state: State, agent: Agent, now: number, priorityMax: number): Task | null {
+  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
+  const task = group === null ? null : (first(group.tasks) ?? null);
+  const held = readyHold(state, agent.project);
+  if (held === null || held.agent !== agent || held === task) return task;
+  const rank = taskRank(state, held, now);
+  if (rank.priority > priorityMax) return task;
+  return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
+}
+
+/** The project's held task, if the held worker has room for it and nothing else shuts it out. */
+function readyHold(state: State, project: Project): Task | null {
+  const task = project.hold?.task ?? null;
+  if (task === null || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
+  return heldPlacement(state, task) === null ? null : task;
+}

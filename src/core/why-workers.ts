@@ -1,0 +1,157 @@
+/**
+ * What the workers say to a task: who is here, who could ever run it, who has room, and what the rest lack.
+ *
+ * Each worker is asked everything, so that a count per reason tells where the shortage is: a worker that is
+ * full and also lacks a capability counts under both.
+ */
+import { heldPlacement } from "./placement.ts";
+import { couldServe, hasRoomFor } from "./shape.ts";
+import type { State, Task, Worker } from "./state.ts";
+import { tabCapability } from "./tab.ts";
+import { finding, type WhyGate } from "./why-gates.ts";
+
+const NAMED_MAX = 3;
+
+type Census = {
+  known: number;
+  reachable: number;
+  capable: number;
+  feasible: number;
+  status: number;
+  slots: number;
+  cpu: number;
+  memory: number;
+  capability: number;
+  held: number;
+  /** Workers that would have room but for a hold. */
+  onlyHeld: number;
+  readonly missing: Map<string, number>;
+};
+
+export function workerGates(state: State, task: Task): WhyGate[] {
+  const census = take(state, task);
+  return [
+    ...whoIsHere(census, task),
+    roomGate(state, task, census),
+    affinityGate(state, task),
+    holdGate(state, task, census),
+    ...(task.ask.tab === null ? [] : [tabGate(state, task, task.ask.tab)]),
+  ];
+}
+
+function take(state: State, task: Task): Census {
+  const census: Census = {
+    ...{ known: 0, reachable: 0, capable: 0, feasible: 0, status: 0, slots: 0, cpu: 0, memory: 0 },
+    ...{ capability: 0, held: 0, onlyHeld: 0, missing: new Map() },
+  };
+  for (const worker of state.fleet.order) count(state, task, worker, census);
+  return census;
+}
+
+function count(state: State, task: Task, worker: Worker, census: Census): void {
+  const { capabilities, cpu, memory } = task.ask;
+  const { room } = state.fleet;
+  const demand = { capabilities, cpu, memory, key: "", pin: null, bloom: 0 };
+  const lacking = capabilities.filter((capability) => !worker.capabilitySet.has(capability));
+  const isCapable = couldServe(worker, demand);
+  census.known++;
+  if (worker.status === "ready" || worker.status === "overloaded") census.reachable++;
+  if (isCapable) census.capable++;
+  if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
+  if (worker.status !== "ready") census.status++;
+  if (worker.attempts.size >= worker.slots + room) census.slots++;
+  if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
+  if (worker.memory - worker.usedMemory < memory) census.memory++;
+  if (lacking.length > 0) census.capability++;
+  for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
+  if (worker.hold === null || worker.hold.task === task) return;
+  census.held++;
+  if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
+}
+
+function whoIsHere(census: Census, task: Task): WhyGate[] {
+  const { known, reachable, capable } = census;
+  const { cpu, memory, capabilities } = task.ask;
+  const needs = [
+    ...capabilities,
+    ...(cpu > 0 ? [`${cpu} millicores`] : []),
+    ...(memory > 0 ? [`${memory} bytes`] : []),
+  ];
+  return [
+    finding("no-workers", reachable > 0, { known, reachable }, [
+      `${reachable} of ${known} known workers are here`,
+      known === 0 ? "no worker is known; start one" : `none of the ${known} known workers is here; start one`,
+    ]),
+    finding("never-fits", capable > 0 || reachable === 0, { reachable, capable, ...asked(task) }, [
+      reachable === 0
+        ? "there is no worker to ask"
+        : `${capable} of ${reachable} workers could run it if they were empty`,
+      `no worker here could ever run it: it needs ${needs.join(", ")}${whatIsMissing(census)}`,
+    ]),
+  ];
+}
+
+function whatIsMissing({ missing, reachable, known }: Census): string {
+  const nobody = [...missing].filter(([, workers]) => workers === known).map(([capability]) => capability);
+  return nobody.length === 0 || reachable === 0 ? "" : `; nobody offers ${nobody.slice(0, NAMED_MAX).join(", ")}`;
+}
+
+const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => ({
+  requiredCpu: task.ask.cpu,
+  requiredMemory: task.ask.memory,
+});
+
+function roomGate(state: State, task: Task, census: Census): WhyGate {
+  const { known, capable, feasible, status, slots, cpu, memory, capability, held } = census;
+  const isHeldForIt = heldPlacement(state, task) !== null;
+  const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, held, ...asked(task) };
+  const reasons = [
+    [status, "not taking work"],
+    [slots, "without a free slot"],
+    [cpu, "short of CPU"],
+    [memory, "short of memory"],
+    [capability, `lacking ${[...census.missing.keys()].slice(0, NAMED_MAX).join(", ")}`],
+    [held, "held for another task"],
+  ] as const;
+  const told = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
+  return finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
+    feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
+    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${told.join(", ")}`,
+  ]);
+}
+
+/** Under the affinity strategy a task waits a while for the worker that has its data. */
+function affinityGate(state: State, task: Task): WhyGate {
+  const { pin } = task;
+  if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
+  const { capabilities, cpu, memory } = task.ask;
+  const demand = { capabilities, cpu, memory, key: "", pin, bloom: 0 };
+  const worker = state.fleet.byId.get(pin);
+  const fits = worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
+  const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;
+  return finding("affinity", fits, { worker: pin, until }, [
+    `worker ${pin}, which has its data, has room`,
+    `it waits for worker ${pin}, which has its data, until ${until}; then any worker will do`,
+  ]);
+}
+
+function holdGate(state: State, task: Task, census: Census): WhyGate {
+  const { hold } = task.project;
+  const isOwn = hold?.task === task;
+  const inItsWay = census.feasible === 0 && !isOwn && census.onlyHeld > 0;
+  const numbers = { holds: state.holds.size, inItsWay: census.onlyHeld, worker: isOwn ? hold.worker.id : null };
+  return finding("hold", !inItsWay, numbers, [
+    isOwn ? `worker ${hold.worker.id} takes nothing else until it fits there` : "no hold is in its way",
+    `${census.onlyHeld} ${census.onlyHeld === 1 ? "worker has" : "workers have"} room but are held for overdue tasks`,
+  ]);
+}
+
+function tabGate(state: State, task: Task, tab: string): WhyGate {
+  const capability = tabCapability(tab);
+  const isOwned = state.fleet.offered.has(capability) || !task.ask.capabilities.includes(capability);
+  const failsAt = state.tabs.get(tab)?.timer?.at ?? null;
+  return finding("tab", isOwned, { tab, failsAt }, [
+    `a worker owns tab ${tab}`,
+    `no worker owns tab ${tab}${failsAt === null ? "" : `; the task fails at ${failsAt} if none comes`}`,
+  ]);
+}

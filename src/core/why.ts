@@ -1,0 +1,163 @@
+/**
+ * Why a task is not running: every gate between it and its start, with the numbers.
+ *
+ * The answer is exact. A task passes every gate if and only if the pump would start it next, and a task
+ * that waits has at least one gate that is shut; both are laws in test/laws/why.test.ts. Asking leaves no mark
+ * on the state, so it may be asked of a state rebuilt from the log at any number. Its cost grows with workers,
+ * projects and the agents of a project, never with how many tasks are queued.
+ */
+import type { Instant, TaskId } from "./brand.ts";
+import { compareRanks, shownScore, type TaskRank } from "./priority.ts";
+import { countAhead, fixedOf, taskRank } from "./queue.ts";
+import type { Refusal } from "./refusal.ts";
+import { fail, ok, type Result } from "./result.ts";
+import { items } from "./sorted-list.ts";
+import { type Attempt, hasEnded, type Phase, type State, type Task } from "./state.ts";
+import { finding, limitGates, shapeGates, taskGates, turnGates, type WhyGate } from "./why-gates.ts";
+import { asRunnable, type Standing, standingOf } from "./why-turn.ts";
+import { workerGates } from "./why-workers.ts";
+
+export type { WhyCode, WhyGate } from "./why-gates.ts";
+
+export type WhyAhead = { readonly task: TaskId; readonly agent: string; readonly reason: string };
+export type Why = {
+  readonly task: TaskId;
+  readonly state: Phase;
+  /** One sentence, for people. */
+  readonly summary: string;
+  readonly gates: readonly WhyGate[];
+  /** How many tasks of its agent are ahead of it, and the first few that go before it, whosever they are. */
+  readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
+  /** When time alone could let it start; null if that depends on somebody. */
+  readonly earliestStart: number | null;
+};
+
+const AHEAD_NAMED_MAX = 5;
+const NOBODY: Why["ahead"] = { count: 0, next: [] };
+
+export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal> {
+  const task = state.tasks.get(id);
+  if (task === undefined) {
+    const stone = state.tombstones.get(id);
+    return stone === undefined
+      ? fail({ type: "task-unknown", task: id })
+      : ok(answer(id, stone.phase, endGate(stone.phase, stone.endedAt, null)));
+  }
+  if (hasEnded(task))
+    return ok(answer(id, task.phase, endGate(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
+  if (task.phase === "assigned" || task.phase === "running") {
+    return ok(answer(id, task.phase, runGate(task, task.attempt as Attempt)));
+  }
+  return ok(whyNotStarted(state, task, now));
+}
+
+const answer = (task: TaskId, phase: Phase, gate: WhyGate): Why => ({
+  task,
+  state: phase,
+  summary: `${gate.detail}.`,
+  gates: [gate],
+  ahead: NOBODY,
+  earliestStart: null,
+});
+
+function endGate(phase: Phase, endedAt: number, error: string | null): WhyGate {
+  const detail = `The task has ended as ${phase}${error === null ? "" : `: ${error}`}`;
+  return finding("ended", false, { endedAt }, ["", detail]);
+}
+
+function runGate(task: Task, attempt: Attempt): WhyGate {
+  const { number, worker, assignedAt } = attempt;
+  const detail = `The task is ${task.phase} already, attempt ${number} on worker ${worker.id}`;
+  return finding("running", false, { attempt: number, worker: worker.id, assignedAt }, ["", detail]);
+}
+
+function whyNotStarted(state: State, task: Task, now: Instant): Why {
+  const standing = standingOf(state, task, now);
+  const gates = [
+    ...taskGates(state, task, now),
+    ...limitGates(state, task, standing, now),
+    ...turnGates(state, task, standing, now),
+    ...shapeGates(state, task, now),
+    ...workerGates(state, task),
+  ];
+  const shut = gates.filter((gate) => !gate.ok);
+  return {
+    task: task.id,
+    state: task.phase,
+    summary: summarise(shut),
+    gates,
+    ahead: aheadOf(state, task, standing, now),
+    earliestStart: earliestOf(shut, now),
+  };
+}
+
+function summarise(shut: readonly WhyGate[]): string {
+  const [first, ...rest] = shut;
+  if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
+  const others = rest.length === 0 ? "" : ` (and ${rest.length} more ${rest.length === 1 ? "gate" : "gates"})`;
+  return `It waits because ${first.detail}${others}.`;
+}
+
+/** The last of the instants at which the shut gates open by themselves, if they all do. */
+function earliestOf(shut: readonly WhyGate[], now: number): number | null {
+  let earliest = now;
+  for (const { numbers } of shut) {
+    if (typeof numbers.until !== "number") return null;
+    earliest = Math.max(earliest, numbers.until);
+  }
+  return earliest;
+}
+
+function aheadOf(state: State, task: Task, standing: Standing, now: number): Why["ahead"] {
+  const others: WhyAhead[] = [];
+  const { expressFirst, projectFirst, agentFirst, rank } = standing;
+  const other = (first: Task | null, reason: string): void => {
+    if (first !== null && !others.some((row) => row.task === first.id)) {
+      others.push({ task: first.id, agent: first.agent.id, reason });
+    }
+  };
+  other(expressFirst, "it goes by the express lane");
+  other(projectFirst, `it is the turn of project ${projectFirst?.project.id}`);
+  other(agentFirst, `it is the turn of agent ${agentFirst?.agent.id}`);
+  const count = countAhead(state, asRunnable(task, now), now);
+  const mine = count === 0 ? [] : firstInQueue(state, task, rank, now);
+  return { count, next: [...others, ...mine].slice(0, AHEAD_NAMED_MAX) };
+}
+
+/** The first few of its agent's queue, from the front of each group. */
+function firstInQueue(state: State, task: Task, rank: TaskRank, now: number): WhyAhead[] {
+  const found: { task: Task; rank: TaskRank }[] = [];
+  for (const group of task.agent.groups) {
+    let taken = 0;
+    for (const other of items(group.tasks)) {
+      const theirs = taskRank(state, other, now);
+      if (other === task || taken++ >= AHEAD_NAMED_MAX || compareRanks(theirs, rank) >= 0) break;
+      found.push({ task: other, rank: theirs });
+    }
+  }
+  return found
+    .sort((left, right) => compareRanks(left.rank, right.rank))
+    .slice(0, AHEAD_NAMED_MAX)
+    .map((row) => ({
+      task: row.task.id,
+      agent: row.task.agent.id,
+      reason: reasonBetween(state, row, { task: asRunnable(task, now), rank }, now),
+    }));
+}
+
+type Ranked = { readonly task: Task; readonly rank: TaskRank };
+
+/** The first number in which two tasks of one agent differ. */
+function reasonBetween(state: State, theirs: Ranked, mine: Ranked, now: number): string {
+  if (theirs.rank.priority !== mine.rank.priority) {
+    return `effective priority ${theirs.rank.priority} before ${mine.rank.priority}`;
+  }
+  if (theirs.rank.overdue !== mine.rank.overdue) return "it is overdue";
+  if (!theirs.rank.overdue && theirs.rank.score !== mine.rank.score) {
+    const scoreOf = ({ task }: Ranked): number =>
+      shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority);
+    const [high, low] = [scoreOf(theirs), scoreOf(mine)];
+    return high === low ? `score ${high}, and a little older` : `score ${high} before ${low}`;
+  }
+  return theirs.rank.runnableAt === mine.rank.runnableAt ? "it was submitted first" : "it has been runnable longer";
+}

@@ -1,0 +1,284 @@
+/**
+ * `why` is exact: it agrees with the pump on every state of histories nobody thought of.
+ *
+ * Before each step of the pump every task is asked why it has not started. If the pump then starts one, that one
+ * had every gate open and no other had; if the pump has nothing left to do, every waiting task has a shut gate.
+ * Few ids, small limits and short waits on purpose: that is where gates shut.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  type Command,
+  decide,
+  gateId,
+  instant,
+  projectId,
+  taskId,
+  type Why,
+  why,
+  workerId,
+} from "../../src/core/index.ts";
+import { configOf, createWorld, submission, type World, workerSettings } from "../conformance/driver.ts";
+
+const RUNS = process.env.DROVER_QUICK === "1" ? 300 : 3000;
+/** Every code there is: the histories are worth something only if they shut every gate. */
+const GATES = 29;
+const TASKS = Array.from({ length: 20 }, (_, index) => `t${index}`);
+const WORKERS = ["w0", "w1", "w2"] as const;
+const PROJECTS = ["p0", "p1", "p2"] as const;
+const pick = <Value>(...values: readonly Value[]): fc.Arbitrary<Value> => fc.constantFrom(...values);
+
+type Step = { readonly pauseMs: number; readonly act: (world: World) => Command | null };
+
+const submit: fc.Arbitrary<Step["act"]> = fc
+  .record({
+    id: pick(...TASKS),
+    project: pick(...PROJECTS),
+    agent: pick("a", "b"),
+    type: pick("code", "plan", "other"),
+    capabilities: pick<string[]>([], [], ["gpu"], ["gpu", "ssd"]),
+    cpu: pick(0, 0, 1000, 3000),
+    locks: pick<string[]>([], [], ["repo:x"], ["repo:x", "repo:y"]),
+    provider: pick(null, null, "anthropic/default"),
+    priority: pick(null, null, -300, -100, 100),
+    estimatedTokens: pick(null, 10, 400, 5000),
+    needs: pick<string[]>([], [], [], [], ["t0"], ["t0", "t1"]),
+    parent: pick(null, null, null, null, "t0"),
+    artifact: pick(null, null, null, null, null, "file"),
+    tab: pick(null, null, null, null, null, "7"),
+    after: pick(0, 0, 0, 5000),
+    within: pick(0, 0, 20_000),
+  })
+  .map(({ id, tab, capabilities, after, within, ...fields }) => (world) => ({
+    type: "submit-task",
+    submission: submission(id, {
+      ...fields,
+      tab,
+      capabilities: tab === null ? capabilities : [...capabilities, `tab:${tab}`],
+      notBefore: after === 0 ? null : instant(world.now() + after),
+      deadline: within === 0 ? null : instant(world.now() + within),
+    }),
+  }));
+
+const settings = fc
+  .record({
+    slots: pick(1, 2, 3),
+    capabilities: pick<string[]>([], ["gpu"], ["gpu", "ssd", "tab:7"]),
+    cpu: pick(null, 1500, 4000),
+    zone: pick(null, "eu"),
+    status: pick("ready" as const, "ready" as const, "ready" as const, "overloaded" as const, "draining" as const),
+  })
+  .map(workerSettings);
+
+const config = fc
+  .record({
+    maxInFlight: pick(1, 3, 50),
+    maxPerAgentInFlight: pick(1, 2, 10),
+    rule: pick("level", "deficit"),
+    agents: pick("fair", "none"),
+    strategy: pick("least-loaded", "round-robin", "random", "affinity", "best-fit"),
+    preferLocality: fc.boolean(),
+    maxQueuePerWorker: pick(0, 0, 1),
+    starvationAfter: pick("10s", "60m"),
+    budget: pick(null, null, 6000),
+    critical: pick(1, 5),
+  })
+  .map((knobs) => ({
+    scheduler: {
+      ...{ maxInFlight: knobs.maxInFlight, maxPerAgentInFlight: knobs.maxPerAgentInFlight },
+      perType: { plan: 1 },
+      critical: { maxInFlight: knobs.critical },
+      priority: { starvationAfter: knobs.starvationAfter },
+      fairness: { rule: knobs.rule, agents: knobs.agents },
+      placement: {
+        ...{ strategy: knobs.strategy, preferLocality: knobs.preferLocality, affinityWait: "8s" },
+        maxQueuePerWorker: knobs.maxQueuePerWorker,
+      },
+    },
+    budget: { limit: knobs.budget, window: "20s" },
+    projects: { p1: { maxConcurrent: 1, maxPriority: -300 }, p2: { weight: 3, budget: { limit: 900, window: "15s" } } },
+  }));
+
+const ofAttempt = (world: World, id: string): number => world.state.tasks.get(taskId(id))?.attempts ?? 0;
+
+const command: fc.Arbitrary<Step["act"]> = fc.oneof(
+  { weight: 8, arbitrary: submit },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(pick(...WORKERS), settings).map(
+      ([id, given]) =>
+        (): Command => ({
+          ...{ type: "join-worker", worker: workerId(id), kind: "pull", session: "s", settings: given },
+        }),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(pick(...WORKERS), settings).map(
+      ([id, given]) =>
+        (): Command => ({
+          ...{ type: "change-worker", worker: workerId(id), settings: given },
+        }),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(pick(...WORKERS), fc.boolean()).map(
+      ([id, lost]) =>
+        (): Command => ({
+          ...{ type: "leave-worker", worker: workerId(id), lost },
+        }),
+    ),
+  },
+  {
+    weight: 5,
+    arbitrary: fc
+      .tuple(fc.nat(9), pick("done" as const, "done" as const, "failed" as const, "requeue" as const), fc.nat(600))
+      .map(([place, outcome, tokens]) => (world: World): Command | null => {
+        const live = [...world.state.tasks.values()].filter((task) => task.attempt !== null);
+        const task = live[place % Math.max(1, live.length)];
+        if (task === undefined) return null;
+        const report = { task: task.id, attempt: task.attempts, outcome, tokens, error: null, retryAfterMs: null };
+        const rest = { resultHash: null, resultSize: 0, permanent: false };
+        return { type: "finish-attempt", report: { ...report, ...rest } };
+      }),
+  },
+  {
+    weight: 2,
+    arbitrary: pick(...TASKS).map(
+      (id) =>
+        (world: World): Command => ({
+          ...{ type: "start-attempt", task: taskId(id), attempt: ofAttempt(world, id) },
+        }),
+    ),
+  },
+  { weight: 1, arbitrary: pick(...TASKS).map((id) => (): Command => ({ type: "retry-task", task: taskId(id) })) },
+  {
+    weight: 1,
+    arbitrary: pick(...TASKS).map((id) => (): Command => ({ type: "cancel-task", task: taskId(id), reason: null })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(pick("fleet" as const, "project" as const, "task" as const), pick("p0", "t0", "t1"), fc.boolean())
+      .map(
+        ([scope, id, paused]) =>
+          (): Command => ({ type: "set-paused", scope, id, paused }),
+      ),
+  },
+  { weight: 1, arbitrary: fc.constant((): Command => ({ type: "artifact-ready", artifact: "file" })) },
+  {
+    weight: 1,
+    arbitrary: fc.constant(
+      (): Command => ({
+        ...{ type: "strike-gate", gate: gateId("anthropic/default"), permit: null, retryAfterMs: 3000 },
+      }),
+    ),
+  },
+  { weight: 1, arbitrary: config.map((given) => (): Command => ({ type: "set-config", config: configOf(given) })) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(pick(...PROJECTS), pick(null, 700)).map(
+      ([id, limit]) =>
+        (world: World): Command => ({
+          type: "put-project",
+          project: projectId(id),
+          settings: { ...world.state.config.projects.default, budget: { limit, window: 10_000 } },
+        }),
+    ),
+  },
+);
+
+const history = fc.array(fc.record({ act: command, pauseMs: pick(0, 0, 10, 1500, 9000) }), {
+  ...{ minLength: 8, maxLength: 60, size: "max" },
+});
+
+/** A world with a worker in it; what the history does to it is its own affair. */
+function newWorld(): World {
+  const world = createWorld({ projects: { p1: { maxPriority: -300 } } });
+  world.join("w0", { slots: 2, cpu: 4000, capabilities: ["gpu"] });
+  return world;
+}
+
+const seenShut = new Set<string>();
+
+function answers(world: World): Why[] {
+  const asked: Why[] = [];
+  for (const task of world.state.tasks.values()) {
+    const answer = why(world.state, task.id, instant(world.now()));
+    assert.ok(answer.ok && answer.value.gates.length > 0 && answer.value.summary.length > 0);
+    for (const gate of answer.value.gates) if (!gate.ok) seenShut.add(gate.code);
+    if (task.phase === "waiting" || task.phase === "queued") asked.push(answer.value);
+  }
+  return asked;
+}
+
+const isOpen = (answer: Why): boolean => answer.gates.every((gate) => gate.ok);
+
+/** Steps the pump to rest and holds every step against what `why` said just before it. */
+function pumpAndCompare(world: World): number {
+  let starts = 0;
+  for (let turns = 0; turns < 1000; turns++) {
+    const { byKey, idle } = world.state.shapes;
+    const before = [byKey.size, idle];
+    const asked = answers(world);
+    assert.deepEqual([byKey.size, world.state.shapes.idle], before, "asking leaves no mark");
+    const decided = decide(world.state, { type: "pump" }, instant(world.now()));
+    assert.ok(decided.ok);
+    const [event] = decided.value.events;
+    if (event?.kind === "task-assigned") {
+      starts++;
+      assert.deepEqual(
+        asked.filter(isOpen).map((answer) => answer.task),
+        [event.task],
+      );
+      const open = asked.find((answer) => answer.task === event.task);
+      assert.match(open?.summary ?? "", /starts with the next pump/);
+      assert.equal(open?.earliestStart, world.now());
+    } else if (event === undefined || event.kind === "hold-placed" || event.kind === "permit-granted") {
+      assert.deepEqual(asked.filter(isOpen), [], "nothing that could start is left waiting");
+    }
+    if (event === undefined) return starts;
+    world.tryTo({ type: "pump" });
+  }
+  throw new Error("the pump never comes to rest");
+}
+
+test("a task has every gate open exactly when the pump starts it next", () => {
+  let starts = 0;
+  fc.assert(
+    fc.property(history, (steps) => {
+      const world = newWorld();
+      for (const { act, pauseMs } of steps) {
+        const asked = act(world);
+        if (asked !== null) world.tryTo(asked);
+        starts += pumpAndCompare(world);
+        world.turn(pauseMs);
+        starts += pumpAndCompare(world);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  assert.ok(starts > RUNS, `only ${starts} starts were compared`);
+  if (RUNS > 1000) assert.equal(seenShut.size, GATES, `gates seen shut: ${[...seenShut].sort().join(" ")}`);
+});
+
+test("when only the clock is in the way, a task starts at the instant it was told and not before", () => {
+  fc.assert(
+    fc.property(history, (steps) => {
+      const world = newWorld();
+      for (const { act } of steps) {
+        const asked = act(world);
+        if (asked !== null) world.tryTo(asked);
+        world.pump();
+      }
+      const timed = answers(world).filter((answer) => answer.earliestStart !== null);
+      for (const answer of timed) {
+        assert.ok((answer.earliestStart as number) > world.now(), "an instant in the past opens nothing");
+        assert.ok(answer.gates.some((gate) => !gate.ok && gate.numbers.until === answer.earliestStart));
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
