@@ -331,6 +331,13 @@ test("pruned space is used again", async (context) => {
   assert.ok(existsSync(join(directory, "log.db")));
 });
 
+test("a log without a directory, or that may not hold anything, is a bug of the caller", async () => {
+  await assert.rejects(openSqliteLog({ directory: "" }), { name: "BrokenInvariant" });
+  for (const maxBytes of [0, -1, Number.NaN]) {
+    await assert.rejects(openSqliteLog({ directory: "unused", maxBytes }), { name: "BrokenInvariant" });
+  }
+});
+
 test("a data directory may have any name", async (context) => {
   const directory = join(directoryFor(context), "a b?c#d%20é");
   mkdirSync(directory);

@@ -16,6 +16,7 @@
 
 import { resolve } from "node:path";
 import type { Seq } from "../core/brand.ts";
+import { invariant } from "../core/result.ts";
 import { checkAppend, checkSeq, packedSize, packRecords, unpackRow } from "./batch-row.ts";
 import { besideSize, collectBeside, packBeside } from "./beside.ts";
 import type { Checkpoint, Signer } from "./checkpoint.ts";
@@ -42,6 +43,8 @@ export type SqliteLogOptions = {
 };
 
 export async function openSqliteLog({ directory, readOnly = false, maxBytes }: SqliteLogOptions): Promise<Log> {
+  invariant(directory !== "", "a log has a data directory");
+  invariant(maxBytes === undefined || maxBytes > 0, `maxBytes is a number above 0, got ${maxBytes}`);
   const home = resolve(directory);
   const thread = await startStoreThread({ directory: home, readOnly, maxBytes: maxBytes ?? null });
   try {
