@@ -142,10 +142,35 @@ export function tellDependents(state: State, task: Task, count: number): void {
     armWake(state, dependent);
   }
   links.told += count;
+  forgetTold(state, task, links);
+}
+
+function forgetTold(state: State, task: Task, links: Links): void {
   if (links.told < links.dependents.length) return;
   links.dependents.length = 0;
   links.told = 0;
   state.untold.delete(task);
+}
+
+/**
+ * A task that runs again before everybody was told of its end: those not yet told wait on. And what it waited for
+ * itself may have ended without having told it: it will not hear of that end, since it knows already.
+ */
+function takeBackEnd(state: State, task: Task): void {
+  if (state.untold.delete(task) && task.links !== null) {
+    task.links.dependents.splice(0, task.links.told);
+    task.links.told = 0;
+  }
+  if (state.untold.size === 0 || task.links === null) return;
+  for (const id of dependenciesOf(task.links)) {
+    const dependency = state.tasks.get(id);
+    if (dependency === undefined || dependency.links === null || !state.untold.has(dependency)) continue;
+    const { links } = dependency;
+    const place = links.dependents.indexOf(task, links.told);
+    if (place < 0) continue;
+    links.dependents.splice(place, 1);
+    forgetTold(state, dependency, links);
+  }
 }
 
 export function awaitArtifact(state: State, task: Task, artifact: string): void {
@@ -261,6 +286,7 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.runnableAt = -1;
   task.end = null;
   state.results--;
+  takeBackEnd(state, task);
   setPhase(state, task, "waiting");
   if (task.links !== null) {
     task.links.unmet = 0;

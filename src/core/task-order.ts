@@ -11,7 +11,7 @@ import { fail, ok } from "./result.ts";
 import { hasEnded, type Phase, type State, wentWell } from "./state.ts";
 import { stopByFor } from "./stop.ts";
 
-type Ended = { readonly phase: Phase };
+type Ended = { readonly phase: Phase; readonly seq: number };
 
 function find(state: State, task: TaskId): Ended | undefined {
   return state.tasks.get(task) ?? state.tombstones.get(task);
@@ -41,7 +41,8 @@ export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
   const ties = { parent: task.links?.parent ?? null, needs: task.links?.needs ?? [] };
   for (const dependency of dependenciesOf(ties)) {
     const found = find(state, dependency);
-    if (found === undefined || wentWell(found.phase)) continue;
+    // A later task may have taken the id of one that was forgotten.
+    if (found === undefined || found.seq > task.seq || wentWell(found.phase)) continue;
     if (!hasEnded(found)) waitFor.push(dependency);
     else if (task.ask.onDependencyFailure === "skip") {
       return fail({ type: "dependency-failed", task: id, dependency, state: found.phase });
