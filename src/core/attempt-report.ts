@@ -65,7 +65,7 @@ function finish(state: State, attempt: Attempt, report: AttemptReport, now: Inst
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";
     return [
-      { kind: "task-cancelled", at: now, task, reason: cut(reason), stopBy: null },
+      { kind: "task-cancelled", at: now, task, reason: cut(reason), stopBy: now },
       { kind: "attempt-stopped", at: now, task, attempt: number, tokens },
     ];
   }

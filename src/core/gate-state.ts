@@ -105,7 +105,10 @@ export function gateFacts(gate: Gate): GateFacts {
     served: queue.served,
     sweepAt: queue.sweepAt,
     requests: gate.requests.facts(),
-    tokens: Array.from(gate.tokens, ([limit, sum]) => [limit, sum.facts()] as const),
+    tokens: TOKEN_LIMITS.flatMap((limit) => {
+      const sum = gate.tokens.get(limit);
+      return sum === undefined ? [] : [[limit, sum.facts()] as const];
+    }),
     blockedUntil: gate.blockedUntil,
     strikes: gate.strikes,
     episode: gate.episode,
