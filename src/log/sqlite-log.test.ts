@@ -104,6 +104,7 @@ test("a killed process leaves no lock, and everything it was told is stored", as
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, program(directory, body), { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((resolve) => child.once("exit", resolve));
+  context.after(() => child.kill("SIGKILL"));
   const [word] = await collect(child.stdout.take(1));
   assert.equal(String(word), "appended\n");
   await assert.rejects(openSqliteLog({ directory }), new RegExp(`in use by process ${child.pid}\\.`));
