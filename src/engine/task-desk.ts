@@ -76,6 +76,8 @@ export type TaskDesk = {
   ): Promise<Submitted>;
   task(task: string): Promise<TaskView>;
   tasks(filter?: TaskFilter & { limit?: number; cursor?: string }): Promise<TaskPage>;
+  /** Resolves with its final state when the task has ended; cheaper than `wait`, since it reads no body. */
+  ended(task: string, options?: { signal?: AbortSignal }): Promise<TaskState>;
   /** Resolves with the task when it has ended. */
   wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
   idOf(task: unknown): TaskId;
@@ -158,10 +160,18 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     return view;
   }
 
-  async function wait(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskView> {
+  async function ended(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskState> {
     const id = idOf(given);
     const known = state.tasks.get(id);
     if (known !== undefined && !hasEnded(known)) await ends.wait(id, options.signal);
+    else await writer.settled();
+    const found = state.tasks.get(id) ?? state.tombstones.get(id);
+    if (found === undefined) throw refused({ type: "task-unknown", task: id });
+    return found.phase;
+  }
+
+  async function wait(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskView> {
+    await ended(given, options);
     return task(given);
   }
 
@@ -170,7 +180,7 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     await writer.settled();
     return page;
   };
-  return { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, wait, idOf };
+  return { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
 }
 
 function idOf(task: unknown): TaskId {

@@ -1,0 +1,162 @@
+/**
+ * The core on its own: how fast it decides, how that grows, how fair it is, how fast it replays, what a task weighs.
+ *
+ * A decision is one start: chosen, applied and charged, with priorities, aging, shares, budgets, limits, placement and
+ * reasons all on. Only the time of starts is counted; what finishes in between, to make room, is not. A slice is what
+ * the engine does in one turn of the event loop.
+ */
+
+import { projectId, seq } from "../src/core/brand.ts";
+import { evolve } from "../src/core/evolve.ts";
+import { snapshotLines } from "../src/core/snapshot.ts";
+import { emptyState, type State } from "../src/core/state.ts";
+import { decodeEvent, encodeEvent } from "../src/log/codec.ts";
+import { run as command, finish, newWorld, queue, step, submission } from "./core-world.ts";
+import { run as runGate } from "./gate.ts";
+import type { Options, Report, Row } from "./report.ts";
+
+const SLICE = 64;
+
+type Speed = { readonly perSecond: number; readonly p99Ms: number; readonly bytesPerTask: number };
+
+function measureDecisions(queued: number, shapes: number, starts: number): Speed {
+  globalThis.gc?.();
+  const before = process.memoryUsage().heapUsed;
+  const world = newWorld();
+  queue(world, queued + starts, shapes);
+  globalThis.gc?.();
+  const bytesPerTask = (process.memoryUsage().heapUsed - before) / (queued + starts);
+  while (world.state.inFlight < 2000) step(world);
+  const slices: number[] = [];
+  let spent = 0;
+  let made = 0;
+  // The first tenth warms the machine up and does not count.
+  for (let round = 0; made < starts; round++) {
+    finish(world, SLICE);
+    const start = performance.now();
+    for (let index = 0; index < SLICE; index++) if (!step(world)) throw new Error("the world ran out of room");
+    const took = performance.now() - start;
+    made += SLICE;
+    if (made < starts / 10) continue;
+    spent += took;
+    slices.push(took);
+  }
+  slices.sort((left, right) => left - right);
+  return {
+    perSecond: (slices.length * SLICE * 1000) / spent,
+    p99Ms: slices[Math.floor(slices.length * 0.99)] ?? Number.NaN,
+    bytesPerTask,
+  };
+}
+
+/** Jain's index over charged ÷ weight after 1000 starts per project, costs unequal by a factor of ten. */
+function measureFairness(startsPerProject: number): { jain: number; worst: number } {
+  const world = newWorld();
+  const charged = new Map<string, number>();
+  world.onEvent = (event) => {
+    if (event.kind !== "task-assigned") return;
+    const { project } = world.state.tasks.get(event.task) ?? { project: { id: "" } };
+    charged.set(project.id, (charged.get(project.id) ?? 0) + event.charge);
+  };
+  const projects = 20;
+  let index = 0;
+  const total = projects * startsPerProject;
+  const feed = (): void => {
+    for (let project = 0; project < projects; project++, index++) {
+      const task = {
+        ...submission(index, 12),
+        project: projectId(`project-${project}`),
+        estimatedTokens: 1000 + ((index * 7919) % 9000),
+      };
+      command(world, { type: "submit-task", submission: task });
+    }
+  };
+  for (let round = 0; round < 3 * startsPerProject; round++) feed();
+  for (let starts = 0; starts < total; ) {
+    if (step(world)) starts++;
+    else finish(world, SLICE);
+  }
+  const shares = [...Array(projects).keys()].map(
+    (project) => (charged.get(`project-${project}`) ?? 0) / (1 + (project % 5)),
+  );
+  const sum = shares.reduce((left, right) => left + right, 0);
+  const squares = shares.reduce((left, right) => left + right * right, 0);
+  return { jain: (sum * sum) / (shares.length * squares), worst: Math.max(...shares) / Math.min(...shares) };
+}
+
+/** Lives a history of about this many events, then replays its bytes and compares. */
+function measureReplay(events: number): { seconds: number; count: number; equal: boolean } {
+  const stored: Uint8Array[] = [];
+  const world = newWorld((event) => stored.push(encodeEvent(event, null)));
+  let index = 0;
+  while (stored.length < events) {
+    queue(world, SLICE, 144, index);
+    index += SLICE;
+    while (world.state.inFlight < 2000 && step(world));
+    finish(world, SLICE);
+  }
+  const start = performance.now();
+  const again = emptyState();
+  for (const [place, bytes] of stored.entries()) evolve(again, decodeEvent(bytes, seq(place + 1)).event);
+  const seconds = (performance.now() - start) / 1000;
+  return { seconds, count: stored.length, equal: sameBytes(world.state, again) };
+}
+
+function sameBytes(left: State, right: State): boolean {
+  const lines = snapshotLines(right);
+  for (const line of snapshotLines(left)) if (lines.next().value !== line) return false;
+  return lines.next().done === true;
+}
+
+export async function run(options: Options): Promise<Report> {
+  const scale = options.quick ? 10 : 1;
+  const few = measureDecisions(100_000 / scale, 12, 50_000 / scale);
+  const many = measureDecisions(100_000 / scale, 144, 50_000 / scale);
+  const large = measureDecisions(1_000_000 / scale, 12, 50_000 / scale);
+  const fairness = measureFairness(1000 / scale);
+  const replay = measureReplay(1_000_000 / scale);
+  const growth = few.perSecond / large.perSecond;
+  const n = (count: number): string => count.toLocaleString("en-US");
+  const rows: Row[] = [
+    {
+      what: `decisions, ${n(100_000 / scale)} queued, 12 shapes`,
+      value: few.perSecond,
+      unit: "/s",
+      target: "≥ 100 000",
+      met: few.perSecond >= 100_000,
+    },
+    {
+      what: `decisions, ${n(100_000 / scale)} queued, 144 shapes`,
+      value: many.perSecond,
+      unit: "/s",
+      target: "≥ 50 000",
+      met: many.perSecond >= 50_000,
+    },
+    { what: `decisions, ${n(1_000_000 / scale)} queued, 12 shapes`, value: large.perSecond, unit: "/s" },
+    { what: "growth: cost at ten times the queue", value: growth, unit: "×", target: "≤ 2", met: growth <= 2 },
+    { what: `p99 of one slice (${SLICE} starts)`, value: few.p99Ms, unit: "ms", target: "< 1", met: few.p99Ms < 1 },
+    {
+      what: "memory per queued task",
+      value: large.bytesPerTask,
+      unit: "B",
+      target: "≤ 600",
+      met: large.bytesPerTask <= 600,
+    },
+    {
+      what: "fairness: Jain index, unequal costs and weights",
+      value: fairness.jain,
+      unit: "",
+      target: "≥ 0.999",
+      met: fairness.jain >= 0.999,
+    },
+    {
+      what: `replay of ${n(replay.count)} events, byte-equal: ${replay.equal}`,
+      value: replay.seconds,
+      unit: "s",
+      target: "≤ 60",
+      met: replay.equal && replay.seconds <= 60,
+    },
+  ];
+  const gate = await runGate(options);
+  return { name: "core", rows: [...rows, ...gate.rows] };
+}

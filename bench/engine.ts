@@ -1,0 +1,232 @@
+/**
+ * The embedded engine on a real disk: submit → assign → finish with an fsync before every answer, next to the peers.
+ *
+ * Each task is a no-op run by a worker in the same process. A task counts when its end is durable and its submitter was
+ * told. The peers do the same in the same run, at their best reasonable settings (bench/peers.ts), so that the ratio
+ * means something on any machine. Then: what an unrelated request waits meanwhile, how long a restart with a million
+ * queued tasks takes, and the longest pause while a snapshot of them is made.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Drover, openDrover } from "../src/engine/index.ts";
+import { run as runPeers } from "./peers.ts";
+import { type Options, progress, type Report, type Row } from "./report.ts";
+
+const CONFIG = {
+  scheduler: {
+    ...{ maxInFlight: 5000, maxPerAgentInFlight: 5000, maxQueue: 2_000_000, maxPerAgent: 2_000_000, maxBatch: 1000 },
+    perType: { plan: null, spec: null, phase: null, code: null },
+  },
+  projects: { default: { maxConcurrent: 5000 } },
+};
+const CALLERS = 2000;
+
+type Run = { readonly perSecond: number; readonly otherP99Ms: number };
+
+async function withDrover<Value>(work: (drover: Drover, data: string) => Promise<Value>): Promise<Value> {
+  const data = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  try {
+    const drover = await openDrover({ data, config: CONFIG });
+    try {
+      return await work(drover, data);
+    } finally {
+      await drover.close();
+    }
+  } finally {
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+/** Many callers, each submitting one task at a time and waiting for its end. */
+function measureSingle(count: number): Promise<Run> {
+  return withDrover(async (drover) => {
+    await drover.worker({ slots: 4000 }, () => undefined);
+    await callers(drover, count / 5);
+    const other = watchOther(drover);
+    const start = performance.now();
+    await callers(drover, count);
+    const perSecond = (count * 1000) / (performance.now() - start);
+    return { perSecond, otherP99Ms: await other() };
+  });
+}
+
+async function callers(drover: Drover, count: number): Promise<void> {
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < count) {
+      const index = next++;
+      const { taskId } = await drover.submit({ agentId: `agent-${index % 10}`, action: "noop" });
+      await drover.ended(taskId);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+/** Batches of 200, several in flight. */
+function measureBatched(count: number): Promise<Run> {
+  return withDrover(async (drover) => {
+    await drover.worker({ slots: 4000 }, () => undefined);
+    const other = watchOther(drover);
+    const start = performance.now();
+    let left = count;
+    const caller = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 200;
+        const tasks = Array.from({ length: 200 }, () => ({ action: "noop" }));
+        const answer = await drover.submitBatch({ agentId: `agent-${left % 7}`, tasks });
+        await Promise.all(answer.tasks.map(({ taskId }) => drover.ended(taskId as string)));
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, caller));
+    const perSecond = (count * 1000) / (performance.now() - start);
+    return { perSecond, otherP99Ms: await other() };
+  });
+}
+
+/** Asks for the stats again and again until called; answers the 99th percentile of how long that took. */
+function watchOther(drover: Drover): () => Promise<number> {
+  const waits: number[] = [];
+  let stop = false;
+  const watching = (async (): Promise<void> => {
+    while (!stop) {
+      const start = performance.now();
+      await drover.stats();
+      waits.push(performance.now() - start);
+    }
+  })();
+  return async () => {
+    stop = true;
+    await watching;
+    waits.sort((left, right) => left - right);
+    return waits[Math.floor(waits.length * 0.99)] ?? Number.NaN;
+  };
+}
+
+async function fill(drover: Drover, count: number): Promise<void> {
+  for (let done = 0; done < count; done += 20_000) {
+    const batches = Array.from({ length: 20 }, (_, index) => ({
+      agentId: `agent-${(done / 1000 + index) % 97}`,
+      project: `project-${(done / 1000 + index) % 31}`,
+      tasks: Array.from({ length: 1000 }, (_, task) => ({
+        action: "noop",
+        priority: (task % 5) * 10,
+        params: { task },
+      })),
+    }));
+    await Promise.all(batches.map((batch) => drover.submitBatch(batch)));
+    if (done % 100_000 === 0) progress(`${done} of ${count} queued\n`);
+  }
+}
+
+type Restart = {
+  readonly fromEventsS: number;
+  readonly fromSnapshotS: number;
+  readonly pauseMs: number;
+  readonly heapPerTask: number;
+};
+
+async function measureRestart(count: number): Promise<Restart> {
+  const data = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const config = { ...CONFIG, log: { snapshotEvery: 1_000_000_000 } };
+  const reopen = async (): Promise<{ drover: Drover; seconds: number }> => {
+    globalThis.gc?.();
+    const start = performance.now();
+    const drover = await openDrover({ data, config });
+    const seconds = (performance.now() - start) / 1000;
+    if (drover.state.queued !== count) throw new Error(`${drover.state.queued} of ${count} tasks are there`);
+    return { drover, seconds };
+  };
+  try {
+    const first = await openDrover({ data, config });
+    await fill(first, count);
+    await first.close();
+    globalThis.gc?.();
+    const before = process.memoryUsage().heapUsed;
+    const second = await reopen();
+    globalThis.gc?.();
+    const heapPerTask = (process.memoryUsage().heapUsed - before) / count;
+    const pauseMs = await longestPause(() => second.drover.snapshot());
+    await second.drover.close();
+    const third = await reopen();
+    await third.drover.close();
+    return { fromEventsS: second.seconds, fromSnapshotS: third.seconds, pauseMs, heapPerTask };
+  } finally {
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+/** The longest the event loop did not come round while this was under way. */
+async function longestPause(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  let last = performance.now();
+  let stop = false;
+  const tick = (): void => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (!stop) setImmediate(tick);
+  };
+  setImmediate(tick);
+  await work();
+  stop = true;
+  return longest;
+}
+
+export async function run(options: Options): Promise<Report> {
+  const scale = options.quick ? 20 : 1;
+  progress("drover: single submits, then batches\n");
+  const single = await measureSingle(100_000 / scale);
+  const batched = await measureBatched(100_000 / scale);
+  progress("the peers\n");
+  const peers = await runPeers(options);
+  const fastest = Math.max(...peers.rows.filter(({ unit }) => unit === "jobs/s").map(({ value }) => value));
+  progress("restart\n");
+  const queued = 1_000_000 / scale;
+  const restart = await measureRestart(queued);
+  const best = Math.max(single.perSecond, batched.perSecond);
+  const n = queued.toLocaleString("en-US");
+  const rows: Row[] = [
+    { what: "Drover: single submits, 2000 callers", value: single.perSecond, unit: "tasks/s" },
+    { what: "Drover: batches of 200", value: batched.perSecond, unit: "tasks/s" },
+    ...peers.rows,
+    {
+      what: "Drover ÷ the fastest peer",
+      value: best / fastest,
+      unit: "×",
+      target: "≥ 10 (floor 5)",
+      met: best / fastest >= 5,
+    },
+    { what: "p99 of an unrelated request meanwhile, single", value: single.otherP99Ms, unit: "ms" },
+    { what: "p99 of an unrelated request meanwhile, batched", value: batched.otherP99Ms, unit: "ms" },
+    {
+      what: `restart with ${n} queued, from events`,
+      value: restart.fromEventsS,
+      unit: "s",
+      target: "≤ 10",
+      met: restart.fromEventsS <= 10,
+    },
+    {
+      what: `restart with ${n} queued, from a snapshot`,
+      value: restart.fromSnapshotS,
+      unit: "s",
+      target: "≤ 10",
+      met: restart.fromSnapshotS <= 10,
+    },
+    {
+      what: "memory per queued task",
+      value: restart.heapPerTask,
+      unit: "B",
+      target: "≤ 600",
+      met: restart.heapPerTask <= 600,
+    },
+    {
+      what: "longest pause while a snapshot is made",
+      value: restart.pauseMs,
+      unit: "ms",
+      target: "≤ 50",
+      met: restart.pauseMs <= 50,
+    },
+  ];
+  return { name: "engine", rows };
+}

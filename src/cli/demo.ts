@@ -1,0 +1,130 @@
+/**
+ * `npm start`, until there is a server: a small fleet on this machine that says why it does what it does.
+ *
+ * Two projects share two workers three to one; a plan grows into a spec and code; a provider says 429 once and
+ * every call waits; one task can never run here, and `why` says so. All of it goes through the real engine
+ * and a real log in `.drover/demo`, which is verified at the end.
+ */
+import { setTimeout as rest } from "node:timers/promises";
+import { type Drover, DroverError, type FeedEvent, openDrover, type TaskContext } from "../engine/index.ts";
+
+const DATA = ".drover/demo";
+const GATE = "llm/demo";
+
+const isColourful = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
+const paint = (code: number, text: string): string => (isColourful ? `\u001b[${code}m${text}\u001b[0m` : text);
+const dim = (text: string): string => paint(2, text);
+const bold = (text: string): string => paint(1, text);
+const green = (text: string): string => paint(32, text);
+const yellow = (text: string): string => paint(33, text);
+const red = (text: string): string => paint(31, text);
+
+async function main(): Promise<void> {
+  const drover = await openDrover({
+    data: DATA,
+    config: { projects: { web: { weight: 3 }, docs: { weight: 1 } }, gates: { [GATE]: { maxConcurrent: 2 } } },
+  });
+  console.log(bold("Drover: two projects, two workers, one provider. Everything below is an event in the log.\n"));
+  const from = drover.state.seq;
+  const startedAt = performance.now();
+  const watching = watch(drover, from, startedAt);
+  await work(drover);
+  await watching;
+  await summary(drover);
+  await drover.close();
+}
+
+async function work(drover: Drover): Promise<void> {
+  let calls = 0;
+  const handler = async (_task: unknown, context: TaskContext): Promise<unknown> => {
+    const tokens = await context.withPermit(GATE, async (permit) => {
+      calls++;
+      // The third call finds the provider overloaded: the gate blocks, probes once, and lets the rest follow.
+      if (calls === 3) throw Object.assign(new Error("rate limited"), { status: 429, retryAfterMs: 500 });
+      await rest(60 + (calls % 3) * 30, undefined, { signal: context.signal });
+      const outputTokens = 400 + (calls % 5) * 300;
+      permit.usage({ inputTokens: 800, outputTokens });
+      return 800 + outputTokens;
+    });
+    return { tokens };
+  };
+  await drover.worker({ id: "ada", slots: 2, capabilities: ["git"] }, handler);
+  await drover.worker({ id: "bob", slots: 2, capabilities: ["git", "browser"] }, handler);
+  const run = `r${drover.state.seq}`;
+  const plan = await drover.submitBatch({
+    agentId: "planner",
+    project: "web",
+    tasks: [
+      { id: `${run}-plan`, type: "plan", action: "plan the feature" },
+      { id: `${run}-spec`, type: "spec", action: "write the spec", parent: `${run}-plan` },
+      { id: `${run}-code-a`, type: "code", action: "write the API", parent: `${run}-spec`, capabilities: ["git"] },
+      { id: `${run}-code-b`, type: "code", action: "write the page", parent: `${run}-spec`, capabilities: ["browser"] },
+    ],
+  });
+  const fill = ["web", "docs"].flatMap((project) =>
+    Array.from({ length: 6 }, (_, index) =>
+      drover.submit({ agentId: index % 2 === 0 ? "ann" : "ben", project, type: "code", action: `task ${index}` }),
+    ),
+  );
+  const stuck = await drover.submit({ agentId: "ann", project: "web", action: "train a model", capabilities: ["gpu"] });
+  const ids = [...plan.tasks, ...(await Promise.all(fill))].map(({ taskId }) => taskId as string);
+  await Promise.all(ids.map((id) => drover.ended(id)));
+  const why = await drover.why(stuck.taskId);
+  console.log(`\n${bold(`why does ${stuck.taskId} not run?`)}  ${why.summary}`);
+  for (const { code, ok, detail } of why.gates)
+    console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
+  await drover.cancel(stuck.taskId, { reason: "nobody here has a gpu" });
+}
+
+/** Prints each event as it becomes durable; the cancelled task is the last of the story. */
+async function watch(drover: Drover, from: number, startedAt: number): Promise<void> {
+  for await (const event of drover.events({ after: from, follow: true })) {
+    const line = describe(event);
+    const clock = `${((performance.now() - startedAt) / 1000).toFixed(2)}s`.padStart(7);
+    if (line !== null) console.log(`${dim(clock)} ${dim(`#${event.seq}`.padEnd(6))} ${line}`);
+    if (event.kind === "task-cancelled") return;
+  }
+}
+
+function describe({ payload: event }: FeedEvent): string | null {
+  switch (event.kind) {
+    case "task-submitted":
+      return `${event.task} submitted by ${event.agent} to ${event.project}${event.parent === null ? "" : dim(`, after ${event.parent}`)}`;
+    case "task-assigned": {
+      const { reason, rank } = event;
+      const because = reason.type === "least-loaded" ? `least-loaded, ${reason.queueDepth} there` : reason.type;
+      const numbers = `level ${rank.level.toFixed(0)}, priority ${rank.priority}, score ${rank.score}`;
+      return `${green("▶")} ${event.task} → ${bold(event.worker)} ${dim(`(${because}; ${numbers})`)}`;
+    }
+    case "task-done":
+      return `${green("✔")} ${event.task} done`;
+    case "task-cancelled":
+      return `${yellow("■")} ${event.task} cancelled: ${event.reason}`;
+    case "task-failed":
+      return `${red("✘")} ${event.task} failed: ${event.reason}`;
+    case "gate-struck":
+      return `${yellow("⏸")} gate ${event.gate} said 429, wait ${event.retryAfterMs} ms ${dim("(at least 2 s for a first strike)")}`;
+    case "gate-opened":
+      return `${green("⏵")} gate ${event.gate} opens again, with one probe`;
+    default:
+      return null;
+  }
+}
+
+async function summary(drover: Drover): Promise<void> {
+  console.log(`\n${bold("project  weight  charged  level")}`);
+  for (const { id, weight, charged, level } of await drover.projects()) {
+    console.log(`${id.padEnd(8)} ${String(weight).padEnd(7)} ${String(charged).padEnd(8)} ${level.toFixed(0)}`);
+  }
+  const { ok, head, events } = await drover.verify();
+  console.log(`\n${ok ? green("✓") : red("✗")} ${events} events verified, head ${head.seq}:${head.hash.slice(0, 16)}…`);
+  console.log(dim(`The log is in ${DATA}. README.md shows how to embed this in a program.`));
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof DroverError || (error instanceof Error && error.name === "LogFailure"))) throw error;
+  console.error(red(error.message));
+  process.exitCode = 1;
+}
