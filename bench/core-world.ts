@@ -11,7 +11,8 @@ import { readConfig } from "../src/core/config.ts";
 import { decide } from "../src/core/decide.ts";
 import type { Event } from "../src/core/events.ts";
 import { evolve } from "../src/core/evolve.ts";
-import { emptyState, type State } from "../src/core/state.ts";
+import { emptyState } from "../src/core/empty-state.ts";
+import type { State } from "../src/core/state.ts";
 
 export const PROJECTS = 100;
 export const AGENTS = 10;

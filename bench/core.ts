@@ -7,9 +7,10 @@
  */
 
 import { projectId, seq } from "../src/core/brand.ts";
+import { emptyState } from "../src/core/empty-state.ts";
 import { evolve } from "../src/core/evolve.ts";
 import { snapshotLines } from "../src/core/snapshot.ts";
-import { emptyState, type State } from "../src/core/state.ts";
+import type { State } from "../src/core/state.ts";
 import { decodeEvent, encodeEvent } from "../src/log/codec.ts";
 import { run as command, finish, newWorld, queue, step, submission } from "./core-world.ts";
 import { run as runGate } from "./gate.ts";

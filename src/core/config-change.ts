@@ -10,6 +10,7 @@
 import { typeLimit } from "./attempt.ts";
 import type { ProjectId } from "./brand.ts";
 import type { Config, PriorityRules, ProjectSettings } from "./config.ts";
+import { newProject } from "./empty-state.ts";
 import { restartHalvings } from "./fairness.ts";
 import { setRoom } from "./fleet.ts";
 import { configureGate } from "./gate.ts";
@@ -17,7 +18,7 @@ import { gateSettings } from "./permits.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { moveProject, queuedTasks, requeue } from "./queue.ts";
 import { setTypeShut } from "./shape.ts";
-import { newProject, type Project, type State } from "./state.ts";
+import type { Project, State } from "./state.ts";
 import { watchTabs } from "./tab.ts";
 
 export function changeConfig(state: State, config: Config): void {

@@ -14,9 +14,11 @@
  * The deficit rule is the seed's instead: a project with nothing yet in the window first, then
  * share minus target ascending, then registration, shares and targets over the same eligible set.
  */
+
+import { compareProjects } from "./order.ts";
 import { moveProject } from "./queue.ts";
 import { insert, items } from "./sorted-list.ts";
-import { compareProjects, type Mean, type Project, type State, type Task } from "./state.ts";
+import type { Mean, Project, State, Task } from "./state.ts";
 
 const HALVINGS_MAX = 512;
 const MEAN_SAMPLES_MAX = 50;

@@ -56,6 +56,7 @@ export {
 export { nextInstant } from "./deadlines.ts";
 export { decide } from "./decide.ts";
 export { batchOrder } from "./dependency.ts";
+export { emptyState } from "./empty-state.ts";
 export {
   type Event,
   type EventKind,
@@ -93,18 +94,6 @@ export {
 export { type Refusal, sentence } from "./refusal.ts";
 export { BrokenInvariant, type Failed, type Ok, type Result } from "./result.ts";
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot.ts";
-export {
-  type Agent,
-  type Attempt,
-  type EndPhase,
-  emptyState,
-  type LivePhase,
-  type Phase,
-  type Project,
-  type State,
-  type Task,
-  type Tombstone,
-  type Worker,
-} from "./state.ts";
+export type { Agent, Attempt, EndPhase, LivePhase, Phase, Project, State, Task, Tombstone, Worker } from "./state.ts";
 export { type Why, type WhyAhead, type WhyCode, type WhyGate, why } from "./why.ts";
 export { createWindow, limitWindow, type UsageWindow, type WindowKind, type WindowOptions } from "./window.ts";

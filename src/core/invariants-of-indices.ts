@@ -8,11 +8,12 @@ import { bitsOf } from "./bit-set.ts";
 import type { WorkerId } from "./brand.ts";
 import { addWorker, newFleet } from "./fleet.ts";
 import { isMet } from "./lifecycle.ts";
+import { compareTimers } from "./order.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { fixedOf, isRunnable } from "./queue.ts";
 import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
 import { items, type SortedList } from "./sorted-list.ts";
-import { type Agent, compareTimers, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
+import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
 import { tabCapability } from "./tab.ts";
 
 export type Complain = (holds: boolean, claim: string | (() => string)) => void;

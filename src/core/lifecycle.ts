@@ -8,6 +8,7 @@
  * its facts (queue.ts), so no transition can forget one of them.
  */
 import type { Instant, TaskId, WorkerId } from "./brand.ts";
+import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
 import { push } from "./fifo.ts";
@@ -19,7 +20,6 @@ import {
   type EndPhase,
   hasEnded,
   type Links,
-  newAgent,
   type Phase,
   type Project,
   type State,

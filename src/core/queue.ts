@@ -8,10 +8,11 @@
  * projects stand in the order of their turn only while they have something runnable.
  */
 import { hasBit, setBit } from "./bit-set.ts";
+import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
 import { countWhile, first, insert, items, remove, sortedList } from "./sorted-list.ts";
-import { type Agent, compareGroups, compareTasks, type Group, type Project, type State, type Task } from "./state.ts";
+import type { Agent, Group, Project, State, Task } from "./state.ts";
 
 /** Whether a task belongs in a queue: runnable, not resting, not paused, no former attempt still stopping. */
 export const isRunnable = (task: Task): boolean =>

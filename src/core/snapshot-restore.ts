@@ -10,6 +10,7 @@
  */
 import { attach } from "./attempt.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import { emptyState, newAgent, newProject } from "./empty-state.ts";
 import { push } from "./fifo.ts";
 import { addWorker, setRoom } from "./fleet.ts";
 import { type Gate, gateFromFacts } from "./gate.ts";
@@ -22,22 +23,7 @@ import { BrokenInvariant } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
 import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
-import {
-  type Agent,
-  type Ask,
-  type Attempt,
-  type End,
-  type EndPhase,
-  emptyState,
-  type Links,
-  newAgent,
-  newProject,
-  type Project,
-  type State,
-  type Task,
-  type Tombstone,
-  type Worker,
-} from "./state.ts";
+import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
 import { watchTabs } from "./tab.ts";
 import { setTimer } from "./timers.ts";
 import { rollingSumFromFacts } from "./window.ts";

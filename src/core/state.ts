@@ -12,17 +12,17 @@
  * invariants.ts recounts both from the facts.
  */
 
-import { type BitSet, bitSet } from "./bit-set.ts";
+import type { BitSet } from "./bit-set.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
 import type { WorkerKind } from "./commands.ts";
-import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
+import type { Config, ProjectSettings } from "./config.ts";
 import type { StopCause } from "./events.ts";
-import { type Fifo, fifo } from "./fifo.ts";
-import { type Fleet, newFleet } from "./fleet.ts";
+import type { Fifo } from "./fifo.ts";
+import type { Fleet } from "./fleet.ts";
 import type { Gate } from "./gate.ts";
-import { type Demand, newShapes, type Shape, type Shapes } from "./shape.ts";
-import { type SortedList, sortedList } from "./sorted-list.ts";
-import { createRollingSum, type RollingSum } from "./window.ts";
+import type { Demand, Shape, Shapes } from "./shape.ts";
+import type { SortedList } from "./sorted-list.ts";
+import type { RollingSum } from "./window.ts";
 
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
@@ -254,8 +254,6 @@ export type Timer = {
   readonly attempt: Attempt | null;
   readonly tab: Tab | null;
 };
-const TIMER_RANK: Readonly<Record<TimerKind, number>> = { deadline: 0, timeout: 1, stop: 2, pin: 3, wake: 4, tab: 5 };
-
 export type Totals = {
   submitted: number;
   completed: number;
@@ -315,111 +313,6 @@ export type State = {
   cursor: WorkerId | null;
   readonly totals: Totals;
 };
-
-export const BUDGET_BUCKETS = 1000;
-
-export const compareTimers = (left: Timer, right: Timer): number =>
-  left.at - right.at || TIMER_RANK[left.kind] - TIMER_RANK[right.kind] || left.order - right.order;
-
-export const compareProjects = (left: Project, right: Project): number =>
-  left.level - right.level || right.settings.weight - left.settings.weight || left.registration - right.registration;
-
-export const compareAgents = (left: Agent, right: Agent): number =>
-  left.inFlight - right.inFlight ||
-  left.lastServed - right.lastServed ||
-  (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
-
-export const compareGroups = (left: Group, right: Group): number =>
-  left.headAt - right.headAt || left.headSeq - right.headSeq;
-
-export const compareTasks = (left: Task, right: Task): number =>
-  left.runnableAt - right.runnableAt || left.seq - right.seq;
-
-export function emptyState(): State {
-  return {
-    seq: 0,
-    at: 0 as Instant,
-    config: DEFAULT_CONFIG,
-    paused: false,
-    projects: new Map(),
-    registrations: 0,
-    tasks: new Map(),
-    tombstones: new Map(),
-    fleet: newFleet(),
-    gates: new Map(),
-    permits: new Map(),
-    asks: new Map(),
-    shapes: newShapes(),
-    artifacts: new Map(),
-    tabs: new Map(),
-    timers: sortedList(compareTimers),
-    pins: new Map(),
-    untold: new Set(),
-    ended: fifo(),
-    results: 0,
-    remembered: fifo(),
-    turn: sortedList(compareProjects),
-    levels: { origin: 0, highest: 0 },
-    holds: new Set(),
-    oldest: sortedList(compareGroups),
-    expressProjects: new Set(),
-    spent: createRollingSum({ windowMs: DEFAULT_CONFIG.budget.window, buckets: BUDGET_BUCKETS }),
-    reserved: 0,
-    inFlight: 0,
-    express: 0,
-    waiting: 0,
-    queued: 0,
-    cursor: null,
-    totals: {
-      ...{ submitted: 0, completed: 0, failed: 0, cancelled: 0, expired: 0, skipped: 0 },
-      ...{ starts: 0, waitMs: 0, runMs: 0, ends: 0 },
-    },
-  };
-}
-
-export function newProject(
-  id: ProjectId,
-  registration: number,
-  settings: ProjectSettings,
-  fairWindow: number,
-): Project {
-  return {
-    id,
-    registration,
-    settings,
-    source: "default",
-    status: "active",
-    level: 0,
-    charged: 0,
-    spent: createRollingSum({ windowMs: settings.budget.window, buckets: BUDGET_BUCKETS }),
-    recent: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
-    starts: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
-    means: new Map(),
-    agents: new Map(),
-    turn: sortedList(compareAgents),
-    inFlight: 0,
-    reserved: 0,
-    backlog: 0,
-    ready: 0,
-    queued: 0,
-    shapes: bitSet(),
-    shapeCounts: [],
-    hold: null,
-  };
-}
-
-export const newAgent = (id: AgentId, project: Project): Agent => ({
-  id,
-  project,
-  inFlight: 0,
-  lastServed: 0,
-  backlog: 0,
-  queued: 0,
-  groups: [],
-  groupByKey: new Map(),
-  records: 0,
-  totals: { submitted: 0, completed: 0, failed: 0, cancelled: 0 },
-});
 
 const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
 export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);

@@ -10,11 +10,12 @@
 import { anyOutside, hasBit } from "./bit-set.ts";
 import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
 import { deficitOrder } from "./fairness.ts";
+import { compareAgents, compareProjects } from "./order.ts";
 import { heldPlacement } from "./placement.ts";
 import { compareRanks, EXPRESS_PRIORITY, type TaskRank } from "./priority.ts";
 import { bestGroup, taskRank } from "./queue.ts";
 import { first, items } from "./sorted-list.ts";
-import { type Agent, compareAgents, compareProjects, type Project, type State, type Task } from "./state.ts";
+import type { Agent, Project, State, Task } from "./state.ts";
 
 const ANY_PRIORITY = Number.POSITIVE_INFINITY;
 

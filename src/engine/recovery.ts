@@ -5,9 +5,10 @@
  * recovery. Every link of the chain is checked on the way; damage stops it with the number of the event.
  */
 import { type Seq, seq } from "../core/brand.ts";
+import { emptyState } from "../core/empty-state.ts";
 import { evolve } from "../core/evolve.ts";
 import { restore, snapshotLines } from "../core/snapshot.ts";
-import { emptyState, type State } from "../core/state.ts";
+import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
 

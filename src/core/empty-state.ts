@@ -1,0 +1,102 @@
+/**
+ * How a world begins: nothing in it, and the default rules.
+ */
+
+import { bitSet } from "./bit-set.ts";
+import type { AgentId, Instant, ProjectId } from "./brand.ts";
+import { DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
+import { fifo } from "./fifo.ts";
+import { newFleet } from "./fleet.ts";
+import { compareAgents, compareGroups, compareProjects, compareTimers } from "./order.ts";
+import { newShapes } from "./shape.ts";
+import { sortedList } from "./sorted-list.ts";
+import type { Agent, Project, State } from "./state.ts";
+import { createRollingSum } from "./window.ts";
+
+export const BUDGET_BUCKETS = 1000;
+
+export function emptyState(): State {
+  return {
+    seq: 0,
+    at: 0 as Instant,
+    config: DEFAULT_CONFIG,
+    paused: false,
+    projects: new Map(),
+    registrations: 0,
+    tasks: new Map(),
+    tombstones: new Map(),
+    fleet: newFleet(),
+    gates: new Map(),
+    permits: new Map(),
+    asks: new Map(),
+    shapes: newShapes(),
+    artifacts: new Map(),
+    tabs: new Map(),
+    timers: sortedList(compareTimers),
+    pins: new Map(),
+    untold: new Set(),
+    ended: fifo(),
+    results: 0,
+    remembered: fifo(),
+    turn: sortedList(compareProjects),
+    levels: { origin: 0, highest: 0 },
+    holds: new Set(),
+    oldest: sortedList(compareGroups),
+    expressProjects: new Set(),
+    spent: createRollingSum({ windowMs: DEFAULT_CONFIG.budget.window, buckets: BUDGET_BUCKETS }),
+    reserved: 0,
+    inFlight: 0,
+    express: 0,
+    waiting: 0,
+    queued: 0,
+    cursor: null,
+    totals: {
+      ...{ submitted: 0, completed: 0, failed: 0, cancelled: 0, expired: 0, skipped: 0 },
+      ...{ starts: 0, waitMs: 0, runMs: 0, ends: 0 },
+    },
+  };
+}
+
+export function newProject(
+  id: ProjectId,
+  registration: number,
+  settings: ProjectSettings,
+  fairWindow: number,
+): Project {
+  return {
+    id,
+    registration,
+    settings,
+    source: "default",
+    status: "active",
+    level: 0,
+    charged: 0,
+    spent: createRollingSum({ windowMs: settings.budget.window, buckets: BUDGET_BUCKETS }),
+    recent: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
+    starts: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
+    means: new Map(),
+    agents: new Map(),
+    turn: sortedList(compareAgents),
+    inFlight: 0,
+    reserved: 0,
+    backlog: 0,
+    ready: 0,
+    queued: 0,
+    shapes: bitSet(),
+    shapeCounts: [],
+    hold: null,
+  };
+}
+
+export const newAgent = (id: AgentId, project: Project): Agent => ({
+  id,
+  project,
+  inFlight: 0,
+  lastServed: 0,
+  backlog: 0,
+  queued: 0,
+  groups: [],
+  groupByKey: new Map(),
+  records: 0,
+  totals: { submitted: 0, completed: 0, failed: 0, cancelled: 0 },
+});
