@@ -1,0 +1,176 @@
+/**
+ * Seed 003 in the running scheduler: shares and budgets as a ledger over time, not as one round.
+ *
+ * What a snapshot cannot show: idleness banks nothing, deleting refunds nothing, reservations hold while tasks run, and
+ * a task that waits is always told why. The deficit rule is the seed's own order, chosen by `fairness.rule`.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { instant, taskId, why } from "../../src/core/index.ts";
+import { createWorld, MINUTE, type World } from "./driver.ts";
+
+const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
+
+function backlog(world: World, project: string, count: number, estimatedTokens = 100): void {
+  for (let index = 0; index < count; index++) world.submit(`${project}${index}`, { project, estimatedTokens });
+}
+const projectsOf = (starts: readonly { readonly task: string }[]): string =>
+  starts.map((start) => start.task.replace(/\d+$/, "")).join("");
+const count = (text: string, letter: string): number => text.split(letter).length - 1;
+
+test("Q1 a burst of free slots is shared, not given to one project", () => {
+  const world = createWorld(wide);
+  backlog(world, "A", 20);
+  backlog(world, "B", 20);
+  assert.equal(projectsOf(world.atOnce(() => world.join("w", { slots: 6 }))), "ABABAB");
+});
+
+test("2.5 shares follow weights: 2 to 1 over many starts", () => {
+  const world = createWorld({ ...wide, projects: { A: { weight: 2 } } });
+  backlog(world, "A", 60);
+  backlog(world, "B", 60);
+  const order = projectsOf(world.atOnce(() => world.join("w", { slots: 60 })));
+  assert.deepEqual([count(order, "A"), count(order, "B")], [40, 20]);
+});
+
+test("2.5 unequal costs: shares are of tokens, not of tasks", () => {
+  const world = createWorld(wide);
+  backlog(world, "A", 60, 9000);
+  backlog(world, "B", 60, 1000);
+  const order = projectsOf(world.atOnce(() => world.join("w", { slots: 36 })));
+  assert.deepEqual([count(order, "A"), count(order, "B")], [6, 30], "10 000 against 2000 a start");
+});
+
+test("2.5 the deficit rule: a project with nothing started in the window first, then share minus target", () => {
+  const world = createWorld({ ...wide, scheduler: { ...wide.scheduler, fairness: { rule: "deficit" } } });
+  backlog(world, "A", 9);
+  world.join("w", { slots: 3 });
+  backlog(world, "B", 9);
+  const order = projectsOf(world.atOnce(() => world.change("w", { slots: 9 })));
+  assert.equal(order, "BBBABA", "B has its guarantee and its share to catch up on");
+});
+
+test("Q2 starts count, not completions: six running and none done is enough of a guarantee", () => {
+  const world = createWorld({ ...wide, scheduler: { ...wide.scheduler, fairness: { rule: "deficit" } } });
+  backlog(world, "A", 9);
+  world.join("w", { slots: 6 });
+  backlog(world, "B", 1);
+  assert.equal(projectsOf(world.atOnce(() => world.change("w", { slots: 7 }))), "B");
+});
+
+test("Q5 what runs is reserved: 999 of 1000 leaves room for one token, not for four tasks", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
+  world.join("w", { slots: 9 });
+  world.submit("A0", { project: "A", estimatedTokens: 999 });
+  backlogFrom(world, 1, 5);
+  assert.deepEqual(
+    [1, 2, 3, 4].map((index) => world.phaseOf(`A${index}`)),
+    ["assigned", "queued", "queued", "queued"],
+  );
+});
+
+function backlogFrom(world: World, from: number, to: number): void {
+  for (let index = from; index < to; index++) world.submit(`A${index}`, { project: "A" });
+}
+
+test("Q5 the fleet's budget is reserved too", () => {
+  const world = createWorld({ budget: { limit: 100 } });
+  world.join("w", { slots: 9 });
+  world.submit("a", { project: "A", estimatedTokens: 60 });
+  world.submit("b", { project: "B", estimatedTokens: 60 });
+  world.submit("c", { project: "C", estimatedTokens: 40 });
+  assert.deepEqual(["a", "b", "c"].map(world.phaseOf), ["assigned", "queued", "assigned"]);
+});
+
+test("2.6 a budget opens again when its window has passed", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000, window: "60m" } } } });
+  world.join("w", { slots: 9 });
+  world.submit("A0", { project: "A", estimatedTokens: 1000 });
+  world.finish("A0", { tokens: 1000 });
+  world.submit("A1", { project: "A", type: "other2", estimatedTokens: 10 });
+  assert.equal(world.phaseOf("A1"), "queued");
+  const answer = why(world.state, taskId("A1"), instant(world.now()));
+  assert.ok(answer.ok && answer.value.earliestStart !== null);
+  world.wait(answer.value.earliestStart - 1);
+  assert.equal(world.phaseOf("A1"), "queued");
+  world.wait(1);
+  assert.equal(world.phaseOf("A1"), "assigned");
+  assert.ok(world.now() >= 60 * MINUTE && world.now() < 61 * MINUTE, "a bucket expires late, never early");
+});
+
+test("Q15 a project that was idle for long comes back at the level last served: no run of starts", () => {
+  const world = createWorld(wide);
+  world.join("w");
+  backlog(world, "A", 60);
+  world.submit("B0", { project: "B", estimatedTokens: 100 });
+  for (let turn = 0; turn < 30; turn++) world.finish(running(world), { tokens: 100 });
+  for (let index = 1; index < 30; index++) world.submit(`B${index}`, { project: "B", estimatedTokens: 100 });
+  const from = world.starts().length;
+  for (let turn = 0; turn < 10; turn++) world.finish(running(world), { tokens: 100 });
+  const order = projectsOf(world.starts().slice(from));
+  assert.ok(!order.includes("BBB"), order);
+  assert.equal(count(order, "B"), 5, order);
+});
+
+function running(world: World): string {
+  const [worker] = world.state.fleet.order;
+  const [attempt] = worker?.attempts ?? [];
+  return attempt?.task.id ?? "";
+}
+
+test("Q16 a backlogged project that fits no worker does not bend the shares of the others", () => {
+  const world = createWorld({ ...wide, projects: { A: { weight: 9 }, stuck: { weight: 90 } } });
+  backlog(world, "A", 100);
+  backlog(world, "B", 100);
+  for (let index = 0; index < 9; index++) world.submit(`s${index}`, { project: "stuck", capabilities: ["nobody"] });
+  const order = projectsOf(world.atOnce(() => world.join("w", { slots: 50 })));
+  assert.deepEqual([count(order, "A"), count(order, "B")], [45, 5]);
+});
+
+test("Q18 what was used stays booked when its task is gone", () => {
+  const world = createWorld({ scheduler: { resultTtl: "1s", remember: "1s" } });
+  world.join("w");
+  world.submit("t", { project: "A" });
+  world.finish("t", { tokens: 700 });
+  world.wait(10_000);
+  assert.equal(world.phaseOf("t"), undefined, "forgotten altogether");
+  const [project] = world.state.projects.values();
+  assert.deepEqual([project?.spent.total(world.now()), project?.charged], [700, 700]);
+});
+
+test("Q18 cancelling a running task refunds nothing it has used", () => {
+  const world = createWorld();
+  world.join("w");
+  world.submit("t", { project: "A", estimatedTokens: 500 });
+  world.must({ type: "report-usage", task: taskId("t"), attempt: 1, tokens: 300 });
+  world.cancel("t");
+  world.finish("t", { outcome: "cancelled" });
+  const [project] = world.state.projects.values();
+  assert.deepEqual([project?.spent.total(0), project?.reserved], [300, 0]);
+});
+
+test("Q19 nothing undoes a finished task: a second word about it is refused", () => {
+  const world = createWorld();
+  world.join("w");
+  world.submit("t");
+  world.finish("t");
+  const again = world.tryFinish("t", { outcome: "failed", error: "the notification failed" });
+  assert.equal(again.ok, false);
+  assert.equal(world.phaseOf("t"), "done");
+});
+
+test("Q20 a task that waits is told why, gate by gate, with numbers", () => {
+  const world = createWorld({ projects: { A: { maxConcurrent: 1 } } });
+  world.join("w", { slots: 9 });
+  world.submit("first", { project: "A" });
+  world.submit("second", { project: "A" });
+  const answer = why(world.state, taskId("second"), instant(0));
+  assert.ok(answer.ok);
+  const shut = answer.value.gates.filter((gate) => !gate.ok);
+  assert.deepEqual(
+    shut.map(({ code, numbers }) => [code, numbers]),
+    [["project-in-flight", { inFlight: 1, maxConcurrent: 1 }]],
+  );
+  assert.equal(answer.value.summary, "It waits because 1 tasks of project A run, and its maxConcurrent is 1.");
+  assert.ok(answer.value.gates.length > 20, "every gate is listed, open ones too");
+});
