@@ -286,7 +286,7 @@ test("a file cut off anywhere is refused: the reader gets a true beginning, then
   const whole = readFileSync(path);
   for (const share of [0.9, 0.5, 0.2]) {
     writeFileSync(path, whole);
-    truncateSync(path, Math.floor((whole.length * share) / 4096) * 4096);
+    truncateSync(path, Math.floor((whole.length * share) / 8192) * 8192);
     const outcome = await examine(directory).catch((error: unknown) => error);
     if (outcome instanceof Error) failsWith("corrupt")(outcome);
     else {

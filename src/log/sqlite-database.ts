@@ -25,8 +25,8 @@ import { createTables, SCHEMA } from "./sqlite-tables.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
 
 export const DATABASE_FILE = "log.db";
-const PAGE_BYTES = 4096;
-const WAL_PAGES_BEFORE_CHECKPOINT = 4000;
+const PAGE_BYTES = 8192;
+const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;
 
 export type OpenOptions = {
