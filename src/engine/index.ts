@@ -26,5 +26,6 @@ export {
 export type { HeldPermit, PermitOptions, Usage } from "./permit-desk.ts";
 export type { GateView, ProjectView, Stats, WorkerView } from "./stats.ts";
 export type { TaskBody } from "./task-body.ts";
-export type { BatchAnswer, BatchBody, Submitted, TaskFilter, TaskPage } from "./task-desk.ts";
+export type { BatchAnswer, BatchBody, Submitted } from "./task-desk.ts";
+export type { TaskFilter, TaskPage } from "./task-reading.ts";
 export type { TaskState, TaskView } from "./task-view.ts";

@@ -7,27 +7,21 @@
  */
 
 import { loadOf, shouldThrottle } from "../core/admission.ts";
-import { type Instant, type Seq, type TaskId, taskId } from "../core/brand.ts";
+import { type Instant, type TaskId, taskId } from "../core/brand.ts";
 import type { Decided, Warning } from "../core/commands.ts";
 import { priority as priorityReader } from "../core/config.ts";
 import { batchOrder } from "../core/dependency.ts";
 import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
-import { isRecord, name, oneOf, orNull, readSection, text, whole } from "../core/shape-of-input.ts";
-import { hasEnded, type Task } from "../core/state.ts";
-import { decodeEvent } from "../log/codec.ts";
-import type { Log } from "../log/log.ts";
+import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
+import { hasEnded } from "../core/state.ts";
 import type { ArtifactExists } from "./artifact-watch.ts";
-import type { BodyStore } from "./body-store.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
-import type { RejectedRing } from "./rejected.ts";
-import { instantField, parseStored, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
-import { isoTime, type TaskState, type TaskView, tombstoneView, viewOf } from "./task-view.ts";
-import type { Writer } from "./writer.ts";
+import { instantField, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
+import { matcher, readPage, readTask, type TaskFilter, type TaskPage, type TaskSources } from "./task-reading.ts";
+import { isoTime, type TaskState, type TaskView } from "./task-view.ts";
 
-const PAGE_DEFAULT = 100;
-const PAGE_MAX = 1000;
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
 export type Submitted = {
@@ -55,14 +49,6 @@ export type BatchAnswer = {
   readonly accepted: number;
   readonly rejected: number;
 };
-export type TaskFilter = {
-  readonly agentId?: string;
-  readonly project?: string;
-  readonly state?: TaskState | readonly TaskState[];
-  readonly type?: string;
-};
-export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
-
 export type TaskDesk = {
   submit(body: TaskBody): Promise<Submitted>;
   submitBatch(batch: BatchBody): Promise<BatchAnswer>;
@@ -83,15 +69,7 @@ export type TaskDesk = {
   idOf(task: unknown): TaskId;
 };
 
-export type TaskDeskParts = {
-  readonly writer: Writer;
-  readonly log: Log;
-  readonly bodies: BodyStore;
-  readonly ends: EndWatch;
-  readonly rejected: RejectedRing;
-  readonly exists: ArtifactExists;
-  readonly progressOf: (task: string) => unknown;
-};
+export type TaskDeskParts = TaskSources & { readonly ends: EndWatch; readonly exists: ArtifactExists };
 
 export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
   const { writer, ends } = parts;
@@ -294,108 +272,4 @@ function readBatch(batch: unknown): readonly unknown[] {
   if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)
     throw badInput("tasks", batch.tasks, "a list of at least one task");
   return batch.tasks;
-}
-
-async function readTask(parts: TaskDeskParts, id: TaskId): Promise<TaskView> {
-  const { writer, bodies, rejected, log } = parts;
-  const { state } = writer;
-  const task = state.tasks.get(id);
-  if (task !== undefined) {
-    const view = viewOf(state, task, await bodyOf(bodies, task.seq as Seq), writer.now());
-    const resultSeq = task.end?.resultSeq ?? null;
-    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
-    const progress = parts.progressOf(id);
-    return {
-      ...view,
-      ...(result === null ? {} : { result: JSON.parse(Buffer.from(result).toString()) as unknown }),
-      ...(progress === undefined ? {} : { progress }),
-    };
-  }
-  const stone = state.tombstones.get(id);
-  if (stone !== undefined) {
-    const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
-    return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
-  }
-  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
-  if (turnedAway !== null) return turnedAway;
-  throw refused({ type: "task-unknown", task: id });
-}
-
-async function bodyOf(bodies: BodyStore, seq: Seq): Promise<TaskBody | null> {
-  const bytes = await bodies.read(seq);
-  return bytes === null ? null : parseStored(bytes);
-}
-
-/** How a buried task ended, as the log has it. */
-async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
-  const record = await log.readRecord(seq);
-  if (record === null || record.bytes.length === 0) return {};
-  const { event } = decodeEvent(record.bytes, seq);
-  if (event.kind === "task-done") {
-    const result =
-      record.beside === undefined ? {} : { result: JSON.parse(Buffer.from(record.beside).toString()) as unknown };
-    return { attempt: event.attempt, ...result };
-  }
-  return "reason" in event && typeof event.reason === "string" ? { error: event.reason } : {};
-}
-
-const STATES = [
-  "waiting",
-  "queued",
-  "assigned",
-  "running",
-  "done",
-  "failed",
-  "cancelled",
-  "skipped",
-  "rejected",
-] as const;
-
-function matcher(filter: TaskFilter): (task: Task) => boolean {
-  const states = filter.state === undefined ? null : new Set([filter.state].flat());
-  for (const state of states ?? []) {
-    const read = oneOf(...STATES)(state, "state");
-    if (!read.ok) throw refused(read.failure);
-  }
-  const fields = { agentId: name(), project: name(), type: name() };
-  const { state: _, ...names } = filter;
-  const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
-  if (!read.ok) throw refused(read.failure);
-  const { agentId, project, type } = read.value;
-  return (task) =>
-    (states === null || states.has(task.phase)) &&
-    (agentId === undefined || task.agent.id === agentId) &&
-    (project === undefined || task.project.id === project) &&
-    (type === undefined || task.ask.type === type);
-}
-
-/** Tasks in the order they were submitted; the cursor is the number of the last one given out. */
-async function readPage(
-  parts: TaskDeskParts,
-  filter: TaskFilter & { limit?: number; cursor?: string },
-): Promise<TaskPage> {
-  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
-  const size = whole(1, PAGE_MAX)(limit, "limit");
-  if (!size.ok) throw refused(size.failure);
-  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
-    throw badInput("cursor", cursor, "the nextCursor of a former page");
-  const matches = matcher(wanted);
-  const { state } = parts.writer;
-  const found: Task[] = [];
-  for (const task of state.tasks.values()) {
-    if (task.seq <= Number(cursor) || !matches(task)) continue;
-    found.push(task);
-    if (found.length > size.value) break;
-  }
-  const page = found.slice(0, size.value);
-  const now = parts.writer.now();
-  const tasks = await Promise.all(
-    page.map(async (task) => viewOf(state, task, await bodyOf(parts.bodies, task.seq as Seq), now)),
-  );
-  const last = page[page.length - 1];
-  return {
-    tasks,
-    count: tasks.length,
-    ...(found.length > page.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
-  };
 }

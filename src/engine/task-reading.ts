@@ -1,0 +1,142 @@
+/**
+ * Reading tasks: one by its id, or a page of those a filter names.
+ *
+ * A live task is read from the state and its body from beside the log; one whose record has expired is read
+ * back from the log through its tombstone; one that was turned away, from memory. Pages are in the order of
+ * submission, and a cursor stays good however much happens in between.
+ */
+import type { Seq, TaskId } from "../core/brand.ts";
+import { name, oneOf, readSection, whole } from "../core/shape-of-input.ts";
+import type { Task } from "../core/state.ts";
+import { decodeEvent } from "../log/codec.ts";
+import type { Log } from "../log/log.ts";
+import type { BodyStore } from "./body-store.ts";
+import { badInput, refused } from "./drover-error.ts";
+import type { RejectedRing } from "./rejected.ts";
+import { parseStored, type TaskBody } from "./task-body.ts";
+import { type TaskState, type TaskView, tombstoneView, viewOf } from "./task-view.ts";
+import type { Writer } from "./writer.ts";
+
+const PAGE_DEFAULT = 100;
+const PAGE_MAX = 1000;
+
+/** What reading takes. */
+export type TaskSources = {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly bodies: BodyStore;
+  readonly rejected: RejectedRing;
+  readonly progressOf: (task: string) => unknown;
+};
+
+export type TaskFilter = {
+  readonly agentId?: string;
+  readonly project?: string;
+  readonly state?: TaskState | readonly TaskState[];
+  readonly type?: string;
+};
+export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
+
+export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
+  const { writer, bodies, rejected, log } = parts;
+  const { state } = writer;
+  const task = state.tasks.get(id);
+  if (task !== undefined) {
+    const view = viewOf(state, task, await bodyOf(bodies, task.seq as Seq), writer.now());
+    const resultSeq = task.end?.resultSeq ?? null;
+    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
+    const progress = parts.progressOf(id);
+    return {
+      ...view,
+      ...(result === null ? {} : { result: JSON.parse(Buffer.from(result).toString()) as unknown }),
+      ...(progress === undefined ? {} : { progress }),
+    };
+  }
+  const stone = state.tombstones.get(id);
+  if (stone !== undefined) {
+    const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
+    return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
+  }
+  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
+  if (turnedAway !== null) return turnedAway;
+  throw refused({ type: "task-unknown", task: id });
+}
+
+async function bodyOf(bodies: BodyStore, seq: Seq): Promise<TaskBody | null> {
+  const bytes = await bodies.read(seq);
+  return bytes === null ? null : parseStored(bytes);
+}
+
+/** How a buried task ended, as the log has it. */
+async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+  const record = await log.readRecord(seq);
+  if (record === null || record.bytes.length === 0) return {};
+  const { event } = decodeEvent(record.bytes, seq);
+  if (event.kind === "task-done") {
+    const result =
+      record.beside === undefined ? {} : { result: JSON.parse(Buffer.from(record.beside).toString()) as unknown };
+    return { attempt: event.attempt, ...result };
+  }
+  return "reason" in event && typeof event.reason === "string" ? { error: event.reason } : {};
+}
+
+const STATES = [
+  "waiting",
+  "queued",
+  "assigned",
+  "running",
+  "done",
+  "failed",
+  "cancelled",
+  "skipped",
+  "rejected",
+] as const;
+
+export function matcher(filter: TaskFilter): (task: Task) => boolean {
+  const states = filter.state === undefined ? null : new Set([filter.state].flat());
+  for (const state of states ?? []) {
+    const read = oneOf(...STATES)(state, "state");
+    if (!read.ok) throw refused(read.failure);
+  }
+  const fields = { agentId: name(), project: name(), type: name() };
+  const { state: _, ...names } = filter;
+  const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
+  if (!read.ok) throw refused(read.failure);
+  const { agentId, project, type } = read.value;
+  return (task) =>
+    (states === null || states.has(task.phase)) &&
+    (agentId === undefined || task.agent.id === agentId) &&
+    (project === undefined || task.project.id === project) &&
+    (type === undefined || task.ask.type === type);
+}
+
+/** Tasks in the order they were submitted; the cursor is the number of the last one given out. */
+export async function readPage(
+  parts: TaskSources,
+  filter: TaskFilter & { limit?: number; cursor?: string },
+): Promise<TaskPage> {
+  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
+  const size = whole(1, PAGE_MAX)(limit, "limit");
+  if (!size.ok) throw refused(size.failure);
+  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
+    throw badInput("cursor", cursor, "the nextCursor of a former page");
+  const matches = matcher(wanted);
+  const { state } = parts.writer;
+  const found: Task[] = [];
+  for (const task of state.tasks.values()) {
+    if (task.seq <= Number(cursor) || !matches(task)) continue;
+    found.push(task);
+    if (found.length > size.value) break;
+  }
+  const page = found.slice(0, size.value);
+  const now = parts.writer.now();
+  const tasks = await Promise.all(
+    page.map(async (task) => viewOf(state, task, await bodyOf(parts.bodies, task.seq as Seq), now)),
+  );
+  const last = page[page.length - 1];
+  return {
+    tasks,
+    count: tasks.length,
+    ...(found.length > page.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
+  };
+}
