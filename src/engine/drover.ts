@@ -21,17 +21,23 @@ import { type Why, why } from "../core/why.ts";
 import type { Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
 import { openSqliteLog } from "../log/sqlite-log.ts";
-import { type ArtifactExists, fileExists, watchArtifacts } from "./artifact-watch.ts";
+import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import { createEndWatch } from "./end-watch.ts";
 import { type FeedEvent, readFeed } from "./feed.ts";
 import { type Host, realHost } from "./host.ts";
-import { createLocalWorkers, type Handler, type LocalWorker, type WorkerOptions } from "./local-worker.ts";
-import { createPermitDesk, type HeldPermit, type PermitOptions } from "./permit-desk.ts";
+import {
+  createLocalWorkers,
+  type Handler,
+  type LocalWorker,
+  type LocalWorkers,
+  type WorkerOptions,
+} from "./local-worker.ts";
+import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
 import { recover } from "./recovery.ts";
-import { createRejectedRing } from "./rejected.ts";
-import { createSnapshotter } from "./snapshotter.ts";
+import { createRejectedRing, type RejectedRing } from "./rejected.ts";
+import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
 import {
   type GateView,
   gateViews,
@@ -134,10 +140,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const ends = createEndWatch();
   const rejected = createRejectedRing();
   const writer: Writer = startWriter({
-    state,
-    log,
-    epoch: lead.epoch,
-    host,
+    ...{ state, log, epoch: lead.epoch, host },
     hooks: {
       onApplied: (applied) => desk.onApplied(applied),
       onCommitted: (batch) => {
@@ -154,9 +157,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   });
   const desk = createPermitDesk(writer);
   const workers = createLocalWorkers({ writer, host, bodies, desk });
-  const directory = options.data ?? null;
   const snapshots = createSnapshotter({
-    ...{ log, directory, lastSeq: snapshotSeq },
+    ...{ log, directory: options.data ?? null, lastSeq: snapshotSeq },
     config: () => state.config,
     now: host.now,
     onFailure: (error) =>
@@ -165,35 +167,60 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   const artifacts = watchArtifacts({ writer, host, exists });
   await begin(writer, config);
+  return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
+}
+
+type Parts = {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly tasks: TaskDesk;
+  readonly workers: LocalWorkers;
+  readonly desk: PermitDesk;
+  readonly rejected: RejectedRing;
+  readonly snapshots: Snapshotter;
+  readonly artifacts: ArtifactWatch;
+  readonly failed: Promise<DroverError>;
+};
+
+/** The parts as one thing. Reads answer when what they saw is durable. */
+function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed }: Parts): Drover {
+  const { state } = writer;
+
+  async function read<Value>(view: () => Value): Promise<Value> {
+    const value = view();
+    await writer.settled();
+    return value;
+  }
+
+  function ask(task: string): Why {
+    const answer = why(state, tasks.idOf(task), writer.now());
+    if (!answer.ok) throw refused(answer.failure);
+    return answer.value;
+  }
 
   async function setPaused(target: PauseTarget, paused: boolean): Promise<void> {
     const { scope, id } = readTarget(target);
     await writer.run({ type: "set-paused", scope, id, paused });
   }
 
-  let closing: Promise<void> | null = null;
-  async function close(): Promise<void> {
+  async function shut(): Promise<void> {
     artifacts.stop();
     await snapshots.stop();
     await writer.close();
     await log.close();
   }
 
-  const read = async <Value>(view: () => Value): Promise<Value> => {
-    const value = view();
-    await writer.settled();
-    return value;
-  };
+  let closing: Promise<void> | null = null;
+  function close(): Promise<void> {
+    closing ??= shut();
+    return closing;
+  }
+
   return {
     ...tasks,
     state,
-    failed: failed.promise,
-    why: (task) =>
-      read(() => {
-        const answer = why(state, tasks.idOf(task), writer.now());
-        if (!answer.ok) throw refused(answer.failure);
-        return answer.value;
-      }),
+    failed,
+    why: (task) => read(() => ask(task)),
     worker: (worker, handler) => workers.join(worker, handler),
     workers: () => read(() => state.fleet.order.map(workerView)),
     projects: () => read(() => projectViews(state, writer.now())),
@@ -212,14 +239,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
       log.verify(
         expect === undefined ? {} : { expect: { seq: checkSeq("expect.seq", expect.seq), hash: expect.hash } },
       ),
-    close: () => {
-      closing ??= close();
-      return closing;
-    },
-    [Symbol.asyncDispose]() {
-      closing ??= close();
-      return closing;
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 
