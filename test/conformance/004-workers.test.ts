@@ -1,0 +1,215 @@
+/**
+ * Seed 004, "Scheduling System Specification": DAG nodes to workers, deterministic and with reasons.
+ *
+ * Nodes are tasks, edges are `needs`. The seed's cluster mode (Raft) is the log's affair: here only what
+ * makes it possible is held: the same log gives the same decisions. The traps (C…) are in 004-decisions.test.ts.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Event, InputError, shouldAccept, shouldThrottle } from "../../src/core/index.ts";
+import { createWorld, type World } from "./driver.ts";
+
+const reasonOf = (world: World, task: string): unknown =>
+  world.starts().findLast((start) => start.task === task)?.reason;
+const workerOf = (world: World, task: string): unknown =>
+  world.starts().findLast((start) => start.task === task)?.worker;
+const submitAll = (world: World, ids: string): void => {
+  for (const id of ids) world.submit(id);
+};
+const placedBy = (strategy: string, more: object = {}): unknown => ({
+  scheduler: { placement: { strategy, ...more } },
+});
+
+test("Principles 1: same state, same assignment: two runs of one history agree event by event", () => {
+  const run = (): readonly Event[] => {
+    const world = createWorld(placedBy("random"));
+    for (const id of ["w1", "w2", "w3"]) world.join(id, { slots: 2 });
+    submitAll(world, "abcdefgh");
+    world.finish("a");
+    world.leave("w2", true);
+    return world.log;
+  };
+  assert.deepEqual(run(), run());
+});
+
+test("Principles 2: every assignment is an event, with worker, instant, reason and the numbers of its rank", () => {
+  const world = createWorld();
+  world.join("w");
+  world.wait(7);
+  world.submit("t");
+  const [event] = world.told("task-assigned");
+  assert.deepEqual([event?.task, event?.worker, event?.at, event?.attempt], ["t", "w", 7, 1]);
+  assert.deepEqual(event?.reason, { type: "only-worker-available" });
+  assert.deepEqual([event?.rank.priority, event?.rank.score, event?.rank.weight], [0, 100, 1]);
+});
+
+test("Principles 3: a task goes only where CPU and memory are left", () => {
+  const world = createWorld();
+  world.join("w", { slots: 9, cpu: 1000, memory: 500 });
+  world.submit("a", { cpu: 600, memory: 100 });
+  world.submit("b", { cpu: 600, memory: 100 });
+  world.submit("c", { cpu: 400, memory: 401 });
+  world.submit("d", { cpu: 400, memory: 400 });
+  assert.deepEqual(["a", "b", "c", "d"].map(world.phaseOf), ["assigned", "queued", "queued", "assigned"]);
+});
+
+test("Principles 4: never before its dependencies complete", () => {
+  const world = createWorld();
+  world.join("w", { slots: 9 });
+  submitAll(world, "ab");
+  world.submit("c", { needs: ["a", "b"] });
+  world.finish("a");
+  assert.equal(world.phaseOf("c"), "waiting");
+  world.finish("b");
+  assert.equal(world.phaseOf("c"), "assigned");
+});
+
+const reasons: readonly { name: string; strategy: string; workers: string[]; gives: unknown }[] = [
+  { name: "OnlyWorkerAvailable", strategy: "least-loaded", workers: ["w1"], gives: { type: "only-worker-available" } },
+  {
+    name: "LeastLoaded",
+    strategy: "least-loaded",
+    workers: ["w1", "w2"],
+    gives: { type: "least-loaded", queueDepth: 0 },
+  },
+  {
+    name: "ResourceFit",
+    strategy: "best-fit",
+    workers: ["w1", "w2"],
+    gives: { type: "resource-fit", availableCpu: 1000, requiredCpu: 100 },
+  },
+  { name: "round-robin", strategy: "round-robin", workers: ["w1", "w2"], gives: { type: "round-robin" } },
+  { name: "random", strategy: "random", workers: ["w1", "w2"], gives: { type: "random" } },
+];
+for (const { name, strategy, workers, gives } of reasons)
+  test(`Scheduling Decision: reasoning ${name}`, () => {
+    const world = createWorld(placedBy(strategy));
+    for (const id of workers) world.join(id, { cpu: 1000 });
+    world.submit("t", { cpu: 100 });
+    assert.deepEqual(reasonOf(world, "t"), gives);
+  });
+
+test("Scheduling Decision: reasoning Affinity, DataLocality: where its parent ran", () => {
+  const world = createWorld(placedBy("affinity"));
+  world.join("w1", { slots: 2 });
+  world.submit("parent");
+  world.join("w0", { slots: 2 });
+  world.finish("parent");
+  world.submit("child", { parent: "parent" });
+  assert.equal(workerOf(world, "child"), "w1");
+  assert.deepEqual(reasonOf(world, "child"), { type: "affinity", reason: "data-locality" });
+});
+
+test("Scheduling Decision: reasoning Affinity, PreviouslyExecuted: where it ran before", () => {
+  const world = createWorld(placedBy("affinity"));
+  world.join("w1", { slots: 2 });
+  world.submit("t");
+  world.join("w0", { slots: 2 });
+  world.finish("t", { outcome: "failed" });
+  world.wait(5000);
+  assert.deepEqual([workerOf(world, "t"), world.taskOf("t").attempts], ["w1", 2]);
+  assert.deepEqual(reasonOf(world, "t"), { type: "affinity", reason: "previously-executed" });
+});
+
+test("Scheduling Decision: reasoning Affinity, SameZone", () => {
+  const world = createWorld(placedBy("affinity"));
+  world.join("w1", { zone: "us" });
+  world.join("w2", { zone: "eu" });
+  world.submit("t", { zone: "eu" });
+  assert.equal(workerOf(world, "t"), "w2");
+  assert.deepEqual(reasonOf(world, "t"), { type: "affinity", reason: "same-zone" });
+});
+
+test("SchedulerConfig: prefer_locality makes affinity the first tie-break of another strategy", () => {
+  for (const [preferLocality, gives] of [
+    [false, "w0"],
+    [true, "w1"],
+  ] as const) {
+    const world = createWorld(placedBy("least-loaded", { preferLocality }));
+    world.join("w1", { slots: 2 });
+    world.submit("parent");
+    world.finish("parent");
+    world.join("w0", { slots: 2 });
+    world.submit("child", { parent: "parent" });
+    assert.equal(workerOf(world, "child"), gives);
+  }
+});
+
+test("SchedulerConfig: max_queue_per_worker lets tasks queue on a busy worker, so many and no more", () => {
+  const world = createWorld(placedBy("least-loaded", { maxQueuePerWorker: 2 }));
+  world.join("w");
+  submitAll(world, "abcd");
+  assert.deepEqual([..."abcd"].map(world.phaseOf), ["assigned", "assigned", "assigned", "queued"]);
+});
+
+const statuses = [
+  ["ready", "assigned"],
+  ["overloaded", "queued"],
+  ["draining", "queued"],
+] as const;
+for (const [status, gives] of statuses)
+  test(`Worker State: is_available: a ${status} worker ${gives === "assigned" ? "takes" : "takes no"} work`, () => {
+    const world = createWorld();
+    world.join("w", { status });
+    world.submit("t");
+    assert.equal(world.phaseOf("t"), gives);
+  });
+
+test("Worker State: is_available: a busy worker with a free slot takes work, an unreachable one none", () => {
+  const world = createWorld();
+  world.join("w", { slots: 3 });
+  submitAll(world, "ab");
+  assert.equal(world.phaseOf("b"), "assigned");
+  world.leave("w", true);
+  world.submit("c");
+  assert.deepEqual([..."abc"].map(world.phaseOf), ["queued", "queued", "queued"]);
+});
+
+test("Worker State: has_capabilities: all that are needed", () => {
+  const world = createWorld();
+  world.join("w1", { capabilities: ["a"] });
+  world.join("w2", { capabilities: ["a", "b"] });
+  world.submit("t", { capabilities: ["a", "b"] });
+  assert.equal(workerOf(world, "t"), "w2");
+});
+
+test("Worker State: queue_depth: least loaded counts what a worker holds, ties by fewest spare capabilities, then id", () => {
+  const world = createWorld();
+  world.join("w1", { slots: 9, capabilities: ["gpu"] });
+  world.join("w2", { slots: 9 });
+  world.join("w3", { slots: 9 });
+  submitAll(world, "abcd");
+  assert.deepEqual(
+    [..."abcd"].map((id) => workerOf(world, id)),
+    ["w2", "w3", "w1", "w2"],
+  );
+});
+
+const load = { queued: 0, inFlight: 0, workers: 2, maxQueue: 10, rejectThreshold: 0.8, throttleAt: 0.5 };
+test("Backpressure: should_accept below reject_threshold, from it on not", () => {
+  assert.deepEqual(
+    [7, 8, 9].map((queued) => shouldAccept({ ...load, queued })),
+    [true, false, false],
+  );
+});
+test("Backpressure: should_throttle above one half", () => {
+  assert.deepEqual(
+    [5, 6].map((queued) => shouldThrottle({ ...load, queued })),
+    [false, true],
+  );
+});
+test("Backpressure: with perWorker the larger of both usages counts", () => {
+  const busy = { ...load, queued: 2, inFlight: 6, perWorker: 5 };
+  assert.deepEqual([shouldAccept(busy), shouldAccept({ ...busy, workers: 4 })], [false, true]);
+});
+for (const [field, bad] of [
+  ["load.maxQueue", { maxQueue: 0 }],
+  ["load.queued", { queued: -1 }],
+  ["load.workers", { workers: Number.NaN }],
+  ["load.rejectThreshold", { rejectThreshold: "1" }],
+] as const)
+  test(`Backpressure: a bad ${field} is refused by name`, () =>
+    assert.throws(
+      () => shouldAccept({ ...load, ...bad } as typeof load),
+      (error) => error instanceof InputError && error.message.startsWith(field),
+    ));
