@@ -21,6 +21,7 @@ type Waiter = { resolve(): void; reject(reason: unknown): void };
 export function createEndWatch(): EndWatch {
   const waiting = new Map<string, Set<Waiter>>();
   let count = 0;
+  let stopped: Error | null = null;
 
   function finish(task: string, act: (waiter: Waiter) => void): void {
     const waiters = waiting.get(task);
@@ -33,6 +34,7 @@ export function createEndWatch(): EndWatch {
   return {
     wait(task, signal) {
       signal?.throwIfAborted();
+      if (stopped !== null) throw stopped;
       if (count >= WAITERS_MAX) throw new RangeError(`${WAITERS_MAX} callers wait already`);
       return new Promise((resolve, reject) => {
         const waiters = waiting.get(task) ?? new Set();
@@ -61,6 +63,7 @@ export function createEndWatch(): EndWatch {
       }
     },
     stop(error) {
+      stopped = error;
       for (const task of [...waiting.keys()]) finish(task, (waiter) => waiter.reject(error));
     },
   };

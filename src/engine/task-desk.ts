@@ -76,8 +76,9 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
   const { state } = writer;
 
   async function submit(body: TaskBody): Promise<Submitted> {
-    const read = await lookForArtifact(parts, readTaskBody(body));
-    const answer = place(parts, read);
+    const given = readTaskBody(body);
+    // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
+    const answer = place(parts, given.submission.artifact === null ? given : await lookForArtifact(parts, given));
     await writer.settled();
     if (answer instanceof DroverError) throw answer;
     return answer;
@@ -133,7 +134,9 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
   }
 
   async function task(given: string): Promise<TaskView> {
-    const view = await readTask(parts, idOf(given));
+    const id = idOf(given);
+    await writer.settled();
+    const view = await readTask(parts, id);
     await writer.settled();
     return view;
   }
@@ -154,6 +157,7 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
   }
 
   const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> => {
+    await writer.settled();
     const page = await readPage(parts, filter);
     await writer.settled();
     return page;
@@ -213,24 +217,14 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
   const list = readBatch(batch);
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
   const answers: BatchItem[] = list.map(() => ({ state: "rejected" }));
-  const read = await Promise.all(
-    list.map(async (item, index): Promise<ReadTask | null> => {
-      try {
-        if (!isRecord(item)) throw badInput(`tasks[${index}]`, item, "an object");
-        if ("agentId" in item)
-          throw badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
-        const { agentId, project } = batch;
-        return await lookForArtifact(
-          parts,
-          readTaskBody({ ...(project === undefined ? {} : { project }), ...item, agentId }),
-        );
-      } catch (error) {
-        if (!(error instanceof DroverError)) throw error;
-        answers[index] = { state: "rejected", error: error.message };
-        return null;
-      }
-    }),
-  );
+  let read = list.map((item, index) => {
+    const one = readItem(batch, item, index);
+    if (!(one instanceof DroverError)) return one;
+    answers[index] = { state: "rejected", error: one.message };
+    return null;
+  });
+  if (read.some((item) => item !== null && item.submission.artifact !== null))
+    read = await Promise.all(read.map((item) => (item === null ? null : lookForArtifact(parts, item))));
   const { order, refused: circular } = batchOrder(
     read.map((item) => ({
       id: item?.submission.id ?? null,
@@ -242,22 +236,32 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
   for (const index of order) {
     const item = read[index];
     if (item === null || item === undefined) continue;
-    const answer = place(parts, item);
-    answers[index] =
-      answer instanceof DroverError
-        ? {
-            state: "rejected",
-            error: answer.message,
-            ...(typeof answer.details.taskId === "string" ? { taskId: answer.details.taskId } : {}),
-          }
-        : {
-            taskId: answer.taskId,
-            state: answer.state,
-            ...(answer.position === undefined ? {} : { position: answer.position }),
-          };
+    answers[index] = itemAnswer(place(parts, item));
   }
   const accepted = answers.filter(({ state }) => state !== "rejected").length;
   return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+}
+
+/** One item of a batch as a task of its own, or what is wrong with it. */
+function readItem(batch: BatchBody, item: unknown, index: number): ReadTask | DroverError {
+  const { agentId, project } = batch;
+  if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
+  if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
+  try {
+    return readTaskBody({ ...(project === undefined ? {} : { project }), ...item, agentId });
+  } catch (error) {
+    if (error instanceof DroverError) return error;
+    throw error;
+  }
+}
+
+function itemAnswer(answer: Submitted | DroverError): BatchItem {
+  if (answer instanceof DroverError) {
+    const { taskId } = answer.details;
+    return { state: "rejected", error: answer.message, ...(typeof taskId === "string" ? { taskId } : {}) };
+  }
+  const { taskId, state, position } = answer;
+  return { taskId, state, ...(position === undefined ? {} : { position }) };
 }
 
 function readBatch(batch: unknown): readonly unknown[] {

@@ -46,7 +46,7 @@ export type Writer = {
   execute(command: Command, beside?: Uint8Array): Decided;
   /** `execute`, answered when it is durable; a refusal is thrown as a DroverError. */
   run(command: Command, beside?: Uint8Array): Promise<Decision>;
-  /** Resolves when everything applied so far is durable. */
+  /** Resolves when everything applied so far is durable; rejects once the writer has stopped. */
   settled(): Promise<void>;
   /** Something outside changed: take a turn. */
   poke(): void;
@@ -214,8 +214,8 @@ export function startWriter(options: {
 
   function settled(): Promise<void> {
     const { seq: seen } = state;
-    if (seen <= phase.committed) return Promise.resolve();
     if (phase.stopped !== null) return Promise.reject(phase.stopped);
+    if (seen <= phase.committed) return Promise.resolve();
     return new Promise((resolve, reject) => {
       waiters.push({ seq: seen, resolve, reject });
     });

@@ -1,0 +1,110 @@
+/**
+ * An outside world that is turned by hand.
+ *
+ * Time stands still until somebody turns it; then every alarm on the way rings at its own instant, earliest
+ * first and in the order it was set, and what it sets off has come to rest before the next one rings. Turns the
+ * engine puts off run in the order they were put off, each in a turn of the event loop of its own, so that
+ * promises settle between them as they do in real life. Nothing here waits for real time.
+ */
+import { randomUUID } from "node:crypto";
+import type { Host } from "../engine/host.ts";
+
+/** So many turns without coming to rest is a circle, not work. */
+const TURNS_MAX = 1_000_000;
+
+export type TestClock = {
+  now(): number;
+  /** Turns the clock on; every alarm on the way rings at its instant. Resolves when all is at rest again. */
+  advance(ms: number): Promise<void>;
+  /** Puts the clock to an instant, forwards or back, without stopping on the way. Resolves when all is at rest. */
+  set(ms: number): Promise<void>;
+};
+export type HandHost = {
+  readonly host: Host;
+  readonly clock: TestClock;
+  /** Resolves when no turn is put off any more. Work that waits for something real is not waited for. */
+  settle(): Promise<void>;
+};
+
+type Alarm = { readonly at: number; readonly ring: () => void };
+
+export function createHandHost(options: { readonly at: number; readonly isAtRest?: () => Promise<boolean> }): HandHost {
+  const alarms = new Set<Alarm>();
+  const life = randomUUID();
+  let now = checkInstant("at", options.at);
+  let turns: (() => void)[] = [];
+  let ids = 0;
+
+  function runTurns(): void {
+    const batch = turns;
+    turns = [];
+    for (const turn of batch) turn();
+  }
+
+  async function settle(): Promise<void> {
+    for (let count = 0; count < TURNS_MAX; count++) {
+      await nextTurn();
+      if (turns.length > 0) continue;
+      if ((await options.isAtRest?.()) !== false && turns.length === 0) return;
+    }
+    throw new Error(`the engine never comes to rest: ${TURNS_MAX} turns`);
+  }
+
+  function nextAlarm(until: number): Alarm | null {
+    let next: Alarm | null = null;
+    for (const alarm of alarms) if (alarm.at <= until && (next === null || alarm.at < next.at)) next = alarm;
+    return next;
+  }
+
+  async function ringUntil(until: number, follow: (alarm: Alarm) => void): Promise<void> {
+    await settle();
+    for (let alarm = nextAlarm(until); alarm !== null; alarm = nextAlarm(until)) {
+      follow(alarm);
+      alarms.delete(alarm);
+      alarm.ring();
+      await settle();
+    }
+  }
+
+  return {
+    settle,
+    clock: {
+      now: () => now,
+      async advance(ms) {
+        const until = now + checkInstant("ms", ms);
+        await ringUntil(until, ({ at }) => {
+          now = Math.max(now, at);
+        });
+        now = until;
+        await settle();
+      },
+      async set(ms) {
+        await settle();
+        now = checkInstant("ms", ms);
+        await ringUntil(now, () => {});
+      },
+    },
+    host: {
+      now: () => now,
+      defer: (turn) => {
+        if (turns.length === 0) setImmediate(runTurns);
+        turns.push(turn);
+      },
+      setAlarm: (at, ring) => {
+        const alarm = { at, ring };
+        alarms.add(alarm);
+        return () => void alarms.delete(alarm);
+      },
+      // Names of a former life on the same log must not come back: a batch is known by its name.
+      newId: () => `${life}-${++ids}`,
+    },
+  };
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+function checkInstant(field: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new RangeError(`${field} is ${value}, and must be whole milliseconds from 0`);
+  return value;
+}
