@@ -1,5 +1,5 @@
 /**
- * A busy world for measuring the core: 100 projects of unequal weights with 10 agents each, 1000 workers, every rule on.
+ * A busy world for measuring the core: 100 projects of unequal weights, 10 agents each, 1000 workers, every rule on.
  *
  * Tasks come in 12 or 144 shapes (type × capability × resources), four priorities, several depths of failure and
  * unequal estimates; budgets and limits by type and by project bind loosely, so that each is checked and none stops the

@@ -1,5 +1,5 @@
 /**
- * The embedded engine on a real disk: submit → assign → finish with an fsync before every answer, next to the peers.
+ * The embedded engine on a real disk: submit → assign → finish, an fsync before every answer, next to the peers.
  *
  * Each task is a no-op run by a worker in the same process. A task counts when its end is durable and its submitter was
  * told. The peers do the same in the same run, at their best reasonable settings (bench/peers.ts), so that the ratio

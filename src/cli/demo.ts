@@ -89,7 +89,7 @@ async function watch(drover: Drover, from: number, startedAt: number): Promise<v
 function describe({ payload: event }: FeedEvent): string | null {
   switch (event.kind) {
     case "task-submitted":
-      return `${event.task} submitted by ${event.agent} to ${event.project}${event.parent === null ? "" : dim(`, after ${event.parent}`)}`;
+      return `${event.task} submitted by ${event.agent} to ${event.project}${dim(after(event.parent))}`;
     case "task-assigned": {
       const { reason, rank } = event;
       const because = reason.type === "least-loaded" ? `least-loaded, ${reason.queueDepth} there` : reason.type;
@@ -103,13 +103,15 @@ function describe({ payload: event }: FeedEvent): string | null {
     case "task-failed":
       return `${red("✘")} ${event.task} failed: ${event.reason}`;
     case "gate-struck":
-      return `${yellow("⏸")} gate ${event.gate} said 429, wait ${event.retryAfterMs} ms ${dim("(at least 2 s for a first strike)")}`;
+      return `${yellow("⏸")} gate ${event.gate} said 429, wait ${event.retryAfterMs} ms ${dim("(2 s at least)")}`;
     case "gate-opened":
       return `${green("⏵")} gate ${event.gate} opens again, with one probe`;
     default:
       return null;
   }
 }
+
+const after = (parent: string | null): string => (parent === null ? "" : `, after ${parent}`);
 
 async function summary(drover: Drover): Promise<void> {
   console.log(`\n${bold("project  weight  charged  level")}`);

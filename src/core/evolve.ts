@@ -31,6 +31,7 @@ import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
 import { moveAgent, requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import type { Attempt, Project, State, Task, Worker } from "./state.ts";
+import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
 import { setTimer } from "./timers.ts";
 
@@ -184,7 +185,7 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
       task.ownFailures++;
       return rest(state, attempt, event);
     case "attempt-lost":
-      task.losses++;
+      if (countsAsLoss(event.cause)) task.losses++;
       task.estimate = event.estimate;
       return rest(state, attempt, event);
     default:

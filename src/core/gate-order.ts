@@ -102,7 +102,7 @@ export function ticketsInOrder(queue: Queue, now: number, agingPerClassMs: numbe
   return ranked.map(({ ticket }) => ticket);
 }
 
-/** 1 + the tickets ahead; null if it does not wait here. Those ahead are the front of each line: a binary search each. */
+/** 1 + the tickets ahead; null if it does not wait here. Those ahead are the front of each line: a binary search. */
 export function positionOf(queue: Queue, id: string, now: number, agingPerClassMs: number): number | null {
   const entry = queue.entries.get(id);
   if (entry === undefined) return null;

@@ -39,7 +39,7 @@ export const DEFAULT_GATE_SETTINGS: GateSettings = {
   permitTtlMs: 600_000,
 };
 
-/** The call's own class, else that of the task's priority, else by type: plans face a person, the rest is `fallback`. */
+/** The call's own class, else that of the task's priority, else by type: plans face a person, others `fallback`. */
 export function classOf(call: {
   readonly callClass?: GateClass | undefined;
   readonly priority?: number | undefined;

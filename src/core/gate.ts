@@ -13,8 +13,8 @@
  * When the provider says 429 or 529 an episode begins. Strikes rise first, then the gate is blocked for
  * max(what the provider asked, 2^min(strikes, 6) s), never less than it already was. All calls that were out at that
  * moment belong to the same episode: their 429s are no further strikes and their successes prove nothing. After the
- * block one probe goes out. If it succeeds the strikes are forgotten and the limit doubles with each success until it is
- * maxConcurrent again; if it is struck too, the next episode begins one strike higher.
+ * block one probe goes out. If it succeeds the strikes are forgotten and the limit doubles with each success until it
+ * is maxConcurrent again; if it is struck too, the next episode begins one strike higher.
  *
  * A permit is charged at its estimate when granted and corrected when released; a release that does not know its
  * tokens stays at the estimate. Every permit runs out, so an abandoned one returns by itself.
@@ -129,8 +129,8 @@ export function strikeGate(
 
 /**
  * After a restart nobody waits any more, what is out may still be out, and how the provider feels is unknown. Held
- * permits stay until they are settled or run out; the gate begins with a probe. (The instant is not needed: a block ends
- * when it ends.)
+ * permits stay until they are settled or run out; the gate begins with a probe. (The instant is not needed: a block
+ * ends when it ends.)
  */
 export function restartGate(gate: Gate, _now: number): void {
   clearQueue(gate.queue);

@@ -82,15 +82,16 @@ export function submitTask(state: State, event: TaskSubmitted): void {
 /** What the task asks for, shared with all that ask for the same. */
 export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shape">): Ask {
   // Names hold no blanks and no control characters, so these separators cannot be in them.
-  const key = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}\n${
-    event.maxAttempts
-  }\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}\n${event.capabilities.join(" ")}\n${event.locks.join(" ")}`;
+  const { capabilities, locks } = event;
+  const wants = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}`;
+  const tries = `${event.maxAttempts}\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}`;
+  const key = `${wants}\n${tries}\n${capabilities.join(" ")}\n${locks.join(" ")}`;
   let ask = state.asks.get(key);
   if (ask === undefined) {
-    const { type, capabilities, cpu, memory, provider, locks, zone, tab } = event;
+    const { type, cpu, memory, provider, zone, tab } = event;
     const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = event;
-    const wants = { type, capabilities, cpu, memory, provider, locks, zone, tab };
-    ask = { key, ...wants, maxAttempts, timeoutMs, onDependencyFailure, prioritised, users: 0, shape: null };
+    const rules = { maxAttempts, timeoutMs, onDependencyFailure, prioritised };
+    ask = { key, type, capabilities, cpu, memory, provider, locks, zone, tab, ...rules, users: 0, shape: null };
     state.asks.set(key, ask);
   }
   ask.users++;

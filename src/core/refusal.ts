@@ -100,9 +100,9 @@ function aboutStanding(refusal: Standing): string {
     case "queue-full":
       return refusal.limit === "maxQueue"
         ? `the queue is full: ${refusal.queued} of maxQueue ${refusal.maxQueue} tasks; try again later`
-        : `agent ${refusal.agent} has ${refusal.queued} of maxPerAgent ${refusal.maxPerAgent} tasks queued; try again later`;
+        : `agent ${refusal.agent} has ${refusal.queued} of maxPerAgent ${refusal.maxPerAgent} queued; try again later`;
     case "backpressure":
-      return `the fleet is overloaded: usage ${refusal.usage} reached rejectThreshold ${refusal.rejectThreshold}; try again later`;
+      return `overloaded: usage ${refusal.usage} reached rejectThreshold ${refusal.rejectThreshold}; try again later`;
     case "no-workers":
       return "no worker can take work, and backpressure.acceptWithoutWorkers is false; start a worker first";
     case "batch-too-large":
@@ -142,7 +142,7 @@ function aboutHolders(refusal: Holders): string {
     case "gate-unknown":
       return `no gate is called ${refusal.gate}`;
     case "budget-exhausted":
-      return `project ${refusal.project} has used ${refusal.used} of its ${refusal.limit} tokens; raise the limit or wait`;
+      return `project ${refusal.project} used ${refusal.used} of its ${refusal.limit} tokens; raise the limit or wait`;
     case "dependency-failed":
       return `${refusal.task} depends on ${refusal.dependency}, which is ${refusal.state}; run that one again first`;
     default:

@@ -75,6 +75,9 @@ export function failAttempt(
   };
 }
 
+/** A worker that leaves in good order costs its tasks nothing, however often it does. */
+export const countsAsLoss = (cause: LossCause): boolean => cause !== "worker-left";
+
 /** A loss: not the task's own fault, so it counts apart; too many of them end it all the same. */
 export function loseAttempt(
   state: State,
@@ -84,8 +87,8 @@ export function loseAttempt(
 ): Event {
   const { task, number } = attempt;
   const { cause, tokens } = loss;
-  const losses = task.losses + 1;
-  if (losses >= state.config.scheduler.retry.maxLosses) {
+  const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
+  if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
     const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
     return { kind: "task-failed", at: now, ...ended, reason: `lost-too-often (${losses} times, last: ${cause})` };
   }

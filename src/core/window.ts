@@ -48,7 +48,7 @@ export type WindowFacts = { readonly max: number; readonly sum: SumFacts };
 export type UsageWindow = {
   record(amount: number, now: number): void;
   exceeded(now: number): boolean;
-  /** Milliseconds to the boundary (fixed), or until the use is below max (sliding); 0 if there is nothing to wait for. */
+  /** Milliseconds to the boundary (fixed), or until the use is below max (sliding); 0 if nothing is to wait for. */
   untilReset(now: number): number;
   used(now: number): number;
   facts(): WindowFacts;

@@ -96,7 +96,7 @@ export type Drover = AsyncDisposable &
     verify(options?: { expect?: { seq: number; hash: string } }): Promise<VerifyReport>;
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
-    /** Waits for what is under way to be durable, then closes the log. Running handlers are told to stop. May be called twice. */
+    /** Waits for what is under way to be durable, then closes the log; handlers are told to stop. May be called twice. */
     close(): Promise<void>;
     /** The state, for reading only. */
     readonly state: State;
@@ -205,6 +205,7 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
 
   async function shut(): Promise<void> {
     artifacts.stop();
+    await workers.leaveAll().catch(unlessStopped);
     await snapshots.stop();
     await writer.close();
     await log.close();
@@ -242,6 +243,11 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** An engine that has stopped already has nothing left to say to its workers. */
+function unlessStopped(error: unknown): void {
+  if (!(error instanceof DroverError)) throw error;
 }
 
 /** A new life: gates feel their way, workers of the last process are given up, the config is in force. */

@@ -82,6 +82,8 @@ export type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
   progressOf(task: string): unknown;
+  /** All leave: what they run is told to stop and goes back to the queue. */
+  leaveAll(): Promise<void>;
 };
 
 export function createLocalWorkers(deps: {
@@ -191,6 +193,9 @@ export function createLocalWorkers(deps: {
   return {
     join,
     progressOf: (task) => progress.get(task),
+    async leaveAll() {
+      await Promise.all([...handlers.keys()].map(leave));
+    },
     onCommitted(batch) {
       for (const { event } of batch) {
         if (event.kind === "task-assigned") {

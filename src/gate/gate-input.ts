@@ -1,8 +1,8 @@
 /**
  * What people hand to a gate, checked once at the door.
  *
- * Past this file every option is known, whole and in range. Unknown fields are refused by name, because a misspelt limit
- * that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
+ * Past this file every option is known, whole and in range. Unknown fields are refused by name, because a misspelt
+ * limit that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
  */
 
 import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateClass, type GateSettings } from "../core/gate.ts";

@@ -165,7 +165,7 @@ test("T7 a 429 blocks for what the provider asked, not for a window", () => {
   }
 });
 
-test("T8 nobody sleeps with a slot in his hand: a struck call gives it back and goes in again with its age", async () => {
+test("T8 nobody sleeps with a slot in his hand: a struck call gives it back and queues with its age", async () => {
   const { gate, turn } = stage({ maxConcurrent: 1 });
   let tries = 0;
   const call = gate.withPermit("struck", () => {
@@ -309,7 +309,7 @@ test("W1 ten loops that work without a permit never wait for each other's", asyn
   assert.equal(gate.queueState().stats.peakRunning, 2);
 });
 
-test("L9 a burst of 429s is one strike; L8 a smaller hint does not shorten; one probe goes out after the block", async () => {
+test("L9 a burst of 429s is one strike, a smaller hint shortens nothing, and one probe goes out", async () => {
   const { gate, turn } = stage({ maxConcurrent: 6 });
   const burst = ["a", "b", "c", "d", "e", "f"];
   for (const id of burst) gate.schedule(id);

@@ -1,8 +1,8 @@
 /**
  * The right to make one call now.
  *
- * It is released once, by whichever comes first: `release`, the end of an `await using` block, `complete(id)` at the gate,
- * or the end of its lease. Whatever comes later does nothing, also when the same id holds a new permit by then.
+ * It is released once, by whichever comes first: `release`, the end of an `await using` block, `complete(id)` at the
+ * gate, or the end of its lease. Whatever comes later does nothing, also when the same id holds a new permit by then.
  */
 
 import type { GateClass, Permit as HeldPermit } from "../core/gate.ts";
@@ -40,7 +40,7 @@ export class Permit {
     return this.held.probe;
   }
 
-  /** `ok` (true unless said) means the provider answered; a call that was rate-limited is reported to the gate first. */
+  /** `ok` (true unless said) means the provider answered; a rate-limited call is reported to the gate first. */
   release(options?: ReleaseOptions): void {
     this.#host.settle(this.held.id, this.held, options);
   }

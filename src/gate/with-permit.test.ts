@@ -161,7 +161,7 @@ test("projects share a gate by weight", async () => {
   assert.equal(order.slice(0, 6).filter((project) => project === "a").length, 4);
 });
 
-test("a gate with the real clock and timer admits when its window frees, and keeps the process for its waiters", async () => {
+test("on the real clock a waiter is admitted when the window frees, and the process stays for it", async () => {
   const gate = createGate({ requests: 1, windowMs: 5 });
   (await gate.acquire("a")).release();
   const permit = await gate.acquire("b");

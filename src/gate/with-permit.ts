@@ -1,9 +1,9 @@
 /**
  * A call under a permit that is released on every path.
  *
- * An error whose status is 429 or 529 is the provider's word to everyone: it is reported to the gate first, then the permit
- * goes back (nobody sleeps with a slot in his hand), and the call queues again with its age, at most `attempts` times
- * in all. Any other error is the caller's own and is thrown on.
+ * An error whose status is 429 or 529 is the provider's word to everyone: it is reported to the gate first, then the
+ * permit goes back (nobody sleeps with a slot in his hand), and the call queues again with its age, at most `attempts`
+ * times in all. Any other error is the caller's own and is thrown on.
  */
 
 import { GateInputError } from "./gate-error.ts";
