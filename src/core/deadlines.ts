@@ -9,7 +9,7 @@ import type { Instant } from "./brand.ts";
 import { queued } from "./dependency.ts";
 import type { Event } from "./events.ts";
 import { lengthOf, peek, waiting } from "./fifo.ts";
-import { holdsMax } from "./hold.ts";
+import { GROUPS_LOOKED_AT_MAX, holdsMax } from "./hold.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { first, items } from "./sorted-list.ts";
 import type { Attempt, State, Tab, Task, Timer } from "./state.ts";
@@ -127,11 +127,15 @@ function nextRoomInBudgets(state: State, now: Instant): number {
   return next;
 }
 
-/** When a task that asks for room becomes overdue and may take a hold. */
+/** When the next task that asks for room becomes overdue and may take a hold; those overdue already have had their turn. */
 function nextOverdue(state: State, now: Instant): number {
   const { starvationAfter } = state.config.scheduler.priority;
-  const oldest = first(state.oldest);
-  if (oldest === undefined || state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
-  const at = oldest.headAt + starvationAfter;
-  return at > now ? at : Number.POSITIVE_INFINITY;
+  if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
+  let looked = 0;
+  for (const group of items(state.oldest)) {
+    if (looked++ >= GROUPS_LOOKED_AT_MAX) break;
+    const at = group.headAt + starvationAfter;
+    if (at > now) return at;
+  }
+  return Number.POSITIVE_INFINITY;
 }

@@ -16,7 +16,7 @@ import { couldServe } from "./shape.ts";
 import { first, items } from "./sorted-list.ts";
 import type { Group, Hold, State, Task, Worker } from "./state.ts";
 
-const GROUPS_LOOKED_AT_MAX = 64;
+export const GROUPS_LOOKED_AT_MAX = 64;
 const SEARCHES_MAX = 4;
 
 export const holdsMax = (state: State): number => Math.max(1, Math.floor(state.fleet.order.length / 10));

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decide, instant, permitId, taskId, why } from "../../src/core/index.ts";
+import { decide, instant, nextInstant, permitId, taskId, why } from "../../src/core/index.ts";
 import { createWorld, MINUTE, type World } from "./driver.ts";
 
 function loseOnce(world: World, task: string): void {
@@ -73,6 +73,23 @@ test("D7 one millisecond before starvationAfter there is no hold yet", () => {
   world.submit("large", { agent: "big", cpu: 4000 });
   world.wait(60 * MINUTE - 1);
   assert.equal(world.told("hold-placed").length, 0);
+});
+
+test("D7 the alarm is set for the next task to become overdue, though an older one waits for something else", () => {
+  const world = createWorld();
+  world.join("w", { slots: 4, cpu: 4000 });
+  world.submit("small", { project: "S", cpu: 1000 });
+  world.submit("a", { project: "A", cpu: 4000 });
+  world.must({ type: "set-paused", scope: "project", id: "A", paused: true });
+  world.wait(10 * MINUTE);
+  world.submit("b", { project: "B", cpu: 4000 });
+  world.wait(55 * MINUTE);
+  assert.equal(nextInstant(world.state, instant(world.now())), 70 * MINUTE);
+  world.wait(5 * MINUTE);
+  assert.deepEqual(
+    world.told("hold-placed").map((event) => event.task),
+    ["b"],
+  );
 });
 
 test("D8 finished tasks are bounded by resultMax, tombstones by `remember`", () => {
