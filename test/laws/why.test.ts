@@ -13,6 +13,7 @@ import {
   decide,
   gateId,
   instant,
+  nextInstant,
   projectId,
   taskId,
   type Why,
@@ -264,7 +265,7 @@ test("a task has every gate open exactly when the pump starts it next", () => {
   if (RUNS > 1000) assert.equal(seenShut.size, GATES, `gates seen shut: ${[...seenShut].sort().join(" ")}`);
 });
 
-test("when only the clock is in the way, a task starts at the instant it was told and not before", () => {
+test("when only the clock is in the way, the instant lies ahead, a gate names it, and the alarm rings by then", () => {
   fc.assert(
     fc.property(history, (steps) => {
       const world = newWorld();
@@ -275,7 +276,10 @@ test("when only the clock is in the way, a task starts at the instant it was tol
       }
       const timed = answers(world).filter((answer) => answer.earliestStart !== null);
       for (const answer of timed) {
-        assert.ok((answer.earliestStart as number) > world.now(), "an instant in the past opens nothing");
+        const at = answer.earliestStart as number;
+        assert.ok(at > world.now(), "an instant in the past opens nothing");
+        const alarm = nextInstant(world.state, instant(world.now()));
+        assert.ok(alarm !== null && alarm <= at, `the alarm (${alarm}) rings by then (${at})`);
         assert.ok(answer.gates.some((gate) => !gate.ok && gate.numbers.until === answer.earliestStart));
       }
     }),
