@@ -1,0 +1,31 @@
+/**
+ * Every example runs, ends by itself, and finds its own output right.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+const root = join(import.meta.dirname, "..");
+/** An example is a first impression: one that takes longer than this hangs. */
+const LIMIT_MS = 20_000;
+
+const examples = globSync("examples/*.ts", { cwd: root }).sort();
+assert.ok(examples.length >= 4, "there are examples");
+
+for (const path of examples)
+  test(`${path} runs and says something`, async () => {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], { cwd: root, timeout: LIMIT_MS });
+    assert.notEqual(stdout, "");
+    assert.equal(withoutWarnings(stderr), "");
+  });
+
+/** Node says that its SQLite is experimental; that is no fault of the example. */
+function withoutWarnings(stderr: string): string {
+  return stderr
+    .split("\n")
+    .filter((line) => !/ExperimentalWarning|node --trace-warnings/.test(line))
+    .join("\n");
+}
