@@ -57,13 +57,15 @@ function rescale(state: State, factor: number): void {
   const waiting = [...items(state.turn)];
   state.turn.chunks.length = 0;
   state.turn.size = 0;
-  for (const project of state.projects.values()) project.level *= factor;
-  state.levels.highest *= factor;
+  // Adding 0 turns -0, which JSON does not know, into 0.
+  for (const project of state.projects.values()) project.level = project.level * factor + 0;
+  state.levels.highest = state.levels.highest * factor + 0;
   for (const project of waiting.sort(compareProjects)) insert(state.turn, project);
 }
 
 /** A project's level as people see it. */
-export const shownLevel = (state: State, project: Project, at: number): number => project.level / unitAt(state, at);
+export const shownLevel = (state: State, project: Project, at: number): number =>
+  project.level / unitAt(state, at) + 0;
 
 export function addToLevel(state: State, project: Project, amount: number, at: number): void {
   keepLevelsSmall(state, at);
