@@ -64,8 +64,7 @@ function rescale(state: State, factor: number): void {
 }
 
 /** A project's level as people see it. */
-export const shownLevel = (state: State, project: Project, at: number): number =>
-  project.level / unitAt(state, at) + 0;
+export const shownLevel = (state: State, project: Project, at: number): number => project.level / unitAt(state, at) + 0;
 
 export function addToLevel(state: State, project: Project, amount: number, at: number): void {
   keepLevelsSmall(state, at);
