@@ -127,7 +127,7 @@ function nextRoomInBudgets(state: State, now: Instant): number {
   return next;
 }
 
-/** When the next task that asks for room becomes overdue and may take a hold; those overdue already have had their turn. */
+/** When the next task that asks for room becomes overdue and may take a hold; those overdue already were asked. */
 function nextOverdue(state: State, now: Instant): number {
   const { starvationAfter } = state.config.scheduler.priority;
   if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;

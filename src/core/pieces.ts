@@ -64,7 +64,7 @@ export function deficits(
 export const globalExhausted = (budget: number | null, used: number): boolean => isSpent(budget, used, "budget");
 export const projectExhausted = (limit: number | null, used: number): boolean => isSpent(limit, used, "limit");
 
-/** Whether another task may be let in. With no worker at all only the length of the queue counts, or nothing is let in. */
+/** Whether another task may be let in. With no worker only the length of the queue counts, or nothing is let in. */
 export function shouldAccept(load: PublicLoad): boolean {
   const { acceptWithoutWorkers, ...read } = readLoad(load);
   return (read.workers > 0 || acceptWithoutWorkers) && accepts(read);

@@ -2,8 +2,8 @@
  * Which worker of a planned round: feasible, ranked, chosen, with the reason.
  *
  * The same strategies as the scheduler's own placement, over a plain list. Where ranks tie the order of the list
- * decides. Least-loaded first spares: a worker that is the only one another ready task fits, and that would have no room for
- * it afterwards, is left to that task while any other worker will do.
+ * decides. Least-loaded first spares: a worker that is the only one another ready task fits, and that would have no
+ * room for it afterwards, is left to that task while any other worker will do.
  */
 import type { Strategy } from "./config.ts";
 import type { Reason } from "./placement.ts";

@@ -6,9 +6,9 @@
  * ascending, then list order, shares and targets over the same projects. Within a project: priority, then
  * runnable time, then list order; a task that fits no worker now is passed over and blocks nobody. Under the default
  * policy a start is charged, and its tokens are set aside, before the next is chosen, so that idle workers
- * never all go to one project and a budget of 1000 is not overrun by four more tasks at 999. `charge: "none"` is the
- * letter of the spec: who is eligible and both totals stand still for the round, budgets are only asked whether they are
- * used up.
+ * never all go to one project and a budget of 1000 is not overrun by four more tasks at 999. `charge: "none"` is
+ * the letter of the spec: who is eligible and both totals stand still for the round, and budgets are only asked
+ * whether they are used up.
  *
  * The task is chosen first and the worker for it second, so a worker with a rare capability is not given away to
  * a task that any worker could run: least-loaded spares a worker that is the last one another ready task fits, then
@@ -112,7 +112,7 @@ function nextInLine(round: Round, project: PlanProject, fits: (task: ReadyTask) 
   return round.ready.get(project.id)?.find((task) => hasTypeRoom(task) && fits(task));
 }
 
-/** Judged on the task next in line, which nobody of its project overtakes. Under charge "none" they were asked before. */
+/** Judged on the task next in line, which nobody of its project overtakes. Charge "none" has asked already. */
 function budgetsAllow(round: Round, project: PlanProject, task: ReadyTask): boolean {
   if (round.policy.charge === "none") return true;
   const needed = reserveOf(task);

@@ -264,9 +264,10 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
     ...(projectFirst === null ? {} : firstProject(projectFirst.project, levelOf(projectFirst.project))),
   };
   const first = projectFirst?.project;
+  const firstLevel = first === undefined ? 0 : levelOf(first);
   return finding("project-turn", projectFirst === null, numbers, [
     "no other project that could start something goes first",
-    `project ${first?.id} goes first: its ${rule} is ${first === undefined ? 0 : levelOf(first)}, against ${levelOf(mine)}`,
+    `project ${first?.id} goes first: its ${rule} is ${firstLevel}, against ${levelOf(mine)}`,
   ]);
 }
 

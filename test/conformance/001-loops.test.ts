@@ -206,7 +206,7 @@ for (const [strikes, backoff] of [
   [6, 64],
   [7, 64],
 ] as const)
-  test(`Rate Limit Coordination: strike ${strikes} backs off max(retry_after, 2^min(strikes, 6)) = ${backoff} s`, () => {
+  test(`Rate Limit Coordination: strike ${strikes} backs off 2^min(strikes, 6) = ${backoff} s`, () => {
     const world = createWorld();
     let until = 0;
     for (let strike = 0; strike < strikes; strike++) {

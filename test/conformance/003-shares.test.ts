@@ -285,6 +285,14 @@ test("Q8 a per-type limit counts what runs and what this round starts", () => {
   assert.deepEqual(plan(given, { perType: { plan: 2 } }), ["A0@w0", "c@w1"]);
 });
 
+test("Q9 nothing reads a clock: the same snapshot and the same `now` give the same plan and the same window", () => {
+  const given = snapshot({ tasks: two, now: 5 });
+  assert.deepEqual(planRound(given), planRound(given));
+  const window = createWindow({ kind: "sliding", max: 1, windowMs: 10 });
+  window.record(1, 0);
+  assert.deepEqual([window.exceeded(9), window.exceeded(10), window.exceeded(9)], [true, false, true]);
+});
+
 test("Q14 the first worker does not take the only task a later one could run", () => {
   const given = [worker("rare", { capabilities: ["gpu"] }), worker("plain")];
   const both = [task("any"), task("gpu", "A", { capabilities: ["gpu"] })];

@@ -173,7 +173,7 @@ test("Worker State: has_capabilities: all that are needed", () => {
   assert.equal(workerOf(world, "t"), "w2");
 });
 
-test("Worker State: queue_depth: least loaded counts what a worker holds, ties by fewest spare capabilities, then id", () => {
+test("Worker State: queue_depth: what a worker holds, then fewest spare capabilities, then id", () => {
   const world = createWorld();
   world.join("w1", { slots: 9, capabilities: ["gpu"] });
   world.join("w2", { slots: 9 });

@@ -174,7 +174,7 @@ test("D13 `needs` on a task that finished an hour ago is met by its tombstone", 
   assert.equal(world.taskOf("c").depth, 1);
 });
 
-test("D13 an id stays taken while its tombstone is there: the same body is the same task, another is a conflict", () => {
+test("D13 an id stays taken while its tombstone is there: same body, same task; other body, conflict", () => {
   const world = createWorld();
   world.join("w");
   world.submit("t");
