@@ -2,25 +2,32 @@
  * Bodies and results: beside the log, and the recent ones at hand.
  *
  * A body is needed when its task starts, usually soon after it was submitted, so the newest bodies are kept
- * in memory up to a bound in bytes; everything else is read back from the log by the number of the event
+ * in memory up to a bound in bytes, until the task has ended; everything else is read back from the log by the number of the event
  * it lies beside. What is read back is checked against the hash in that event.
  */
 import { hash } from "node:crypto";
-import type { Seq } from "../core/brand.ts";
+import type { Seq, TaskId } from "../core/brand.ts";
+import { taskOf } from "../core/events.ts";
+import { fifo, push, shift } from "../core/fifo.ts";
+import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
+import { ENDS } from "./end-watch.ts";
+import type { Applied } from "./writer.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 100;
 
 export type BodyStore = {
   keep(seq: number, bytes: Uint8Array): void;
-  drop(seq: number): void;
+  /** The task has ended: its body is the first to go when room is needed. */
+  release(seq: number): void;
   read(seq: Seq): Promise<Uint8Array | null>;
 };
 
 export function createBodyStore(log: Log): BodyStore {
   const kept = new Map<number, Uint8Array>();
+  const released = fifo<number>();
   let size = 0;
 
   function drop(seq: number): void {
@@ -31,12 +38,16 @@ export function createBodyStore(log: Log): BodyStore {
   }
 
   return {
-    drop,
     keep(seq, bytes) {
       kept.set(seq, bytes);
       size += bytes.length + ENTRY_OVERHEAD;
-      // The newest go first: what was submitted first is started first.
-      if (size > KEPT_BYTES_MAX) drop(seq);
+      while (size > KEPT_BYTES_MAX) {
+        // With none released the newest goes: what was submitted first is started first.
+        drop(shift(released) ?? seq);
+      }
+    },
+    release(seq) {
+      if (kept.has(seq)) push(released, seq);
     },
     async read(seq) {
       const bytes = kept.get(seq);

@@ -29,7 +29,8 @@ export function canonical(value: unknown, path: string, depth: number = 0): stri
 }
 
 const canonicalList = (list: readonly unknown[], path: string, depth: number): string =>
-  `[${list.map((item, index) => canonical(item, `${path}[${index}]`, depth + 1)).join(",")}]`;
+  // Array.from sees the holes of a sparse list, which map would pass over.
+  `[${Array.from(list, (item, index) => canonical(item, `${path}[${index}]`, depth + 1)).join(",")}]`;
 
 function canonicalObject(value: object, path: string, depth: number): string {
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -39,8 +40,10 @@ function canonicalObject(value: object, path: string, depth: number): string {
   const parts: string[] = [];
   for (const key of Object.keys(value).sort()) {
     const item = (value as Record<string, unknown>)[key];
+    const place = path === "" ? key : `${path}.${key}`;
+    if (!key.isWellFormed()) throw badInput(place.toWellFormed(), key, "a key of well-formed text");
     if (item === undefined) continue;
-    parts.push(`${JSON.stringify(key)}:${canonical(item, path === "" ? key : `${path}.${key}`, depth + 1)}`);
+    parts.push(`${JSON.stringify(key)}:${canonical(item, place, depth + 1)}`);
   }
   return `{${parts.join(",")}}`;
 }

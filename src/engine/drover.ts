@@ -11,21 +11,24 @@
  */
 import { hash } from "node:crypto";
 import { policyOf } from "../core/admission.ts";
-import { milliseconds, type ProjectId, type Seq, seq } from "../core/brand.ts";
+import { milliseconds, type ProjectId, seq } from "../core/brand.ts";
 import { type Config, projectFields, readConfig } from "../core/config.ts";
 import { settingsFor } from "../core/config-change.ts";
-import { name, readSection } from "../core/shape-of-input.ts";
+import { badField } from "../core/refusal.ts";
+import { fail, ok } from "../core/result.ts";
+import { isRecord, name, type Reader, readSection, whole } from "../core/shape-of-input.ts";
 import type { State } from "../core/state.ts";
 import { CORE_VERSION } from "../core/version.ts";
 import { type Why, why } from "../core/why.ts";
-import type { Log, VerifyReport } from "../log/log.ts";
+import type { Anchor, Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
 import { openSqliteLog } from "../log/sqlite-log.ts";
 import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
+import { readOptions } from "./call-options.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
-import { createEndWatch } from "./end-watch.ts";
-import { type FeedEvent, readFeed } from "./feed.ts";
+import { createEndWatch, isEnd } from "./end-watch.ts";
+import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
 import { type Host, realHost } from "./host.ts";
 import {
   createLocalWorkers,
@@ -67,6 +70,7 @@ export type OpenOptions = {
   readonly host?: Host;
 };
 
+type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: string } };
 type PauseTarget = { readonly project?: string; readonly task?: string };
 
 export type Drover = AsyncDisposable &
@@ -84,7 +88,7 @@ export type Drover = AsyncDisposable &
       options?: PermitOptions,
     ): Promise<Value>;
     stats(): Promise<Stats>;
-    events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<FeedEvent>;
+    events(options?: FeedOptions): AsyncIterable<FeedEvent>;
     /** The whole config anew: what is absent has its default. A bad one changes nothing. */
     reload(config: unknown): Promise<Config>;
     pause(target?: PauseTarget): Promise<void>;
@@ -93,7 +97,7 @@ export type Drover = AsyncDisposable &
     lookForArtifacts(): Promise<void>;
     /** Makes a snapshot now; answers the number of the event it is of. */
     snapshot(): Promise<number>;
-    verify(options?: { expect?: { seq: number; hash: string } }): Promise<VerifyReport>;
+    verify(options?: VerifyOptions): Promise<VerifyReport>;
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
     /** Waits for what is under way to be durable, then closes the log; handlers are told to stop. May be called twice. */
@@ -103,9 +107,9 @@ export type Drover = AsyncDisposable &
   };
 
 export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
+  checkOptions(options);
   const config = readConfig(options.config);
   if (!config.ok) throw refused(config.failure);
-  checkOptions(options);
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
   try {
@@ -117,12 +121,18 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
 }
 
 function checkOptions(options: OpenOptions): void {
+  if (!isRecord(options)) throw badInput("options", options, "an object");
   const known = ["data", "log", "config", "now", "artifactExists", "host"];
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
   if (options.data !== undefined && (typeof options.data !== "string" || options.data === "")) {
     throw badInput("data", options.data, "the path of a directory");
+  }
+  if (options.data !== undefined && options.log !== undefined)
+    throw badInput("log", "a log", "absent where data names a directory: one or the other");
+  for (const key of ["log", "host"] as const) {
+    if (options[key] !== undefined && !isRecord(options[key])) throw badInput(key, options[key], `a ${key}`);
   }
   for (const key of ["now", "artifactExists"] as const) {
     if (options[key] !== undefined && typeof options[key] !== "function")
@@ -136,7 +146,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const { state, snapshotSeq } = await recover(log);
   const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
-  const bodies = createBodyStore(log);
+  const bodies = createBodyStore(log, state);
   const ends = createEndWatch();
   const rejected = createRejectedRing();
   const writer: Writer = startWriter({
@@ -144,13 +154,16 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
     hooks: {
       onApplied: (applied) => desk.onApplied(applied),
       onCommitted: (batch) => {
+        bodies.onCommitted(batch);
         ends.onCommitted(batch);
+        for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
         snapshots.onCommitted(writer.committedSeq());
       },
       onStopped: (error) => {
         desk.stop(error);
         ends.stop(error);
+        workers.stop(error);
         if (error.code !== "closed") failed.resolve(error);
       },
     },
@@ -165,8 +178,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
       failed.resolve(new DroverError("log_failed", `a snapshot failed: ${String(error)}`, { cause: error })),
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
-  const artifacts = watchArtifacts({ writer, host, exists });
   await begin(writer, config);
+  const artifacts = watchArtifacts({ writer, host, exists });
   return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
 }
 
@@ -229,17 +242,13 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     gates: () => read(() => gateViews(state, writer.now())),
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
     stats: () => read(() => statsOf(state, rejected)),
-    events: ({ after = 0, follow = false, signal } = {}) =>
-      readFeed(log, { after: checkSeq("after", after), follow, signal }),
+    events: (given) => readFeed(log, readFeedOptions(given)),
     reload: (next) => reload(writer, next),
     pause: (target = {}) => setPaused(target, true),
     resume: (target = {}) => setPaused(target, false),
     lookForArtifacts: () => artifacts.look(),
     snapshot: () => snapshots.make(),
-    verify: ({ expect } = {}) =>
-      log.verify(
-        expect === undefined ? {} : { expect: { seq: checkSeq("expect.seq", expect.seq), hash: expect.hash } },
-      ),
+    verify: async (given) => log.verify(readOptions<{ expect?: Anchor }>({ expect: anchor }, given)),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -287,8 +296,15 @@ function readTarget(target: PauseTarget): { scope: "fleet" | "project" | "task";
   return task === undefined ? { scope: "fleet", id: "" } : { scope: "task", id: task };
 }
 
-function checkSeq(field: string, value: unknown): Seq {
-  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
-    throw badInput(field, value, "the number of an event, from 0");
-  return seq(value);
-}
+const postHash: Reader<string> = (value, field) =>
+  typeof value === "string" && /^[0-9a-f]{64}$/.test(value)
+    ? ok(value)
+    : fail(badField(field, value, "a hash of 64 hex digits"));
+
+const anchor: Reader<Anchor> = (value, field) => {
+  if (!isRecord(value)) return fail(badField(field, value, "an object with seq and hash"));
+  const at = whole(0)(value.seq, `${field}.seq`);
+  const hash = postHash(value.hash, `${field}.hash`);
+  if (!at.ok) return at;
+  return hash.ok ? ok({ seq: seq(at.value), hash: hash.value }) : hash;
+};

@@ -4,10 +4,15 @@
  * A promise per waiter, resolved when the end is durable. Waiting does not poll and does not keep the task
  * from expiring.
  */
+import type { Event } from "../core/events.ts";
 import type { Applied } from "./writer.ts";
 
 const WAITERS_MAX = 1_000_000;
-const ENDS: ReadonlySet<string> = new Set(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+/** The events with which a task ends. */
+export type EndKind = "task-done" | "task-failed" | "task-cancelled" | "task-skipped";
+const ENDS: ReadonlySet<string> = new Set<EndKind>(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+
+export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> => ENDS.has(event.kind);
 
 export type EndWatch = {
   /** Resolves when the task ends, rejects when the signal fires or the engine stops. */

@@ -6,8 +6,10 @@
  */
 import { type Seq, seq } from "../core/brand.ts";
 import { type Event, taskOf } from "../core/events.ts";
+import { flag, whole } from "../core/shape-of-input.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log, ReadBatch } from "../log/log.ts";
+import { abortSignal, readOptions } from "./call-options.ts";
 
 export type FeedEvent = {
   readonly seq: number;
@@ -25,11 +27,17 @@ export type FeedEvent = {
 const hex = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
 
+export type FeedOptions = { readonly after?: number; readonly follow?: boolean; readonly signal?: AbortSignal };
+type Wanted = { readonly after: Seq; readonly follow: boolean; readonly signal?: AbortSignal | undefined };
+
+export function readFeedOptions(given: unknown): Wanted {
+  const fields = { after: whole(0), follow: flag, signal: abortSignal };
+  const { after = 0, follow = false, signal } = readOptions<FeedOptions>(fields, given);
+  return { after: seq(after), follow, signal };
+}
+
 /** Events behind `after`: those there are, or, with `follow`, also those to come until the signal fires. */
-export async function* readFeed(
-  log: Log,
-  options: { readonly after: Seq; readonly follow: boolean; readonly signal?: AbortSignal | undefined },
-): AsyncGenerator<FeedEvent> {
+export async function* readFeed(log: Log, options: Wanted): AsyncGenerator<FeedEvent> {
   const batches = options.follow
     ? log.follow(options.after, options.signal)
     : log.read(options.after, { beside: false });

@@ -12,7 +12,7 @@ import { hash } from "node:crypto";
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { AttemptReport, WorkerSettings } from "../core/commands.ts";
 import { shown } from "../core/refusal.ts";
-import { name, orNull, readSection, section, setOf, whole } from "../core/shape-of-input.ts";
+import { finite, name, orNull, readSection, SPAN_MS_MAX, section, setOf, whole } from "../core/shape-of-input.ts";
 import type { BodyStore } from "./body-store.ts";
 import { canonical } from "./canonical.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
@@ -68,7 +68,10 @@ export class TaskRequeue extends Error {
   readonly retryAfterMs: number;
   constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
     super(message);
-    this.retryAfterMs = options.retryAfterMs ?? 0;
+    const { retryAfterMs = 0 } = options;
+    const read = finite(0, SPAN_MS_MAX)(retryAfterMs, "retryAfterMs");
+    if (!read.ok) throw refused(read.failure);
+    this.retryAfterMs = Math.ceil(read.value);
   }
 }
 
@@ -84,6 +87,8 @@ export type LocalWorkers = {
   progressOf(task: string): unknown;
   /** All leave: what they run is told to stop and goes back to the queue. */
   leaveAll(): Promise<void>;
+  /** The engine has stopped: handlers are told, since nobody will hear what they say. */
+  stop(error: DroverError): void;
 };
 
 export function createLocalWorkers(deps: {
@@ -96,7 +101,7 @@ export function createLocalWorkers(deps: {
   const handlers = new Map<WorkerId, Handler>();
   const running = new Map<TaskId, Running>();
   const progress = new Map<string, unknown>();
-  const idle = new Map<WorkerId, (() => void)[]>();
+  const idle = new Map<WorkerId, PromiseWithResolvers<void>>();
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
@@ -116,15 +121,20 @@ export function createLocalWorkers(deps: {
     if (worker === undefined) return;
     await writer.run({ type: "change-worker", worker: id, settings: { ...settings, status: "draining" } });
     if (worker.attempts.size === 0) return;
-    await new Promise<void>((resolve) => {
-      idle.set(id, [...(idle.get(id) ?? []), resolve]);
-    });
+    const quiet = idle.get(id) ?? Promise.withResolvers();
+    idle.set(id, quiet);
+    await quiet.promise;
   }
 
   async function leave(id: WorkerId): Promise<void> {
     if (!handlers.delete(id) || !writer.state.fleet.byId.has(id)) return;
     const held = [...(writer.state.fleet.byId.get(id)?.attempts ?? [])];
-    await writer.run({ type: "leave-worker", worker: id, lost: false });
+    try {
+      await writer.run({ type: "leave-worker", worker: id, lost: false });
+    } catch (error) {
+      // An engine that has stopped has no workers any more: there is nothing left to leave.
+      if (!(error instanceof DroverError)) throw error;
+    }
     for (const { task } of held) abort(task.id, "its worker left");
     wakeIdle(id);
   }
@@ -135,7 +145,7 @@ export function createLocalWorkers(deps: {
 
   function wakeIdle(id: WorkerId): void {
     if ((writer.state.fleet.byId.get(id)?.attempts.size ?? 0) > 0) return;
-    for (const resolve of idle.get(id) ?? []) resolve();
+    idle.get(id)?.resolve();
     idle.delete(id);
   }
 
@@ -181,8 +191,8 @@ export function createLocalWorkers(deps: {
           entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
           tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
         },
-        withPermit: (gate, call, options = {}) =>
-          desk.withPermit(gate, call, { signal: controller.signal, ...options }, { task, attempt }),
+        withPermit: (gate, call, options) =>
+          desk.withPermit(gate, call, options, { task, attempt, signal: controller.signal }),
       };
       return done(entry, await handler({ ...body, taskId: task, attempt }, context));
     } catch (error) {
@@ -205,6 +215,13 @@ export function createLocalWorkers(deps: {
         else if (event.kind === "task-cancelled") abort(event.task, `cancelled: ${event.reason}`);
         else if (event.kind === "task-failed" && event.attempt === null) abort(event.task, event.reason);
       }
+      // An attempt may also be over because its worker was given up on, not because a handler ended.
+      for (const id of idle.keys()) wakeIdle(id);
+    },
+    stop(error) {
+      for (const { controller } of running.values()) controller.abort(error);
+      for (const quiet of idle.values()) quiet.reject(error);
+      idle.clear();
     },
   };
 }

@@ -7,12 +7,15 @@
  * the call goes back into the queue with its age, a bounded number of times.
  */
 import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import type { Command } from "../core/commands.ts";
 import type { GateClass } from "../core/gate.ts";
-import { name, oneOf, whole } from "../core/shape-of-input.ts";
-import { badInput, type DroverError, refused } from "./drover-error.ts";
+import { type Fields, isRecord, name, oneOf, SPAN_MS_MAX, whole } from "../core/shape-of-input.ts";
+import { abortSignal, readOptions } from "./call-options.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { Applied, Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
+const TOKENS_MAX = 1_000_000_000_000;
 
 /** What a call used. Cached input that was only read costs nothing here. */
 export type Usage = {
@@ -43,7 +46,7 @@ export type PermitDesk = {
   stop(error: DroverError): void;
 };
 /** The attempt on whose reservation a call draws. */
-export type Holder = { readonly task: TaskId; readonly attempt: number };
+export type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
 
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
@@ -69,7 +72,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.delete(id)) return;
-        writer.execute({ type: "drop-permit", permit: id });
+        tell({ type: "drop-permit", permit: id });
         reject(signal?.reason);
       };
       const end = (): void => signal?.removeEventListener("abort", giveUp);
@@ -87,18 +90,28 @@ export function createPermitDesk(writer: Writer): PermitDesk {
     });
   }
 
+  /** What became of a call is the caller's to know, also when the engine has stopped: permits run out by themselves. */
+  function tell(command: Command): void {
+    try {
+      writer.execute(command);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+    }
+  }
+
   function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
-    writer.execute({ type: "settle-permit", permit, ok, tokens });
+    tell({ type: "settle-permit", permit, ok, tokens });
   }
 
   async function withPermit<Value>(
     gateName: string,
     call: (permit: HeldPermit) => Promise<Value> | Value,
-    options: PermitOptions = {},
+    given?: PermitOptions,
     holder?: Holder,
   ): Promise<Value> {
-    checkCall(gateName, call, options);
-    const gate = gateName as GateId;
+    const gate = readGateName(gateName);
+    if (typeof call !== "function") throw badInput("call", call, "a function that makes the call");
+    const options = untilEither(readOptions<PermitOptions>(OPTIONS, given), holder?.signal);
     const askedAt = writer.now();
     for (let tries = 1; ; tries++) {
       const id = await acquire(gate, options, holder ?? null, askedAt);
@@ -119,7 +132,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
           settle(id, false, used);
           throw error;
         }
-        writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
+        tell({ type: "strike-gate", gate, permit: id, retryAfterMs });
         settle(id, false, used ?? 0);
         if (tries >= TRIES_MAX) throw error;
       }
@@ -141,23 +154,32 @@ export function createPermitDesk(writer: Writer): PermitDesk {
   };
 }
 
-function checkCall(gate: unknown, call: unknown, options: PermitOptions): void {
-  const gateRead = name()(gate, "gate");
-  if (!gateRead.ok) throw refused(gateRead.failure);
-  if (typeof call !== "function") throw badInput("call", call, "a function that makes the call");
-  const checks = [
-    options.project === undefined ? null : name()(options.project, "options.project"),
-    options.class === undefined ? null : oneOf("critical", "high", "normal", "low")(options.class, "options.class"),
-    options.tokens === undefined ? null : whole(0)(options.tokens, "options.tokens"),
-  ];
-  for (const check of checks) if (check !== null && !check.ok) throw refused(check.failure);
+const OPTIONS: Fields<Required<PermitOptions>> = {
+  project: name(),
+  class: oneOf("critical", "high", "normal", "low"),
+  tokens: whole(0, TOKENS_MAX),
+  signal: abortSignal,
+};
+
+function readGateName(gate: unknown): GateId {
+  const read = name()(gate, "gate");
+  if (!read.ok) throw refused(read.failure);
+  return read.value as GateId;
+}
+
+/** A call in a task gives up when the caller's signal fires or the attempt must stop, whichever is first. */
+function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): PermitOptions {
+  if (stopped === undefined) return options;
+  const { signal } = options;
+  return { ...options, signal: signal === undefined ? stopped : AbortSignal.any([signal, stopped]) };
 }
 
 /** Tokens charged: input, output and cache creation. */
 export function tokensOf(usage: Usage): number {
+  if (!isRecord(usage)) throw badInput("usage", usage, "an object with inputTokens and outputTokens");
   let total = 0;
   for (const field of ["inputTokens", "outputTokens", "cacheCreationTokens"] as const) {
-    const count = whole(0)(usage[field] ?? 0, `usage.${field}`);
+    const count = whole(0, TOKENS_MAX)(usage[field] ?? 0, `usage.${field}`);
     if (!count.ok) throw refused(count.failure);
     total += count.value;
   }
@@ -169,11 +191,14 @@ export function rateLimitOf(error: unknown): number | null {
   if (typeof error !== "object" || error === null) return null;
   const { status, retryAfterMs, headers } = error as { status?: unknown; retryAfterMs?: unknown; headers?: unknown };
   if (status !== 429 && status !== 529) return null;
-  if (typeof retryAfterMs === "number" && retryAfterMs >= 0) return Math.ceil(retryAfterMs);
+  if (typeof retryAfterMs === "number" && retryAfterMs >= 0) return wholeSpan(retryAfterMs);
   const header = (key: string): unknown =>
     headers instanceof Headers ? headers.get(key) : (headers as Record<string, unknown> | undefined)?.[key];
   const ms = Number(header("retry-after-ms") ?? Number.NaN);
   const seconds = Number(header("retry-after") ?? Number.NaN);
-  if (Number.isFinite(ms) && ms >= 0) return Math.ceil(ms);
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds * 1000) : 0;
+  if (ms >= 0) return wholeSpan(ms);
+  return seconds >= 0 ? wholeSpan(seconds * 1000) : 0;
 }
+
+/** A header may say anything; an instant in the log is a whole number. */
+const wholeSpan = (ms: number): number => Math.min(SPAN_MS_MAX, Math.ceil(ms));

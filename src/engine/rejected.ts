@@ -15,7 +15,7 @@ export type RejectedRing = {
   ): string;
   find(id: string, now: number, ttl: number): TaskView | null;
   count(): number;
-  byAgent(agent: string): number;
+  byAgent(): Iterable<[agent: string, count: number]>;
 };
 
 export function createRejectedRing(): RejectedRing {
@@ -43,6 +43,6 @@ export function createRejectedRing(): RejectedRing {
       return entry === undefined || entry.at + ttl <= now ? null : entry.view;
     },
     count: () => count,
-    byAgent: (agent) => agents.get(agent) ?? 0,
+    byAgent: () => agents.entries(),
   };
 }

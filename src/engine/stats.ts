@@ -51,16 +51,14 @@ export function statsOf(state: State, rejected: RejectedRing): Stats {
     for (const agent of project.agents.values()) {
       const queue = queues.get(agent.id) ?? { queued: 0, inflight: 0 };
       queues.set(agent.id, { queued: queue.queued + agent.backlog, inflight: queue.inflight + agent.inFlight });
-      const sum = agents.get(agent.id) ?? {
-        submitted: 0,
-        completed: 0,
-        failed: 0,
-        cancelled: 0,
-        rejected: rejected.byAgent(agent.id),
-      };
+      const sum = agents.get(agent.id) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
       for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += agent.totals[key];
       agents.set(agent.id, sum);
     }
+  }
+  for (const [agent, count] of rejected.byAgent()) {
+    const sum = agents.get(agent) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
+    agents.set(agent, { ...sum, submitted: sum.submitted + count, rejected: count });
   }
   return {
     queue: {

@@ -16,6 +16,7 @@ import { type Refusal, sentence } from "../core/refusal.ts";
 import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
 import { hasEnded } from "../core/state.ts";
 import type { ArtifactExists } from "./artifact-watch.ts";
+import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
 import { instantField, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
@@ -90,10 +91,9 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     return answer;
   }
 
-  async function cancel(task: string, options: { reason?: string } = {}): Promise<void> {
-    const reason = orNull(text(0, 1024))(options.reason ?? null, "reason");
-    if (!reason.ok) throw refused(reason.failure);
-    await writer.run({ type: "cancel-task", task: idOf(task), reason: reason.value });
+  async function cancel(task: string, options?: { reason?: string }): Promise<void> {
+    const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
+    await writer.run({ type: "cancel-task", task: idOf(task), reason });
   }
 
   async function cancelWhere(filter: TaskFilter): Promise<number> {
@@ -141,17 +141,20 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     return view;
   }
 
-  async function ended(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskState> {
+  async function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
     const id = idOf(given);
+    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
     const known = state.tasks.get(id);
-    if (known !== undefined && !hasEnded(known)) await ends.wait(id, options.signal);
+    if (known !== undefined && !hasEnded(known)) await ends.wait(id, signal);
     else await writer.settled();
     const found = state.tasks.get(id) ?? state.tombstones.get(id);
+    if (found === undefined && parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null)
+      return "rejected";
     if (found === undefined) throw refused({ type: "task-unknown", task: id });
     return found.phase;
   }
 
-  async function wait(given: string, options: { signal?: AbortSignal } = {}): Promise<TaskView> {
+  async function wait(given: string, options?: { signal?: AbortSignal }): Promise<TaskView> {
     await ended(given, options);
     return task(given);
   }
@@ -233,10 +236,13 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
     })),
   );
   for (const [index, refusal] of circular) answers[index] = { state: "rejected", error: sentence(refusal) };
+  const turnedAway = new Set(list.filter((_, index) => read[index] === null).map(idOfItem));
   for (const index of order) {
     const item = read[index];
     if (item === null || item === undefined) continue;
-    answers[index] = itemAnswer(place(parts, item));
+    const answer = placeUnless(turnedAway, parts, item);
+    if (answer instanceof DroverError) turnedAway.add(item.submission.id);
+    answers[index] = itemAnswer(answer);
   }
   const accepted = answers.filter(({ state }) => state !== "rejected").length;
   return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
@@ -253,6 +259,16 @@ function readItem(batch: BatchBody, item: unknown, index: number): ReadTask | Dr
     if (error instanceof DroverError) return error;
     throw error;
   }
+}
+
+const idOfItem = (item: unknown): unknown => (isRecord(item) ? (item.id ?? null) : null);
+
+/** An item whose dependency was turned away in the same batch is not placed either, and says so. */
+function placeUnless(turnedAway: ReadonlySet<unknown>, parts: TaskDeskParts, item: ReadTask): Submitted | DroverError {
+  const { parent, needs } = item.submission;
+  const dependency = [parent, ...needs].find((id) => id !== null && turnedAway.has(id)) ?? null;
+  if (dependency === null) return place(parts, item);
+  return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
 }
 
 function itemAnswer(answer: Submitted | DroverError): BatchItem {

@@ -6,7 +6,7 @@
  * submission, and a cursor stays good however much happens in between.
  */
 import type { Seq, TaskId } from "../core/brand.ts";
-import { name, oneOf, readSection, whole } from "../core/shape-of-input.ts";
+import { isRecord, name, oneOf, readSection, whole } from "../core/shape-of-input.ts";
 import type { Task } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
@@ -93,6 +93,7 @@ const STATES = [
 ] as const;
 
 export function matcher(filter: TaskFilter): (task: Task) => boolean {
+  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) {
     const read = oneOf(...STATES)(state, "state");
@@ -115,6 +116,7 @@ export async function readPage(
   parts: TaskSources,
   filter: TaskFilter & { limit?: number; cursor?: string },
 ): Promise<TaskPage> {
+  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
   const size = whole(1, PAGE_MAX)(limit, "limit");
   if (!size.ok) throw refused(size.failure);
