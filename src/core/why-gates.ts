@@ -134,7 +134,7 @@ export function shapeGates(state: State, task: Task, now: number): WhyGate[] {
   const limit = Object.hasOwn(state.config.scheduler.perType, type) ? state.config.scheduler.perType[type] : undefined;
   const typeGate = finding("type-limit", limit === undefined || running < limit, { running, limit: limit ?? null }, [
     limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
-    `${running} tasks of type ${type} run, and at most ${limit} may`,
+    `type ${type} has ${running} in flight, and at most ${limit} may run`,
   ]);
   return [typeGate, ...lockGates(state, task), providerGate(state, provider, now)];
 }
@@ -173,12 +173,12 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
   return [
     finding("fleet-in-flight", state.inFlight < maxInFlight, { inFlight: state.inFlight, maxInFlight }, [
       `${state.inFlight} of maxInFlight ${maxInFlight} run`,
-      `${state.inFlight} tasks run, and maxInFlight is ${maxInFlight}`,
+      `the fleet has ${state.inFlight} in flight, and maxInFlight is ${maxInFlight}`,
     ]),
     budgetGate("fleet-budget", state, task, standing, now),
     finding("project-in-flight", project.inFlight < maxConcurrent, { inFlight: project.inFlight, maxConcurrent }, [
       `${project.inFlight} of maxConcurrent ${maxConcurrent} of project ${project.id} run`,
-      `${project.inFlight} tasks of project ${project.id} run, and its maxConcurrent is ${maxConcurrent}`,
+      `project ${project.id} has ${project.inFlight} in flight, and its maxConcurrent is ${maxConcurrent}`,
     ]),
     budgetGate("project-budget", state, task, standing, now),
     finding(
@@ -187,7 +187,7 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
       { inFlight: agent.inFlight, maxPerAgentInFlight },
       [
         `${agent.inFlight} of maxPerAgentInFlight ${maxPerAgentInFlight} of agent ${agent.id} run`,
-        `${agent.inFlight} tasks of agent ${agent.id} run, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
+        `agent ${agent.id} has ${agent.inFlight} in flight, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
       ],
     ),
   ];
@@ -294,6 +294,6 @@ function positionGate(state: State, task: Task, { rank, queueFirst }: Standing, 
   };
   return finding("position", queueFirst === null, numbers, [
     ahead === 0 ? `it is first in the queue of agent ${task.agent.id}` : `the ${ahead} ahead of it cannot start now`,
-    `${ahead} tasks of agent ${task.agent.id} are ahead of it, ${queueFirst?.id} first`,
+    `agent ${task.agent.id} has ${ahead} ahead of it, ${queueFirst?.id} first`,
   ]);
 }

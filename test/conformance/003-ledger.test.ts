@@ -171,6 +171,6 @@ test("Q20 a task that waits is told why, gate by gate, with numbers", () => {
     shut.map(({ code, numbers }) => [code, numbers]),
     [["project-in-flight", { inFlight: 1, maxConcurrent: 1 }]],
   );
-  assert.equal(answer.value.summary, "It waits because 1 tasks of project A run, and its maxConcurrent is 1.");
+  assert.equal(answer.value.summary, "It waits because project A has 1 in flight, and its maxConcurrent is 1.");
   assert.ok(answer.value.gates.length > 20, "every gate is listed, open ones too");
 });
