@@ -1,19 +1,14 @@
 /**
  * Bodies and results: beside the log, and the recent ones at hand.
  *
- * A body is needed when its task starts, usually soon after it was submitted, so the newest bodies are kept
- * in memory up to a bound in bytes, until the task has ended; everything else is read back from the log by the number of the event
- * it lies beside. What is read back is checked against the hash in that event.
+ * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of ended
+ * tasks make room first. Everything else is read back from the log by the number of the event it lies beside. What is read back is checked against the hash in that event.
  */
 import { hash } from "node:crypto";
-import type { Seq, TaskId } from "../core/brand.ts";
-import { taskOf } from "../core/events.ts";
+import type { Seq } from "../core/brand.ts";
 import { fifo, push, shift } from "../core/fifo.ts";
-import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
-import { ENDS } from "./end-watch.ts";
-import type { Applied } from "./writer.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 100;
