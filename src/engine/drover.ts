@@ -146,7 +146,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const { state, snapshotSeq } = await recover(log);
   const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
-  const bodies = createBodyStore(log, state);
+  const bodies = createBodyStore(log);
   const ends = createEndWatch();
   const rejected = createRejectedRing();
   const writer: Writer = startWriter({
@@ -154,7 +154,6 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
     hooks: {
       onApplied: (applied) => desk.onApplied(applied),
       onCommitted: (batch) => {
-        bodies.onCommitted(batch);
         ends.onCommitted(batch);
         for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
