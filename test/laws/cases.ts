@@ -1,0 +1,23 @@
+/**
+ * How many cases, from which seed.
+ *
+ * The full run has over a hundred thousand cases across the laws; DROVER_QUICK asks for a twentieth of that. Every run
+ * begins from a new seed, which is printed; DROVER_SEED repeats one.
+ */
+import fc from "fast-check";
+
+const QUICK_DIVISOR = 20;
+const given = Number(process.env.DROVER_SEED);
+const seed = process.env.DROVER_SEED !== undefined && Number.isSafeInteger(given) ? given : freshSeed();
+console.log(`seed ${seed} (DROVER_SEED=${seed} repeats it)`);
+
+function freshSeed(): number {
+  return Math.floor(Math.random() * 0x7fff_ffff);
+}
+
+/** Holds a law against so many cases. */
+export function holds<Given>(cases: number, given: fc.Arbitrary<Given>, law: (given: Given) => void): void {
+  const isQuick = process.env.DROVER_QUICK !== undefined;
+  const numRuns = isQuick ? Math.ceil(cases / QUICK_DIVISOR) : cases;
+  fc.assert(fc.property(given, law), { seed, numRuns, verbose: fc.VerbosityLevel.None });
+}

@@ -1,0 +1,119 @@
+/**
+ * No limit, budget, window or lock is exceeded by a start or a grant, by a second bookkeeping kept from events alone.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Event } from "../../src/core/events.ts";
+import type { State, Task } from "../../src/core/state.ts";
+import { holds } from "./cases.ts";
+import { history } from "./histories.ts";
+import { book, booked, FLEET, gateName, type Ledger, newLedger, type Out, projectName } from "./ledger.ts";
+import { live } from "./live.ts";
+
+type Start = Extract<Event, { kind: "task-assigned" }>;
+type Judge = (state: State, ledger: Ledger, start: Start, task: Task) => void;
+
+const outWhere = (ledger: Ledger, isIt: (out: Out) => boolean): Out[] => [...ledger.out.values()].filter(isIt);
+const sum = (outs: readonly Out[], of: (out: Out) => number): number => outs.reduce((total, out) => total + of(out), 0);
+
+function atEveryStart(cases: number, judge: Judge): void {
+  holds(cases, history, (seeds) => {
+    const ledger = newLedger();
+    live(seeds, {
+      onDecision: (state, _command, events) => {
+        for (const event of events) {
+          if (event.kind === "task-assigned") judge(state, ledger, event, state.tasks.get(event.task) as Task);
+        }
+      },
+      onEvent: (state, event) => book(ledger, state, event),
+    });
+  });
+}
+
+test("no start exceeds a limit on what is in flight: fleet, project, agent, type, express lane", () => {
+  atEveryStart(9000, (state, ledger, start, { project, agent, ask }) => {
+    const { scheduler } = state.config;
+    const mine = outWhere(ledger, (out) => out.project === project.id);
+    assert.ok(ledger.out.size < scheduler.maxInFlight, "maxInFlight");
+    assert.ok(mine.length < project.settings.maxConcurrent, "maxConcurrent");
+    assert.ok(
+      mine.filter((out) => out.agent === agent.id).length < scheduler.maxPerAgentInFlight,
+      "maxPerAgentInFlight",
+    );
+    const ofType = outWhere(ledger, (out) => out.type === ask.type).length;
+    assert.ok(ofType < (scheduler.perType[ask.type] ?? Number.POSITIVE_INFINITY), "perType");
+    if (start.rank.express) assert.ok(outWhere(ledger, (out) => out.express).length < scheduler.critical.maxInFlight);
+    assert.ok(!state.paused && project.status === "active" && !agentless(start), "nothing starts while paused");
+  });
+});
+
+const agentless = ({ attempt }: Start): boolean => attempt < 1;
+
+test("no start overspends a budget: used in the window, plus reserved, plus its own reserve", () => {
+  atEveryStart(9000, (state, ledger, { at, reserve }, { project }) => {
+    const { limit } = project.settings.budget;
+    const reserved = sum(
+      outWhere(ledger, (out) => out.project === project.id),
+      (out) => out.reserve,
+    );
+    if (limit !== null) assert.ok(booked(ledger, projectName(project.id), at) + reserved + reserve <= limit, "project");
+    const all = sum([...ledger.out.values()], (out) => out.reserve);
+    const whole = state.config.budget.limit;
+    if (whole !== null) assert.ok(booked(ledger, FLEET, at) + all + reserve <= whole, "fleet");
+  });
+});
+
+test("no start finds its worker full, unfit, unwilling or held for another, nor a lock taken, nor its gate struck", () => {
+  atEveryStart(9000, (state, ledger, start, { ask, project }) => {
+    const worker = state.fleet.byId.get(start.worker);
+    assert.ok(worker !== undefined && worker.status === "ready", "it takes work");
+    const there = outWhere(ledger, (out) => out.worker === worker.id);
+    assert.ok(there.length < worker.slots + state.config.scheduler.placement.maxQueuePerWorker, "slots");
+    assert.ok(sum(there, (out) => out.cpu) + ask.cpu <= worker.cpu, "cpu");
+    assert.ok(sum(there, (out) => out.memory) + ask.memory <= worker.memory, "memory");
+    assert.ok(
+      ask.capabilities.every((capability) => worker.capabilities.includes(capability)),
+      "capabilities",
+    );
+    assert.ok(worker.hold === null || worker.hold === project.hold, "held");
+    const taken = [...ledger.out.values()].flatMap((out) => out.locks);
+    assert.ok(!ask.locks.some((lock) => taken.includes(lock)), "locks");
+    const gate = ask.provider === null ? undefined : state.gates.get(ask.provider as never);
+    assert.ok(gate === undefined || gate.blockedUntil === null || gate.blockedUntil <= start.at, "gate");
+  });
+});
+
+test("no grant exceeds its gate's concurrency or request window, nor goes out while the gate is blocked", () => {
+  holds(9000, history, (seeds) => {
+    const ledger = newLedger();
+    live(seeds, {
+      onDecision: (state, _command, events) => {
+        for (const event of events) if (event.kind === "permit-granted") judgeGrant(state, ledger, event);
+      },
+      onEvent: (state, event) => book(ledger, state, event),
+    });
+  });
+});
+
+function judgeGrant(state: State, ledger: Ledger, { gate: id, at }: Extract<Event, { kind: "permit-granted" }>): void {
+  const gate = state.gates.get(id);
+  assert.ok(gate !== undefined, "a permit is granted by a gate that is there");
+  const out = [...ledger.calls.values()].filter((call) => call.gate === id && call.granted);
+  assert.ok(out.length < gate.settings.maxConcurrent, "maxConcurrent");
+  assert.ok(booked(ledger, gateName(id), at) < gate.settings.requests, "requests in the window");
+  assert.ok(gate.blockedUntil === null || gate.blockedUntil <= at, "blocked");
+}
+
+test("holds are one per project and at most a tenth of the workers, one at least, when they are placed", () => {
+  holds(9000, history, (seeds) => {
+    live(seeds, {
+      onDecision: (state, _command, events) => {
+        for (const event of events) {
+          if (event.kind !== "hold-placed") continue;
+          assert.ok(state.holds.size < Math.max(1, Math.floor(state.fleet.order.length / 10)));
+          assert.equal(state.tasks.get(event.task)?.project.hold, null);
+        }
+      },
+    });
+  });
+});

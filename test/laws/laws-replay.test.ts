@@ -1,0 +1,49 @@
+/**
+ * The log is the state: replay rebuilds it, deciding leaves no mark, the same question has the same answer.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decide } from "../../src/core/decide.ts";
+import type { Event } from "../../src/core/events.ts";
+import { holds } from "./cases.ts";
+import { history } from "./histories.ts";
+import { bytesOf, live, replay } from "./live.ts";
+
+test("replaying the log rebuilds the state byte for byte", () => {
+  holds(24_000, history, (seeds) => {
+    const { state, log } = live(seeds);
+    assert.equal(bytesOf(replay(log)), bytesOf(state));
+  });
+});
+
+test("events read back from JSON rebuild the same state", () => {
+  holds(12_000, history, (seeds) => {
+    const { state, log } = live(seeds);
+    const read = log.map((event) => JSON.parse(JSON.stringify(event)) as Event);
+    assert.deepEqual(read, log);
+    assert.equal(bytesOf(replay(read)), bytesOf(state));
+  });
+});
+
+test("deciding leaves no mark", () => {
+  holds(4000, history, (seeds) => {
+    live(seeds, {
+      onCommand: (state, command, now) => {
+        const before = bytesOf(state);
+        decide(state, command, now);
+        assert.equal(bytesOf(state), before, `${command.type} left a mark`);
+      },
+    });
+  });
+});
+
+test("the same state and command give the same answer twice", () => {
+  holds(10_000, history, (seeds) => {
+    live(seeds, {
+      onCommand: (state, command, now) => {
+        const once = JSON.stringify(decide(state, command, now));
+        assert.equal(JSON.stringify(decide(state, command, now)), once);
+      },
+    });
+  });
+});
