@@ -1,0 +1,40 @@
+/**
+ * A fifo is an array that is pushed to and shifted from.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { fifo, lengthOf, peek, push, shift, waiting } from "./fifo.ts";
+
+/** So many in, or (negative) so many out. */
+const moves = fc.array(fc.integer({ min: -900, max: 900 }), { maxLength: 20 });
+
+test("what goes in comes out in the same order, also after the array behind it was cut", () => {
+  fc.assert(
+    fc.property(moves, (given) => {
+      const queue = fifo<number>();
+      let naive: number[] = [];
+      let next = 0;
+      for (const move of given) {
+        for (let count = 0; count < move; count++) {
+          push(queue, next);
+          naive.push(next++);
+        }
+        for (let count = 0; count < -move; count++) assert.equal(shift(queue), naive[count]);
+        if (move < 0) naive = naive.slice(-move);
+        assert.equal(lengthOf(queue), naive.length);
+        assert.equal(peek(queue), naive[0]);
+        assert.deepEqual([...waiting(queue)], naive);
+      }
+      assert.ok(queue.items.length <= 2 * Math.max(1025, naive.length), "what is gone is let go");
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("an empty fifo has nothing to give", () => {
+  const queue = fifo<string>();
+  assert.equal(shift(queue), undefined);
+  assert.equal(peek(queue), undefined);
+  assert.equal(lengthOf(queue), 0);
+});
