@@ -4,7 +4,7 @@
  * The first end counts: cancelling what has ended is a conflict, whatever the second end would have been.
  */
 import type { Instant, TaskId } from "./brand.ts";
-import type { Command, Decided } from "./commands.ts";
+import type { Command, Decided, Warning } from "./commands.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { pinFor } from "./placement.ts";
 import { fail, ok } from "./result.ts";
@@ -69,10 +69,8 @@ export function decidePatch(state: State, command: Extract<Command, { type: "pat
   const priority = Math.max(task.project.settings.maxPriority, asked);
   const former = task.deadline < 0 ? null : (task.deadline as Instant);
   const deadline = given === undefined ? former : given;
-  if (priority === task.priority && deadline === former) return ok({ events: [], id: task.id, repeated: true });
-  return ok({
-    events: [{ kind: "task-patched", at: now, task: task.id, priority, deadline }],
-    id: task.id,
-    warnings: priority === asked ? [] : [{ type: "priority-clamped", asked, given: priority }],
-  });
+  const warnings: Warning[] = priority === asked ? [] : [{ type: "priority-clamped", asked, given: priority }];
+  if (priority === task.priority && deadline === former)
+    return ok({ events: [], id: task.id, repeated: true, warnings });
+  return ok({ events: [{ kind: "task-patched", at: now, task: task.id, priority, deadline }], id: task.id, warnings });
 }

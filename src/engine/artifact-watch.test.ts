@@ -1,0 +1,68 @@
+/**
+ * Input artifacts: that one appeared is an event, and nobody waits longer than one poll for it.
+ */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createTestDrover, type TestDrover } from "../testing/index.ts";
+import { fileExists } from "./artifact-watch.ts";
+import { openDrover } from "./drover.ts";
+
+const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
+const stateOf = async ({ drover }: TestDrover, id: string): Promise<string> => (await drover.task(id)).state;
+
+test("L14 a task waits for its artifact, and is queued at the first poll that finds it", async () => {
+  const kit = await createTestDrover({ config: { workers: { artifactPoll: 2000 } } });
+  for (const id of ["a", "b"]) await kit.drover.submit(task(id, { inputArtifact: "plan.md" }));
+  await kit.clock.advance(2000);
+  kit.artifacts.add("plan.md");
+  await kit.clock.advance(1999);
+  assert.deepEqual([await stateOf(kit, "a"), await stateOf(kit, "b")], ["waiting", "waiting"]);
+  await kit.clock.advance(1);
+  assert.deepEqual([await stateOf(kit, "a"), await stateOf(kit, "b")], ["queued", "queued"]);
+  const kinds: string[] = [];
+  for await (const { kind } of kit.drover.events()) kinds.push(kind);
+  assert.equal(kinds.filter((kind) => kind === "artifact-appeared").length, 1);
+});
+
+test("an artifact that is there at submit is not waited for, and lookForArtifacts looks at once", async () => {
+  const kit = await createTestDrover();
+  kit.artifacts.add("here");
+  assert.equal((await kit.drover.submit(task("a", { inputArtifact: "here" }))).state, "queued");
+  const batch = { agentId: "ann", tasks: [{ action: "x", id: "b", inputArtifact: "here" }] };
+  assert.equal((await kit.drover.submitBatch(batch)).tasks[0]?.state, "queued");
+  await kit.drover.submit(task("c", { inputArtifact: "there", needs: ["a"] }));
+  await kit.drover.cancel("a");
+  await kit.drover.submit(task("d", { inputArtifact: "there" }));
+  kit.artifacts.add("there");
+  await kit.drover.lookForArtifacts();
+  assert.deepEqual([await stateOf(kit, "c"), await stateOf(kit, "d")], ["skipped", "queued"]);
+});
+
+test("looking that fails changes nothing, and the next poll looks again", async () => {
+  const kit = await createTestDrover();
+  const broken = kit.artifacts.has;
+  await kit.drover.submit(task("a", { inputArtifact: "x" }));
+  kit.artifacts.has = () => {
+    throw new Error("the share is away");
+  };
+  await kit.clock.advance(1000);
+  kit.artifacts.has = broken;
+  kit.artifacts.add("x");
+  await kit.clock.advance(1000);
+  assert.equal(await stateOf(kit, "a"), "queued");
+});
+
+test("an artifact is a file unless the host says otherwise", async () => {
+  const home = await mkdtemp(join(tmpdir(), "drover-artifact-"));
+  const path = join(home, "plan.md");
+  assert.equal(await fileExists(path), false);
+  await using drover = await openDrover();
+  assert.equal((await drover.submit(task("a", { inputArtifact: path }))).state, "waiting");
+  await writeFile(path, "");
+  await drover.lookForArtifacts();
+  assert.equal((await drover.task("a")).state, "queued");
+  await rm(home, { recursive: true });
+});
