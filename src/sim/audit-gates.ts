@@ -1,0 +1,44 @@
+/**
+ * The rules of a gate, asked at every grant: not while blocked, within maxConcurrent and the request window, one
+ * probe after a block and a slow start after that; and nobody is granted who did not ask.
+ */
+import type { Event } from "../core/events.ts";
+import type { Complain } from "./audit-life.ts";
+import { type Shadow, spentWithin } from "./shadow.ts";
+import { gateOf, gateSettingsOf } from "./shadow-gate.ts";
+
+export function auditGates(shadow: Shadow, event: Event, complain: Complain): void {
+  if (event.kind === "permit-settled" && !gateOf(shadow, event.gate).out.has(event.permit)) {
+    complain("permit-once", `${event.permit} is settled at ${event.gate}, which it does not hold`);
+  }
+  if (event.kind !== "permit-granted") return;
+  const gate = gateOf(shadow, event.gate);
+  const { maxConcurrent, requests, windowMs } = gateSettingsOf(shadow, event.gate);
+  const say = (rule: string, claim: string): void =>
+    complain(rule, `${event.permit} is granted at ${event.gate}${claim}`);
+  const permit = gate.waiting.get(event.permit);
+  if (permit === undefined) return say("permit-once", ", but it does not wait there");
+  if (event.at < gate.blockedUntil) say("gate-block", `, which is blocked until ${gate.blockedUntil}`);
+  if (gate.out.size >= maxConcurrent) say("gate-concurrency", ` with ${gate.out.size} out of ${maxConcurrent}`);
+  const used = gate.grants.filter((at) => at > event.at - windowMs).length;
+  if (used >= requests) say("gate-window", ` as number ${used + 1} of ${requests} in ${windowMs} ms`);
+  const fresh = [...gate.out.values()].filter(({ episode }) => episode === gate.episode).length;
+  if (fresh >= gate.slow) say("gate-probe", ` with ${fresh} out; after a block ${gate.slow} may be`);
+  auditFreeCall(shadow, permit, event, complain);
+}
+
+/** A call of no task draws on its project's budget by itself. */
+function auditFreeCall(
+  shadow: Shadow,
+  permit: { readonly project: string; readonly task: string | null; readonly tokens: number },
+  event: Extract<Event, { kind: "permit-granted" }>,
+  complain: Complain,
+): void {
+  const project = shadow.projects.get(permit.project);
+  if (permit.task !== null || project === undefined) return;
+  const { limit, window } = project.settings.budget;
+  const used = spentWithin(project.spent, window, event.at);
+  if (limit !== null && used + Math.max(1, permit.tokens) > limit) {
+    complain("gate-budget", `${event.permit} is granted with ${used} of ${limit} used in project ${permit.project}`);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * The rules of a task's life: it ends once, runs in one place at a time, and moves only as DESIGN §3 draws it.
+ */
+import type { Event } from "../core/events.ts";
+import type { Shadow, ShadowTask } from "./shadow.ts";
+
+/** Names the rule that was broken and says how. */
+export type Complain = (rule: string, detail: string) => void;
+
+const ENDS: ReadonlySet<string> = new Set(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+
+export function auditLife(shadow: Shadow, event: Event, complain: Complain): void {
+  if (event.kind === "task-submitted") return auditSubmit(shadow, event, complain);
+  if (!("task" in event) || event.task === null || event.kind === "permit-asked") return;
+  const task = shadow.tasks.get(event.task);
+  if (task === undefined) return complain("known-task", `${event.kind} tells of ${event.task}, which nobody submitted`);
+  if (event.kind === "task-assigned") return auditStart(task, event, complain);
+  if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
+  if (ENDS.has(event.kind)) auditEnd(shadow, task, event, complain);
+  if (event.kind === "task-queued") auditQueued(shadow, task, complain);
+  if (event.kind === "task-retried" && (task.phase !== "ended" || task.outcome === "done")) {
+    complain("ends-once", `${event.task} is retried though it is ${task.outcome ?? task.phase}`);
+  }
+}
+
+function auditSubmit(shadow: Shadow, event: Extract<Event, { kind: "task-submitted" }>, complain: Complain): void {
+  const former = shadow.tasks.get(event.task);
+  const { remember } = shadow.config.scheduler;
+  const isForgotten = former?.phase === "ended" && former.endedAt + remember <= event.at;
+  if (former !== undefined && !isForgotten) {
+    complain("submitted-once", `${event.task} is submitted again while it is ${former.outcome ?? former.phase}`);
+  }
+  if (event.deadline !== null && event.deadline <= event.at)
+    complain("deadline", `${event.task} came past its deadline`);
+}
+
+function auditStart(task: ShadowTask, event: Extract<Event, { kind: "task-assigned" }>, complain: Complain): void {
+  const id = event.task;
+  if (task.attempt !== null) {
+    complain("one-attempt", `${id} starts as ${event.attempt} while attempt ${task.attempt.number} is still live`);
+  }
+  if (task.phase !== "queued") complain("queued-first", `${id} starts though it is ${task.outcome ?? task.phase}`);
+  if (task.resting) complain("rest", `${id} starts while it rests`);
+  if (task.paused) complain("pause", `${id} starts while it is paused`);
+  if (event.attempt !== task.attempts + 1) {
+    complain("attempt-number", `attempt ${event.attempt} of ${id} follows attempt ${task.attempts}`);
+  }
+  if (task.deadline !== null && event.at >= task.deadline) complain("deadline", `${id} starts past its deadline`);
+}
+
+function auditAttempt(task: ShadowTask, event: Event, number: number, complain: Complain): void {
+  const { attempt } = task;
+  if (attempt === null || attempt.number !== number) {
+    const live = attempt === null ? "no attempt" : `attempt ${attempt.number}`;
+    return complain("fencing", `${event.kind} of attempt ${number} of ${task.told.task} counts; live: ${live}`);
+  }
+  if (event.kind === "attempt-started" && attempt.startedAt >= 0)
+    complain("started-once", `attempt ${number} of ${task.told.task} starts to run a second time`);
+  if (event.kind === "attempt-stopping" && event.cause === "timeout") {
+    const { timeoutMs } = task.told;
+    const isDue = timeoutMs !== null && attempt.startedAt >= 0 && event.at >= attempt.startedAt + timeoutMs;
+    if (!isDue) complain("timeout", `${task.told.task} is timed out before its time`);
+  }
+}
+
+function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Complain): void {
+  const id = task.told.task;
+  if (task.phase === "ended") complain("ends-once", `${id} is ${task.outcome} and ends again by ${event.kind}`);
+  if (event.kind === "task-done" && task.phase !== "live") complain("ends-once", `${id} is done without having run`);
+  if (event.kind === "task-failed") auditFailure(shadow, task, event, complain);
+  if (event.kind === "task-skipped") {
+    const { needs, parent } = task.told;
+    const dependency = shadow.tasks.get(event.dependency);
+    const isTie = event.dependency === parent || needs.includes(event.dependency);
+    const isBad = dependency === undefined || (dependency.phase === "ended" && dependency.outcome !== "done");
+    if (!isTie || !isBad) complain("skip", `${id} is skipped for ${event.dependency}, which gives no cause`);
+  }
+}
+
+function auditFailure(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: Extract<Event, { kind: "task-failed" }>,
+  complain: Complain,
+): void {
+  const id = task.told.task;
+  if (event.reason.startsWith("deadline exceeded")) {
+    if (task.deadline === null || event.at < task.deadline) complain("deadline", `${id} fails before its deadline`);
+  }
+  if (event.reason.startsWith("lost-too-often") && task.losses + 1 < shadow.config.scheduler.retry.maxLosses) {
+    complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);
+  }
+}
+
+/** A task becomes runnable when nothing it waits for is missing. */
+function auditQueued(shadow: Shadow, task: ShadowTask, complain: Complain): void {
+  if (task.phase === "queued") return;
+  const { task: id, needs, parent, notBefore, onDependencyFailure } = task.told;
+  if (task.phase !== "waiting") complain("queued-first", `${id} is queued though it is ${task.outcome ?? task.phase}`);
+  if (task.awaitsArtifact) complain("artifact", `${id} is queued though its artifact never appeared`);
+  if (notBefore !== null && shadow.at < notBefore) complain("not-before", `${id} is queued before its time`);
+  for (const dependency of parent === null ? needs : [parent, ...needs]) {
+    const other = shadow.tasks.get(dependency);
+    if (other === undefined || other.seq > task.seq || other.outcome === "done") continue;
+    if (other.phase !== "ended") {
+      if (onDependencyFailure === "skip") complain("needs", `${id} is queued while ${dependency} is ${other.phase}`);
+    } else if (onDependencyFailure === "skip")
+      complain("needs", `${id} is queued, but ${dependency} is ${other.outcome}`);
+  }
+}

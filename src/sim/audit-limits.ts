@@ -1,0 +1,119 @@
+/**
+ * Every limit, asked at the moment of a start: fleet, project, agent, type, worker, locks, gate, budgets.
+ *
+ * A limit that was lowered may be exceeded by what was running already, so only starts are judged. Tokens are summed
+ * over the exact window; the core's buckets expire late, so it may be stricter than this and never laxer.
+ */
+import type { Event } from "../core/events.ts";
+import type { Complain } from "./audit-life.ts";
+import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin } from "./shadow.ts";
+
+type Start = Extract<Event, { kind: "task-assigned" }>;
+
+export function auditLimits(shadow: Shadow, event: Event, complain: Complain): void {
+  if (event.kind !== "task-assigned") return;
+  const task = shadow.tasks.get(event.task);
+  if (task === undefined) return;
+  const live = liveTasks(shadow);
+  auditCounts(shadow, task, event, live, complain);
+  auditWorker(shadow, task, event, live, complain);
+  auditBudgets(shadow, task, event, live, complain);
+  for (const lock of task.told.locks) {
+    const holder = live.find(({ told }) => told.locks.includes(lock));
+    if (holder !== undefined) complain("locks", `${event.task} starts though ${holder.told.task} holds lock ${lock}`);
+  }
+  const gate = task.told.provider === null ? undefined : shadow.gates.get(task.told.provider);
+  if (gate !== undefined && event.at < gate.blockedUntil) {
+    complain("provider", `${event.task} starts though its provider ${task.told.provider} is blocked`);
+  }
+}
+
+function auditCounts(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: Start,
+  live: readonly ShadowTask[],
+  complain: Complain,
+): void {
+  const { maxInFlight, maxPerAgentInFlight, perType, critical } = shadow.config.scheduler;
+  const { project: id, agent, type } = task.told;
+  const project = shadow.projects.get(id) as ShadowProject;
+  const ofProject = live.filter(({ told }) => told.project === id);
+  const rows: [rule: string, count: number, limit: number][] = [
+    ["maxInFlight", live.length, maxInFlight],
+    ["maxConcurrent", ofProject.length, project.settings.maxConcurrent],
+    ["maxPerAgentInFlight", ofProject.filter(({ told }) => told.agent === agent).length, maxPerAgentInFlight],
+    ["perType", live.filter(({ told }) => told.type === type).length, perType[type] ?? Number.POSITIVE_INFINITY],
+  ];
+  if (event.rank.express) {
+    rows.push(["critical", live.filter(({ attempt }) => attempt?.express).length, critical.maxInFlight]);
+  }
+  for (const [rule, count, limit] of rows) {
+    if (count >= limit) complain(rule, `${event.task} starts with ${count} live already; the limit is ${limit}`);
+  }
+  if (shadow.paused) complain("pause", `${event.task} starts while the fleet is paused`);
+  if (project.paused) complain("pause", `${event.task} starts while project ${id} is paused`);
+}
+
+function auditWorker(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: Start,
+  live: readonly ShadowTask[],
+  complain: Complain,
+): void {
+  const worker = shadow.workers.get(event.worker);
+  const say = (rule: string, claim: string): void =>
+    complain(rule, `${event.task} starts on ${event.worker}, ${claim}`);
+  if (worker === undefined) return say("worker", "which is not here");
+  if (worker.status !== "ready") say("worker", `which is ${worker.status}`);
+  const mine = live.filter(({ attempt }) => attempt?.worker === event.worker);
+  const room = worker.slots + shadow.config.scheduler.placement.maxQueuePerWorker;
+  if (mine.length >= room) say("slots", `which runs ${mine.length} of ${room}`);
+  const { cpu, memory, capabilities } = task.told;
+  const sum = (of: "cpu" | "memory"): number => mine.reduce((total, { told }) => total + told[of], 0);
+  if (sum("cpu") + cpu > worker.cpu) say("resources", `which has ${worker.cpu - sum("cpu")} of ${cpu} millicores left`);
+  if (sum("memory") + memory > worker.memory) say("resources", `which has too little memory left for ${memory}`);
+  const missing = capabilities.find((capability) => !worker.capabilities.includes(capability));
+  if (missing !== undefined) say("capabilities", `which lacks ${missing}`);
+  for (const [held, at] of shadow.holds) {
+    if (at === event.worker && held !== event.task) say("hold", `which is kept free for ${held}`);
+  }
+}
+
+function auditBudgets(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: Start,
+  live: readonly ShadowTask[],
+  complain: Complain,
+): void {
+  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  const { startCost } = shadow.config.scheduler.fairness;
+  if (event.reserve < Math.max(1, task.estimate)) {
+    complain("budget", `${event.task} reserves ${event.reserve}, less than its estimate ${task.estimate}`);
+  }
+  if (event.charge < startCost + task.estimate) {
+    complain("charge", `${event.task} is charged ${event.charge}, less than ${startCost} and its estimate`);
+  }
+  const reserved = (tasks: readonly ShadowTask[]): number =>
+    tasks.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
+  const mine = live.filter(({ told }) => told.project === project.id);
+  const sums: [name: string, rules: { limit: number | null; window: number }, used: number][] = [
+    [
+      `project ${project.id}`,
+      project.settings.budget,
+      spentWithin(project.spent, project.settings.budget.window, event.at) + reserved(mine),
+    ],
+    [
+      "the fleet",
+      shadow.config.budget,
+      spentWithin(shadow.spent, shadow.config.budget.window, event.at) + reserved(live),
+    ],
+  ];
+  for (const [name, { limit }, used] of sums) {
+    if (limit !== null && used + event.reserve > limit) {
+      complain("budget", `${event.task} reserves ${event.reserve} with ${used} of ${limit} used in ${name}`);
+    }
+  }
+}

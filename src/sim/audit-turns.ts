@@ -1,0 +1,119 @@
+/**
+ * Whose turn it was: between projects, between agents, between the tasks of one agent.
+ *
+ * Judged wherever the answer does not depend on what fits where: against tasks of exactly the same shape, unpinned,
+ * that could have started in place of the one that did. Projects: nobody who could have used this worker stands at a
+ * lower level (charged ÷ weight, halved every half life, counted anew here), so competing levels never
+ * drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: nobody of
+ * equal standing overtakes, and past the bound of starvation nobody overtakes at all.
+ */
+import type { Event } from "../core/events.ts";
+import type { Complain } from "./audit-life.ts";
+import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask } from "./shadow.ts";
+
+const ROUNDING = 1e-9;
+const PRIORITY_STEP = 100;
+
+type Start = Extract<Event, { kind: "task-assigned" }>;
+
+export function auditTurns(shadow: Shadow, event: Event, complain: Complain): void {
+  if (event.kind !== "task-assigned" || event.rank.express || event.rank.hold) return;
+  const task = shadow.tasks.get(event.task);
+  if (task === undefined || task.pin !== null) return;
+  const rivals = [...shadow.tasks.values()].filter(
+    (other) => other !== task && isRunnable(other) && other.pin === null && other.shape === task.shape,
+  );
+  const { rule, agents } = shadow.config.scheduler.fairness;
+  const mine = rivals.filter(({ told }) => told.project === task.told.project);
+  if (rule === "level") {
+    auditProjects(
+      shadow,
+      task,
+      rivals.filter((other) => !mine.includes(other)),
+      event,
+      complain,
+    );
+  }
+  if (agents === "fair") {
+    auditAgents(
+      shadow,
+      task,
+      mine.filter(({ told }) => told.agent !== task.told.agent),
+      complain,
+    );
+  }
+  auditTasks(
+    shadow,
+    task,
+    mine.filter(({ told }) => told.agent === task.told.agent),
+    event,
+    complain,
+  );
+}
+
+/** Levels as they are at the start, before its own charge. */
+function auditProjects(
+  shadow: Shadow,
+  task: ShadowTask,
+  rivals: readonly ShadowTask[],
+  event: Start,
+  complain: Complain,
+): void {
+  if (shadow.config.budget.limit !== null) return;
+  const live = liveTasks(shadow);
+  const served = shadow.projects.get(task.told.project) as ShadowProject;
+  const level = served.level;
+  for (const other of rivals) {
+    const project = shadow.projects.get(other.told.project) as ShadowProject;
+    const ofProject = live.filter(({ told }) => told.project === project.id);
+    const ofAgent = ofProject.filter(({ told }) => told.agent === other.told.agent);
+    const couldStart =
+      !project.paused &&
+      project.settings.budget.limit === null &&
+      ofProject.length < project.settings.maxConcurrent &&
+      ofAgent.length < shadow.config.scheduler.maxPerAgentInFlight;
+    if (couldStart && project.level < level - Math.max(1, level) * ROUNDING) {
+      const levels = `${project.level.toFixed(3)} before ${level.toFixed(3)}`;
+      return complain("fairness", `${event.task} of ${served.id} starts, but ${project.id} stands lower: ${levels}`);
+    }
+  }
+}
+
+function auditAgents(shadow: Shadow, task: ShadowTask, rivals: readonly ShadowTask[], complain: Complain): void {
+  const live = liveTasks(shadow);
+  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  const inFlight = (agent: string): number =>
+    live.filter(({ told }) => told.project === project.id && told.agent === agent).length;
+  const served = (agent: string): number => project.lastServed.get(agent) ?? 0;
+  const { agent: chosen } = task.told;
+  for (const { told } of rivals) {
+    const { agent } = told;
+    const order = inFlight(agent) - inFlight(chosen) || served(agent) - served(chosen) || (agent < chosen ? -1 : 1);
+    if (order < 0) return complain("agents", `${chosen} is served in ${project.id}, but it is the turn of ${agent}`);
+  }
+}
+
+function auditTasks(
+  shadow: Shadow,
+  task: ShadowTask,
+  rivals: readonly ShadowTask[],
+  event: Start,
+  complain: Complain,
+): void {
+  const { starvationAfter } = shadow.config.scheduler.priority;
+  const { maxPriority } = (shadow.projects.get(task.told.project) as ShadowProject).settings;
+  for (const other of rivals) {
+    const isOlder = other.runnableAt < task.runnableAt;
+    const steps = Math.max(0, Math.ceil((other.priority - maxPriority) / PRIORITY_STEP));
+    const isPastBound = event.at - other.runnableAt >= starvationAfter * (1 + steps);
+    if (isOlder && isPastBound) {
+      return complain("starvation", `${event.task} starts before ${other.told.task}, which waits past the bound`);
+    }
+    const isEqual =
+      other.priority === task.priority &&
+      other.told.depth === task.told.depth &&
+      other.iteration + other.ownFailures === task.iteration + task.ownFailures;
+    const isFirst = isOlder || (other.runnableAt === task.runnableAt && other.seq < task.seq);
+    if (isEqual && isFirst) return complain("order", `${event.task} overtakes its equal ${other.told.task}`);
+  }
+}

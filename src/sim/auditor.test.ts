@@ -1,0 +1,232 @@
+/**
+ * Is the auditor awake? Each row plants one bug in the engine, its host, its log or what the auditor is shown, and
+ * names the rule that must be reported for it.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Config } from "../core/config.ts";
+import type { Event, EventKind } from "../core/events.ts";
+import type { State } from "../core/state.ts";
+import type { Log } from "../log/log.ts";
+import type { MemoryStore } from "../log/memory-log.ts";
+import { writeHistory } from "./fleet-script.ts";
+import type { Fault, History } from "./history.ts";
+import { type PlantedBug, playHistory } from "./simulate.ts";
+
+const SEEDS = 25;
+const STEPS = 70;
+
+/** The auditor is shown something else in place of events of one kind. */
+function shown<Kind extends EventKind>(
+  kind: Kind,
+  instead: (event: Extract<Event, { kind: Kind }>) => unknown[],
+): () => PlantedBug {
+  return () => ({ tamper: (event) => (event.kind === kind ? (instead(event as never) as Event[]) : [event]) });
+}
+
+/** The live engine believes in another scheduler section than the one in its log. */
+function believing(scheduler: (rules: Config["scheduler"]) => Partial<Config["scheduler"]>): () => PlantedBug {
+  return () => ({
+    deafTo: ["replay"],
+    engine: (state: State) => {
+      const { config } = state;
+      state.config = { ...config, scheduler: { ...config.scheduler, ...scheduler(config.scheduler) } };
+    },
+  });
+}
+
+/** A log that says a batch is stored and stores nothing, once. */
+function forgetful(): PlantedBug {
+  let appends = 0;
+  const log = (inner: Log, store: MemoryStore): Log => ({
+    ...inner,
+    append: async (...call) => (++appends === 9 ? { type: "appended", head: store.head } : inner.append(...call)),
+  });
+  return { log };
+}
+
+/** A store that has lost its newest batch when it is opened again. */
+function cutOff(): PlantedBug {
+  return {
+    log: (inner, store) => ({
+      ...inner,
+      loadSnapshot: async () => {
+        const lost = store.rows.length > 9 ? store.rows.pop() : undefined;
+        const last = store.rows.at(-1);
+        if (lost !== undefined && last !== undefined) {
+          const hash = Buffer.from(last.postHash).toString("hex");
+          store.head = { ...store.head, seq: last.lastSeq, hash, batchId: last.batchId };
+          store.snapshots.clear();
+          store.checkpoints = [];
+        }
+        return inner.loadSnapshot();
+      },
+    }),
+  };
+}
+
+/** One bit of an old batch turns over. */
+function damaged(): PlantedBug {
+  return {
+    log: (inner, store) => ({
+      ...inner,
+      append: (...call) => {
+        const row = store.rows[4];
+        if (row !== undefined && store.rows.length === 9) row.bytes[6] = (row.bytes[6] ?? 0) ^ 1;
+        return inner.append(...call);
+      },
+    }),
+  };
+}
+
+const NO_FAULTS: readonly Fault[] = [];
+/** Without changes of rules under way, with a budget where one is wanted. */
+function calm(history: History, budget: unknown): History {
+  const steps = history.steps.filter((step) => step.do !== "reload" && step.do !== "project");
+  return { ...history, steps, config: { ...history.config, ...(budget === null ? {} : { budget }) } };
+}
+
+const FEW_TOKENS = { limit: 12_000, window: 3_600_000 };
+const isRoomy = { maxInFlight: 1000 };
+
+type Row = { name: string; rule: string; plant: () => PlantedBug; faults?: readonly Fault[]; budget?: unknown };
+const rows: Row[] = [
+  { name: "an acknowledged batch was never stored", rule: "durable", plant: forgetful },
+  { name: "the newest batch is gone after a crash", rule: "durable", plant: cutOff, faults: ["crash"] },
+  { name: "a stored batch was changed", rule: "chain", plant: damaged },
+  {
+    name: "a task starts twice",
+    rule: "one-attempt",
+    plant: shown("task-assigned", (event) => [event, { ...event, attempt: event.attempt + 1 }]),
+  },
+  { name: "a task ends twice", rule: "ends-once", plant: shown("task-done", (event) => [event, event]) },
+  {
+    name: "an attempt goes unseen",
+    rule: "attempt-number",
+    plant: shown("attempt-failed", (event) => [event, skipped(event)]),
+  },
+  {
+    name: "a stale attempt's word counts",
+    rule: "fencing",
+    plant: shown("attempt-started", (event) => [{ ...event, attempt: event.attempt + 7 }]),
+  },
+  {
+    name: "time runs backwards",
+    rule: "time",
+    plant: shown("task-done", (event) => [{ ...event, at: event.at - 9e6 }]),
+  },
+  { name: "a cancel is forgotten", rule: "lost", plant: shown("task-cancelled", () => []) },
+  { name: "the fleet's limit is ignored", rule: "maxInFlight", plant: believing(() => isRoomy) },
+  {
+    name: "the limit per agent is ignored",
+    rule: "maxPerAgentInFlight",
+    plant: believing(() => ({ maxPerAgentInFlight: 99 })),
+  },
+  {
+    name: "the limit per type is ignored",
+    rule: "perType",
+    plant: shown("config-changed", (event) => [withScheduler(event, { perType: { code: 1, other: 1, spec: 1 } })]),
+  },
+  {
+    name: "a project's limit is ignored",
+    rule: "maxConcurrent",
+    plant: shown("project-put", (event) => [{ ...event, settings: { ...event.settings, maxConcurrent: 0 } }]),
+  },
+  {
+    name: "a budget is ignored",
+    rule: "budget",
+    budget: FEW_TOKENS,
+    plant: () => ({
+      deafTo: ["replay"],
+      engine: (state) => {
+        state.config = { ...state.config, budget: { limit: null, window: 1000 } };
+      },
+    }),
+  },
+  { name: "slots are ignored", rule: "slots", plant: shown("worker-joined", (event) => [{ ...event, slots: 0 }]) },
+  {
+    name: "resources are ignored",
+    rule: "resources",
+    plant: shown("task-submitted", (event) => [{ ...event, cpu: 9e6 }]),
+  },
+  {
+    name: "capabilities are ignored",
+    rule: "capabilities",
+    plant: shown("task-submitted", (event) => [{ ...event, capabilities: ["nobody has it"] }]),
+  },
+  {
+    name: "locks are ignored",
+    rule: "locks",
+    plant: shown("task-submitted", (event) => [{ ...event, locks: ["one"] }]),
+  },
+  {
+    name: "a deadline is ignored",
+    rule: "deadline",
+    plant: shown("task-submitted", (event) => [{ ...event, deadline: event.at + 1 }]),
+  },
+  {
+    name: "projects take turns by another rule",
+    rule: "fairness",
+    plant: believing(({ fairness }) => ({ fairness: { ...fairness, rule: "deficit" } })),
+  },
+  {
+    name: "agents take no turns",
+    rule: "agents",
+    plant: believing(({ fairness }) => ({ fairness: { ...fairness, agents: "none" } })),
+  },
+  {
+    name: "long waiting does not help",
+    rule: "starvation",
+    plant: shown("config-changed", (event) => [
+      withScheduler(event, { priority: { ...event.config.scheduler.priority, starvationAfter: 1 } }),
+    ]),
+  },
+  {
+    name: "a gate does not hear a 429",
+    rule: "gate-block",
+    faults: ["storm"],
+    plant: shown("permit-granted", (event) => [event, struck(event)]),
+  },
+  { name: "a gate forgets who is out", rule: "gate-concurrency", plant: shown("permit-settled", () => []) },
+  {
+    name: "an alarm never rings",
+    rule: "wake-up",
+    plant: () => ({ host: (host) => ({ ...host, setAlarm: () => () => {} }) }),
+  },
+  {
+    name: "the live state is not what the log says",
+    rule: "replay",
+    plant: () => ({
+      engine: (state) => {
+        state.totals.waitMs += 1;
+      },
+    }),
+  },
+];
+
+function withScheduler(event: Extract<Event, { kind: "config-changed" }>, rules: object): unknown {
+  return { ...event, config: { ...event.config, scheduler: { ...event.config.scheduler, ...rules } } };
+}
+const skipped = ({ task, at, attempt }: { task: string; at: number; attempt: number }): unknown => ({
+  ...{ kind: "task-assigned", at, task, attempt: attempt + 2, worker: "w1", charge: 1e9, reserve: 1e6 },
+  ...{ reason: { type: "random" }, rank: { express: true, hold: false } },
+});
+const struck = ({ gate, at }: { gate: string; at: number }): unknown => ({
+  ...{ kind: "gate-struck", at, gate, permit: null, retryAfterMs: 60_000 },
+});
+
+for (const { name, rule, plant, faults = NO_FAULTS, budget = null } of rows)
+  test(`it is noticed when ${name}`, async () => {
+    const heard = new Set<string>();
+    for (let seed = 1; seed <= SEEDS && !heard.has(rule); seed++) {
+      const history = calm(writeHistory({ seed, steps: STEPS, faults: new Set(faults) }), budget);
+      const { complaints } = await playHistory(history, plant());
+      for (const complaint of complaints) heard.add(complaint.rule);
+    }
+    assert.ok(heard.has(rule), `nobody said "${rule}"; heard: ${[...heard].join(", ") || "nothing"}`);
+  });
+
+test("where nothing is planted nothing is noticed", async () => {
+  const history = calm(writeHistory({ seed: 1, steps: STEPS, faults: new Set() }), FEW_TOKENS);
+  assert.deepEqual((await playHistory(history)).complaints, []);
+});

@@ -1,0 +1,177 @@
+/**
+ * The auditor: an independent judge of what the engine did.
+ *
+ * It sees what anybody outside could see: the events in the store, and the answers callers got. It keeps its own
+ * simple model (shadow.ts), asks of every event whether it was allowed (audit-*.ts), and of every answer whether what it
+ * promised was durable when it was given. At rest it compares the engine with the model: nothing acknowledged is
+ * missing, a replay of the log gives the same bytes, every invariant holds, whatever waits can say why, and
+ * nothing could start that did not. It never repairs and never stops by itself: it collects complaints.
+ */
+import type { Instant } from "../core/brand.ts";
+import { seq } from "../core/brand.ts";
+import { decide } from "../core/decide.ts";
+import type { Event } from "../core/events.ts";
+import { checkInvariants } from "../core/invariants.ts";
+import { snapshotLines } from "../core/snapshot.ts";
+import { hasEnded, type State } from "../core/state.ts";
+import { why } from "../core/why.ts";
+import { recover } from "../engine/recovery.ts";
+import { unpackRow } from "../log/batch-row.ts";
+import { decodeEvent } from "../log/codec.ts";
+import { createMemoryLog, type MemoryStore } from "../log/memory-log.ts";
+import { auditGates } from "./audit-gates.ts";
+import { auditLife, type Complain } from "./audit-life.ts";
+import { auditLimits } from "./audit-limits.ts";
+import { auditTurns } from "./audit-turns.ts";
+import { newShadow, note, type Shadow, type ShadowTask, tick } from "./shadow.ts";
+
+export type Complaint = { readonly rule: string; readonly detail: string; readonly seq: number };
+/** What an answer promised: this has happened, and it is durable. */
+export type Acknowledged = { readonly what: string; readonly task: string; readonly kind: Event["kind"] };
+export type Auditor = {
+  readonly complaints: readonly Complaint[];
+  readonly shadow: Shadow;
+  /** How many events of each kind were committed. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** Reads what was committed since it last looked. */
+  catchUp(): void;
+  acknowledged(answer: Acknowledged): void;
+  /** A task was said to be over. */
+  saidToBe(task: string, state: string): void;
+  complain: Complain;
+  /** The engine has nothing to do and nothing under way. */
+  atRest(state: State, now: number): void;
+  /** The log, replayed in two ways, against the live state. */
+  replay(state: State | null): Promise<void>;
+};
+
+const COMPLAINTS_MAX = 20;
+
+/** For proving the auditor itself: what it is shown instead of an event, and rules it does not report. */
+export type Blinkers = { readonly tamper?: (event: Event) => Event[]; readonly deafTo?: readonly string[] };
+
+export function createAuditor(
+  store: MemoryStore,
+  { tamper = (event) => [event], deafTo = [] }: Blinkers = {},
+): Auditor {
+  const shadow = newShadow();
+  const complaints: Complaint[] = [];
+  const counts = new Map<string, number>();
+  const seen = new Set<string>();
+  let read = 0;
+
+  function complain(rule: string, detail: string): void {
+    if (complaints.length < COMPLAINTS_MAX && !deafTo.includes(rule))
+      complaints.push({ rule, detail, seq: shadow.seq + 1 });
+  }
+
+  function judge(event: Event): void {
+    if (event.at < shadow.at) complain("time", `${event.kind} at ${event.at} comes after an event at ${shadow.at}`);
+    tick(shadow, event.at);
+    const before = complaints.length;
+    for (const rule of [auditLife, auditLimits, auditTurns, auditGates]) rule(shadow, event, complain);
+    counts.set(event.kind, (counts.get(event.kind) ?? 0) + 1);
+    if ("task" in event && event.task !== null) seen.add(`${event.kind} ${event.task}`);
+    const isNonsense = complaints.slice(before).some(({ rule }) => rule === "known-task");
+    if (!isNonsense) note(shadow, event);
+  }
+
+  function catchUp(): void {
+    if (store.head.seq === read) return;
+    if (store.head.seq < read) {
+      complain("durable", `the log ends at event ${store.head.seq}, but event ${read} was committed`);
+      read = store.head.seq;
+      return;
+    }
+    for (const row of store.rows) {
+      if (row.lastSeq <= read) continue;
+      if (row.firstSeq > read + 1) complain("durable", `events ${read + 1} to ${row.firstSeq - 1} are gone`);
+      for (const [index, { bytes }] of unpackRow(row, seq(row.firstSeq - 1)).records.entries()) {
+        for (const event of tamper(decodeEvent(bytes, seq(row.firstSeq + index)).event)) judge(event);
+      }
+      read = row.lastSeq;
+    }
+  }
+
+  return {
+    complaints,
+    shadow,
+    counts,
+    catchUp,
+    complain,
+    acknowledged({ what, task, kind }) {
+      catchUp();
+      if (!seen.has(`${kind} ${task}`)) complain("durable", `${what} was acknowledged, but no ${kind} of it is stored`);
+    },
+    saidToBe(task, state) {
+      catchUp();
+      const outcome = shadow.tasks.get(task)?.outcome ?? null;
+      if (outcome !== state) complain("durable", `${task} was said to be ${state}, but is ${outcome ?? "not over"}`);
+    },
+    atRest(state, now) {
+      catchUp();
+      for (const claim of checkInvariants(state)) complain("invariant", claim);
+      if (state.seq === read) compare(shadow, state, complain);
+      auditRest(state, now, complain);
+    },
+    replay: (state) => auditReplay(store, state, complain),
+  };
+}
+
+/** Nothing that was committed is missing from the engine's state, and nothing else is in it. */
+function compare(shadow: Shadow, state: State, complain: Complain): void {
+  for (const [id, task] of shadow.tasks) {
+    const found = state.tasks.get(id as never) ?? state.tombstones.get(id as never);
+    const phase = found?.phase ?? null;
+    if (!agrees(shadow, task, phase))
+      complain("lost", `${id} is ${task.outcome ?? task.phase}, but ${phase ?? "unknown"}`);
+  }
+  for (const id of state.tasks.keys()) if (!shadow.tasks.has(id)) complain("lost", `${id} was never submitted`);
+  const reserved = [...shadow.tasks.values()].reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
+  if (reserved !== state.reserved) complain("budget", `${reserved} tokens are reserved, but it says ${state.reserved}`);
+}
+
+function agrees(shadow: Shadow, task: ShadowTask, phase: string | null): boolean {
+  if (phase === null) return task.phase === "ended" && task.endedAt + shadow.config.scheduler.remember <= shadow.at;
+  if (task.phase === "live") return phase === "assigned" || phase === "running";
+  return phase === (task.outcome ?? task.phase);
+}
+
+/** Whatever waits can say why, and nothing could start that did not. */
+function auditRest(state: State, now: number, complain: Complain): void {
+  const at = Math.max(now, state.at) as Instant;
+  const next = decide(state, { type: "pump" }, at);
+  if (next.ok && next.value.events.length > 0) {
+    const [event] = next.value.events;
+    complain("wake-up", `the engine is idle, but ${event?.kind} is due (${JSON.stringify(event)})`);
+  }
+  for (const task of state.tasks.values()) {
+    if (hasEnded(task)) continue;
+    const answer = why(state, task.id, at);
+    const isSilent = !answer.ok || answer.value.summary === "" || answer.value.gates.every(({ ok }) => ok);
+    if (isSilent) complain("why", `${task.id} is ${task.phase} and cannot say why`);
+  }
+}
+
+const bytesOf = (state: State): string => [...snapshotLines(state)].join("\n");
+
+async function auditReplay(store: MemoryStore, state: State | null, complain: Complain): Promise<void> {
+  const log = createMemoryLog({ store });
+  const report = await log.verify();
+  for (const { seq: at, message } of report.problems) complain("chain", `event ${at}: ${message}`);
+  if (!report.ok) return;
+  const recovered = bytesOf((await recover(log)).state);
+  if (state !== null && state.seq === store.head.seq && bytesOf(state) !== recovered) {
+    complain("replay", `what the log gives differs from the live state: ${difference(bytesOf(state), recovered)}`);
+  }
+  if (store.base.seq > 0 || store.snapshots.size === 0) return;
+  const plain = createMemoryLog({ store: { ...store, checkpoints: [], snapshots: new Map() } });
+  const replayed = bytesOf((await recover(plain)).state);
+  if (replayed !== recovered) complain("replay", `from the snapshot it differs: ${difference(recovered, replayed)}`);
+}
+
+function difference(left: string, right: string): string {
+  const [ours, theirs] = [left.split("\n"), right.split("\n")];
+  const at = ours.findIndex((line, index) => line !== theirs[index]);
+  return `line ${at}: ${ours[at]?.slice(0, 300)} against ${theirs[at]?.slice(0, 300)}`;
+}

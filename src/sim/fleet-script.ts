@@ -1,0 +1,268 @@
+/**
+ * Random histories: fleets with tight limits, and many ways to disturb them.
+ *
+ * Few names on purpose (three projects, four agents, two gates, two locks): collisions are where the bugs are.
+ * Limits are small so that they bind, spans are mixed so that timers of very different lengths meet, and the same
+ * seed always gives the same history.
+ */
+import type { Act, Call, Fault, History, Step } from "./history.ts";
+import { createRandom, type Random } from "./random.ts";
+
+const PROJECTS = ["red", "green", "blue"];
+const AGENTS = ["ann", "bob", "cat", "dan"];
+const GATES = ["gate-a", "gate-b"];
+const KINDS = ["plan", "code", "code", "spec", "other"];
+const CAPABILITIES = ["gpu", "web"];
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+type Script = {
+  readonly random: Random;
+  readonly faults: ReadonlySet<Fault>;
+  readonly remote: boolean;
+  tasks: number;
+  workers: number;
+  artifacts: number;
+  /** Ids that may be taken up again. */
+  readonly ids: string[];
+  readonly config: Readonly<Record<string, unknown>>;
+};
+
+export function writeHistory(options: {
+  readonly seed: number;
+  readonly steps: number;
+  readonly faults: ReadonlySet<Fault>;
+}): History {
+  const { seed, faults } = options;
+  const random = createRandom(seed);
+  const remote = faults.has("workers") && random.percent(50);
+  const config = writeConfig(random);
+  const script: Script = { random, faults, remote, config, tasks: 0, workers: 0, artifacts: 0, ids: [] };
+  const steps: Step[] = [];
+  for (const id of PROJECTS) steps.push({ do: "project", id, settings: writeProject(random) });
+  for (let worker = random.between(1, 3); worker > 0; worker--) steps.push(joinStep(script));
+  while (steps.length < options.steps) {
+    const step = writeStep(script);
+    steps.push(random.percent(25) && step.do !== "wait" ? { ...step, together: true } : step);
+  }
+  return { seed, remote, config, steps };
+}
+
+type Write = (script: Script) => Step;
+const STEPS: readonly (readonly [weight: number, write: Write, fault?: Fault])[] = [
+  [30, (script) => ({ do: "submit", body: writeTask(script, true) })],
+  [4, batchStep],
+  [22, ({ random }) => ({ do: "wait", ms: writeSpan(random) })],
+  [6, (script) => ({ do: "cancel", task: someTask(script) })],
+  [5, (script) => ({ do: "retry", task: someTask(script) })],
+  [3, (script) => ({ do: "read", task: someTask(script) })],
+  [4, patchStep],
+  [3, pauseStep],
+  [4, ({ random }) => ({ do: "resume", target: random.percent(50) ? {} : { project: random.pick(PROJECTS) } })],
+  [2, reloadStep],
+  [2, ({ random }) => ({ do: "project", id: random.pick(PROJECTS), settings: writeProject(random) })],
+  [3, joinStep],
+  [3, ({ random, artifacts }) => ({ do: "artifact", name: `file-${random.below(artifacts + 1)}` })],
+  [4, ({ random }) => ({ do: "call", call: writeCall(random), project: random.pick(PROJECTS) })],
+  [1, () => ({ do: "snapshot" })],
+  [1, () => ({ do: "reopen" })],
+  [3, leaveStep, "workers"],
+  [3, ({ random }) => ({ do: "storm", gate: random.pick(GATES), ms: writeSpan(random) }), "storm"],
+  [2, ({ random }) => ({ do: "jump", ms: random.pick([-1, 1]) * writeSpan(random) }), "clock"],
+  [2, () => ({ do: "crash" }), "crash"],
+  [3, ({ random }) => faultStep(random, ["crash-before", "crash-after"]), "crash"],
+  [3, ({ random }) => faultStep(random, ["unknown-lost", "unknown-landed"]), "unknown"],
+  [3, ({ random }) => faultStep(random, ["slow-landed", "slow-landing"]), "slow"],
+  [1, () => ({ do: "rival" }), "rival"],
+];
+
+function writeStep(script: Script): Step {
+  const possible = STEPS.filter(([, , fault]) => fault === undefined || script.faults.has(fault));
+  let place = script.random.below(possible.reduce((sum, [weight]) => sum + weight, 0));
+  for (const [weight, write] of possible) {
+    if (place < weight) return write(script);
+    place -= weight;
+  }
+  return { do: "wait", ms: SECOND };
+}
+
+const writeSpan = (random: Random): number =>
+  random.pick([random.between(1, 50), random.between(100, 3000), random.between(5, 90) * SECOND, 20 * MINUTE]);
+
+const someTask = ({ random, ids }: Script): string => (ids.length === 0 ? "t0" : random.pick(ids.slice(-30)));
+
+function writeConfig(random: Random): History["config"] {
+  const gate = () => ({
+    maxConcurrent: random.between(1, 4),
+    requests: random.between(2, 12),
+    window: random.pick([SECOND, 20 * SECOND, MINUTE]),
+    permitTtl: random.pick([30 * SECOND, 10 * MINUTE]),
+    agingPerClass: random.pick([SECOND, MINUTE]),
+  });
+  return {
+    scheduler: {
+      maxInFlight: random.between(2, 10),
+      maxPerAgentInFlight: random.between(1, 5),
+      maxQueue: random.pick([12, 60, 1000]),
+      maxPerAgent: random.pick([6, 40]),
+      resultTtl: random.pick([5 * SECOND, 5 * MINUTE]),
+      resultMax: random.pick([5, 1000]),
+      remember: random.pick([2 * MINUTE, 1440 * MINUTE]),
+      perType: { plan: 1, code: random.between(1, 6), spec: null },
+      critical: { maxInFlight: random.between(1, 3) },
+      priority: { starvationAfter: random.pick([20 * SECOND, 5 * MINUTE, 60 * MINUTE]) },
+      fairness: {
+        rule: random.percent(80) ? "level" : "deficit",
+        agents: random.percent(80) ? "fair" : "none",
+        halfLife: random.pick([30 * SECOND, 10 * MINUTE, 600 * MINUTE]),
+      },
+      placement: {
+        strategy: random.pick(["least-loaded", "least-loaded", "round-robin", "random", "affinity", "best-fit"]),
+        preferLocality: random.percent(30),
+        maxQueuePerWorker: random.pick([0, 0, 1, 2]),
+        affinityWait: random.pick([0, 2 * SECOND, 2 * MINUTE]),
+        unresolvedAfter: random.pick([0, 20 * SECOND]),
+      },
+      backpressure: { perWorker: random.pick([null, null, 20]), rejectThreshold: random.pick([1, 1, 0.8]) },
+      retry: { base: random.pick([100, SECOND]), max: 30 * SECOND, maxLosses: random.between(2, 5) },
+    },
+    budget: { limit: random.pick([null, null, 150_000]), window: random.pick([MINUTE, 60 * MINUTE]) },
+    projects: { default: { maxPriority: random.pick(["high", "critical"]) } },
+    gates: { "gate-a": gate(), "gate-b": gate() },
+    workers: { killGrace: random.pick([0, 500, 10 * SECOND]) },
+    log: {
+      snapshotEvery: random.pick([25, 150, 500_000]),
+      retain: random.pick([SECOND, 10 * MINUTE, 43_200 * MINUTE]),
+    },
+  };
+}
+
+const writeProject = (random: Random): Readonly<Record<string, unknown>> => ({
+  weight: random.pick([0.5, 1, 1, 3, 7]),
+  maxConcurrent: random.between(1, 6),
+  budget: {
+    limit: random.pick([null, null, random.between(3, 60) * 1000]),
+    window: random.pick([30 * SECOND, 10 * MINUTE]),
+  },
+  maxPriority: random.pick([-200, -100, 0]),
+  provider: random.percent(20) ? random.pick(GATES) : null,
+});
+
+/** The same rules with some limits moved; how long ids are remembered stays, so that the auditor knows it. */
+function reloadStep({ random, config }: Script): Step {
+  const next = writeConfig(random);
+  const scheduler = next.scheduler as Record<string, unknown>;
+  const { remember } = config.scheduler as Record<string, unknown>;
+  return { do: "reload", config: { ...next, scheduler: { ...scheduler, remember } } };
+}
+
+function writeCall(random: Random): Call {
+  const tokens = random.pick([0, 200, 2000]);
+  return { gate: random.pick(GATES), tokens, used: random.between(0, 2500), ms: random.between(0, 4000) };
+}
+
+function writeActs({ random, faults }: Script): Act[] {
+  const kinds: Act["does"][] = ["finish", "finish", "finish", "finish", "fail", "requeue"];
+  if (faults.has("handlers")) kinds.push("hang", "ignore-abort", "fail", "give-up");
+  if (faults.has("storm")) kinds.push("rate-limited");
+  return Array.from({ length: random.between(1, 3) }, () => ({
+    does: random.pick(kinds),
+    ms: random.pick([0, random.between(1, 800), random.between(1, 40) * SECOND]),
+    ...(random.percent(50) ? { used: random.between(0, 6000) } : {}),
+    ...(random.percent(25) ? { call: writeCall(random) } : {}),
+  }));
+}
+
+/** A few ids are used twice on purpose: the same body again is the same task, another one a conflict. */
+function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit" }>["body"] {
+  const { random, ids } = script;
+  const id = random.percent(4) && ids.length > 0 ? random.pick(ids) : `t${++script.tasks}`;
+  const maybe = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
+    random.percent(chance) ? { [field]: value() } : {};
+  const ties = mayTie && ids.length > 0;
+  const body = {
+    agentId: random.pick(AGENTS),
+    action: "work",
+    project: random.pick(PROJECTS),
+    type: random.pick(KINDS),
+    ...maybe(85, "id", () => id),
+    ...maybe(40, "priority", () => random.pick([-300, -200, -100, -10, 0, 50, 100, 250])),
+    ...maybe(50, "estimatedTokens", () => random.between(0, 5000)),
+    ...maybe(25, "resources", () => ({ cpuMillicores: random.pick([500, 2000, 4000]), memoryBytes: random.below(3) })),
+    ...maybe(15, "capabilities", () => [random.pick(CAPABILITIES)]),
+    ...maybe(10, "locks", () => [random.pick(["repo", "db"])]),
+    ...maybe(15, "provider", () => random.pick(GATES)),
+    ...maybe(10, "zone", () => random.pick(["north", "south"])),
+    ...maybe(3, "tabId", () => "tab-1"),
+    ...maybe(6, "inputArtifact", () => `file-${script.artifacts++}`),
+    ...maybe(20, "timeoutMs", () => random.pick([300, 5000, MINUTE])),
+    ...maybe(30, "maxAttempts", () => random.between(1, 4)),
+    ...maybe(10, "onDependencyFailure", () => "run"),
+    ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
+    ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
+    params: {
+      acts: writeActs(script),
+      ...maybe(12, "deadlineIn", () => writeSpan(random)),
+      ...maybe(8, "notBeforeIn", () => writeSpan(random)),
+    },
+  };
+  if ("id" in body && !ids.includes(id)) ids.push(id);
+  return body as Extract<Step, { do: "submit" }>["body"];
+}
+
+function batchStep(script: Script): Step {
+  const { random, ids } = script;
+  const tasks = Array.from({ length: random.between(2, 5) }, () => {
+    const { agentId: _, ...item } = writeTask(script, true);
+    return random.percent(40) && ids.length > 0 ? { ...item, needs: [random.pick(ids.slice(-4))] } : item;
+  });
+  return { do: "batch", batch: { agentId: random.pick(AGENTS), project: random.pick(PROJECTS), tasks } };
+}
+
+function patchStep(script: Script): Step {
+  const { random } = script;
+  const change = random.percent(50)
+    ? { priority: random.pick([-200, -100, 0, 100]) }
+    : { deadlineIn: writeSpan(random) };
+  return { do: "patch", task: someTask(script), change };
+}
+
+function pauseStep(script: Script): Step {
+  const { random } = script;
+  const target = random.pick([{}, { project: random.pick(PROJECTS) }, { task: someTask(script) }]);
+  return { do: "pause", target };
+}
+
+function joinStep(script: Script): Step {
+  const { random } = script;
+  const isBack = script.workers > 0 && random.percent(15);
+  const id = `w${isBack ? random.between(1, script.workers) : ++script.workers}`;
+  const slots = random.between(1, 4);
+  const capabilities = CAPABILITIES.filter(() => random.percent(60));
+  const cpu = random.pick([null, 2000, 4000]);
+  const zone = random.pick([null, "north", "south"]);
+  if (script.remote) {
+    return { do: "remote-join", id, settings: { slots, capabilities, cpu, memory: null, zone, status: "ready" } };
+  }
+  return { do: "join", id, options: { id, slots, capabilities, resources: { cpuMillicores: cpu }, zone } };
+}
+
+function leaveStep(script: Script): Step {
+  const { random, workers } = script;
+  const id = `w${random.between(1, workers)}`;
+  const status = random.pick(["ready", "overloaded", "draining"] as const);
+  const settings = { slots: random.between(1, 3), capabilities: [], cpu: null, memory: null, zone: null, status };
+  if (!script.remote) return { do: random.pick(["leave", "drain"]), id };
+  return random.pick<Step>([
+    { do: "remote-lost", id },
+    { do: "remote-lost", id },
+    { do: "remote-leave", id },
+    { do: "remote-change", id, settings },
+  ]);
+}
+
+const faultStep = (random: Random, faults: readonly Extract<Step, { do: "fault" }>["fault"][]): Step => ({
+  do: "fault",
+  fault: random.pick(faults),
+  in: random.below(4),
+});

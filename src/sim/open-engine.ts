@@ -1,0 +1,123 @@
+/**
+ * The engine under test, in two dresses.
+ *
+ * The first is `openDrover` itself, as a program embeds it: its workers are functions in the process. The second is
+ * the same recovery and the same writer, spoken to in commands, because workers on other machines do so and `openDrover`
+ * keeps its writer to itself: through `command` a simulated remote worker joins, reports, goes silent, and comes
+ * back with stale news.
+ */
+import { type Instant, milliseconds, taskId } from "../core/brand.ts";
+import type { Command, Decided } from "../core/commands.ts";
+import { readConfig } from "../core/config.ts";
+import { hasEnded } from "../core/state.ts";
+import { CORE_VERSION } from "../core/version.ts";
+import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
+import { type DroverError, refused } from "../engine/drover-error.ts";
+import { recover } from "../engine/recovery.ts";
+import { readTaskBody, type TaskBody } from "../engine/task-body.ts";
+import { type Applied, startWriter, type Writer } from "../engine/writer.ts";
+
+type Face =
+  | ("cancel" | "pause" | "resume" | "reload" | "snapshot" | "lookForArtifacts" | "close")
+  | ("failed" | "state");
+export type SimEngine = Pick<Drover, Face> & {
+  submit(body: TaskBody): Promise<{ readonly taskId: string }>;
+  retry(task: string): Promise<unknown>;
+  patch(task: string, change: { priority?: number; deadline?: number }): Promise<unknown>;
+  /** The state a task is said to be in. */
+  stateOf(task: string): Promise<string>;
+  putProject(id: string, settings: unknown): Promise<unknown>;
+  /** The embedded engine, where there is one. */
+  readonly drover: Drover | null;
+  /** A command from another machine; null where nothing remote can be reached. */
+  readonly command: ((command: Command) => Decided) | null;
+};
+export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host" | "artifactExists">> & {
+  readonly remote: boolean;
+  /** What is applied, and what is durable: for those who stand outside. */
+  readonly onApplied: (applied: Applied) => void;
+  readonly onCommitted: (batch: readonly Applied[]) => void;
+};
+
+export async function openEngine(options: EngineOptions): Promise<SimEngine> {
+  if (options.remote) return openByCommands(options);
+  const { log, config, host, artifactExists } = options;
+  const drover = await openDrover({ log, config, host, artifactExists });
+  const stateOf = async (task: string): Promise<string> => (await drover.task(task)).state;
+  return { ...drover, stateOf, drover, command: null };
+}
+
+async function openByCommands(options: EngineOptions): Promise<SimEngine> {
+  const { log, host, onApplied, onCommitted } = options;
+  const { state } = await recover(log);
+  const lead = await log.acquireLead(host.newId(), milliseconds(10_000));
+  const failed = Promise.withResolvers<DroverError>();
+  const onStopped = (error: DroverError): void => {
+    if (error.code !== "closed") failed.resolve(error);
+  };
+  const hooks = { onApplied, onCommitted, onStopped };
+  const writer = startWriter({ state, log, epoch: lead.epoch, host, hooks });
+  writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash: "" });
+  await setConfig(writer, options.config);
+  return {
+    ...taskVerbs(writer),
+    ...worldVerbs(writer),
+    state,
+    failed: failed.promise,
+    drover: null,
+    command: (command) => writer.execute(command),
+    snapshot: async () => 0,
+    lookForArtifacts: async () => {
+      for (const artifact of [...state.artifacts.keys()]) {
+        if (await options.artifactExists(artifact)) writer.execute({ type: "artifact-ready", artifact });
+      }
+    },
+    close: async () => {
+      await writer.close();
+      await log.close();
+    },
+  };
+}
+
+async function setConfig(writer: Writer, given: unknown): Promise<never> {
+  const config = readConfig(given);
+  if (!config.ok) throw refused(config.failure);
+  await writer.run({ type: "set-config", config: config.value });
+  return config.value as never;
+}
+
+function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry" | "patch" | "stateOf"> {
+  const { state } = writer;
+  return {
+    submit: async (body) => {
+      const { submission, bytes } = readTaskBody(body);
+      return { taskId: (await writer.run({ type: "submit-task", submission }, bytes)).id ?? "" };
+    },
+    cancel: async (task) => {
+      await writer.run({ type: "cancel-task", task: taskId(task), reason: null });
+    },
+    retry: (task) => writer.run({ type: "retry-task", task: taskId(task) }),
+    patch: (task, { priority = null, deadline }) =>
+      writer.run({ type: "patch-task", task: taskId(task), priority, deadline: deadline as Instant | undefined }),
+    stateOf: async (id) => {
+      const task = state.tasks.get(taskId(id)) ?? state.tombstones.get(taskId(id));
+      const said = task === undefined ? "unknown" : hasEnded(task) ? task.phase : "live";
+      await writer.settled();
+      return said;
+    },
+  };
+}
+
+function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "pause" | "resume"> {
+  const setPaused = async (target: { project?: string; task?: string } = {}, paused: boolean): Promise<void> => {
+    const scope = target.project !== undefined ? "project" : target.task !== undefined ? "task" : "fleet";
+    await writer.run({ type: "set-paused", scope, id: target.project ?? target.task ?? "", paused });
+  };
+  return {
+    putProject: (id, settings) =>
+      writer.run({ type: "put-project", project: id as never, settings: settings as never }),
+    reload: (config) => setConfig(writer, config),
+    pause: (target) => setPaused(target, true),
+    resume: (target) => setPaused(target, false),
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * Gates as the auditor understands them: who waits, who is out, and what the provider said.
+ *
+ * An episode begins with a 429 that nobody had warned of, or with a new engine. Calls of an older episode are out
+ * still, but prove nothing: their 429s are no new strikes and their successes end nothing. Within an episode at most
+ * `slow` calls may be out: one at first (the probe), doubled by every success, without bound once it
+ * reaches the gate's own limit.
+ */
+import type { Event } from "../core/events.ts";
+import type { GateSettings } from "../core/gate.ts";
+import { book, noteUsage, type Shadow } from "./shadow.ts";
+
+export type ShadowPermit = {
+  readonly project: string;
+  readonly task: string | null;
+  readonly attempt: number | null;
+  readonly tokens: number;
+  episode: number;
+};
+export type ShadowGate = {
+  readonly waiting: Map<string, ShadowPermit>;
+  readonly out: Map<string, ShadowPermit>;
+  /** When permits were granted, for the request window. */
+  grants: number[];
+  blockedUntil: number;
+  strikes: number;
+  episode: number;
+  /** How many calls of this episode may be out; infinite when all is well. */
+  slow: number;
+};
+
+const STRIKES_THAT_COUNT = 6;
+
+export const gateSettingsOf = (shadow: Shadow, gate: string): GateSettings =>
+  shadow.config.gates.named[gate] ?? shadow.config.gates.default;
+
+export function gateOf(shadow: Shadow, id: string): ShadowGate {
+  const known = shadow.gates.get(id);
+  if (known !== undefined) return known;
+  const fresh: ShadowGate = {
+    ...{ waiting: new Map(), out: new Map(), grants: [], blockedUntil: -1 },
+    ...{ strikes: 0, episode: 0, slow: Number.POSITIVE_INFINITY },
+  };
+  shadow.gates.set(id, fresh);
+  return fresh;
+}
+
+export function noteGates(shadow: Shadow, event: Event): void {
+  switch (event.kind) {
+    case "engine-started":
+      for (const gate of shadow.gates.values()) {
+        gate.waiting.clear();
+        begin(gate);
+      }
+      return;
+    case "permit-asked": {
+      const { project, task, attempt, tokens } = event;
+      gateOf(shadow, event.gate).waiting.set(event.permit, { project, task, attempt, tokens, episode: -1 });
+      return;
+    }
+    case "permit-granted":
+      return noteGrant(shadow, gateOf(shadow, event.gate), event.permit);
+    case "permit-dropped":
+      gateOf(shadow, event.gate).waiting.delete(event.permit);
+      return;
+    case "permit-settled":
+      return noteSettled(shadow, event);
+    case "gate-struck":
+      return noteStrike(gateOf(shadow, event.gate), event);
+    default:
+  }
+}
+
+function begin(gate: ShadowGate): void {
+  gate.episode++;
+  gate.slow = 1;
+}
+
+function noteGrant(shadow: Shadow, gate: ShadowGate, id: string): void {
+  const permit = gate.waiting.get(id);
+  if (permit === undefined) return;
+  gate.waiting.delete(id);
+  gate.out.set(id, { ...permit, episode: gate.episode });
+  gate.grants.push(shadow.at);
+}
+
+function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settled" }>): void {
+  const gate = gateOf(shadow, event.gate);
+  const permit = gate.out.get(event.permit);
+  if (permit === undefined) return;
+  gate.out.delete(event.permit);
+  const tokens = event.tokens ?? permit.tokens;
+  const attempt = permit.task === null ? null : (shadow.tasks.get(permit.task)?.attempt ?? null);
+  if (attempt !== null && attempt.number === permit.attempt) noteUsage(attempt, { permitted: tokens });
+  else book(shadow, shadow.projects.get(permit.project), tokens);
+  if (!event.ok || permit.episode !== gate.episode || gate.slow === Number.POSITIVE_INFINITY) return;
+  gate.strikes = 0;
+  const doubled = gate.slow * 2;
+  gate.slow = doubled >= gateSettingsOf(shadow, event.gate).maxConcurrent ? Number.POSITIVE_INFINITY : doubled;
+}
+
+function noteStrike(gate: ShadowGate, event: Extract<Event, { kind: "gate-struck" }>): void {
+  const permit = event.permit === null ? undefined : gate.out.get(event.permit);
+  const isOfThisEpisode = permit === undefined ? event.at < gate.blockedUntil : permit.episode !== gate.episode;
+  if (gate.strikes === 0 || !isOfThisEpisode) {
+    gate.strikes++;
+    gate.episode++;
+  }
+  gate.slow = 1;
+  const rest = Math.max(event.retryAfterMs, 1000 * 2 ** Math.min(gate.strikes, STRIKES_THAT_COUNT));
+  gate.blockedUntil = Math.max(gate.blockedUntil, event.at + rest);
+}

@@ -1,0 +1,371 @@
+/**
+ * The fleet as the auditor understands it, from committed events alone.
+ *
+ * This is a second, slow and simple reading of DESIGN: lists are scanned, sums are added up anew, nothing is
+ * indexed and nothing is shared with the core but the format of events and of the config. Whatever the core
+ * keeps as a count or a queue is here a question asked of all tasks. Rules look at the shadow before an event is
+ * told to it and say whether the event was allowed.
+ */
+import type { Config, ProjectSettings } from "../core/config.ts";
+import { DEFAULT_CONFIG } from "../core/config.ts";
+import type { Event, TaskSubmitted } from "../core/events.ts";
+import { gateSettingsOf, noteGates, type ShadowGate } from "./shadow-gate.ts";
+
+export type ShadowAttempt = {
+  readonly number: number;
+  readonly worker: string;
+  readonly charge: number;
+  readonly express: boolean;
+  startedAt: number;
+  reserve: number;
+  reported: number;
+  permitted: number;
+  known: boolean;
+  stopping: boolean;
+  stopBy: number;
+};
+export type ShadowTask = {
+  readonly told: TaskSubmitted;
+  readonly seq: number;
+  /** What decides whether it can start: tasks with the same can take each other's place. */
+  readonly shape: string;
+  phase: "waiting" | "queued" | "live" | "ended";
+  outcome: string | null;
+  endedAt: number;
+  attempts: number;
+  ownFailures: number;
+  losses: number;
+  iteration: number;
+  priority: number;
+  estimate: number;
+  deadline: number | null;
+  runnableAt: number;
+  /** It rests until a task-queued says otherwise. */
+  resting: boolean;
+  paused: boolean;
+  pin: string | null;
+  awaitsArtifact: boolean;
+  attempt: ShadowAttempt | null;
+};
+export type ShadowProject = {
+  readonly id: string;
+  settings: ProjectSettings;
+  source: "default" | "named" | "put";
+  paused: boolean;
+  level: number;
+  spent: { readonly at: number; readonly tokens: number }[];
+  readonly lastServed: Map<string, number>;
+};
+export type ShadowWorker = {
+  readonly id: string;
+  readonly kind: string;
+  slots: number;
+  capabilities: readonly string[];
+  cpu: number;
+  memory: number;
+  status: string;
+};
+export type Shadow = {
+  seq: number;
+  at: number;
+  config: Config;
+  paused: boolean;
+  readonly tasks: Map<string, ShadowTask>;
+  readonly projects: Map<string, ShadowProject>;
+  readonly workers: Map<string, ShadowWorker>;
+  readonly gates: Map<string, ShadowGate>;
+  /** Worker by the task it is kept free for. */
+  readonly holds: Map<string, string>;
+  spent: { readonly at: number; readonly tokens: number }[];
+  /** The highest level chosen yet, and since when half lives are counted. */
+  highest: number;
+  halvedUntil: number;
+};
+
+export const newShadow = (): Shadow => ({
+  ...{ seq: 0, at: 0, config: DEFAULT_CONFIG, paused: false },
+  ...{ tasks: new Map(), projects: new Map(), workers: new Map(), gates: new Map(), holds: new Map() },
+  ...{ spent: [], highest: 0, halvedUntil: 0 },
+});
+
+export const isRunnable = (task: ShadowTask): boolean =>
+  task.phase === "queued" && !task.resting && !task.paused && task.attempt === null;
+export const liveTasks = (shadow: Shadow): ShadowTask[] =>
+  [...shadow.tasks.values()].filter(({ attempt }) => attempt !== null);
+export const usedBy = (attempt: ShadowAttempt): number =>
+  attempt.known ? Math.max(attempt.reported, attempt.permitted) : attempt.reserve;
+/** Tokens booked within the window that ends at this instant. */
+export const spentWithin = (spent: ShadowProject["spent"], windowMs: number, at: number): number =>
+  spent.reduce((sum, booking) => (booking.at > at - windowMs ? sum + booking.tokens : sum), 0);
+
+/** Time passes: levels halve together every half life. */
+export function tick(shadow: Shadow, at: number): void {
+  shadow.at = Math.max(shadow.at, at);
+  const { halfLife } = shadow.config.scheduler.fairness;
+  const times = Math.floor((shadow.at - shadow.halvedUntil) / halfLife);
+  if (times <= 0) return;
+  const factor = 1 / 2 ** times;
+  for (const project of shadow.projects.values()) project.level *= factor;
+  shadow.highest *= factor;
+  shadow.halvedUntil += times * halfLife;
+}
+
+/** Tells the shadow of an event that has been checked. */
+export function note(shadow: Shadow, event: Event): void {
+  shadow.seq++;
+  if (event.kind === "task-assigned") noteStart(shadow, event);
+  else if (event.kind === "task-submitted") noteSubmitted(shadow, event);
+  else if (event.kind.startsWith("permit-") || event.kind.startsWith("gate-") || event.kind === "engine-started")
+    noteGates(shadow, event);
+  else if ("task" in event && event.task !== null) noteTask(shadow, shadow.tasks.get(event.task) as ShadowTask, event);
+  else noteWorld(shadow, event);
+}
+
+function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
+  const { type, capabilities, cpu, memory, provider, locks } = event;
+  const task: ShadowTask = {
+    told: event,
+    seq: shadow.seq,
+    shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
+    ...{ phase: "waiting", outcome: null, endedAt: -1, attempts: 0, ownFailures: 0, losses: 0 },
+    ...{ iteration: event.iteration, priority: event.priority, estimate: event.estimatedTokens },
+    ...{ deadline: event.deadline, runnableAt: -1, resting: false, paused: false, pin: event.pin },
+    ...{ awaitsArtifact: event.artifact !== null, attempt: null },
+  };
+  shadow.tasks.set(event.task, task);
+  if (event.runnable) enqueue(shadow, task);
+}
+
+/** A project with nothing queued and nothing in flight comes back at the highest level yet chosen. */
+function enqueue(shadow: Shadow, task: ShadowTask): void {
+  const { project: id } = task.told;
+  const isBusy = [...shadow.tasks.values()].some(
+    ({ told, phase, attempt }) => told.project === id && (phase === "queued" || attempt !== null),
+  );
+  const project = shadow.projects.get(id) as ShadowProject;
+  if (!isBusy) project.level = Math.max(project.level, shadow.highest);
+  task.phase = "queued";
+  task.resting = false;
+  if (task.runnableAt < 0) task.runnableAt = shadow.at;
+}
+
+function noteStart(shadow: Shadow, event: Extract<Event, { kind: "task-assigned" }>): void {
+  const task = shadow.tasks.get(event.task) as ShadowTask;
+  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  const { attempt: number, worker, charge, reserve } = event;
+  task.phase = "live";
+  task.attempts = number;
+  task.pin = null;
+  task.attempt = {
+    ...{ number, worker, charge, express: event.rank.express, startedAt: -1, reserve },
+    ...{ reported: 0, permitted: 0, known: false, stopping: false, stopBy: -1 },
+  };
+  shadow.holds.delete(event.task);
+  shadow.highest = Math.max(shadow.highest, project.level);
+  project.lastServed.set(task.told.agent, shadow.seq);
+  addToLevel(project, charge);
+}
+
+function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
+  const { attempt } = task;
+  switch (event.kind) {
+    case "task-queued":
+      task.pin = event.pin;
+      return enqueue(shadow, task);
+    case "pin-released":
+      task.pin = null;
+      return;
+    case "attempt-started":
+      if (attempt !== null) attempt.startedAt = event.at;
+      return;
+    case "attempt-used":
+      return noteUsage(attempt, { reported: event.tokens });
+    case "attempt-stopping":
+      return stop(attempt, event.stopBy);
+    case "attempt-failed":
+    case "attempt-lost":
+      return noteRest(shadow, task, event);
+    case "attempt-stopped":
+      return release(shadow, task, event.tokens);
+    case "task-patched":
+      task.priority = event.priority;
+      task.deadline = event.deadline;
+      return;
+    case "task-retried":
+      return noteRetry(shadow, task, event);
+    case "hold-placed":
+      shadow.holds.set(event.task, event.worker);
+      return;
+    case "hold-released":
+      shadow.holds.delete(event.task);
+      return;
+    default:
+      return noteEnd(shadow, task, event);
+  }
+}
+
+function noteRest(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: Extract<Event, { kind: "attempt-failed" | "attempt-lost" }>,
+): void {
+  if (event.kind === "attempt-failed") task.ownFailures++;
+  else {
+    task.losses++;
+    task.estimate = event.estimate;
+  }
+  task.phase = "queued";
+  task.resting = event.restUntil > event.at;
+  release(shadow, task, event.tokens);
+}
+
+function noteRetry(shadow: Shadow, task: ShadowTask, event: Extract<Event, { kind: "task-retried" }>): void {
+  task.iteration += task.ownFailures + 1;
+  task.ownFailures = 0;
+  task.losses = 0;
+  task.runnableAt = -1;
+  task.phase = "waiting";
+  task.outcome = null;
+  task.pin = event.pin;
+  if (task.deadline !== null && task.deadline <= event.at) task.deadline = null;
+  if (event.runnable) enqueue(shadow, task);
+}
+
+const OUTCOME: Readonly<Record<string, string>> = {
+  "task-done": "done",
+  "task-failed": "failed",
+  "task-cancelled": "cancelled",
+  "task-skipped": "skipped",
+};
+
+function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
+  const outcome = OUTCOME[event.kind];
+  if (outcome === undefined) return;
+  const isOver = event.kind === "task-done" || (event.kind === "task-failed" && event.attempt !== null);
+  if (isOver && "tokens" in event) release(shadow, task, event.tokens);
+  else if ("stopBy" in event && event.stopBy !== null) stop(task.attempt, event.stopBy);
+  task.phase = "ended";
+  task.outcome = outcome;
+  task.endedAt = event.at;
+  task.pin = null;
+  shadow.holds.delete(task.told.task);
+}
+
+function stop(attempt: ShadowAttempt | null, stopBy: number): void {
+  if (attempt === null) return;
+  attempt.stopping = true;
+  attempt.stopBy = stopBy;
+}
+
+/** Usage that outgrows the reservation is reserved too. */
+export function noteUsage(
+  attempt: ShadowAttempt | null,
+  more: { readonly reported?: number; readonly permitted?: number },
+): void {
+  if (attempt === null) return;
+  attempt.reported = Math.max(attempt.reported, more.reported ?? 0);
+  attempt.permitted += more.permitted ?? 0;
+  attempt.known = true;
+  attempt.reserve = Math.max(attempt.reserve, attempt.reported, attempt.permitted);
+}
+
+function release(shadow: Shadow, task: ShadowTask, tokens: number | null): void {
+  const { attempt } = task;
+  if (attempt === null) return;
+  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  if (tokens !== null) {
+    attempt.reported = Math.max(attempt.reported, tokens);
+    attempt.known = true;
+  }
+  book(shadow, project, usedBy(attempt));
+  if (attempt.known) {
+    const { startCost } = shadow.config.scheduler.fairness;
+    addToLevel(project, startCost + usedBy(attempt) - attempt.charge);
+  }
+  task.attempt = null;
+}
+
+export function book(shadow: Shadow, project: ShadowProject | undefined, tokens: number): void {
+  shadow.spent.push({ at: shadow.at, tokens });
+  project?.spent.push({ at: shadow.at, tokens });
+}
+
+function noteWorld(shadow: Shadow, event: Event): void {
+  switch (event.kind) {
+    case "config-changed":
+      return noteConfig(shadow, event.config);
+    case "project-put":
+      return noteProject(shadow, event.project, event.settings, event.source);
+    case "pause-changed": {
+      const { scope, id, paused } = event;
+      if (scope === "fleet") shadow.paused = paused;
+      else if (scope === "project") (shadow.projects.get(id) as ShadowProject).paused = paused;
+      else (shadow.tasks.get(id) as ShadowTask).paused = paused;
+      if (scope !== "fleet") shadow.holds.clear();
+      return;
+    }
+    case "artifact-appeared":
+      for (const task of shadow.tasks.values()) {
+        if (task.told.artifact === event.artifact) task.awaitsArtifact = false;
+      }
+      return;
+    case "worker-joined":
+    case "worker-changed":
+    case "worker-left":
+      return noteWorker(shadow, event);
+    default:
+  }
+}
+
+function noteConfig(shadow: Shadow, config: Config): void {
+  if (config.scheduler.fairness.halfLife !== shadow.config.scheduler.fairness.halfLife) shadow.halvedUntil = shadow.at;
+  // What left a window does not come back when the window grows.
+  shadow.spent = within(shadow, shadow.spent, Math.min(shadow.config.budget.window, config.budget.window));
+  for (const [id, gate] of shadow.gates) {
+    const { windowMs } = gateSettingsOf(shadow, id);
+    gate.grants = gate.grants.filter((at) => at > shadow.at - windowMs);
+  }
+  shadow.config = config;
+  shadow.holds.clear();
+  for (const { id, source } of shadow.projects.values()) {
+    const named = config.projects.named[id];
+    if (source !== "put") noteProject(shadow, id, named ?? config.projects.default, named ? "named" : "default");
+  }
+  for (const [id, settings] of Object.entries(config.projects.named)) {
+    if (!shadow.projects.has(id)) noteProject(shadow, id, settings, "named");
+  }
+}
+
+function noteProject(shadow: Shadow, id: string, settings: ProjectSettings, source: ShadowProject["source"]): void {
+  const fresh = { id, paused: false, level: 0, spent: [], lastServed: new Map<string, number>() };
+  const project: ShadowProject = shadow.projects.get(id) ?? { ...fresh, settings, source };
+  shadow.projects.set(id, project);
+  const window = Math.min(project.settings.budget.window, settings.budget.window);
+  project.spent = within(shadow, project.spent, window);
+  project.settings = settings;
+  project.source = source;
+}
+
+const within = (shadow: Shadow, spent: ShadowProject["spent"], windowMs: number): ShadowProject["spent"] =>
+  spent.filter(({ at }) => at > shadow.at - windowMs);
+
+function noteWorker(
+  shadow: Shadow,
+  event: Extract<Event, { kind: "worker-joined" | "worker-changed" | "worker-left" }>,
+): void {
+  for (const [task, worker] of shadow.holds) if (worker === event.worker) shadow.holds.delete(task);
+  const known = shadow.workers.get(event.worker);
+  if (event.kind === "worker-left") {
+    if (event.lost && known !== undefined && known.kind !== "local") known.status = "unreachable";
+    else shadow.workers.delete(event.worker);
+    return;
+  }
+  const { worker: id, slots, capabilities, status } = event;
+  const kind = event.kind === "worker-joined" ? event.workerKind : (known?.kind ?? "local");
+  const room = { cpu: event.cpu ?? Number.POSITIVE_INFINITY, memory: event.memory ?? Number.POSITIVE_INFINITY };
+  shadow.workers.set(id, { id, kind, slots, capabilities, status, ...room });
+}
+
+function addToLevel(project: ShadowProject, amount: number): void {
+  project.level += amount / project.settings.weight;
+}

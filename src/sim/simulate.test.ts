@@ -1,0 +1,111 @@
+/**
+ * One hundred seeds of everything that can go wrong, each kind of fault alone, a crash at every append, and the
+ * same bytes from the same seed. A failure prints its seed and a history shrunk to what is needed.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { FAULTS, linesOf } from "./history.ts";
+import { createRandom } from "./random.ts";
+import { shrink } from "./shrink.ts";
+import { everyCrash, type PlantedBug, type Report, simulate } from "./simulate.ts";
+
+const QUICK = process.env.DROVER_QUICK !== undefined;
+const FIRST_SEED = Number(process.env.DROVER_SEED ?? 1);
+const SEEDS = QUICK ? 10 : 100;
+const STEPS = 150;
+
+async function assertFine(report: Report): Promise<void> {
+  if (report.complaints.length === 0) return;
+  const { complaints, history } = await shrink(report);
+  const broken = complaints.map(({ rule, detail }) => `[${rule}] ${detail}`).join("\n");
+  assert.fail(`seed ${report.seed} breaks a rule:\n${broken}\n\n${[...linesOf(history)].join("\n")}`);
+}
+
+test(`every rule holds with all faults at once, seeds ${FIRST_SEED} to ${FIRST_SEED + SEEDS - 1}`, async (context) => {
+  const sums = { tasks: 0, attempts: 0, losses: 0, rateLimits: 0, crashes: 0, reopenings: 0, events: 0 };
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
+    const report = await simulate({ seed, steps: STEPS });
+    await assertFine(report);
+    for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += report.figures[key];
+  }
+  context.diagnostic(JSON.stringify(sums));
+  // A simulation in which nothing goes wrong proves nothing.
+  for (const [what, count] of Object.entries(sums)) assert.ok(count > 0, `there were no ${what}`);
+});
+
+for (const fault of FAULTS)
+  test(`every rule holds with faults of one kind: ${fault}`, async () => {
+    for (let seed = 1; seed <= (QUICK ? 1 : 3); seed++)
+      await assertFine(await simulate({ seed: FIRST_SEED + 5000 + seed, steps: 80, faults: new Set([fault]) }));
+  });
+
+test("every rule holds when nothing goes wrong", async () => {
+  for (let seed = 1; seed <= 3; seed++)
+    await assertFine(await simulate({ seed: FIRST_SEED + 6000 + seed, steps: 80, faults: new Set() }));
+});
+
+test("a crash before or after any append loses nothing", async () => {
+  for (const seed of QUICK ? [11] : [11, 12]) {
+    for await (const report of everyCrash({ seed, steps: QUICK ? 20 : 40 })) await assertFine(report);
+  }
+});
+
+test("the same seed gives the same bytes", async () => {
+  for (const seed of [21, 22, 23]) {
+    const [once, again] = [await simulate({ seed, steps: 120 }), await simulate({ seed, steps: 120 })];
+    assert.equal(once.headHash, again.headHash);
+    assert.deepEqual(once.figures, again.figures);
+  }
+  assert.notEqual(
+    (await simulate({ seed: 24, steps: 40 })).headHash,
+    (await simulate({ seed: 25, steps: 40 })).headHash,
+  );
+});
+
+test("a failing history shrinks to what is needed, and fails in the same way", async () => {
+  const plant: PlantedBug = { tamper: (event) => (event.kind === "task-cancelled" ? [event, event] : [event]) };
+  let failed: Report | null = null;
+  for (let seed = 1; failed === null && seed < 20; seed++) {
+    const report = await simulate({ seed, steps: 60, faults: new Set(), plant });
+    if (report.complaints[0]?.rule === "ends-once") failed = report;
+  }
+  assert.ok(failed !== null);
+  const short = await shrink(failed, plant);
+  assert.equal(short.complaints[0]?.rule, "ends-once");
+  assert.ok(short.history.steps.length <= 3, [...linesOf(short.history)].join("\n"));
+});
+
+test("chance is repeatable and even", () => {
+  const [one, two] = [createRandom(7), createRandom(7)];
+  const counts = Array.from({ length: 10 }, () => 0);
+  for (let draw = 0; draw < 10_000; draw++) {
+    const number = one.below(10);
+    assert.equal(number, two.below(10));
+    counts[number] = (counts[number] ?? 0) + 1;
+  }
+  for (const count of counts) assert.ok(count > 850 && count < 1150, String(counts));
+});
+
+const flags: { args: string[]; code: number; says: RegExp }[] = [
+  { args: ["--help"], code: 0, says: /npm run simulate -- --seed 42/ },
+  {
+    args: ["--seed", "5", "--steps", "15", "--runs", "1"],
+    code: 0,
+    says: /^seed 5, 1 run of 15 steps[\s\S]*every rule held/,
+  },
+  { args: ["--seed", "-5"], code: 2, says: /seed/ },
+  { args: ["--seed", "five"], code: 2, says: /--seed is a whole number from 0 to \d+, not "five"/ },
+  { args: ["--steps", "0"], code: 2, says: /--steps is a whole number from 1 to 100000, not "0"/ },
+  { args: ["--faults", "crash,ghosts"], code: 2, says: /--faults is all, none, or some of .*not "ghosts"/ },
+  { args: ["--sneed", "5"], code: 2, says: /--sneed/ },
+  { args: ["5"], code: 2, says: /'5'/ },
+];
+for (const { args, code, says } of flags)
+  test(`simulate ${args.join(" ")} ends with ${code}`, () => {
+    const main = join(import.meta.dirname, "main.ts");
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: "utf8" });
+    assert.equal(status, code, stderr);
+    assert.match(code === 0 ? stdout : stderr, says);
+  });
