@@ -30,6 +30,8 @@ const PROMISE = /\/\/ → (.*)$/gm;
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const place = mkdtempSync(join(tmpdir(), "drover-docs-"));
 after(() => rmSync(place, { recursive: true, force: true }));
+/** The programs all load the same sources: the types are stripped from them once. */
+const env = { ...process.env, NODE_COMPILE_CACHE: join(place, "cache") };
 
 // ------------------------------------------------------------------ programs
 
@@ -61,7 +63,7 @@ describe("a program", { concurrency: 4 }, () => {
       const home = mkdtempSync(join(place, "run-"));
       writeFileSync(join(home, file), toSources(code));
       const flags = ["--disable-warning=ExperimentalWarning", join(home, file)];
-      const { stdout, stderr } = await run(process.execPath, flags, { cwd: home, timeout: BLOCK_LIMIT_MS });
+      const { stdout, stderr } = await run(process.execPath, flags, { cwd: home, env, timeout: BLOCK_LIMIT_MS });
       assert.deepEqual(
         stdout.split("\n").filter((line) => line !== ""),
         [...code.matchAll(PROMISE)].map(([, line]) => line),
