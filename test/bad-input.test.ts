@@ -1,0 +1,220 @@
+/**
+ * Every public function refuses what it cannot mean: with a typed error that names the field, and without a mark.
+ *
+ * The tables here are multiplied: each field of each body by each value of the wrong kind. After every refusal the
+ * state has the same bytes as before and the log the same head.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import * as core from "../src/core/index.ts";
+import { type Drover, DroverError, openDrover } from "../src/engine/index.ts";
+import { createTestDrover } from "../src/testing/index.ts";
+import { badCalls, body, type Expected, wrong } from "./bad-calls.ts";
+import {
+  circular,
+  huge,
+  LONE,
+  NAMES_NOBODY_HAS,
+  NO_JSON,
+  NOT_A_NAME,
+  NOT_A_SPAN,
+  NOT_AN_OBJECT,
+  NOT_WHOLE,
+} from "./bad-values.ts";
+
+const shown = (value: unknown): string =>
+  typeof value === "bigint" || typeof value === "number"
+    ? `${value}`
+    : (JSON.stringify(value)?.slice(0, 40) ?? typeof value);
+
+let drover: Drover;
+before(async () => {
+  const kit = await createTestDrover({ config: { scheduler: { maxBatch: 5 } } });
+  drover = kit.drover;
+  await drover.submit({ id: "known", agentId: "ann", action: "build" });
+  await drover.submit({ id: "ended", agentId: "ann", action: "build" });
+  await drover.cancel("ended");
+  await kit.settle();
+});
+after(() => drover.close());
+
+/** The call is refused with a typed error that names the field, and nothing has changed. */
+async function refuses(call: () => unknown, { field, code = "bad_request" }: Expected): Promise<void> {
+  const mark = await markOf();
+  await assert.rejects(
+    async () => await call(),
+    (error) => {
+      assert.ok(error instanceof DroverError, `${String(error)} is no DroverError`);
+      assert.equal(error.code, code, error.message);
+      if (field instanceof RegExp) assert.match(error.message, field);
+      else assert.ok(error.message.includes(field), `"${error.message}" does not name ${field}`);
+      assert.ok(error.message.length < 2000, "a refusal is short");
+      return true;
+    },
+  );
+  assert.ok((await markOf()) === mark, "nothing has changed");
+}
+
+async function markOf(): Promise<string> {
+  const { head } = await drover.verify();
+  return `${head.seq} ${head.hash}\n${[...core.snapshotLines(drover.state)].join("\n")}`;
+}
+
+const bodyFields: Record<string, readonly unknown[]> = {
+  agentId: NOT_A_NAME,
+  action: [...NOT_A_NAME.filter((value) => typeof value !== "string" || value === ""), LONE, "x".repeat(1025)],
+  id: NOT_A_NAME,
+  project: NOT_A_NAME,
+  type: NOT_A_NAME,
+  tabId: NOT_A_NAME,
+  parent: NOT_A_NAME,
+  zone: NOT_A_NAME,
+  provider: NOT_A_NAME,
+  ref: [1, null, [], {}, LONE, "x".repeat(4097)],
+  selector: [1, null, [], {}, LONE, "x".repeat(4097)],
+  inputArtifact: [1, null, [], {}, "", LONE, "x".repeat(4097)],
+  params: NOT_AN_OBJECT.filter((value) => value !== undefined),
+  priority: [...NOT_WHOLE.filter((value) => value !== -1), "urgent", "None", ""],
+  deadline: [...NOT_WHOLE, "tomorrow", "2026-01-31", "2026-02-30T25:00:00Z", ""],
+  notBefore: [...NOT_WHOLE, "tomorrow", "", "2026-01-31T12:00:00"],
+  needs: [1, "known", {}, null, [1], [null], ["None"], [""], ["a b"], [LONE], Array(1001).fill("x")],
+  capabilities: [1, "git", {}, null, [1], ["None"], [""], [LONE], Array(65).fill("x")],
+  locks: [1, "repo", {}, null, [1], ["null"], [""], [LONE], Array(65).fill("x")],
+  resources: [...NOT_AN_OBJECT.filter((value) => value !== undefined), { cpu: 1 }],
+  estimatedTokens: [Number.NaN, Number.POSITIVE_INFINITY, -1, "5", null, {}, 1e13],
+  iteration: NOT_WHOLE,
+  maxAttempts: [...NOT_WHOLE, 0],
+  timeoutMs: [...NOT_WHOLE, 0],
+  onDependencyFailure: ["wait", "", null, 1, {}],
+  misspelt: [1],
+  taskId: ["known"],
+  ["__proto__"]: [{}],
+};
+for (const [field, values] of Object.entries(bodyFields))
+  for (const value of values)
+    test(`submit refuses ${field} = ${shown(value)}`, () =>
+      refuses(() => drover.submit(body({ [field]: value })), { field }));
+
+test("submit refuses parts of resources by their path", async () => {
+  for (const part of ["cpuMillicores", "memoryBytes"])
+    for (const value of NOT_WHOLE)
+      await refuses(() => drover.submit(body({ resources: { [part]: value } })), { field: `resources.${part}` });
+});
+
+for (const field of ["payload", "params"])
+  for (const [name, value, at] of NO_JSON)
+    test(`submit refuses ${name} in ${field}, and says where it lies`, () =>
+      refuses(() => drover.submit(body({ [field]: field === "params" ? { x: value } : value })), {
+        field: field === "params" ? `params.x${at}` : `${field}${at}`,
+      }));
+
+for (const value of NOT_AN_OBJECT)
+  test(`no body is ${shown(value)}`, async () => {
+    await refuses(() => drover.submit(wrong(value)), { field: "(body)" });
+    await refuses(() => drover.submitBatch(wrong(value)), { field: "(body)" });
+  });
+
+test("a body is at most 1 MiB, also in a batch and in parts", async () => {
+  await refuses(() => drover.submit(body({ payload: huge })), { field: "(body)" });
+  await refuses(() => drover.submit(body({ params: { a: huge.slice(0, 6e5), b: huge.slice(0, 6e5) } })), {
+    field: "(body)",
+  });
+  const { tasks } = await drover.submitBatch({ agentId: "ann", tasks: [{ action: "x", payload: huge }] });
+  assert.match(tasks[0]?.error ?? "", /\(body\) is "\d+ bytes"/);
+  assert.ok((await drover.submit(body({ payload: huge.slice(0, 1024 * 1024 - 100) }))).taskId);
+});
+
+for (const { name, call, expected } of badCalls) test(`refused: ${name}`, () => refuses(() => call(drover), expected));
+
+const byId: Record<string, (id: string) => unknown> = {
+  task: (id) => drover.task(id),
+  wait: (id) => drover.wait(id),
+  why: (id) => drover.why(id),
+  cancel: (id) => drover.cancel(id),
+  retry: (id) => drover.retry(id),
+  patch: (id) => drover.patch(id, { priority: 1 }),
+  "pause of a task": (id) => drover.pause({ task: id }),
+};
+for (const [name, call] of Object.entries(byId)) {
+  test(`${name} refuses what is no id`, async () => {
+    const none = name === "pause of a task" ? [undefined] : [];
+    for (const id of NOT_A_NAME.filter((value) => !none.includes(value as undefined)))
+      await refuses(() => call(wrong(id)), { field: name === "pause of a task" ? "task" : "taskId" });
+  });
+  test(`${name} does not know who is not there`, async () => {
+    for (const id of NAMES_NOBODY_HAS) await refuses(() => call(id), { field: id, code: "not_found" });
+  });
+}
+
+const withOptions: Record<string, (options: never) => unknown> = {
+  cancel: (options) => drover.cancel("known", options),
+  wait: (options) => drover.wait("known", options),
+  events: (options) => drover.events(options),
+  verify: (options) => drover.verify(options),
+  withPermit: (options) => drover.withPermit("llm", () => 1, options),
+  tasks: (options) => drover.tasks(options),
+  cancelWhere: (options) => drover.cancelWhere(options),
+  worker: (options) => drover.worker(options, () => 1),
+  putProject: (options) => drover.putProject("p", options),
+  pause: (options) => drover.pause(options),
+  resume: (options) => drover.resume(options),
+};
+for (const [name, call] of Object.entries(withOptions))
+  test(`${name} refuses options that are none`, async () => {
+    for (const value of NOT_AN_OBJECT.filter((one) => one !== undefined))
+      await refuses(() => call(wrong(value)), { field: /^(options|filter|\(body\)) is / });
+  });
+
+test("a circle is refused by its path wherever it lies", async () => {
+  await refuses(() => drover.submit(body({ payload: circular() })), { field: /^payload\.self\.self.* no circle/ });
+  await refuses(() => drover.submit(body({ params: circular() })), { field: /^params\.self.* no circle/ });
+});
+
+const options: [name: string, options: unknown, field: string][] = [
+  ["options that are none", 5, "options"],
+  ["options null", null, "options"],
+  ["a misspelt option", { dta: "x" }, "dta"],
+  ["a directory without name", { data: "" }, "data"],
+  ["a directory that is no text", { data: 5 }, "data"],
+  ["a log that is none", { log: 5 }, "log"],
+  ["a log and a directory", { log: {}, data: "x" }, "log"],
+  ["a clock that is none", { now: 5 }, "now"],
+  ["a host that is none", { host: "x" }, "host"],
+  ["a look that is none", { artifactExists: true }, "artifactExists"],
+  ["a config that is none", { config: 5 }, "(body)"],
+  ["a config with an unknown section", { config: { schedular: {} } }, "schedular"],
+];
+for (const [name, value, field] of options)
+  test(`openDrover refuses ${name}`, () => refuses(() => openDrover(wrong(value)), { field }));
+
+for (const path of configLeaves(core.DEFAULT_CONFIG, ""))
+  test(`reload refuses a bad ${path}, and changes nothing`, async () => {
+    const field = path.replace(/(window|agingPerClass|permitTtl)Ms$/, "$1");
+    // Any name will do for a provider.
+    for (const value of NOT_A_SPAN.filter((one) => path !== "projects.default.provider" || !isWord(one)))
+      await refuses(() => drover.reload(configWith(path, value)), { field: field.split(".").at(-1) as string });
+  });
+
+const isWord = (value: unknown): boolean => typeof value === "string" && /^\S+$/.test(value);
+
+function configLeaves(value: object, path: string): string[] {
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const at = path === "" ? key : `${path}.${key}`;
+    if (key === "named") return [];
+    return typeof inner === "object" && inner !== null ? configLeaves(inner, at) : [at];
+  });
+}
+
+function configWith(path: string, value: unknown): unknown {
+  return path
+    .split(".")
+    .reverse()
+    .reduce<unknown>((inner, key) => ({ [key]: inner }), value);
+}
+
+test("reload refuses unknown fields at every level, and a retry that shrinks", async () => {
+  for (const path of ["x", "scheduler.x", "scheduler.priority.x", "gates.default.x", "projects.p.x", "log.x"])
+    await refuses(() => drover.reload(configWith(path, 1)), { field: path });
+  await refuses(() => drover.reload({ scheduler: { retry: { base: "10m" } } }), { field: "scheduler.retry.max" });
+  await refuses(() => drover.reload({ projects: { None: {} } }), { field: "projects.None" });
+});
