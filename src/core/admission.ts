@@ -89,7 +89,7 @@ function findKnown(state: State, id: TaskId): { id: TaskId; bodyHash: string } |
 type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean; readonly source: Project["source"] };
 
 /** The settings of a task's project, and whether it must be made first. */
-function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Refusal> {
+export function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
   if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
   const [settings, source] = settingsFor(state.config, id);

@@ -7,11 +7,11 @@
  * That is why a gate begins every life with a probe and a slow start: a crash may have forgotten calls
  * that are still out.
  */
+import { projectFor } from "./admission.ts";
 import type { GateId, Instant, PermitId } from "./brand.ts";
 import { noteUsage, projectHasRoom, usedBy } from "./budget.ts";
 import type { AskPermit, Command, Decided } from "./commands.ts";
 import type { Config } from "./config.ts";
-import { settingsFor } from "./config-change.ts";
 import type { Event } from "./events.ts";
 import {
   askPermit,
@@ -135,7 +135,8 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
   if (gate !== undefined && gate.queue.entries.size >= TICKETS_MAX) {
     return fail({ type: "too-many", what: `calls waiting at gate ${command.gate}`, max: TICKETS_MAX });
   }
-  const permit = command.permit ?? (`p${state.seq + 1}` as PermitId);
+  const isNew = command.task === null && !state.projects.has(command.project);
+  const permit = command.permit ?? (`p${state.seq + (isNew ? 2 : 1)}` as PermitId);
   if (state.permits.has(permit)) return fail({ type: "permit-exists", permit });
   const task = command.task === null ? undefined : state.tasks.get(command.task);
   if (command.task !== null) {
@@ -147,15 +148,15 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
   }
   const project = task?.project ?? state.projects.get(command.project);
   if (task === undefined && project !== undefined && !projectHasRoom(project, Math.max(1, command.tokens), now)) {
-    const limit = project.settings.budget.limit ?? 0;
-    return fail({
-      type: "budget-exhausted",
-      project: project.id,
-      limit,
-      used: project.spent.total(now) + project.reserved,
-    });
+    const { id, settings, spent, reserved } = project;
+    const used = spent.total(now) + reserved;
+    return fail({ type: "budget-exhausted", project: id, limit: settings.budget.limit ?? 0, used });
   }
-  const settings = project?.settings ?? settingsFor(state.config, command.project)[0];
+  // A project that only makes calls is made like one that submits: what it spends is booked from the first call on.
+  const plan = projectFor(state, project?.id ?? command.project);
+  if (!plan.ok) return plan;
+  const { settings, source } = plan.value;
+  const made: Event[] = isNew ? [{ kind: "project-put", at: now, project: command.project, settings, source }] : [];
   const asked: Event = {
     kind: "permit-asked",
     at: now,
@@ -174,7 +175,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     tokens: command.tokens,
     askedAt: command.askedAt ?? now,
   };
-  return ok({ events: [asked], id: permit });
+  return ok({ events: [...made, asked], id: permit });
 }
 
 export function decideDrop(state: State, permit: PermitId, now: Instant): Decided {
