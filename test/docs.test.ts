@@ -97,7 +97,7 @@ test("every program in the documents type-checks", async () => {
 
 /** The rows of all tables in a text, by the name in their first cell. */
 function rowsOf(text: string): Map<string, string> {
-  const rows = text.matchAll(/^\| `([^`]+)` \|(.*)$/gm);
+  const rows = text.matchAll(/^\| `([^`]+)` +\|(.*)$/gm);
   return new Map([...rows].map(([, name = "", rest = ""]) => [name, rest.trim()]));
 }
 
@@ -118,10 +118,11 @@ test("docs/reference/config.md has every knob with its default", () => {
 });
 
 test("docs/reference/events.md has every event with its fields", () => {
-  const rows = rowsOf(read("docs/reference/events.md"));
+  const items = read("docs/reference/events.md").matchAll(/^- `([^`]+)` (.*(?:\n {2}.*)*)/gm);
+  const rows = new Map([...items].map(([, kind = "", rest = ""]) => [kind, rest]));
   for (const [kind, fields] of Object.entries(FIELDS)) {
     const row = rows.get(kind);
-    assert.ok(row !== undefined, `${kind} is not in a table`);
+    assert.ok(row !== undefined, `${kind} is not in a list`);
     for (const field of fields) assert.ok(row.includes(`\`${field}\``), `${kind} has a field ${field}`);
   }
   for (const kind of rows.keys()) assert.ok(Object.hasOwn(FIELDS, kind), `${kind} is no event`);
@@ -193,7 +194,7 @@ test("docs/reference/errors.md has every code, and every refusal with its code",
   for (const [type, fields] of Object.entries(REFUSALS)) {
     const { code, retryable } = refused({ type, ...fields } as Refusal);
     const row = refusals.get(type) ?? "";
-    assert.ok(row.startsWith(`\`${code}\` |`), `${type} is a ${code}; the table says ${row}`);
+    assert.ok(row.startsWith(`\`${code}\` `), `${type} is a ${code}; the table says ${row}`);
     for (const field of Object.keys(fields)) assert.ok(row.includes(`\`${field}\``), `${type} has a field ${field}`);
     assert.ok(codes.get(code)?.startsWith(retryable ? "yes" : "no"), `${code} is retryable: ${retryable}`);
   }
