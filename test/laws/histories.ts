@@ -65,6 +65,21 @@ const CAPABILITIES = ["gpu", "node"];
 const PAUSES_MS = [0, 0, 0, 0, 1, 10, 100, 1000, 1000, 5000, 60_000, 3_600_000];
 const SPANS_MS = [1, 100, 1000, 10_000, 3_600_000];
 
+/** A task without any condition. */
+export const PLAIN: Submission = {
+  ...{
+    id: null,
+    project: PROJECTS[0] as ProjectId,
+    agent: AGENTS[0] as AgentId,
+    bodyHash: "",
+    bodySize: 0,
+    type: "code",
+  },
+  ...{ capabilities: [], cpu: 0, memory: 0, provider: null, locks: [], zone: null, tab: null, priority: null },
+  ...{ parent: null, needs: [], artifact: null, artifactReady: false, notBefore: null, deadline: null },
+  ...{ estimatedTokens: null, iteration: 1, maxAttempts: null, timeoutMs: null, onDependencyFailure: "skip" },
+};
+
 export const pauseOf = (dice: Dice): number => dice.pick(PAUSES_MS);
 
 /** What runs through a whole history: how crowded it is, and how many are who they are. */
@@ -263,7 +278,7 @@ export function settingsOf(dice: Dice): ProjectSettings {
   return {
     weight: dice.pick([0.5, 1, 1, 2, 4]),
     maxConcurrent: dice.pick([1, 2, 50, 50]),
-    budget: { limit: dice.pick([null, null, 300, 2000]), window: dice.pick([1000, 60_000, 3_600_000]) },
+    budget: { limit: dice.pick([null, null, 100, 300, 2000]), window: dice.pick([1000, 60_000, 3_600_000]) },
     maxPriority: dice.pick([-100, -200, -200, 0]),
     provider: dice.chance(10) ? dice.pick(GATES) : null,
   };
@@ -337,7 +352,7 @@ export function configOf(dice: Dice): Config {
       },
       retry: { base: dice.pick([1, 1000]), max: dice.pick([1000, 300_000]), maxLosses: dice.pick([1, 2, 5]) },
     },
-    budget: { limit: dice.pick([null, null, 600, 4000]), window: dice.pick([1000, 3_600_000]) },
+    budget: { limit: dice.pick([null, null, 101, 600, 4000]), window: dice.pick([1000, 3_600_000]) },
     projects: { autoCreate: dice.chance(95), default: settingsOf(dice), named: Object.fromEntries(named) },
     gates: { default: gateSettingsOf(dice), named: dice.chance(30) ? { g2: gateSettingsOf(dice) } : {} },
     workers: { killGrace: dice.pick([0, 1000, 10_000]), artifactPoll: 1000 },

@@ -3,14 +3,17 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Instant, TaskId, WorkerId } from "../../src/core/brand.ts";
+import { DEFAULT_CONFIG } from "../../src/core/config.ts";
 import { decide } from "../../src/core/decide.ts";
+import { emptyState } from "../../src/core/empty-state.ts";
 import { evolve } from "../../src/core/evolve.ts";
 import { checkInvariants } from "../../src/core/invariants.ts";
 import { restore, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot.ts";
 import type { State } from "../../src/core/state.ts";
 import { holds } from "./cases.ts";
-import { diceFrom, history } from "./histories.ts";
-import { bytesOf, live } from "./live.ts";
+import { diceFrom, history, PLAIN, STARTED_AT } from "./histories.ts";
+import { bytesOf, type Life, live, pumpDry, step } from "./live.ts";
 
 const copyOf = (state: State): State => restore(snapshotLines(state));
 
@@ -77,4 +80,55 @@ test("a snapshot of a newer format is refused as such", () => {
   assert.equal(problemOf(['["drover",99]']), "newer-format");
   assert.equal(problemOf([]), "cut");
   assert.equal(problemOf(["{}"]), "corrupt");
+});
+
+test("a state restored while dependents are being told goes on with the next of them", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const now = STARTED_AT as Instant;
+  const submit = (id: TaskId, parent: TaskId | null): boolean =>
+    step(life, { type: "submit-task", submission: { ...PLAIN, id, parent } }, now, {});
+  const parent = "parent" as TaskId;
+  submit(parent, null);
+  for (let index = 0; index < 600; index++) submit(`child-${index}` as TaskId, parent);
+  // Ended and kept no longer, they still stand among the dependents and are counted when those are told.
+  const { scheduler } = DEFAULT_CONFIG;
+  for (const index of [3, 300])
+    step(life, { type: "cancel-task", task: `child-${index}` as TaskId, reason: null }, now, {});
+  step(life, { type: "set-config", config: { ...DEFAULT_CONFIG, scheduler: { ...scheduler, resultMax: 1 } } }, now, {});
+  pumpDry(life, now, {});
+  step(life, { type: "cancel-task", task: parent, reason: null }, now, {});
+  for (let pumps = 0; pumps < 2; pumps++) step(life, { type: "pump" }, now, {});
+  assert.equal(life.state.tasks.get(parent)?.links?.told, 256);
+  const copy: Life = { state: copyOf(life.state), log: [], story: [] };
+  life.log.length = 0;
+  for (const each of [life, copy]) pumpDry(each, now, {});
+  assert.deepEqual(copy.log, life.log);
+  assert.equal(bytesOf(copy.state), bytesOf(life.state));
+});
+
+test("tasks whose pinned workers have gone are let go in the same order after a restore", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const [a, b, w1, w2] = ["a", "b", "w1", "w2"] as [TaskId, TaskId, WorkerId, WorkerId];
+  const at = (ms: number): Instant => (STARTED_AT + ms) as Instant;
+  const { scheduler } = DEFAULT_CONFIG;
+  const placement = { ...scheduler.placement, strategy: "affinity" as const, affinityWait: 3_600_000 };
+  step(life, { type: "set-config", config: { ...DEFAULT_CONFIG, scheduler: { ...scheduler, placement } } }, at(0), {});
+  const settings = { slots: 1, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" as const };
+  for (const worker of [w1, w2])
+    step(life, { type: "join-worker", worker, kind: "pull", session: "", settings }, at(0), {});
+  for (const id of [a, b]) step(life, { type: "submit-task", submission: { ...PLAIN, id } }, at(0), {});
+  pumpDry(life, at(0), {});
+  step(life, { type: "set-paused", scope: "fleet", id: "", paused: true }, at(0), {});
+  // The younger task fails first, so its worker is waited for first.
+  for (const [index, task] of [b, a].entries()) {
+    const failed = { outcome: "failed" as const, error: null, tokens: null, retryAfterMs: null, permanent: false };
+    const report = { task, attempt: 1, resultHash: null, resultSize: 0, ...failed };
+    step(life, { type: "finish-attempt", report }, at(index * 10_000), {});
+    pumpDry(life, at((index + 1) * 10_000), {});
+  }
+  for (const worker of [w1, w2]) step(life, { type: "leave-worker", worker, lost: true }, at(30_000), {});
+  const [first] = life.state.pins.keys();
+  assert.equal(first, w2);
+  const released = decide(life.state, { type: "pump" }, at(30_000));
+  assert.deepEqual(decide(copyOf(life.state), { type: "pump" }, at(30_000)), released);
 });

@@ -3,12 +3,30 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Instant, TaskId } from "../../src/core/brand.ts";
+import type { AttemptReport } from "../../src/core/commands.ts";
+import { DEFAULT_CONFIG } from "../../src/core/config.ts";
+import { emptyState } from "../../src/core/empty-state.ts";
 import type { Event } from "../../src/core/events.ts";
 import { checkInvariants } from "../../src/core/invariants.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot.ts";
 import { hasEnded, type State } from "../../src/core/state.ts";
 import { holds } from "./cases.ts";
-import { history } from "./histories.ts";
-import { live } from "./live.ts";
+import { history, PLAIN, STARTED_AT } from "./histories.ts";
+import { bytesOf, type Life, live, pumpDry, step } from "./live.ts";
+
+const { scheduler } = DEFAULT_CONFIG;
+const DONE: Omit<AttemptReport, "task" | "attempt"> = {
+  ...{
+    outcome: "done",
+    error: null,
+    tokens: null,
+    retryAfterMs: null,
+    resultHash: null,
+    resultSize: 0,
+    permanent: false,
+  },
+};
 
 test("every count and index is what the facts say, after every event", () => {
   holds(7000, history, (seeds) => {
@@ -41,3 +59,40 @@ function noteEnds(state: State, event: Event, ended: Map<string, string>): void 
   const end = endOf(state, event.task);
   if (end !== undefined) ended.set(event.task, end);
 }
+
+test("locks used once leave nothing behind, and forgetting them shuts nothing that is open", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const { state } = life;
+  const now = STARTED_AT as Instant;
+  step(
+    life,
+    { type: "set-config", config: { ...DEFAULT_CONFIG, scheduler: { ...scheduler, resultMax: 1, remember: 1 } } },
+    now,
+    {},
+  );
+  const worker = { slots: 1, capabilities: [], cpu: 1000, memory: null, zone: null, status: "ready" as const };
+  step(life, { type: "join-worker", worker: null, kind: "pull", session: "s", settings: worker }, now, {});
+  for (let index = 0; index < 3000; index++) {
+    const at = (now + index) as Instant;
+    const locks = index % 3 === 0 ? [] : [`lock-${index}`];
+    step(
+      life,
+      { type: "submit-task", submission: { ...PLAIN, locks, type: `type-${index % 7}`, cpu: index % 5 } },
+      at,
+      {},
+    );
+    pumpDry(life, at, {});
+    const [attempt] = [...state.fleet.order.flatMap(({ attempts }) => [...attempts])];
+    assert.equal(attempt?.task.ask.locks[0], locks[0], "the only task starts at once");
+    step(life, { type: "finish-attempt", report: { ...DONE, task: attempt?.task.id as TaskId, attempt: 1 } }, at, {});
+    if (index % 100 === 0) assert.deepEqual(checkInvariants(state), []);
+  }
+  pumpDry(life, (now + 3000) as Instant, {});
+  assert.equal(state.totals.completed, 3000);
+  assert.ok(
+    state.shapes.byKey.size < 2500 && state.shapes.locks.size < 2500,
+    `${state.shapes.byKey.size} shapes are kept`,
+  );
+  assert.deepEqual(checkInvariants(state), []);
+  assert.equal(bytesOf(restore(snapshotLines(state))), bytesOf(state));
+});
