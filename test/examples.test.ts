@@ -9,8 +9,8 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 
 const root = join(import.meta.dirname, "..");
-/** An example is a first impression: one that takes longer than this hangs. */
-const LIMIT_MS = 20_000;
+/** An example is a first impression: one that takes this long, even on a busy machine, hangs. */
+const LIMIT_MS = 60_000;
 
 const examples = globSync("examples/*.ts", { cwd: root }).sort();
 assert.ok(examples.length >= 4, "there are examples");
