@@ -11,6 +11,7 @@ import type { Event } from "./events.ts";
 import { lengthOf, peek, waiting } from "./fifo.ts";
 import { GROUPS_LOOKED_AT_MAX, holdsMax } from "./hold.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
+import { nextRankChange } from "./rank-change.ts";
 import { first, items } from "./sorted-list.ts";
 import type { Attempt, State, Tab, Task, Timer } from "./state.ts";
 import { endOfStop, stopByFor } from "./stop.ts";
@@ -115,7 +116,7 @@ function nextExpiry(state: State): number {
   return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
 }
 
-/** When tokens spent long ago leave a budget that may be holding something up. */
+/** When tokens spent long ago leave a budget that may be holding something up, or another task is next in line. */
 function nextRoomInBudgets(state: State, now: Instant): number {
   let next =
     state.config.budget.limit === null
@@ -123,6 +124,8 @@ function nextRoomInBudgets(state: State, now: Instant): number {
       : (state.spent.nextExpiry(now) ?? Number.POSITIVE_INFINITY);
   for (const project of items(state.turn)) {
     if (project.settings.budget.limit !== null) next = Math.min(next, project.spent.nextExpiry(now) ?? next);
+    const isLimited = project.settings.budget.limit !== null || state.config.budget.limit !== null;
+    if (isLimited) next = Math.min(next, nextRankChange(state, project, now));
   }
   return next;
 }
