@@ -125,8 +125,7 @@ export function nextGateInstant(gate: Gate, now: number): number | null {
 
 /** Permits are held in the order of their expiry, so the first one tells. */
 export function nextPermitExpiry(gate: Gate): number | null {
-  for (const permit of gate.held.values()) return permit.expiresAt;
-  return null;
+  return gate.held.first()?.expiresAt ?? null;
 }
 
 export function expiredPermits(gate: Gate, now: number): Permit[] {

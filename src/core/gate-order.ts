@@ -19,6 +19,7 @@
  */
 
 import { CLASS_RANK, type GateClass } from "./gate-settings.ts";
+import { SlotMap } from "./slot-map.ts";
 
 export type Ticket = {
   readonly id: string;
@@ -57,7 +58,7 @@ export type Lane = {
 export type Entry = { readonly ticket: Ticket; readonly lane: Lane; live: boolean };
 
 export type Queue = {
-  readonly entries: Map<string, Entry>;
+  readonly entries: SlotMap<Entry>;
   readonly shares: Map<string, Share>;
   /** The lines that are not empty, in no order. */
   readonly active: Lane[];
@@ -69,7 +70,7 @@ export type Queue = {
 const SHARES_MAX = 1024;
 
 export function newQueue(): Queue {
-  return { entries: new Map(), shares: new Map(), active: [], served: 0, sweepAt: SHARES_MAX };
+  return { entries: new SlotMap(), shares: new Map(), active: [], served: 0, sweepAt: SHARES_MAX };
 }
 
 /** Who goes next if a call may go out. */
@@ -148,13 +149,12 @@ export function enqueue(queue: Queue, ticket: Ticket): void {
   insertInLine(lane, entry);
   if (lane.live++ === 0) lane.slot = queue.active.push(lane) - 1;
   share.queued++;
-  queue.entries.set(ticket.id, entry);
+  queue.entries.add(ticket.id, entry);
 }
 
 export function takeOut(queue: Queue, id: string): Entry | null {
-  const entry = queue.entries.get(id);
+  const entry = queue.entries.take(id);
   if (entry === undefined) return null;
-  queue.entries.delete(id);
   const { lane } = entry;
   entry.live = false;
   lane.share.queued--;

@@ -11,6 +11,7 @@
 
 import { enqueue, joinShare, newQueue, type Queue, type Ticket } from "./gate-order.ts";
 import type { GateSettings } from "./gate-settings.ts";
+import { SlotMap } from "./slot-map.ts";
 import { FixedSum, type RollingFacts, RollingSum, type SumFacts, sumFromFacts, type UsageSum } from "./window.ts";
 
 export type Permit = Ticket & {
@@ -27,7 +28,7 @@ export type Gate = {
   settings: GateSettings;
   readonly queue: Queue;
   /** In order of grant, hence of expiry. */
-  readonly held: Map<string, Permit>;
+  readonly held: SlotMap<Permit>;
   requests: RollingSum;
   /** One for each token limit that is set. */
   readonly tokens: Map<TokenLimit, UsageSum>;
@@ -70,7 +71,7 @@ export function newGate(settings: GateSettings): Gate {
   const gate: Gate = {
     settings,
     queue: newQueue(),
-    held: new Map(),
+    held: new SlotMap(),
     requests: new RollingSum(settings.windowMs, null),
     tokens: new Map(),
     reserved: 0,

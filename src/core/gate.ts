@@ -71,11 +71,10 @@ const STRIKES_THAT_COUNT = 6;
 
 /** The id must be new here: neither queued nor held. */
 export function askPermit(gate: Gate, ticket: Ticket): void {
-  const queued = gate.queue.entries.size;
-  enqueue(gate.queue, ticket);
-  const isNew = gate.queue.entries.size > queued && !gate.held.has(ticket.id);
+  const isNew = !gate.held.has(ticket.id) && !gate.queue.entries.has(ticket.id);
   // The claim is put into words only when it fails: this is a hot path.
   if (!isNew) invariant(false, `${ticket.id} asks once`);
+  enqueue(gate.queue, ticket);
 }
 
 export function grantPermit(gate: Gate, id: string, now: number): Permit {
@@ -96,9 +95,8 @@ export function dropTicket(gate: Gate, id: string): boolean {
 
 /** Releasing twice, or what was never held, changes nothing and says null. */
 export function releasePermit(gate: Gate, id: string, outcome: PermitOutcome): Permit | null {
-  const permit = gate.held.get(id);
+  const permit = gate.held.take(id);
   if (permit === undefined) return null;
-  gate.held.delete(id);
   const spent = outcome.tokens ?? permit.tokens;
   gate.reserved -= permit.tokens;
   if (gate.tokens.size > 0) for (const sum of gate.tokens.values()) sum.add(spent, outcome.at);
@@ -149,7 +147,7 @@ function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
       ? { id, class: ticket.class, project, weight, tokens, askedAt, order, grantedAt: now, expiresAt, probe, episode }
       : { ...ticket, grantedAt: now, expiresAt, probe, episode };
   chargeShare(gate.queue, share, Math.max(1, tokens), weight);
-  gate.held.set(id, permit);
+  gate.held.add(id, permit);
   gate.requests.add(1, now);
   gate.reserved += tokens;
   gate.fresh++;

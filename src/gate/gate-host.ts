@@ -341,10 +341,9 @@ export class GateHost {
     if (ticket.promise !== null) this.endWait(ticket).reject?.(reason);
   }
 
-  private endWait(ticket: HostTicket): HostTicket {
+  private endWait(ticket: HostTicket): ReturnType<HostTicket["settle"]> {
     if (--this.waiting === 0) this.alarm.need(false);
-    ticket.unwatch();
-    return ticket;
+    return ticket.settle();
   }
 
   private queued(id: string): HostTicket | undefined {

@@ -61,7 +61,15 @@ export class HostTicket implements Ticket {
     signal.addEventListener("abort", onAbort, { once: true });
   }
 
-  unwatch(): void {
+  /** The wait is over. Whoever still holds the ticket must not hold the promise and all it led to. */
+  settle(): { readonly resolve: Resolve | null; readonly reject: Reject | null } {
+    const { resolve, reject } = this;
     if (this.onAbort !== null) this.signal?.removeEventListener("abort", this.onAbort);
+    this.promise = null;
+    this.resolve = null;
+    this.reject = null;
+    this.signal = null;
+    this.onAbort = null;
+    return { resolve, reject };
   }
 }
