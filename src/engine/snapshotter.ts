@@ -23,7 +23,7 @@ export type Snapshotter = {
   /** Makes one now; answers the number of the event it is of. */
   make(): Promise<Seq>;
   onCommitted(committed: Seq): void;
-  /** Waits for the one being made. */
+  /** Waits for the one being made; none begins by itself after that. */
   stop(): Promise<void>;
 };
 
@@ -38,6 +38,7 @@ export function createSnapshotter(deps: {
   const { log, directory, config, now } = deps;
   let last: number = deps.lastSeq;
   let busy: Promise<Seq> | null = null;
+  let stopped = false;
 
   async function work(): Promise<Seq> {
     const before = await prunableSeq(log, now() - config().log.retain);
@@ -75,9 +76,10 @@ export function createSnapshotter(deps: {
   return {
     make,
     onCommitted(committed) {
-      if (busy === null && committed - last >= config().log.snapshotEvery) make().catch(deps.onFailure);
+      if (!stopped && busy === null && committed - last >= config().log.snapshotEvery) make().catch(deps.onFailure);
     },
     async stop() {
+      stopped = true;
       await busy?.catch(() => {});
     },
   };
