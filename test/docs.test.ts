@@ -149,9 +149,7 @@ const REFUSALS: { readonly [Type in Refusal["type"]]: Omit<Extract<Refusal, { ty
   "worker-unknown": { worker: "w" },
   "worker-exists": { worker: "w" },
   "attempt-stale": { task: "t", attempt: 1, current: 2 },
-  "permit-unknown": { permit: "p" },
   "permit-exists": { permit: "p" },
-  "gate-unknown": { gate: "g" },
   "budget-exhausted": { project: "p", limit: 1, used: 1 },
   "dependency-failed": { task: "t", dependency: "d", state: "failed" },
 };
@@ -170,6 +168,7 @@ const CODES: Record<DroverErrorCode, true> = {
   overloaded: true,
   closed: true,
   stopped: true,
+  broken: true,
 };
 const LOG_CODES: Record<LogFailureCode, true> = {
   "disk-full": true,

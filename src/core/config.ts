@@ -310,15 +310,14 @@ function namedSection<Own extends object, Item>(
     if (!first.ok) return first;
     const mine: Record<string, unknown> = {};
     const named: [string, Item][] = [];
-    for (const key of Object.keys(value)) {
-      if (key === "default" || value[key] === undefined) continue;
+    for (const [key, given] of entriesOf(value)) {
       if (Object.hasOwn(own, key)) {
-        mine[key] = value[key];
+        mine[key] = given;
         continue;
       }
-      const named1 = name()(key, `${field}.${key}`);
-      if (!named1.ok) return named1;
-      const item = readItem(first.value)(value[key], `${field}.${key}`);
+      const checked = name()(key, `${field}.${key}`);
+      if (!checked.ok) return checked;
+      const item = readItem(first.value)(given, `${field}.${key}`);
       if (!item.ok) return item;
       named.push([key, item.value]);
     }
@@ -326,6 +325,12 @@ function namedSection<Own extends object, Item>(
     const rest = readSection(own, base as Own, mine, field);
     return rest.ok ? ok({ ...rest.value, default: first.value, named: Object.fromEntries(named) }) : rest;
   };
+}
+
+/** The entries of such a section. An effective config, given back, has its names under `named`. */
+function entriesOf({ default: _, named, ...others }: Record<string, unknown>): [string, unknown][] {
+  const entries = [...Object.entries(isRecord(named) ? named : {}), ...Object.entries(others)];
+  return entries.filter(([, given]) => given !== undefined);
 }
 
 const configFields: Fields<Config> = {

@@ -64,7 +64,7 @@ export type TaskSubmitted = Told<
   }
 >;
 
-export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue" | "not-started";
+export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue";
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
 export type Event =
@@ -110,7 +110,6 @@ export type Event =
   | Told<"artifact-appeared", { artifact: string }>
   | Told<"pin-released", { task: TaskId }>
   | Told<"hold-placed", { task: TaskId; worker: WorkerId }>
-  | Told<"hold-released", { task: TaskId; worker: WorkerId }>
   | Told<
       "worker-joined",
       {
@@ -216,7 +215,6 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "artifact-appeared": ["artifact"],
   "pin-released": ["task"],
   "hold-placed": ["task", "worker"],
-  "hold-released": ["task", "worker"],
   "worker-joined": ["worker", "workerKind", "session", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-left": ["worker", "lost"],

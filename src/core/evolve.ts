@@ -114,8 +114,6 @@ function applyToTask(state: State, event: TaskEvent): void {
       return requeue(state, task, () => setPin(state, task, null, event.at));
     case "hold-placed":
       return takeHold(state, task, state.fleet.byId.get(event.worker) as Worker);
-    case "hold-released":
-      return dropHold(state, task);
     default:
       return applyToAttempt(state, task.attempt as Attempt, event);
   }

@@ -33,9 +33,7 @@ export type Refusal =
   | { readonly type: "worker-unknown"; readonly worker: string }
   | { readonly type: "worker-exists"; readonly worker: string }
   | { readonly type: "attempt-stale"; readonly task: string; readonly attempt: number; readonly current: number | null }
-  | { readonly type: "permit-unknown"; readonly permit: string }
   | { readonly type: "permit-exists"; readonly permit: string }
-  | { readonly type: "gate-unknown"; readonly gate: string }
   | { readonly type: "budget-exhausted"; readonly project: string; readonly limit: number; readonly used: number }
   | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
 
@@ -120,7 +118,7 @@ type Holders = Extract<
   Refusal,
   {
     type:
-      | ("worker-unknown" | "worker-exists" | "attempt-stale" | "permit-unknown" | "permit-exists" | "gate-unknown")
+      | ("worker-unknown" | "worker-exists" | "attempt-stale" | "permit-exists")
       | ("budget-exhausted" | "dependency-failed");
   }
 >;
@@ -135,12 +133,8 @@ function aboutHolders(refusal: Holders): string {
       return refusal.current === null
         ? `attempt ${refusal.attempt} of ${refusal.task} is not running`
         : `attempt ${refusal.attempt} of ${refusal.task} lost its lease; attempt ${refusal.current} counts now`;
-    case "permit-unknown":
-      return `no permit is called ${refusal.permit}`;
     case "permit-exists":
       return `permit ${refusal.permit} is queued or held already`;
-    case "gate-unknown":
-      return `no gate is called ${refusal.gate}`;
     case "budget-exhausted":
       return `project ${refusal.project} used ${refusal.used} of its ${refusal.limit} tokens; raise the limit or wait`;
     case "dependency-failed":

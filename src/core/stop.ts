@@ -92,7 +92,7 @@ export function loseAttempt(
     const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
     return { kind: "task-failed", at: now, ...ended, reason: `lost-too-often (${losses} times, last: ${cause})` };
   }
-  const isAtOnce = cause === "worker-lost" || cause === "worker-left" || cause === "not-started";
+  const isAtOnce = cause === "worker-lost" || cause === "worker-left";
   const rest = isAtOnce ? 0 : restAfter(losses, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
   const usedSoFar = Math.max(usedBy(attempt), tokens ?? 0);
   const estimate = cause === "budget" ? Math.max(task.estimate, usedSoFar) : task.estimate;

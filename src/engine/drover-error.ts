@@ -8,7 +8,7 @@ import { badField, type Refusal, sentence } from "../core/refusal.ts";
 
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
-  | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped");
+  | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "bad-field": "bad_request",
@@ -30,9 +30,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "worker-unknown": "not_found",
   "worker-exists": "conflict",
   "attempt-stale": "stale_attempt",
-  "permit-unknown": "not_found",
   "permit-exists": "conflict",
-  "gate-unknown": "not_found",
   "budget-exhausted": "budget_exhausted",
   "dependency-failed": "conflict",
 };

@@ -66,6 +66,8 @@ export type OpenOptions = {
   readonly now?: () => number;
   /** Whether an input artifact is there; by default, whether the file exists. */
   readonly artifactExists?: ArtifactExists;
+  /** Hears of what went wrong though Drover goes on, such as a snapshot; by default a warning of the process. */
+  readonly onWarning?: (message: string) => void;
   /** The outside world, for simulators and tests. */
   readonly host?: Host;
 };
@@ -122,7 +124,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
 
 function checkOptions(options: OpenOptions): void {
   if (!isRecord(options)) throw badInput("options", options, "an object");
-  const known = ["data", "log", "config", "now", "artifactExists", "host"];
+  const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "host"];
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
@@ -134,7 +136,7 @@ function checkOptions(options: OpenOptions): void {
   for (const key of ["log", "host"] as const) {
     if (options[key] !== undefined && !isRecord(options[key])) throw badInput(key, options[key], `a ${key}`);
   }
-  for (const key of ["now", "artifactExists"] as const) {
+  for (const key of ["now", "artifactExists", "onWarning"] as const) {
     if (options[key] !== undefined && typeof options[key] !== "function")
       throw badInput(key, options[key], "a function");
   }
@@ -143,6 +145,7 @@ function checkOptions(options: OpenOptions): void {
 async function startDrover(options: OpenOptions, log: Log, config: Config): Promise<Drover> {
   const host = options.host ?? realHost(options.now);
   const exists = options.artifactExists ?? fileExists;
+  const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const { state, snapshotSeq } = await recover(log);
   const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
@@ -173,8 +176,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
     ...{ log, directory: options.data ?? null, lastSeq: snapshotSeq },
     config: () => state.config,
     now: host.now,
-    onFailure: (error) =>
-      failed.resolve(new DroverError("log_failed", `a snapshot failed: ${String(error)}`, { cause: error })),
+    onFailure: (error) => onWarning(`a snapshot failed, the next will be tried in time: ${String(error)}`),
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   await begin(writer, config);

@@ -343,3 +343,29 @@ test("a worker's name is taken while it is here, and free when it has left", asy
   await worker.close();
   await using _again = await drover.worker({ id: "w" }, () => 1);
 });
+
+test("a worker runs no more at once than its slots, whatever else was assigned to it", async () => {
+  const gates: (() => void)[] = [];
+  let active = 0;
+  let most = 0;
+  const kit = await createTestDrover({ config: { scheduler: { placement: { maxQueuePerWorker: 3 } } } });
+  await kit.drover.worker({ id: "w", slots: 2 }, async () => {
+    most = Math.max(most, ++active);
+    await new Promise<void>((resolve) => {
+      gates.push(resolve);
+    });
+    active--;
+  });
+  for (const id of ["a", "b", "c", "d", "e", "f"]) await kit.drover.submit(task(id));
+  await kit.settle();
+  assert.deepEqual([kit.drover.state.inFlight, active], [5, 2], "five are assigned, two run");
+  await kit.drover.cancel("c");
+  await kit.settle();
+  assert.equal(kit.drover.state.tasks.get("c" as never)?.attempt, null, "what had not begun is over at once");
+  while (gates.length > 0) {
+    gates.shift()?.();
+    await kit.settle();
+  }
+  const { tasksCompleted, tasksCancelled } = (await kit.drover.stats()).metrics;
+  assert.deepEqual([most, tasksCompleted, tasksCancelled], [2, 5, 1]);
+});

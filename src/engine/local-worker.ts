@@ -11,6 +11,8 @@
 import { hash } from "node:crypto";
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { AttemptReport, WorkerSettings } from "../core/commands.ts";
+import type { Event } from "../core/events.ts";
+import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
 import { shown } from "../core/refusal.ts";
 import { finite, name, orNull, readSection, SPAN_MS_MAX, section, setOf, whole } from "../core/shape-of-input.ts";
 import type { BodyStore } from "./body-store.ts";
@@ -75,12 +77,24 @@ export class TaskRequeue extends Error {
   }
 }
 
+/** A worker's handler, how many it runs at once, and what was assigned to it beyond that. */
+type Crew = {
+  readonly handler: Handler;
+  readonly slots: number;
+  active: number;
+  readonly waiting: Fifo<{ readonly task: TaskId; readonly attempt: number }>;
+};
 type Running = {
   readonly task: TaskId;
   readonly attempt: number;
-  readonly controller: AbortController;
+  readonly crew: Crew;
+  controller: AbortController | null;
+  stopped: DroverError | null;
   tokens: number | null;
 };
+const GIVEN_UP: ReadonlySet<string> = new Set<Event["kind"]>([
+  ...(["attempt-stopped", "attempt-failed", "attempt-lost", "task-failed"] as const),
+]);
 export type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
@@ -98,10 +112,11 @@ export function createLocalWorkers(deps: {
   readonly desk: PermitDesk;
 }): LocalWorkers {
   const { writer, host, bodies, desk } = deps;
-  const handlers = new Map<WorkerId, Handler>();
+  const crews = new Map<WorkerId, Crew>();
   const running = new Map<TaskId, Running>();
   const progress = new Map<string, unknown>();
   const idle = new Map<WorkerId, PromiseWithResolvers<void>>();
+  const begun: Running[] = [];
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
@@ -111,7 +126,7 @@ export function createLocalWorkers(deps: {
     const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as WorkerId;
-    handlers.set(id, handler);
+    crews.set(id, { handler, slots: settings.slots, active: 0, waiting: fifo() });
     await writer.settled();
     return { id, drain: () => drain(id, settings), close: () => leave(id), [Symbol.asyncDispose]: () => leave(id) };
   }
@@ -127,20 +142,29 @@ export function createLocalWorkers(deps: {
   }
 
   async function leave(id: WorkerId): Promise<void> {
-    if (!handlers.delete(id) || !writer.state.fleet.byId.has(id)) return;
-    const held = [...(writer.state.fleet.byId.get(id)?.attempts ?? [])];
+    if (!crews.delete(id) || !writer.state.fleet.byId.has(id)) return;
     try {
       await writer.run({ type: "leave-worker", worker: id, lost: false });
     } catch (error) {
       // An engine that has stopped has no workers any more: there is nothing left to leave.
       if (!(error instanceof DroverError)) throw error;
     }
-    for (const { task } of held) abort(task.id, "its worker left");
     wakeIdle(id);
   }
 
   function abort(task: TaskId, reason: string): void {
-    running.get(task)?.controller.abort(new DroverError("stopped", reason));
+    const entry = running.get(task);
+    if (entry === undefined) return confirmUnstarted(task);
+    entry.stopped = new DroverError("stopped", reason);
+    entry.controller?.abort(entry.stopped);
+  }
+
+  /** What waits for a slot of its worker has nothing to stop: it is over at once. */
+  function confirmUnstarted(task: TaskId): void {
+    const attempt = writer.state.tasks.get(task)?.attempt ?? null;
+    if (attempt === null || attempt.state !== "stopping" || !crews.has(attempt.worker.id)) return;
+    const report = { ...blank({ task, attempt: attempt.number, tokens: 0 }), outcome: "cancelled" as const };
+    tryExecute({ type: "finish-attempt", report });
   }
 
   function wakeIdle(id: WorkerId): void {
@@ -149,22 +173,50 @@ export function createLocalWorkers(deps: {
     idle.delete(id);
   }
 
-  async function start(handler: Handler, task: TaskId, attempt: number): Promise<void> {
-    const record = writer.state.tasks.get(task);
-    if (record?.attempt?.number !== attempt) return;
-    const { worker } = record.attempt;
-    const entry: Running = { task, attempt, controller: new AbortController(), tokens: null };
-    running.set(task, entry);
-    host.defer(() => {
-      if (running.get(task) === entry) tryExecute({ type: "start-attempt", task, attempt });
-    });
-    const report = await perform(handler, entry, record.seq as Seq);
-    if (running.get(task) === entry) {
-      running.delete(task);
-      progress.delete(task);
+  /** Starts what was assigned, as far as the worker has slots. */
+  function serve(crew: Crew): void {
+    while (crew.active < crew.slots) {
+      const next = shift(crew.waiting);
+      if (next === undefined) return;
+      const record = writer.state.tasks.get(next.task);
+      // It may have been stopped, or taken away, while it waited.
+      if (record?.attempt?.number !== next.attempt || record.attempt.state !== "assigned") continue;
+      void perform(crew, next, record.seq as Seq, record.attempt.worker.id);
     }
-    tryExecute({ type: "finish-attempt", report: report.report }, report.bytes);
-    wakeIdle(worker.id);
+  }
+
+  async function perform(
+    crew: Crew,
+    given: { task: TaskId; attempt: number },
+    seq: Seq,
+    worker: WorkerId,
+  ): Promise<void> {
+    const { task } = given;
+    const entry: Running = { ...given, crew, controller: null, stopped: null, tokens: null };
+    running.set(task, entry);
+    begun.push(entry);
+    crew.active++;
+    const { report, bytes } = await outcomeOf(crew.handler, entry, seq);
+    letGo(entry);
+    tryExecute({ type: "finish-attempt", report }, bytes);
+    wakeIdle(worker);
+  }
+
+  /** The handler has ended, or was given up on: its slot is free, once. */
+  function letGo(entry: Running): void {
+    if (running.get(entry.task) !== entry) return;
+    running.delete(entry.task);
+    progress.delete(entry.task);
+    entry.crew.active--;
+    serve(entry.crew);
+  }
+
+  /** Those that still run a turn later are written down as running. */
+  function writeBegun(): void {
+    for (const entry of begun.splice(0)) {
+      const { task, attempt } = entry;
+      if (running.get(task) === entry) tryExecute({ type: "start-attempt", task, attempt });
+    }
   }
 
   /** A writer that has stopped has told everybody; a handler that ends later has nobody to tell. */
@@ -176,13 +228,15 @@ export function createLocalWorkers(deps: {
     }
   }
 
-  async function perform(handler: Handler, entry: Running, seq: Seq): Promise<Report> {
-    const { task, attempt, controller } = entry;
+  async function outcomeOf(handler: Handler, entry: Running, seq: Seq): Promise<Report> {
+    const { task, attempt } = entry;
     try {
       const bytes = await bodies.read(seq);
       const { id: _, ...body } = bytes === null ? ({ action: "" } as TaskBody) : parseStored(bytes);
       const context: TaskContext = {
-        signal: controller.signal,
+        get signal() {
+          return signalOf(entry);
+        },
         attempt,
         progress: (value) => {
           if (running.get(task) === entry) progress.set(task, value);
@@ -192,7 +246,7 @@ export function createLocalWorkers(deps: {
           tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
         },
         withPermit: (gate, call, options) =>
-          desk.withPermit(gate, call, options, { task, attempt, signal: controller.signal }),
+          desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) }),
       };
       return done(entry, await handler({ ...body, taskId: task, attempt }, context));
     } catch (error) {
@@ -200,26 +254,42 @@ export function createLocalWorkers(deps: {
     }
   }
 
+  /** An attempt that is over while its handler still runs: its worker left, or it ignores its signal. */
+  function giveUp(event: Event): void {
+    const entry = "task" in event && event.task !== null ? running.get(event.task) : undefined;
+    if (entry === undefined || !("attempt" in event) || event.attempt !== entry.attempt) return;
+    const hasLeft = event.kind === "attempt-lost" && event.cause === "worker-left";
+    if (entry.stopped === null) abort(entry.task, hasLeft ? "its worker left" : "its attempt is over");
+    letGo(entry);
+  }
+
   return {
     join,
     progressOf: (task) => progress.get(task),
     async leaveAll() {
-      await Promise.all([...handlers.keys()].map(leave));
+      await Promise.all([...crews.keys()].map(leave));
     },
     onCommitted(batch) {
       for (const { event } of batch) {
         if (event.kind === "task-assigned") {
-          const handler = handlers.get(event.worker);
-          if (handler !== undefined) void start(handler, event.task, event.attempt);
+          const crew = crews.get(event.worker);
+          if (crew === undefined) continue;
+          push(crew.waiting, { task: event.task, attempt: event.attempt });
+          serve(crew);
         } else if (event.kind === "attempt-stopping") abort(event.task, `stopped: ${event.cause}`);
         else if (event.kind === "task-cancelled") abort(event.task, `cancelled: ${event.reason}`);
         else if (event.kind === "task-failed" && event.attempt === null) abort(event.task, event.reason);
+        else if (GIVEN_UP.has(event.kind)) giveUp(event);
       }
+      if (begun.length > 0) host.defer(writeBegun);
       // An attempt may also be over because its worker was given up on, not because a handler ended.
       for (const id of idle.keys()) wakeIdle(id);
     },
     stop(error) {
-      for (const { controller } of running.values()) controller.abort(error);
+      for (const entry of running.values()) {
+        entry.stopped = error;
+        entry.controller?.abort(error);
+      }
       for (const quiet of idle.values()) quiet.reject(error);
       idle.clear();
     },
@@ -228,7 +298,20 @@ export function createLocalWorkers(deps: {
 
 type Report = { readonly report: AttemptReport; readonly bytes?: Uint8Array };
 
-const blank = ({ task, attempt, tokens }: Running): Omit<AttemptReport, "outcome"> => ({
+/** The signal is made when somebody asks for it: most handlers are done before. */
+function signalOf(entry: Running): AbortSignal {
+  if (entry.controller === null) {
+    entry.controller = new AbortController();
+    if (entry.stopped !== null) entry.controller.abort(entry.stopped);
+  }
+  return entry.controller.signal;
+}
+
+const blank = ({
+  task,
+  attempt,
+  tokens,
+}: Pick<Running, "task" | "attempt" | "tokens">): Omit<AttemptReport, "outcome"> => ({
   ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
 });
 

@@ -104,7 +104,7 @@ export function startWriter(options: {
     try {
       return work();
     } catch (error) {
-      const broken = new DroverError("stopped", `a rule of the core broke: ${(error as Error).message}`, {
+      const broken = new DroverError("broken", `a rule of the core broke: ${(error as Error).message}`, {
         cause: error,
       });
       stop(broken);

@@ -7,6 +7,8 @@ import type { Complain } from "./audit-life.ts";
 import { type Shadow, spentWithin } from "./shadow.ts";
 import { gateOf, gateSettingsOf } from "./shadow-gate.ts";
 
+const MINUTE_MS = 60_000;
+
 export function auditGates(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind === "permit-settled" && !gateOf(shadow, event.gate).out.has(event.permit)) {
     complain("permit-once", `${event.permit} is settled at ${event.gate}, which it does not hold`);
@@ -25,6 +27,23 @@ export function auditGates(shadow: Shadow, event: Event, complain: Complain): vo
   const fresh = [...gate.out.values()].filter(({ episode }) => episode === gate.episode).length;
   if (fresh >= gate.slow) say("gate-probe", ` with ${fresh} out; after a block ${gate.slow} may be`);
   auditFreeCall(shadow, permit, event, complain);
+  auditTokens(shadow, event, permit.tokens, say);
+}
+
+/** What was used in a minute, what is out and this call stay within the limit; a call alone is always let out. */
+function auditTokens(
+  shadow: Shadow,
+  event: Extract<Event, { kind: "permit-granted" }>,
+  tokens: number,
+  say: (rule: string, claim: string) => void,
+): void {
+  const gate = gateOf(shadow, event.gate);
+  const { perMinute } = gateSettingsOf(shadow, event.gate).tokens;
+  if (perMinute === null) return;
+  const out = [...gate.out.values()].reduce((sum, permit) => sum + permit.tokens, 0);
+  const used = spentWithin(gate.spent, MINUTE_MS, event.at) + out;
+  if (used > 0 && used + Math.max(1, tokens) > perMinute)
+    say("gate-tokens", ` with ${used} of ${perMinute} tokens used`);
 }
 
 /** A call of no task draws on its project's budget by itself. */

@@ -1,10 +1,10 @@
 /**
  * Those who do the work, well or badly.
  *
- * What a worker does with an attempt is written in the task's own body (`Act`), one act per attempt. A local worker is a
- * function in the engine's process and dies with it. A remote one lives in the world outside: its messages arrive
- * later, and twice; while the engine is down it keeps them; a worker that was given up goes on working, and what it says
- * then must count no more. `sober` workers only ever finish: they clear up at the end of a run.
+ * What a worker does with an attempt is written in the task's own body (`Act`), one act per attempt. A local worker is
+ * a function in the engine's process and dies with it. A remote one lives in the world outside: its messages arrive
+ * later, and twice; while the engine is down it keeps them; a worker that was given up goes on working, and what it
+ * says then must count no more. `sober` workers only ever finish: they clear up at the end of a run.
  */
 import type { PermitId, TaskId } from "../core/brand.ts";
 import type { AttemptReport, Command } from "../core/commands.ts";

@@ -43,6 +43,11 @@ export function writeHistory(options: {
   for (let worker = random.between(1, 3); worker > 0; worker--) steps.push(joinStep(script));
   while (steps.length < options.steps) {
     const step = writeStep(script);
+    // Work comes in bursts, so that somebody always waits behind somebody.
+    const burst = step.do === "submit" && random.percent(20) ? random.between(2, 10) : 0;
+    for (let more = 0; more < burst; more++) {
+      steps.push({ do: "submit", body: writeTask(script, false), together: true });
+    }
     steps.push(random.percent(25) && step.do !== "wait" ? { ...step, together: true } : step);
   }
   return { seed, remote, config, steps };
@@ -98,6 +103,7 @@ function writeConfig(random: Random): History["config"] {
     window: random.pick([SECOND, 20 * SECOND, MINUTE]),
     permitTtl: random.pick([30 * SECOND, 10 * MINUTE]),
     agingPerClass: random.pick([SECOND, MINUTE]),
+    tokens: { perMinute: random.pick([null, null, 6000]) },
   });
   return {
     scheduler: {
@@ -180,21 +186,25 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
   const maybe = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
     random.percent(chance) ? { [field]: value() } : {};
   const ties = mayTie && ids.length > 0;
+  // Half of all tasks ask for nothing special, so that they compete for the same places.
+  const isPlain = random.percent(50);
+  const rarely = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
+    isPlain ? {} : maybe(chance, field, value);
   const body = {
     agentId: random.pick(AGENTS),
     action: "work",
     project: random.pick(PROJECTS),
-    type: random.pick(KINDS),
+    type: isPlain ? "code" : random.pick(KINDS),
     ...maybe(85, "id", () => id),
     ...maybe(40, "priority", () => random.pick([-300, -200, -100, -10, 0, 50, 100, 250])),
     ...maybe(50, "estimatedTokens", () => random.between(0, 5000)),
-    ...maybe(25, "resources", () => ({ cpuMillicores: random.pick([500, 2000, 4000]), memoryBytes: random.below(3) })),
-    ...maybe(15, "capabilities", () => [random.pick(CAPABILITIES)]),
-    ...maybe(10, "locks", () => [random.pick(["repo", "db"])]),
-    ...maybe(15, "provider", () => random.pick(GATES)),
-    ...maybe(10, "zone", () => random.pick(["north", "south"])),
-    ...maybe(3, "tabId", () => "tab-1"),
-    ...maybe(6, "inputArtifact", () => `file-${script.artifacts++}`),
+    ...rarely(25, "resources", () => ({ cpuMillicores: random.pick([500, 2000, 4000]), memoryBytes: random.below(3) })),
+    ...rarely(15, "capabilities", () => [random.pick(CAPABILITIES)]),
+    ...rarely(10, "locks", () => [random.pick(["repo", "db"])]),
+    ...rarely(15, "provider", () => random.pick(GATES)),
+    ...rarely(10, "zone", () => random.pick(["north", "south"])),
+    ...rarely(3, "tabId", () => "tab-1"),
+    ...rarely(6, "inputArtifact", () => `file-${script.artifacts++}`),
     ...maybe(20, "timeoutMs", () => random.pick([300, 5000, MINUTE])),
     ...maybe(30, "maxAttempts", () => random.between(1, 4)),
     ...maybe(10, "onDependencyFailure", () => "run"),

@@ -2,7 +2,7 @@
  * The engine under test, in two dresses.
  *
  * The first is `openDrover` itself, as a program embeds it: its workers are functions in the process. The second is
- * the same recovery and the same writer, spoken to in commands, because workers on other machines do so and `openDrover`
+ * the same recovery and the same writer, spoken to in commands: workers on other machines do so, and `openDrover`
  * keeps its writer to itself: through `command` a simulated remote worker joins, reports, goes silent, and comes
  * back with stale news.
  */
@@ -34,6 +34,8 @@ export type SimEngine = Pick<Drover, Face> & {
 };
 export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host" | "artifactExists">> & {
   readonly remote: boolean;
+  /** Nothing may go wrong on the side either. */
+  readonly onWarning: (message: string) => void;
   /** What is applied, and what is durable: for those who stand outside. */
   readonly onApplied: (applied: Applied) => void;
   readonly onCommitted: (batch: readonly Applied[]) => void;
@@ -41,8 +43,8 @@ export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host"
 
 export async function openEngine(options: EngineOptions): Promise<SimEngine> {
   if (options.remote) return openByCommands(options);
-  const { log, config, host, artifactExists } = options;
-  const drover = await openDrover({ log, config, host, artifactExists });
+  const { log, config, host, artifactExists, onWarning } = options;
+  const drover = await openDrover({ log, config, host, artifactExists, onWarning });
   const stateOf = async (task: string): Promise<string> => (await drover.task(task)).state;
   return { ...drover, stateOf, drover, command: null };
 }

@@ -18,7 +18,7 @@ import type { Stage } from "./stage.ts";
 const CLEAR_UP_ROUNDS = 80;
 const CLEAR_UP_ROUND_MS = 600_000;
 /** Codes that say nothing about the request: the engine went away. */
-const GONE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "stopped"]);
+const GONE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
 
 export type Players = {
   act(step: Step): Promise<void>;

@@ -22,6 +22,8 @@ export type ShadowGate = {
   readonly out: Map<string, ShadowPermit>;
   /** When permits were granted, for the request window. */
   grants: number[];
+  /** What settled calls used, while tokens are limited; a limit counts from when it was set. */
+  spent: { readonly at: number; readonly tokens: number }[];
   blockedUntil: number;
   strikes: number;
   episode: number;
@@ -38,7 +40,7 @@ export function gateOf(shadow: Shadow, id: string): ShadowGate {
   const known = shadow.gates.get(id);
   if (known !== undefined) return known;
   const fresh: ShadowGate = {
-    ...{ waiting: new Map(), out: new Map(), grants: [], blockedUntil: -1 },
+    ...{ waiting: new Map(), out: new Map(), grants: [], spent: [], blockedUntil: -1 },
     ...{ strikes: 0, episode: 0, slow: Number.POSITIVE_INFINITY },
   };
   shadow.gates.set(id, fresh);
@@ -90,6 +92,7 @@ function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settl
   if (permit === undefined) return;
   gate.out.delete(event.permit);
   const tokens = event.tokens ?? permit.tokens;
+  if (gateSettingsOf(shadow, event.gate).tokens.perMinute !== null) gate.spent.push({ at: shadow.at, tokens });
   const attempt = permit.task === null ? null : (shadow.tasks.get(permit.task)?.attempt ?? null);
   if (attempt !== null && attempt.number === permit.attempt) noteUsage(attempt, { permitted: tokens });
   else book(shadow, shadow.projects.get(permit.project), tokens);

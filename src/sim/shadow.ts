@@ -196,9 +196,6 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
     case "hold-placed":
       shadow.holds.set(event.task, event.worker);
       return;
-    case "hold-released":
-      shadow.holds.delete(event.task);
-      return;
     default:
       return noteEnd(shadow, task, event);
   }
@@ -324,6 +321,7 @@ function noteConfig(shadow: Shadow, config: Config): void {
   for (const [id, gate] of shadow.gates) {
     const { windowMs } = gateSettingsOf(shadow, id);
     gate.grants = gate.grants.filter((at) => at > shadow.at - windowMs);
+    if ((config.gates.named[id] ?? config.gates.default).tokens.perMinute === null) gate.spent = [];
   }
   shadow.config = config;
   shadow.holds.clear();

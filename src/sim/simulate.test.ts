@@ -47,7 +47,7 @@ test("every rule holds when nothing goes wrong", async () => {
 });
 
 test("a crash before or after any append loses nothing", async () => {
-  for (const seed of QUICK ? [11] : [11, 12]) {
+  for (const seed of [FIRST_SEED + 10]) {
     for await (const report of everyCrash({ seed, steps: QUICK ? 20 : 40 })) await assertFine(report);
   }
 });

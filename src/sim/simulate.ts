@@ -2,8 +2,8 @@
  * One run: a history from a seed, played to the end under the auditor's eyes.
  *
  * The same seed gives the same history, the same bytes in the log and the same report. A run that fails carries
- * the history that made it fail; `shrink.ts` makes it short. `everyCrash` plays one history many times, each time with a
- * crash at another append, so that no boundary between two batches is left out.
+ * the history that made it fail; `shrink.ts` makes it short. `everyCrash` plays one history many times, each time with
+ * a crash at another append, so that no boundary between two batches is left out.
  */
 import type { Event } from "../core/events.ts";
 import { type Auditor, type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
@@ -14,7 +14,7 @@ import { createPlayers } from "./play.ts";
 import { createRandom } from "./random.ts";
 import { createStage, type Plant, type Stage } from "./stage.ts";
 
-const DEEP_LOOK_EVERY = 20;
+const DEEP_LOOK_EVERY = 60;
 
 export type Figures = {
   readonly tasks: number;

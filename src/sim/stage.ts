@@ -3,8 +3,8 @@
  *
  * Time moves only here. `settle` lets everything happen that can happen now: promises first (one turn of the real
  * event loop runs them all), then the engine's deferred turns, until nothing is left. `pass` moves the clock from one
- * timer to the next. When the engine crashes, is deposed or loses its log, the next one is opened on the same store, as a
- * supervisor would. An engine that keeps itself busy without time passing is caught and reported.
+ * timer to the next. When the engine crashes, is deposed or loses its log, the next one is opened on the same store, as
+ * a supervisor would. An engine that keeps itself busy without time passing is caught and reported.
  */
 import type { State } from "../core/state.ts";
 import type { DroverError } from "../engine/drover-error.ts";
@@ -107,7 +107,7 @@ export function createStage(options: {
   /** An engine that stops by itself is replaced; one that broke its own rules is reported. */
   function onFailed(life: Life, error: DroverError): void {
     tally.stops++;
-    if (error.code === "stopped" || error.message.startsWith("a snapshot failed"))
+    if (error.code === "broken")
       auditor.complain("broken", `${error.message} ${error.cause instanceof Error ? (error.cause.stack ?? "") : ""}`);
     life.end();
   }
@@ -127,6 +127,7 @@ export function createStage(options: {
         remote: history.remote,
       },
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),
+      onWarning: (message) => isCurrent() && auditor.complain("broken", message),
       onApplied: (applied) => isCurrent() && crew.onApplied(applied),
       onCommitted: (batch) => isCurrent() && crew.onCommitted(batch),
     }).then(
