@@ -1,0 +1,85 @@
+/**
+ * What a benchmark says, and how it is shown.
+ *
+ * A benchmark returns rows; this file turns them into an aligned table for people or one JSON document for machines.
+ * The machine's shape goes with every report, because a figure without its machine means nothing. Progress
+ * goes to stderr, so that stdout holds the result and nothing else.
+ */
+
+import { availableParallelism, cpus, totalmem } from "node:os";
+
+export type Options = { readonly json: boolean; readonly quick: boolean };
+export type Row = {
+  readonly what: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly target?: string;
+  readonly met?: boolean;
+  readonly note?: string;
+};
+export type Report = { readonly name: string; readonly rows: Row[] };
+export type Machine = {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly node: string;
+  readonly platform: string;
+};
+
+export function describeMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    cores: availableParallelism(),
+    memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+  };
+}
+
+export function toJson(reports: readonly Report[]): string {
+  return JSON.stringify({ machine: describeMachine(), reports }, undefined, 2);
+}
+
+export function toText(reports: readonly Report[]): string {
+  const { cpu, cores, memoryGiB, node, platform } = describeMachine();
+  const head = `${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}, ${platform}`;
+  return [head, ...reports.map(({ name, rows }) => `\n${name}\n${toTable(rows)}`)].join("\n");
+}
+
+/** Columns no row uses are left out; figures are aligned at their right edge. */
+export function toTable(rows: readonly Row[]): string {
+  const cells = rows.map(({ what, value, unit, target = "", met, note = "" }) => [
+    what,
+    showNumber(value),
+    unit,
+    target,
+    met === undefined ? "" : met ? "met" : "NOT MET",
+    note,
+  ]);
+  const table = [["what", "value", "unit", "target", "", "note"], ...cells];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => [...(row[column] ?? "")].length))) ?? [];
+  const isUsed = widths.map((_, column) => cells.some((row) => row[column] !== ""));
+  return table
+    .map((row) =>
+      row
+        .map((cell, column) => (column === 1 ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+        .filter((_, column) => isUsed[column])
+        .join("  ")
+        .trimEnd(),
+    )
+    .map((line) => `  ${line}`)
+    .join("\n");
+}
+
+/** Four significant digits are more than any of these figures is good for. */
+export function showNumber(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.max(Math.abs(value), 1e-3))));
+  const [whole = "", fraction] = value.toFixed(Math.min(digits, 6)).split(".");
+  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, " ");
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
+}
+
+export function progress(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
