@@ -17,6 +17,7 @@ import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { couldServe } from "./shape.ts";
 import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
+import { tabCapability } from "./tab.ts";
 
 export const PROJECTS_MAX = 10_000;
 const DEPTH_MAX = 100_000;
@@ -157,7 +158,7 @@ function admit(
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
   if (priority !== asked && task.priority !== null) warnings.push({ type: "priority-clamped", asked, given: priority });
-  const unfit = unfitWarning(state, task);
+  const unfit = unfitWarning(state, { ...task, capabilities: needed(task) });
   if (unfit !== null) warnings.push(unfit);
   const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
   const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
@@ -187,7 +188,8 @@ function submittedEvent(given: {
   readonly state: State;
 }): Omit<TaskSubmitted, "prioritised"> {
   const { task, id, priority, depth, runnable, settings, now, state } = given;
-  const { project, agent, bodyHash, bodySize, type, capabilities, cpu, memory, locks, zone, tab } = task;
+  const { project, agent, bodyHash, bodySize, type, cpu, memory, locks, zone, tab } = task;
+  const capabilities = needed(task);
   const { parent, needs, deadline, iteration, timeoutMs, onDependencyFailure } = task;
   return {
     kind: "task-submitted",
@@ -205,6 +207,12 @@ function submittedEvent(given: {
     ...{ timeoutMs, onDependencyFailure, runnable },
     pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory }) : null,
   };
+}
+
+/** What the worker must offer: the tab is a capability like any other. */
+function needed({ tab, capabilities }: Submission): readonly string[] {
+  if (tab === null || capabilities.includes(tabCapability(tab))) return capabilities;
+  return [...capabilities, tabCapability(tab)].sort();
 }
 
 /** Accepted all the same, but nobody known could ever run it. */

@@ -34,6 +34,7 @@ export function emptyState(): State {
     tabs: new Map(),
     timers: sortedList(compareTimers),
     pins: new Map(),
+    strayPins: new Set(),
     untold: new Set(),
     ended: fifo(),
     results: 0,

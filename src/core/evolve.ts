@@ -26,6 +26,7 @@ import {
   setPin,
   submitTask,
   tellDependents,
+  watchPins,
 } from "./lifecycle.ts";
 import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
 import { moveAgent, requeue, settleQueue } from "./queue.ts";
@@ -296,6 +297,7 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     }
   }
   watchTabs(state);
+  watchPins(state, event.worker);
 }
 
 function expireResults(state: State, count: number): void {

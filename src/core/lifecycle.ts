@@ -221,7 +221,10 @@ export function setPin(state: State, task: Task, pin: WorkerId | null, at: numbe
   if (task.pin !== null) {
     const pinned = state.pins.get(task.pin);
     pinned?.delete(task);
-    if (pinned?.size === 0) state.pins.delete(task.pin);
+    if (pinned?.size === 0) {
+      state.pins.delete(task.pin);
+      state.strayPins.delete(task.pin);
+    }
   }
   task.pin = pin;
   if (pin === null) {
@@ -230,7 +233,15 @@ export function setPin(state: State, task: Task, pin: WorkerId | null, at: numbe
   }
   const pinned = state.pins.get(pin) ?? new Set();
   state.pins.set(pin, pinned.add(task));
+  watchPins(state, pin);
   setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
+}
+
+/** Whether the tasks that wait for this worker wait for one that has gone. */
+export function watchPins(state: State, worker: WorkerId): void {
+  const status = state.fleet.byId.get(worker)?.status;
+  if (!state.pins.has(worker) || status === "ready" || status === "overloaded") state.strayPins.delete(worker);
+  else state.strayPins.add(worker);
 }
 
 export function setPhase(state: State, task: Task, next: Phase): void {

@@ -3,8 +3,8 @@
  *
  *     fleet ─► express ─► project ─► agent ─► task ─► worker
  *
- * `pump` decides one step: what the clock has brought about, then dependents of what has ended, then one
- * start, then a hold, then a permit. The host applies it and asks again until nothing is left (in slices,
+ * `pump` decides one step: what the clock has brought about, then dependents of what has ended, then a
+ * permit, then one start, then a hold. The host applies it and asks again until nothing is left (in slices,
  * so that no turn lasts long). A start is charged and reserved in its own event before the next is
  * chosen, so one round never gives everything to one project or to one worker.
  *
@@ -13,7 +13,7 @@
  */
 
 import { anyOutside, hasBit } from "./bit-set.ts";
-import type { Instant } from "./brand.ts";
+import type { Instant, WorkerId } from "./brand.ts";
 import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
 import { due } from "./deadlines.ts";
 import { nextTold } from "./dependency.ts";
@@ -38,23 +38,21 @@ export function pump(state: State, now: Instant): Event[] {
   if (told.length > 0) return told;
   const stray = strayPins(state, now);
   if (stray.length > 0) return stray;
+  // Permits before starts: a call that may go out never waits for a burst of starts.
+  const permit = nextPermit(state, now);
+  if (permit !== null) return [permit];
   const start = nextStart(state, now);
   if (start !== null) return [start];
   const hold = nextHold(state, now);
-  if (hold !== null) return [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
-  const permit = nextPermit(state, now);
-  return permit === null ? [] : [permit];
+  return hold === null ? [] : [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
 }
 
 /** Tasks that wait for a worker that has gone wait for it no longer. */
 function strayPins(state: State, now: Instant): Event[] {
-  for (const [worker, tasks] of state.pins) {
-    const status = state.fleet.byId.get(worker)?.status;
-    if (status === "ready" || status === "overloaded") continue;
-    const slice = [...tasks].sort((left, right) => left.seq - right.seq).slice(0, PINS_RELEASED_AT_ONCE_MAX);
-    return slice.map((task) => ({ kind: "pin-released", at: now, task: task.id }));
-  }
-  return [];
+  if (state.strayPins.size === 0) return [];
+  const [worker] = [...state.strayPins].sort();
+  const tasks = [...(state.pins.get(worker as WorkerId) ?? [])].sort((left, right) => left.seq - right.seq);
+  return tasks.slice(0, PINS_RELEASED_AT_ONCE_MAX).map((task) => ({ kind: "pin-released", at: now, task: task.id }));
 }
 
 type Pick = { readonly task: Task; readonly reserve: number };

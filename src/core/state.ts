@@ -286,6 +286,7 @@ export type State = {
   readonly timers: SortedList<Timer>;
   /** Tasks that wait for one worker, by worker, and the workers among them that have gone. */
   readonly pins: Map<WorkerId, Set<Task>>;
+  readonly strayPins: Set<WorkerId>;
   /** Ended tasks whose dependents were not all told, in the order of their ends. */
   readonly untold: Set<Task>;
   /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */

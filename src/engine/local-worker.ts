@@ -30,7 +30,7 @@ import {
 import { parseStored, type TaskBody } from "./task-body.ts";
 import type { Applied, Writer } from "./writer.ts";
 
-export const RESULT_BYTES_MAX = 256 * 1024;
+export const RESULT_BYTES_MAX: number = 256 * 1024;
 
 export type WorkerOptions = {
   readonly id?: string;

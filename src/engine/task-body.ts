@@ -24,11 +24,10 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
-import { tabCapability } from "../core/tab.ts";
 import { canonical } from "./canonical.ts";
 import { badInput, refused } from "./drover-error.ts";
 
-export const BODY_BYTES_MAX = 1024 * 1024;
+export const BODY_BYTES_MAX: number = 1024 * 1024;
 const INSTANT_MAX = 253_402_300_799_999;
 const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
@@ -138,7 +137,6 @@ export function readTaskBody(body: unknown): ReadTask {
 
 function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submission {
   const tab = parsed.tabId ?? null;
-  const capabilities = parsed.capabilities ?? [];
   return {
     id: parsed.id === undefined ? null : taskId(parsed.id),
     project: projectId(parsed.project ?? "default"),
@@ -146,7 +144,7 @@ function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submiss
     bodyHash: hash("sha256", bytes, "hex"),
     bodySize: bytes.length,
     type: parsed.type ?? "other",
-    capabilities: tab === null ? capabilities : [...new Set([...capabilities, tabCapability(tab)])].sort(),
+    capabilities: parsed.capabilities ?? [],
     cpu: parsed.resources?.cpuMillicores ?? 0,
     memory: parsed.resources?.memoryBytes ?? 0,
     provider: parsed.provider ?? null,

@@ -98,7 +98,7 @@ function report(history: History, { store, tally, world }: Stage, { counts, comp
 
 /** The same history once for each append, with a crash just before or just after it; the first failure ends it. */
 export async function* everyCrash(options: { readonly seed: number; readonly steps: number }): AsyncGenerator<Report> {
-  const history = writeHistory({ ...options, faults: new Set(["storm", "handlers"]) });
+  const history = writeHistory({ ...options, faults: new Set(["storm", "handlers", "workers"]) });
   const calm = await playHistory(history);
   yield calm;
   const random = createRandom(options.seed);

@@ -18,7 +18,7 @@ function choiceOf(event: Event | undefined): Choice | null {
 
 /** The pump says who starts next only when nothing that comes first is left. */
 const isAboutStarts = (events: readonly Event[]): boolean =>
-  events.length === 0 || ["task-assigned", "hold-placed", "permit-granted"].includes(events[0]?.kind ?? "");
+  events.length === 0 || ["task-assigned", "hold-placed"].includes(events[0]?.kind ?? "");
 
 test("the fast choice equals the naive choice at every start, and nothing starts where nothing should", () => {
   holds(16_000, history, (seeds) => {
