@@ -11,7 +11,7 @@ import type { Instant } from "./brand.ts";
 import type { Command, Decided } from "./commands.ts";
 import { queuedByArtifact } from "./dependency.ts";
 import type { Event } from "./events.ts";
-import { decideDrop, decidePermit, decideSettle } from "./permits.ts";
+import { decideDrop, decidePermit, decideSettle, GATES_MAX } from "./permits.ts";
 import { pump } from "./pump.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import type { Project, State, Task } from "./state.ts";
@@ -71,6 +71,9 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
       return decideArtifact(state, command.artifact, now);
     case "strike-gate": {
       const { gate, permit, retryAfterMs } = command;
+      if (!state.gates.has(gate) && state.gates.size >= GATES_MAX) {
+        return fail({ type: "too-many", what: "gates", max: GATES_MAX });
+      }
       return one({ kind: "gate-struck", at: now, gate, permit, retryAfterMs });
     }
     case "join-worker":

@@ -10,7 +10,7 @@ import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
 import { changeConfig, putProject } from "./config-change.ts";
 import type { Event } from "./events.ts";
-import { addToLevel, noteServed } from "./fairness.ts";
+import { addToLevel, comeBack, noteServed } from "./fairness.ts";
 import { peek, shift } from "./fifo.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
 import { dropHold, takeHold } from "./hold.ts";
@@ -259,6 +259,8 @@ function changePause(state: State, event: Of<"pause-changed">): void {
   } else if (event.scope === "project") {
     const project = state.projects.get(event.id as Project["id"]) as Project;
     project.status = event.paused ? "paused" : "active";
+    // A pause banks no credit either: it comes back at the level last served.
+    if (!event.paused) comeBack(state, project);
     if (event.paused && project.hold !== null) dropHold(state, project.hold.task);
   } else {
     const task = state.tasks.get(event.id as Task["id"]) as Task;

@@ -34,7 +34,7 @@ import { gateUse, setGateHeld } from "./shape.ts";
 import type { Attempt, State, Task } from "./state.ts";
 import { stopForBudget } from "./stop.ts";
 
-const GATES_MAX = 1000;
+export const GATES_MAX = 1000;
 const TICKETS_MAX = 100_000;
 
 export function gateSettings(config: Config, id: GateId): GateSettings {

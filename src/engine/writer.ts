@@ -11,7 +11,7 @@
  * writer stops, every open answer is refused, and whoever reopens the log finds exactly what was
  * acknowledged. An append whose answer was lost is repeated under the same batch id.
  */
-import { type Instant, instant, type Seq, seq } from "../core/brand.ts";
+import { type Instant, type Seq, seq } from "../core/brand.ts";
 import type { Command, Decided, Decision } from "../core/commands.ts";
 import { nextInstant } from "../core/deadlines.ts";
 import { decide } from "../core/decide.ts";
@@ -23,6 +23,7 @@ import { encodeEvent } from "../log/codec.ts";
 import { type Log, LogFailure, type LogRecord } from "../log/log.ts";
 import { DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
+import { createLogClock } from "./log-clock.ts";
 
 const STEPS_PER_TURN_MAX = 64;
 const BATCH_EVENTS_MAX = 20_000;
@@ -70,7 +71,8 @@ export function startWriter(options: {
   let gathered: Gathered[] = [];
   let cancelAlarm: (() => void) | null = null;
 
-  const now = (): Instant => instant(Math.max(host.now(), state.at));
+  const clock = createLogClock(host.now, state.at);
+  const { now } = clock;
 
   function apply(event: Event, beside: Uint8Array | undefined): void {
     const id = taskOf(event);
@@ -142,7 +144,7 @@ export function startWriter(options: {
     const at = phase.scheduled ? null : nextInstant(state, now());
     if (at === null) return;
     const keepAlive = state.waiting + state.queued + state.inFlight > 0;
-    cancelAlarm = host.setAlarm(at, poke, { keepAlive });
+    cancelAlarm = host.setAlarm(clock.machineTimeOf(at), poke, { keepAlive });
   }
 
   async function flush(): Promise<void> {
