@@ -32,7 +32,7 @@ const hangs = (id: string): boolean => numberOf(id) % 4 === 0;
 
 say("B");
 const plenty = { maxInFlight: 1000, maxPerAgentInFlight: 1000, resultTtl: "1h" };
-const config = { log: { snapshotEvery: 300 }, scheduler: plenty, projects: { default: { maxConcurrent: 1000 } } };
+const config = { log: { snapshotEvery: 1000 }, scheduler: plenty, projects: { default: { maxConcurrent: 1000 } } };
 const drover = await openDrover({ data: directory, config });
 await check(drover, readFileSync(acknowledged, "utf8").split("\n").filter(Boolean));
 say("V");

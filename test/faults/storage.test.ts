@@ -1,0 +1,199 @@
+/**
+ * Damaged logs, full disks, read-only directories: a clear error, nothing repaired, nothing acknowledged lost.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import { checkInvariants } from "../../src/core/invariants.ts";
+import { DroverError, LogFailure, openDrover, openSqliteLog } from "../../src/engine/index.ts";
+
+const home = mkdtempSync(join(tmpdir(), "drover-storage-"));
+const healthy = join(home, "healthy");
+after(() => rmSync(home, { recursive: true, force: true }));
+
+const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
+
+let bodyHash = "";
+
+/** A log of several batches, closed. */
+before(async () => {
+  const drover = await openDrover({ data: healthy });
+  await drover.worker({}, ({ taskId }) => taskId);
+  for (let index = 0; index < 20; index++) {
+    await drover.submit(task(`t${index}`, { payload: "x".repeat(100) }));
+    await drover.wait(`t${index}`);
+  }
+  bodyHash = drover.state.tasks.get("t10" as never)?.bodyHash ?? "";
+  await drover.close();
+});
+
+let copies = 0;
+function copyOf(source: string): string {
+  const directory = join(home, `copy${copies++}`);
+  cpSync(source, directory, { recursive: true });
+  return directory;
+}
+const logFile = (directory: string): string => join(directory, "log.db");
+const digest = (directory: string): string =>
+  createHash("sha256")
+    .update(readFileSync(logFile(directory)))
+    .digest("hex");
+function edit(directory: string, sql: string): void {
+  const database = new DatabaseSync(logFile(directory));
+  database.exec(sql);
+  database.close();
+}
+
+const bytesAt = (at: number): string => `CAST(substr(bytes, 1, ${at}) || x'00' || substr(bytes, ${at + 2}) AS BLOB)`;
+const FIFTH = "(SELECT first_seq FROM batch ORDER BY first_seq LIMIT 1 OFFSET 4)";
+const SIXTH = "(SELECT first_seq FROM batch ORDER BY first_seq LIMIT 1 OFFSET 5)";
+const damages: { name: string; harm: (directory: string) => void }[] = [
+  {
+    name: "a changed byte in an event",
+    harm: (directory) => edit(directory, `UPDATE batch SET bytes = ${bytesAt(30)} WHERE first_seq = ${FIFTH}`),
+  },
+  {
+    name: "two batches in each other's place",
+    harm: (directory) =>
+      edit(
+        directory,
+        `CREATE TEMP TABLE two AS SELECT first_seq AS place, bytes FROM batch WHERE first_seq IN (${FIFTH}, ${SIXTH});
+         UPDATE batch SET bytes = (SELECT bytes FROM two WHERE place != batch.first_seq)
+           WHERE first_seq IN (SELECT place FROM two);`,
+      ),
+  },
+  { name: "a missing batch", harm: (directory) => edit(directory, `DELETE FROM batch WHERE first_seq = ${FIFTH}`) },
+  {
+    name: "a tail cut off behind the head's back",
+    harm: (directory) => edit(directory, "DELETE FROM batch WHERE first_seq = (SELECT max(first_seq) FROM batch)"),
+  },
+];
+for (const { name, harm } of damages)
+  test(`openDrover refuses ${name}, says where it breaks, and repairs nothing`, async () => {
+    const directory = copyOf(healthy);
+    harm(directory);
+    const before = digest(directory);
+    for (let tries = 0; tries < 2; tries++)
+      await assert.rejects(openDrover({ data: directory }), (error) => {
+        assert.ok(error instanceof LogFailure, String(error));
+        assert.equal(error.code, "corrupt");
+        assert.ok((error.seq ?? 0) > 0, "it names the event");
+        assert.match(error.message, new RegExp(`damaged at event ${error.seq}.*Nothing was repaired`));
+        return true;
+      });
+    assert.equal(digest(directory), before);
+  });
+
+const placeOf = (file: string, what: string | Buffer): number => readFileSync(file).indexOf(what);
+function flip(file: string, at: number): void {
+  assert.ok(at >= 0, "what is to be damaged is there");
+  const bytes = readFileSync(file);
+  bytes[at] = (bytes[at] as number) ^ 1;
+  writeFileSync(file, bytes);
+}
+
+test("a payload that was damaged is noticed when it is read, and the rest can still be read", async () => {
+  const directory = copyOf(healthy);
+  flip(logFile(directory), placeOf(logFile(directory), "x".repeat(100)));
+  const drover = await openDrover({ data: directory });
+  const reads = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => drover.task(`t${index}`)));
+  const failures = reads.flatMap((read) => (read.status === "rejected" ? [read.reason] : []));
+  assert.deepEqual(
+    failures.map(({ name, code }) => [name, code]),
+    [["LogFailure", "corrupt"]],
+  );
+  assert.match(failures[0].message, /damaged at event \d+: the payload beside it/);
+  await drover.close();
+});
+
+test("a file that was cut, emptied, overwritten or flipped is refused and left as it is", async () => {
+  const size = readFileSync(logFile(healthy)).length;
+  const harms: ((file: string) => void)[] = [
+    ...[size - 1, size - 4096, Math.floor(size / 2), 100, 0].map((to) => (file: string) => truncateSync(file, to)),
+    (file) => writeFileSync(file, "no database at all ".repeat(500)),
+    (file) => flip(file, 0),
+    (file) => flip(file, 100),
+    (file) => flip(file, Math.max(placeOf(file, bodyHash), placeOf(file, Buffer.from(bodyHash, "hex")))),
+  ];
+  for (const [index, harm] of harms.entries()) {
+    const directory = copyOf(healthy);
+    harm(logFile(directory));
+    const before = digest(directory);
+    await assert.rejects(openDrover({ data: directory }), { name: "LogFailure", code: "corrupt" }, `harm ${index}`);
+    assert.equal(digest(directory), before, `harm ${index}`);
+  }
+});
+
+test("a full disk refuses every open call with disk-full, and with room again nothing acknowledged is missing", async () => {
+  const data = join(home, "full");
+  const log = await openSqliteLog({ directory: data, maxBytes: 600_000 });
+  const drover = await openDrover({ log });
+  const acknowledged: string[] = [];
+  await drover.worker({ slots: 4 }, ({ taskId }) => taskId);
+  const filling = Array.from({ length: 8 }, async (_, lane) => {
+    for (let count = 0; ; count++) {
+      const { taskId } = await drover.submit(task(`f${lane}-${count}`, { payload: "x".repeat(3000) }));
+      acknowledged.push(taskId);
+    }
+  });
+  for (const lane of await Promise.allSettled(filling)) {
+    assert.ok(lane.status === "rejected" && lane.reason instanceof DroverError);
+    assert.equal(lane.reason.code, "log_failed");
+    assert.equal(lane.reason.details.log, "disk-full");
+  }
+  assert.equal((await drover.failed).code, "log_failed");
+  await drover.close();
+  assert.ok(acknowledged.length > 10);
+  const again = await openDrover({ data });
+  for (const id of acknowledged) assert.equal((await again.task(id)).payload, "x".repeat(3000));
+  assert.deepEqual(checkInvariants(again.state), []);
+  assert.ok((await again.verify()).ok);
+  assert.ok((await again.submit(task("room-again"))).taskId);
+  await again.close();
+});
+
+/** Makes a directory read-only for this process, whoever it runs as; answers how to undo it. */
+function makeReadOnly(directory: string): () => void {
+  if (process.getuid?.() !== 0) {
+    chmodSync(logFile(directory), 0o444);
+    chmodSync(directory, 0o555);
+    return () => chmodSync(directory, 0o755);
+  }
+  execFileSync("mount", ["--bind", directory, directory]);
+  execFileSync("mount", ["-o", "remount,ro,bind", directory]);
+  return () => void spawnSync("umount", [directory]);
+}
+
+/** Root writes where it likes unless it may mount. */
+function cannot(): string | false {
+  if (process.getuid?.() !== 0) return false;
+  const probe = mkdtempSync(join(home, "probe-"));
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "tmpfs", probe]);
+  if (status === 0) spawnSync("umount", [probe]);
+  return status === 0 ? false : "root needs the right to mount";
+}
+
+test("a read-only directory is refused with what to do about it, and left as it is", { skip: cannot() }, async () => {
+  const directory = copyOf(healthy);
+  const undo = makeReadOnly(directory);
+  try {
+    await assert.rejects(openDrover({ data: directory }), { name: "LogFailure", code: "read-only" });
+  } finally {
+    undo();
+  }
+  if (process.getuid?.() !== 0) chmodSync(logFile(directory), 0o644);
+  const drover = await openDrover({ data: directory });
+  assert.equal((await drover.task("t19")).result, "t19");
+  await drover.close();
+});
+
+test("a data directory that is a file, or lies behind one, is refused", async () => {
+  const file = join(home, "file");
+  writeFileSync(file, "");
+  for (const data of [file, join(file, "below")]) await assert.rejects(openDrover({ data }), { name: "LogFailure" });
+});
