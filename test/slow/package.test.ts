@@ -1,0 +1,157 @@
+/**
+ * What is published works: packed, installed into an empty project, run as plain JavaScript, type-checked by a stranger.
+ *
+ * The sources are copied first, so that building leaves the work tree alone. Nothing here needs a network: the package
+ * depends on nothing at run time.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const home = mkdtempSync(join(tmpdir(), "drover-package-"));
+const project = join(home, "project");
+const installed = join(project, "node_modules/drover");
+after(() => rmSync(home, { recursive: true, force: true }));
+
+function run(command: string, args: readonly string[], cwd: string): string {
+  const path = `${dirname(process.execPath)}:${process.env.PATH ?? ""}`;
+  const env = {
+    ...process.env,
+    PATH: path,
+    npm_config_cache: join(home, "cache"),
+    npm_config_update_notifier: "false",
+  };
+  // A test that runs tests would otherwise speak the runner's own language on its output.
+  const { NODE_TEST_CONTEXT: _, ...clean } = env as Record<string, string>;
+  const done = spawnSync(command, args, { cwd, env: clean, encoding: "utf8" });
+  assert.equal(done.status, 0, `${command} ${args.join(" ")}\n${done.stdout}\n${done.stderr}\n${done.error ?? ""}`);
+  return done.stdout;
+}
+
+before(() => {
+  const copy = join(home, "copy");
+  mkdirSync(copy);
+  for (const path of globSync(["src", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
+    cpSync(join(ROOT, path), join(copy, path), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+  run("npm", ["pack", "--pack-destination", home], copy);
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "stranger", version: "1.0.0", type: "module" }));
+  const [tarball = ""] = globSync("drover-*.tgz", { cwd: home });
+  run("npm", ["install", "--offline", "--no-audit", "--no-fund", join(home, tarball)], project);
+});
+
+test("the package holds compiled files and their types, no source, no test, no simulator", () => {
+  const files = globSync("**/*", { cwd: installed, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
+  const strays = files.filter((file) => !/^(dist\/.+\.(js|d\.ts)|package\.json|LICENSE|[A-Z]+\.md)$/.test(file));
+  assert.deepEqual(strays, []);
+  const unwanted = files.filter((file) => /\.test\.|contract|(^|\/)sim\/|(^|\/)bench\//.test(file));
+  assert.deepEqual(unwanted, []);
+  for (const file of ["dist/log/sqlite-thread.js", "dist/engine/snapshot-thread.js", "LICENSE"])
+    assert.ok(files.includes(file), `${file} is missing`);
+});
+
+test("every export leads to a file, and its types do too", () => {
+  const { exports, dependencies = {} } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  assert.deepEqual(dependencies, {});
+  for (const target of Object.values<string | Record<string, string>>(exports))
+    for (const path of typeof target === "string" ? [target] : Object.values(target))
+      assert.ok(readFileSync(join(installed, path)).length > 0, path);
+});
+
+const PROGRAM = `
+import assert from "node:assert/strict";
+import { DroverError, openDrover } from "drover";
+import { planRound, score } from "drover/core";
+import { createGate } from "drover/gate";
+import { openDrover as same, openSqliteLog } from "drover/engine";
+import { createTestDrover } from "drover/testing";
+
+assert.equal(openDrover, same);
+assert.equal(score({ type: "code", runnableAt: 0, depth: 3, iteration: 1 }, 300_000), 135);
+assert.deepEqual(planRound({ now: 0, projects: [], tasks: [], workers: [], usage: {}, active: {}, started: {}, completed: {} }), []);
+assert.deepEqual(createGate({}).schedule("a"), { status: "ready" });
+
+const first = await openDrover({ data: "data" });
+await first.worker({ slots: 2 }, async (task, { withPermit }) => withPermit("llm", () => task.params.n * 2));
+const { taskId } = await first.submit({ agentId: "ann", action: "double", params: { n: 21 } });
+assert.equal((await first.wait(taskId)).result, 42);
+await assert.rejects(first.submit({ agentId: "ann" }), (error) => error instanceof DroverError && error.code === "bad_request");
+const seq = await first.snapshot();
+assert.ok(seq > 0);
+await first.close();
+const second = await openDrover({ data: "data" });
+assert.equal((await second.task(taskId)).result, 42);
+assert.ok((await second.verify()).ok);
+await second.close();
+const log = await openSqliteLog({ directory: "data", readOnly: true });
+assert.equal((await log.checkpoints()).length, 1);
+await log.close();
+
+await using test = await createTestDrover({ at: 0 });
+await test.drover.submit({ id: "t", agentId: "ann", action: "wait", notBefore: 1000 });
+await test.clock.advance(1000);
+assert.equal((await test.drover.task("t")).state, "queued");
+console.log("all is well");
+`;
+
+test("a stranger's program runs on it, threads and all", () => {
+  writeFileSync(join(project, "program.mjs"), PROGRAM);
+  assert.equal(run(process.execPath, ["program.mjs"], project).trim(), "all is well");
+});
+
+const CONSUMER = `
+import { DroverError, openDrover, type Drover, type TaskView } from "drover";
+import { decide, emptyState, instant, type Config, type Why } from "drover/core";
+import { createGate, type PermitGate } from "drover/gate";
+import { type Handler, TaskRequeue } from "drover/engine";
+import { createTestDrover, type TestDrover } from "drover/testing";
+
+const handler: Handler = async (task, { signal, withPermit, usage }) => {
+  signal.throwIfAborted();
+  usage({ inputTokens: 1 });
+  if (task.action === "later") throw new TaskRequeue("later", { retryAfterMs: 5 });
+  return withPermit("llm", (permit) => permit.id);
+};
+export async function main(): Promise<string> {
+  await using drover: Drover = await openDrover({ data: "x", config: { scheduler: { maxInFlight: 5 } } });
+  await drover.worker({ slots: 2, capabilities: ["git"] }, handler);
+  const { taskId, position } = await drover.submit({ agentId: "a", action: "b", priority: "high", needs: ["c"] });
+  const view: TaskView = await drover.wait(taskId, { signal: AbortSignal.timeout(5) });
+  const why: Why = await drover.why(taskId);
+  for await (const { seq, payload } of drover.events({ after: 0 })) if (payload.kind === "task-done") return \`\${seq}\`;
+  // @ts-expect-error: a task needs an action
+  await drover.submit({ agentId: "a" });
+  // @ts-expect-error: not a field
+  await drover.submit({ agentId: "a", action: "b", prio: 1 });
+  const test: TestDrover = await createTestDrover({ at: 0 });
+  await test.clock.advance(1);
+  const gate: PermitGate = createGate({ maxConcurrent: 1 });
+  const decided = decide(emptyState(), { type: "pump" }, instant(0));
+  const config: Config = emptyState().config;
+  return [view.state, position, why, gate, decided.ok, config.budget.limit, new DroverError("closed", "x").code].join();
+}
+`;
+
+test("a stranger's TypeScript is checked against the shipped types, without skipping any", () => {
+  writeFileSync(join(project, "consumer.ts"), CONSUMER);
+  const compilerOptions = {
+    target: "es2024",
+    lib: ["es2024", "esnext.disposable"],
+    module: "nodenext",
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noEmit: true,
+    skipLibCheck: false,
+    types: ["node"],
+    typeRoots: [join(ROOT, "node_modules/@types")],
+  };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "tsconfig.json"], project);
+});
