@@ -10,17 +10,33 @@
 import { addToLevel, expectedTokens, learnMean } from "./fairness.ts";
 import type { Attempt, Project, State, Task } from "./state.ts";
 
-/** What a start of this task sets aside. */
-export const reserveFor = (task: Task): number => Math.max(1, expectedTokens(task));
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+
+/**
+ * What a start of this task sets aside: its estimate, or what its kind has used so far. What was learned never
+ * exceeds a limit, or one outlier would bar its kind for good.
+ */
+export function reserveFor(state: State, task: Task): number {
+  if (task.estimate > 0) return task.estimate;
+  const limit = Math.min(task.project.settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
+  return Math.max(1, Math.min(expectedTokens(task), limit));
+}
+
+/** What a call of no task sets aside. */
+export const reserveForCall = (tokens: number): number => Math.max(1, tokens);
+
+/** All that is reserved: by attempts, and by calls of no task. */
+export const setAside = ({ reserved, callsReserved }: Pick<Project, "reserved" | "callsReserved">): number =>
+  reserved + callsReserved;
 
 export function projectHasRoom(project: Project, tokens: number, now: number): boolean {
   const { limit } = project.settings.budget;
-  return limit === null || project.spent.total(now) + project.reserved + tokens <= limit;
+  return limit === null || project.spent.total(now) + setAside(project) + tokens <= limit;
 }
 
 export function fleetHasRoom(state: State, tokens: number, now: number): boolean {
   const { limit } = state.config.budget;
-  return limit === null || state.spent.total(now) + state.reserved + tokens <= limit;
+  return limit === null || state.spent.total(now) + setAside(state) + tokens <= limit;
 }
 
 /** What an attempt is known to have used: the larger of its permits and its worker's word, counted once. */

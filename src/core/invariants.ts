@@ -212,7 +212,23 @@ function checkTombstones(state: State, complain: Complain): void {
   }
 }
 
+/** What calls of no task have set aside, while they wait and while they are out. */
+function checkCalls(state: State, complain: Complain): void {
+  const calls = [...state.gates.values()].flatMap((gate) => [
+    ...[...gate.queue.entries.values()].map(({ ticket }) => ticket),
+    ...gate.held.values(),
+  ]);
+  const own = calls.filter(({ task }) => task === undefined);
+  const sum = (some: typeof own): number => some.reduce((total, { tokens }) => total + Math.max(1, tokens), 0);
+  complain(state.callsReserved === sum(own), "calls of no task reserve what they asked for");
+  for (const project of state.projects.values()) {
+    const mine = own.filter((call) => call.project === project.id);
+    complain(project.callsReserved === sum(mine), () => `calls of ${project.id} reserve what they asked for`);
+  }
+}
+
 function checkGates(state: State, complain: Complain): void {
+  checkCalls(state, complain);
   let permits = 0;
   for (const [id, gate] of state.gates) {
     permits += gate.held.size + gate.queue.entries.size;

@@ -9,7 +9,7 @@
  */
 import { projectFor } from "./admission.ts";
 import type { GateId, Instant, PermitId } from "./brand.ts";
-import { noteUsage, projectHasRoom, usedBy } from "./budget.ts";
+import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "./budget.ts";
 import type { AskPermit, Command, Decided } from "./commands.ts";
 import type { Config } from "./config.ts";
 import type { Event } from "./events.ts";
@@ -28,10 +28,12 @@ import {
   releasePermit,
   restartGate,
   strikeGate,
+  type Ticket,
 } from "./gate.ts";
+import type { Refusal } from "./refusal.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
-import type { Attempt, State, Task } from "./state.ts";
+import type { Attempt, Project, State, Task } from "./state.ts";
 import { stopForBudget } from "./stop.ts";
 
 export const GATES_MAX = 1000;
@@ -58,6 +60,7 @@ export function evolvePermit(state: State, event: PermitEvent): void {
   switch (event.kind) {
     case "permit-asked":
       state.permits.set(event.permit, event.gate);
+      if (event.task === null) bookCall(state, event, 1);
       return askPermit(gate, {
         id: event.permit,
         class: event.class,
@@ -73,6 +76,7 @@ export function evolvePermit(state: State, event: PermitEvent): void {
       grantPermit(gate, event.permit, event.at);
       return;
     case "permit-dropped":
+      releaseCall(state, gate.queue.entries.get(event.permit)?.ticket);
       dropTicket(gate, event.permit);
       state.permits.delete(event.permit);
       return;
@@ -87,6 +91,7 @@ function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "p
   const permit = releasePermit(gate, event.permit, event);
   state.permits.delete(event.permit);
   if (permit === null) return;
+  releaseCall(state, permit);
   const tokens = event.tokens ?? permit.tokens;
   const attempt = attemptOf(state, permit);
   if (attempt !== null) {
@@ -98,6 +103,18 @@ function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "p
   project?.spent.add(tokens, event.at);
   state.spent.add(tokens, event.at);
   if (project !== undefined) project.charged += tokens;
+}
+
+/** A call of no task sets its estimate aside from when it asks until it settles. */
+export function bookCall(state: State, call: { readonly project: string; readonly tokens: number }, by: 1 | -1): void {
+  const reserve = by * reserveForCall(call.tokens);
+  const project = state.projects.get(call.project as Task["project"]["id"]);
+  if (project !== undefined) project.callsReserved += reserve;
+  state.callsReserved += reserve;
+}
+
+function releaseCall(state: State, ticket: Ticket | undefined): void {
+  if (ticket !== undefined && ticket.task === undefined) bookCall(state, ticket, -1);
 }
 
 /** The live attempt a permit was taken for. */
@@ -122,7 +139,10 @@ export function openGate(state: State, id: GateId): void {
 
 /** A new life: nobody waits any more, and every gate feels its way. */
 export function restartGates(state: State): void {
-  for (const gate of state.gates.values()) restartGate(gate, state.at);
+  for (const gate of state.gates.values()) {
+    for (const { ticket } of gate.queue.entries.values()) releaseCall(state, ticket);
+    restartGate(gate, state.at);
+  }
   for (const [permit, id] of state.permits) {
     if (state.gates.get(id)?.held.has(permit) !== true) state.permits.delete(permit);
   }
@@ -147,10 +167,9 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     }
   }
   const project = task?.project ?? state.projects.get(command.project);
-  if (task === undefined && project !== undefined && !projectHasRoom(project, Math.max(1, command.tokens), now)) {
-    const { id, settings, spent, reserved } = project;
-    const used = spent.total(now) + reserved;
-    return fail({ type: "budget-exhausted", project: id, limit: settings.budget.limit ?? 0, used });
+  if (task === undefined) {
+    const full = refusalForBudget(state, project, reserveForCall(command.tokens), now);
+    if (full !== null) return fail(full);
   }
   // A project that only makes calls is made like one that submits: what it spends is booked from the first call on.
   const plan = projectFor(state, project?.id ?? command.project);
@@ -176,6 +195,15 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     askedAt: command.askedAt ?? now,
   };
   return ok({ events: [...made, asked], id: permit });
+}
+
+/** A call of no task is refused when its budget cannot bear it: nobody would know when to try again. */
+function refusalForBudget(state: State, project: Project | undefined, tokens: number, now: Instant): Refusal | null {
+  const whose = project !== undefined && !projectHasRoom(project, tokens, now) ? project : null;
+  if (whose === null && fleetHasRoom(state, tokens, now)) return null;
+  const { limit } = whose === null ? state.config.budget : whose.settings.budget;
+  const used = (whose ?? state).spent.total(now) + setAside(whose ?? state);
+  return { type: "budget-exhausted", project: whose?.id ?? "(fleet)", limit: limit ?? 0, used };
 }
 
 export function decideDrop(state: State, permit: PermitId, now: Instant): Decided {

@@ -121,7 +121,7 @@ function pickIn(state: State, project: Project, now: Instant, priorityMax: numbe
       ? fairly(state, project, now, priorityMax)
       : byRank(state, project, now, priorityMax);
   if (task === null) return null;
-  const reserve = reserveFor(task);
+  const reserve = reserveFor(state, task);
   return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? { task, reserve } : null;
 }
 

@@ -21,7 +21,7 @@ export function nextRankChange(state: State, project: Project, now: number): num
   const oldest = new Map<number, number>();
   for (const agent of items(project.turn)) {
     for (const group of agent.groups) {
-      const reserve = reserveFor(first(group.tasks) as Task);
+      const reserve = reserveFor(state, first(group.tasks) as Task);
       isTight ||= !projectHasRoom(project, reserve, now) || !fleetHasRoom(state, reserve, now);
       oldest.set(group.fixedScore, Math.min(group.headAt, oldest.get(group.fixedScore) ?? NEVER));
     }

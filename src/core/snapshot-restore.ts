@@ -16,7 +16,7 @@ import { addWorker, setRoom } from "./fleet.ts";
 import { type Gate, gateFromFacts } from "./gate.ts";
 import { takeHold } from "./hold.ts";
 import { armWake, awaitArtifact, count, internAsk, setPin } from "./lifecycle.ts";
-import { gateSettings } from "./permits.ts";
+import { bookCall, gateSettings } from "./permits.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { settleQueue } from "./queue.ts";
 import { BrokenInvariant } from "./result.ts";
@@ -218,7 +218,10 @@ function loadWorker(state: State, row: format.WorkerRow): void {
 function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
   const gate: Gate = gateFromFacts(gateSettings(state.config, id as GateId), facts);
   state.gates.set(id as GateId, gate);
-  for (const { id: permit } of [...facts.held, ...facts.tickets]) state.permits.set(permit as PermitId, id as GateId);
+  for (const ticket of [...facts.held, ...facts.tickets]) {
+    state.permits.set(ticket.id as PermitId, id as GateId);
+    if (ticket.task === undefined) bookCall(state, ticket, 1);
+  }
   if (held) setGateHeld(state.shapes, gateUse(state.shapes, id), true);
 }
 

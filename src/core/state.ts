@@ -187,7 +187,9 @@ export type Project = {
   /** Agents with runnable tasks, in the order of their turn. */
   readonly turn: SortedList<Agent>;
   inFlight: number;
+  /** What live attempts have set aside, and calls of no task that wait or are out. */
   reserved: number;
+  callsReserved: number;
   backlog: number;
   /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
   ready: number;
@@ -305,6 +307,7 @@ export type State = {
   readonly expressProjects: Set<Project>;
   spent: RollingSum;
   reserved: number;
+  callsReserved: number;
   inFlight: number;
   express: number;
   waiting: number;

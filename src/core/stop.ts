@@ -10,7 +10,7 @@
 
 import { restAfter } from "./attempt.ts";
 import { after, type Instant } from "./brand.ts";
-import { usedBy } from "./budget.ts";
+import { setAside, usedBy } from "./budget.ts";
 import type { AttemptReport } from "./commands.ts";
 import type { Event, LossCause } from "./events.ts";
 import { fnv1a } from "./shape.ts";
@@ -41,8 +41,8 @@ function overruns(state: State, attempt: Attempt, more: number, now: Instant): b
   const { limit } = project.settings.budget;
   const fleetLimit = state.config.budget.limit;
   return (
-    (limit !== null && project.spent.total(now) + project.reserved + more > limit) ||
-    (fleetLimit !== null && state.spent.total(now) + state.reserved + more > fleetLimit)
+    (limit !== null && project.spent.total(now) + setAside(project) + more > limit) ||
+    (fleetLimit !== null && state.spent.total(now) + setAside(state) + more > fleetLimit)
   );
 }
 

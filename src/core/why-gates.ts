@@ -6,7 +6,7 @@
  * worker that comes, a person who resumes. Every gate is listed, open or shut, so that nothing holds a task up
  * unseen.
  */
-import { reserveFor } from "./budget.ts";
+import { reserveFor, setAside } from "./budget.ts";
 import { chargeFor, shownLevel } from "./fairness.ts";
 import { isHeld } from "./gate.ts";
 import { dependenciesOf } from "./lifecycle.ts";
@@ -204,9 +204,9 @@ function budgetGate(
   const isFleet = code === "fleet-budget";
   const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
   const spent = isFleet ? state.spent : task.project.spent;
-  const { reserved } = isFleet ? state : task.project;
+  const reserved = setAside(isFleet ? state : task.project);
   const judged = nextInLine ?? task;
-  const needed = reserveFor(judged);
+  const needed = reserveFor(state, judged);
   const used = spent.total(now);
   const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
   const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry: spent.nextExpiry(now) };

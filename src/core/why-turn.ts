@@ -109,7 +109,7 @@ function startIn(state: State, project: Project, now: number, priorityMax: numbe
   if (!mayStart(state, project, now)) return null;
   const task = nextInLine(state, project, now, priorityMax);
   if (task === null) return null;
-  const reserve = reserveFor(task);
+  const reserve = reserveFor(state, task);
   return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? task : null;
 }
 

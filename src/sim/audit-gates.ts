@@ -56,7 +56,11 @@ function auditFreeCall(
   const project = shadow.projects.get(permit.project);
   if (permit.task !== null || project === undefined) return;
   const { limit, window } = project.settings.budget;
-  const used = spentWithin(project.spent, window, event.at);
+  // What other calls of no task have out was set aside when they asked: together they fit.
+  const out = [...shadow.gates.values()].flatMap((gate) => [...gate.out.values()]);
+  const mine = out.filter((other) => other.task === null && other.project === permit.project);
+  const others = mine.reduce((sum, other) => sum + Math.max(1, other.tokens), 0);
+  const used = spentWithin(project.spent, window, event.at) + others;
   if (limit !== null && used + Math.max(1, permit.tokens) > limit) {
     complain("gate-budget", `${event.permit} is granted with ${used} of ${limit} used in project ${permit.project}`);
   }

@@ -136,6 +136,12 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
   if (event.runnable) enqueue(shadow, task);
 }
 
+/** A pause banks no credit: the project comes back at the highest level yet chosen. */
+function notePause(shadow: Shadow, project: ShadowProject, paused: boolean): void {
+  project.paused = paused;
+  if (!paused) project.level = Math.max(project.level, shadow.highest);
+}
+
 /** A project with nothing queued and nothing in flight comes back at the highest level yet chosen. */
 function enqueue(shadow: Shadow, task: ShadowTask): void {
   const { project: id } = task.told;
@@ -296,7 +302,7 @@ function noteWorld(shadow: Shadow, event: Event): void {
     case "pause-changed": {
       const { scope, id, paused } = event;
       if (scope === "fleet") shadow.paused = paused;
-      else if (scope === "project") (shadow.projects.get(id) as ShadowProject).paused = paused;
+      else if (scope === "project") notePause(shadow, shadow.projects.get(id) as ShadowProject, paused);
       else (shadow.tasks.get(id) as ShadowTask).paused = paused;
       if (scope !== "fleet") shadow.holds.clear();
       return;

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { instant, taskId, why } from "../../src/core/index.ts";
+import { gateId, instant, permitId, projectId, taskId, why } from "../../src/core/index.ts";
 import { createWorld, MINUTE, type World } from "./driver.ts";
 
 const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
@@ -136,6 +136,57 @@ test("Q18 what was used stays booked when its task is gone", () => {
   assert.equal(world.phaseOf("t"), undefined, "forgotten altogether");
   const [project] = world.state.projects.values();
   assert.deepEqual([project?.spent.total(world.now()), project?.charged], [700, 700]);
+});
+
+test("Q5 calls of no task reserve too: together they stay within the budget", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 3000 } } } });
+  const ask = (permit: string) =>
+    world.tryTo({
+      type: "ask-permit",
+      permit: permitId(permit),
+      gate: gateId("llm"),
+      ...{ task: null, attempt: null, project: projectId("A"), class: null, tokens: 2000, askedAt: null },
+    });
+  assert.equal(ask("p1").ok, true);
+  const second = ask("p2");
+  assert.equal(second.ok, false, "2000 are set aside from the moment the first was asked for");
+  assert.deepEqual(!second.ok && second.failure, { type: "budget-exhausted", project: "A", limit: 3000, used: 2000 });
+  world.pump();
+  world.must({ type: "settle-permit", permit: permitId("p1"), ok: true, tokens: 900 });
+  assert.equal(ask("p3").ok, true, "900 used and 2000 set aside fit");
+});
+
+test("Q5 what was learned from one outlier does not bar its kind from an empty budget", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000, window: "1h" } } } });
+  world.join("w");
+  world.submit("outlier", { project: "A", type: "code" });
+  world.finish("outlier", { tokens: 50_000 });
+  world.submit("next", { project: "A", type: "code" });
+  assert.equal(world.phaseOf("next"), "queued", "nothing is left in this window");
+  world.wait(2 * 60 * MINUTE);
+  assert.equal(world.phaseOf("next"), "assigned", "an empty window is enough for it");
+});
+
+test("Q15 a paused project banks no credit either", () => {
+  const world = createWorld({ projects: { A: {}, B: {} } });
+  world.join("w");
+  for (let index = 0; index < 40; index++) {
+    for (const project of ["A", "B"]) world.submit(`${project}${index}`, { project, estimatedTokens: 100 });
+  }
+  const run = (count: number): string[] => {
+    const ran: string[] = [];
+    for (let index = 0; index < count; index++) {
+      const [task] = [...world.state.tasks.values()].filter(({ attempt }) => attempt !== null);
+      ran.push(task?.project.id ?? "");
+      world.finish(task?.id as string, { tokens: 100 });
+    }
+    return ran;
+  };
+  world.must({ type: "set-paused", scope: "project", id: "B", paused: true });
+  run(20);
+  world.must({ type: "set-paused", scope: "project", id: "B", paused: false });
+  const after = run(12);
+  assert.ok(after.filter((project) => project === "B").length <= 7, `B takes its half and no more: ${after}`);
 });
 
 test("Q18 cancelling a running task refunds nothing it has used", () => {

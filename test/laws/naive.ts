@@ -24,19 +24,19 @@ export function naiveChoice(state: State, now: number): Choice | null {
   const running = tasks.filter((task) => task.attempt !== null);
   const reserved = sum(running, (task) => task.attempt?.reserve ?? 0);
   const fleetHasRoom = (tokens: number): boolean =>
-    budget.limit === null || state.spent.total(now) + reserved + tokens <= budget.limit;
+    budget.limit === null || state.spent.total(now) + reserved + callsOf(state, null) + tokens <= budget.limit;
   if (state.paused || running.length >= scheduler.maxInFlight || !fleetHasRoom(1)) return null;
 
   const startable = tasks.filter((task) => canStart(state, task, running, now));
   const eligible = [...state.projects.values()].filter(
-    (project) => isEligible(project, running, now) && startable.some((task) => task.project === project),
+    (project) => isEligible(state, project, running, now) && startable.some((task) => task.project === project),
   );
   const byLevel = eligible.toSorted(
     (a, b) => a.level - b.level || b.settings.weight - a.settings.weight || a.registration - b.registration,
   );
   const fits = (task: Task): boolean => {
-    const tokens = Math.max(1, expected(task));
-    return projectHasRoom(task.project, running, tokens, now) && fleetHasRoom(tokens);
+    const tokens = reserve(state, task);
+    return projectHasRoom(state, task.project, running, tokens, now) && fleetHasRoom(tokens);
   };
   const next = (project: Project, lowest: number): Task | null => {
     const mine = startable.filter((task) => task.project === project && priorityOf(state, task, now) <= lowest);
@@ -72,22 +72,44 @@ function canStart(state: State, task: Task, running: readonly Task[], now: numbe
   return feasible(state, task).length > 0;
 }
 
-function isEligible(project: Project, running: readonly Task[], now: number): boolean {
+function isEligible(state: State, project: Project, running: readonly Task[], now: number): boolean {
   const inFlight = running.filter((task) => task.project === project).length;
   return (
-    project.status === "active" && inFlight < project.settings.maxConcurrent && projectHasRoom(project, running, 1, now)
+    project.status === "active" &&
+    inFlight < project.settings.maxConcurrent &&
+    projectHasRoom(state, project, running, 1, now)
   );
 }
 
-function projectHasRoom(project: Project, running: readonly Task[], tokens: number, now: number): boolean {
+function projectHasRoom(
+  state: State,
+  project: Project,
+  running: readonly Task[],
+  tokens: number,
+  now: number,
+): boolean {
   const { limit } = project.settings.budget;
   const mine = running.filter((task) => task.project === project);
-  return limit === null || project.spent.total(now) + sum(mine, (task) => task.attempt?.reserve ?? 0) + tokens <= limit;
+  const reserved = sum(mine, (task) => task.attempt?.reserve ?? 0) + callsOf(state, project);
+  return limit === null || project.spent.total(now) + reserved + tokens <= limit;
 }
 
-/** Its estimate, or what tasks of its project and type used so far, whichever is more. */
-function expected(task: Task): number {
-  return Math.max(task.estimate, Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0));
+/** What calls of no task have set aside, waiting or out: of one project, or of all. */
+function callsOf(state: State, project: Project | null): number {
+  const calls = [...state.gates.values()].flatMap(({ queue, held }) => [
+    ...[...queue.entries.values()].map(({ ticket }) => ticket),
+    ...held.values(),
+  ]);
+  const mine = calls.filter((call) => call.task === undefined && (project === null || call.project === project.id));
+  return sum(mine, ({ tokens }) => Math.max(1, tokens));
+}
+
+/** Its estimate; else what tasks of its project and type used so far, but no more than a limit. */
+function reserve(state: State, task: Task): number {
+  if (task.estimate > 0) return task.estimate;
+  const learned = Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0);
+  const limits = [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);
+  return Math.max(1, Math.min(learned, ...limits));
 }
 
 /** The agent whose turn it is, then its best task; without the agents' level, the best task. */
