@@ -10,10 +10,11 @@ import { queued } from "./dependency.ts";
 import type { Event } from "./events.ts";
 import { lengthOf, peek, waiting } from "./fifo.ts";
 import { GROUPS_LOOKED_AT_MAX, holdsMax } from "./hold.ts";
+import { ANY_PRIORITY, mayStart, pickIn } from "./next-in-line.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { nextRankChange } from "./rank-change.ts";
 import { first, items } from "./sorted-list.ts";
-import type { Attempt, State, Tab, Task, Timer } from "./state.ts";
+import type { Attempt, Project, State, Tab, Task, Timer } from "./state.ts";
 import { endOfStop, stopByFor } from "./stop.ts";
 
 const EXPIRED_AT_ONCE_MAX = 1000;
@@ -116,6 +117,12 @@ function nextExpiry(state: State): number {
   return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
 }
 
+/** Whether the task next in line could start but for a budget: then nobody else of its project can. */
+function isHeldByBudget(state: State, project: Project, now: Instant): boolean {
+  if (project.settings.budget.limit === null && state.config.budget.limit === null) return false;
+  return mayStart(state, project, now) && pickIn(state, project, now, ANY_PRIORITY) === null;
+}
+
 /** When tokens spent long ago leave a budget that may be holding something up, or another task is next in line. */
 function nextRoomInBudgets(state: State, now: Instant): number {
   let next =
@@ -124,8 +131,7 @@ function nextRoomInBudgets(state: State, now: Instant): number {
       : (state.spent.nextExpiry(now) ?? Number.POSITIVE_INFINITY);
   for (const project of items(state.turn)) {
     if (project.settings.budget.limit !== null) next = Math.min(next, project.spent.nextExpiry(now) ?? next);
-    const isLimited = project.settings.budget.limit !== null || state.config.budget.limit !== null;
-    if (isLimited) next = Math.min(next, nextRankChange(state, project, now));
+    if (isHeldByBudget(state, project, now)) next = Math.min(next, nextRankChange(state, project, now));
   }
   return next;
 }

@@ -12,23 +12,22 @@
  * start at all, and within an agent only the heads of its groups are compared.
  */
 
-import { anyOutside, hasBit } from "./bit-set.ts";
 import type { Instant, WorkerId } from "./brand.ts";
-import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { fleetHasRoom } from "./budget.ts";
 import { due } from "./deadlines.ts";
 import { nextTold } from "./dependency.ts";
 import type { Event, Rank } from "./events.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./fairness.ts";
 import { nextHold } from "./hold.ts";
+import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./next-in-line.ts";
 import { nextPermit } from "./permits.ts";
-import { heldPlacement, place } from "./placement.ts";
-import { compareRanks, EXPRESS_PRIORITY, shownScore } from "./priority.ts";
-import { bestGroup, fixedOf, shapeOf, taskRank } from "./queue.ts";
+import { place } from "./placement.ts";
+import { EXPRESS_PRIORITY, shownScore } from "./priority.ts";
+import { fixedOf, shapeOf, taskRank } from "./queue.ts";
 import { invariant } from "./result.ts";
-import { first, items } from "./sorted-list.ts";
-import type { Agent, Project, State, Task } from "./state.ts";
+import { items } from "./sorted-list.ts";
+import type { State } from "./state.ts";
 
-const ANY_PRIORITY = Number.POSITIVE_INFINITY;
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 
 export function pump(state: State, now: Instant): Event[] {
@@ -54,8 +53,6 @@ function strayPins(state: State, now: Instant): Event[] {
   const tasks = [...(state.pins.get(worker as WorkerId) ?? [])].sort((left, right) => left.seq - right.seq);
   return tasks.slice(0, PINS_RELEASED_AT_ONCE_MAX).map((task) => ({ kind: "pin-released", at: now, task: task.id }));
 }
-
-type Pick = { readonly task: Task; readonly reserve: number };
 
 /** The next start, or null when nothing more can be admitted. */
 export function nextStart(state: State, now: Instant): Event | null {
@@ -93,72 +90,6 @@ function nextByDeficit(state: State, now: Instant): Event | null {
     if (pick !== null) return startEvent(state, pick, { express: false, level: deficit }, now);
   }
   return null;
-}
-
-/** Whether a project could start something, as far as can be told without choosing a task. */
-function mayStart(state: State, project: Project, now: Instant): boolean {
-  const { shapes } = state;
-  return (
-    project.status === "active" &&
-    project.inFlight < project.settings.maxConcurrent &&
-    (anyOutside(project.shapes, shapes.shutOtherwise, shapes.shutByWorkers) || readyHold(state, project) !== null) &&
-    projectHasRoom(project, 1, now)
-  );
-}
-
-/** The project's held task, if its worker has room by now and nothing else is in the way. */
-function readyHold(state: State, project: Project): Task | null {
-  const task = project.hold?.task;
-  if (task === undefined || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
-  return heldPlacement(state, task) === null ? null : task;
-}
-
-/** The task next in line in a project, if its budget allows that very one: nobody overtakes it there. */
-function pickIn(state: State, project: Project, now: Instant, priorityMax: number): Pick | null {
-  if (!mayStart(state, project, now)) return null;
-  const task =
-    state.config.scheduler.fairness.agents === "fair"
-      ? fairly(state, project, now, priorityMax)
-      : byRank(state, project, now, priorityMax);
-  if (task === null) return null;
-  const reserve = reserveFor(state, task);
-  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? { task, reserve } : null;
-}
-
-/** The best task of the agent whose turn it is. */
-function fairly(state: State, project: Project, now: Instant, priorityMax: number): Task | null {
-  const { maxPerAgentInFlight } = state.config.scheduler;
-  for (const chunk of project.turn.chunks) {
-    for (const agent of chunk) {
-      // Agents stand in the order of what they have in flight: all after this one are full too.
-      if (agent.inFlight >= maxPerAgentInFlight) return null;
-      const task = bestOf(state, agent, now, priorityMax);
-      if (task !== null) return task;
-    }
-  }
-  return null;
-}
-
-/** The best task of the project, whoever's it is. */
-function byRank(state: State, project: Project, now: Instant, priorityMax: number): Task | null {
-  let best: Task | null = null;
-  for (const agent of items(project.turn)) {
-    if (agent.inFlight >= state.config.scheduler.maxPerAgentInFlight) break;
-    const task = bestOf(state, agent, now, priorityMax);
-    if (task !== null && (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0))
-      best = task;
-  }
-  return best;
-}
-
-function bestOf(state: State, agent: Agent, now: Instant, priorityMax: number): Task | null {
-  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
-  const task = group === null ? null : (first(group.tasks) ?? null);
-  const held = readyHold(state, agent.project);
-  if (held === null || held.agent !== agent || held === task) return task;
-  const rank = taskRank(state, held, now);
-  if (rank.priority > priorityMax) return task;
-  return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
 }
 
 function startEvent(

@@ -7,17 +7,13 @@
  * starts it next. Nothing here walks over tasks: agents and projects in the order of their turn, and the
  * heads of an agent's groups.
  */
-import { anyOutside, hasBit } from "./bit-set.ts";
-import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
 import { deficitOrder } from "./fairness.ts";
+import { ANY_PRIORITY, bestOf, mayStart, nextInLine, pickIn } from "./next-in-line.ts";
 import { compareAgents, compareProjects } from "./order.ts";
-import { heldPlacement } from "./placement.ts";
 import { compareRanks, EXPRESS_PRIORITY, type TaskRank } from "./priority.ts";
-import { bestGroup, taskRank } from "./queue.ts";
+import { taskRank } from "./queue.ts";
 import { first, items } from "./sorted-list.ts";
-import type { Agent, Project, State, Task } from "./state.ts";
-
-const ANY_PRIORITY = Number.POSITIVE_INFINITY;
+import type { Project, State, Task } from "./state.ts";
 
 /** How one task stands in the three lines it waits in: among projects, among agents, in its agent's queue. */
 export type Standing = {
@@ -57,8 +53,8 @@ export function standingOf(state: State, task: Task, now: number): Standing {
 function firstExpress(state: State, now: number, before: Project | null): Task | null {
   for (const project of items(state.turn)) {
     if (before !== null && compareProjects(project, before) >= 0) return null;
-    const task = state.expressProjects.has(project) ? startIn(state, project, now, EXPRESS_PRIORITY) : null;
-    if (task !== null) return task;
+    const pick = state.expressProjects.has(project) ? pickIn(state, project, now, EXPRESS_PRIORITY) : null;
+    if (pick !== null) return pick.task;
   }
   return null;
 }
@@ -66,8 +62,8 @@ function firstExpress(state: State, now: number, before: Project | null): Task |
 /** The start of a project whose turn comes before this one's, if there is any. */
 function projectBefore(state: State, mine: Project, now: number): Task | null {
   for (const project of projectsBefore(state, mine, now)) {
-    const task = startIn(state, project, now, ANY_PRIORITY);
-    if (task !== null) return task;
+    const pick = pickIn(state, project, now, ANY_PRIORITY);
+    if (pick !== null) return pick.task;
   }
   return null;
 }
@@ -94,39 +90,6 @@ export function deficits(state: State, mine: Project, now: number): { project: P
   return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
 }
 
-function mayStart(state: State, project: Project, now: number): boolean {
-  const { shutOtherwise, shutByWorkers } = state.shapes;
-  return (
-    project.status === "active" &&
-    project.inFlight < project.settings.maxConcurrent &&
-    projectHasRoom(project, 1, now) &&
-    (anyOutside(project.shapes, shutOtherwise, shutByWorkers) || readyHold(state, project) !== null)
-  );
-}
-
-/** What a project would start if it were its turn, its budget and the fleet's allowing. */
-function startIn(state: State, project: Project, now: number, priorityMax: number): Task | null {
-  if (!mayStart(state, project, now)) return null;
-  const task = nextInLine(state, project, now, priorityMax);
-  if (task === null) return null;
-  const reserve = reserveFor(state, task);
-  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? task : null;
-}
-
-/** The task a project would give first of those that can start, before any budget is asked. */
-function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
-  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
-  let best: Task | null = null;
-  for (const agent of items(project.turn)) {
-    if (agent.inFlight >= maxPerAgentInFlight) break;
-    const task = bestOf(state, agent, now, priorityMax);
-    if (task === null) continue;
-    if (fairness.agents === "fair") return task;
-    if (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0) best = task;
-  }
-  return best;
-}
-
 /** The task of another agent that goes before this agent's, if there is any. */
 function agentBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
   const { maxPerAgentInFlight, fairness } = state.config.scheduler;
@@ -148,21 +111,4 @@ function queueBefore(state: State, task: Task, rank: TaskRank, now: number, prio
   if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;
   const head = task.group === null ? undefined : first(task.group.tasks);
   return head === undefined || head === task ? null : head;
-}
-
-function bestOf(state: State, agent: Agent, now: number, priorityMax: number): Task | null {
-  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
-  const task = group === null ? null : (first(group.tasks) ?? null);
-  const held = readyHold(state, agent.project);
-  if (held === null || held.agent !== agent || held === task) return task;
-  const rank = taskRank(state, held, now);
-  if (rank.priority > priorityMax) return task;
-  return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
-}
-
-/** The project's held task, if the held worker has room for it and nothing else shuts it out. */
-function readyHold(state: State, project: Project): Task | null {
-  const task = project.hold?.task ?? null;
-  if (task === null || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
-  return heldPlacement(state, task) === null ? null : task;
 }

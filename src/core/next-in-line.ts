@@ -1,0 +1,74 @@
+/**
+ * The task next in line in a project, and whether it may start.
+ *
+ * The agent whose turn it is gives its best task (or, without the agents' level, the project its best); a task
+ * that has a hold comes in by its rank once its worker has room. The budget is then asked for that very task:
+ * nobody overtakes it inside its project. The pump starts what this says, `why` explains it, and the alarm is
+ * set by it, so the three can never disagree.
+ */
+import { anyOutside, hasBit } from "./bit-set.ts";
+import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { heldPlacement } from "./placement.ts";
+import { compareRanks } from "./priority.ts";
+import { bestGroup, taskRank } from "./queue.ts";
+import { first } from "./sorted-list.ts";
+import type { Agent, Project, State, Task } from "./state.ts";
+
+export const ANY_PRIORITY: number = Number.POSITIVE_INFINITY;
+
+export type Pick = { readonly task: Task; readonly reserve: number };
+
+/** Whether a project could start something, as far as can be told without choosing a task. */
+export function mayStart(state: State, project: Project, now: number): boolean {
+  const { shapes } = state;
+  return (
+    project.status === "active" &&
+    project.inFlight < project.settings.maxConcurrent &&
+    (anyOutside(project.shapes, shapes.shutOtherwise, shapes.shutByWorkers) || readyHold(state, project) !== null) &&
+    projectHasRoom(project, 1, now)
+  );
+}
+
+/** What a project starts if it is its turn: the task next in line, if the budgets allow that very one. */
+export function pickIn(state: State, project: Project, now: number, priorityMax: number): Pick | null {
+  if (!mayStart(state, project, now)) return null;
+  const task = nextInLine(state, project, now, priorityMax);
+  if (task === null) return null;
+  const reserve = reserveFor(state, task);
+  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? { task, reserve } : null;
+}
+
+/** The task a project gives first of those that can start, before any budget is asked. */
+export function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
+  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
+  let best: Task | null = null;
+  for (const chunk of project.turn.chunks) {
+    for (const agent of chunk) {
+      // Agents stand in the order of what they have in flight: all after this one are full too.
+      if (agent.inFlight >= maxPerAgentInFlight) return best;
+      const task = bestOf(state, agent, now, priorityMax);
+      if (task === null) continue;
+      if (fairness.agents === "fair") return task;
+      if (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0) best = task;
+    }
+  }
+  return best;
+}
+
+/** The best task of an agent among those that can start. */
+export function bestOf(state: State, agent: Agent, now: number, priorityMax: number): Task | null {
+  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
+  const task = group === null ? null : (first(group.tasks) ?? null);
+  const held = readyHold(state, agent.project);
+  if (held === null || held.agent !== agent || held === task) return task;
+  const rank = taskRank(state, held, now);
+  if (rank.priority > priorityMax) return task;
+  return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
+}
+
+/** The project's held task, if its worker has room by now and nothing else is in the way. */
+export function readyHold(state: State, project: Project): Task | null {
+  const task = project.hold?.task;
+  if (task === undefined || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
+  return heldPlacement(state, task) === null ? null : task;
+}
