@@ -68,7 +68,7 @@ test("D4 the event loop goes on turning while a snapshot is made", async () => {
   await rm(data, { recursive: true });
 });
 
-test("C17 each life on one log has an epoch of its own and finds what the former left; a closed one is heard no more", async () => {
+test("C17 each life on one log has its own epoch, and finds what the former left", async () => {
   const data = await mkdtemp(join(tmpdir(), "drover-lives-"));
   const first = await openDrover({ data });
   await first.submit(task("a"));

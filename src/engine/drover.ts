@@ -102,7 +102,7 @@ export type Drover = AsyncDisposable &
     verify(options?: VerifyOptions): Promise<VerifyReport>;
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
-    /** Waits for what is under way to be durable, then closes the log; handlers are told to stop. May be called twice. */
+    /** Handlers are told to stop, what is under way becomes durable, the log is closed. May be called twice. */
     close(): Promise<void>;
     /** The state, for reading only. */
     readonly state: State;

@@ -201,7 +201,7 @@ for (const { name, more, act, end, why } of stops)
     assert.equal(kit.drover.state.tasks.get("t" as never)?.phase, end);
   });
 
-test("the signal fires when the budget is overrun, and the task comes back as a loss with a grown estimate", async () => {
+test("the signal fires when the budget is overrun, and the task comes back as a loss that asks for more", async () => {
   let spend: TaskContext["usage"] = () => {};
   const { handler, reasons } = listener();
   const config = { projects: { default: { budget: { limit: 1000 } } } };

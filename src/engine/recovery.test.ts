@@ -75,7 +75,7 @@ test("C17 a restart finds the state to the byte, from the log, from a snapshot, 
   }
 });
 
-test("a snapshot in a data directory is made by a thread, serves the next open, and the last two are kept", async () => {
+test("a snapshot in a directory is made by a thread, serves the next open, and the last two are kept", async () => {
   const data = await mkdtemp(join(tmpdir(), "drover-snapshot-"));
   const first = await createTestDrover({ at: AT, data });
   const seqs: number[] = [];

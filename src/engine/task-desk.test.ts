@@ -79,7 +79,7 @@ for (const { name, items, errors } of bad)
     }
   });
 
-test("a batch that is too large is refused as a whole; what does not fit any more is turned away one by one", async () => {
+test("too large a batch is refused as a whole; what does not fit any more is turned away one by one", async () => {
   const { drover } = await createTestDrover({ config: { scheduler: { maxBatch: 3, maxPerAgent: 2 } } });
   const before = drover.state.seq;
   await assert.rejects(drover.submitBatch(batch(item("a"), item("b"), item("c"), item("d"))), {

@@ -121,7 +121,7 @@ test("C18 D3 a deposed writer is refused, tells its callers to try again, and st
   await Promise.all([drover.close(), successor.drover.close()]);
 });
 
-test("C17 C16 when the log fails every open call is refused, and reopening finds exactly what was acknowledged", async () => {
+test("C17 C16 when the log fails every open call is refused, and reopening finds what was acknowledged", async () => {
   const { drover, hand } = await withHeldLog();
   await drover.submit(task("kept"));
   hand.hold();
@@ -191,7 +191,7 @@ test("D10 a burst of starts is cut into slices of at most 256 a turn", async () 
   await resumed;
 });
 
-test("the clock may be set back; the log's time never is, and no deadline waits for the clock to catch up", async () => {
+test("the clock may be set back, the log's time never is, and no deadline waits for the clock", async () => {
   const { drover, clock } = await createTestDrover({ at: 5_000_000 });
   const ends: string[] = [];
   await drover.submit(task("a", { deadline: 5_010_000 }));

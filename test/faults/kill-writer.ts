@@ -3,8 +3,8 @@
  *
  *     node kill-writer.ts DIRECTORY ACKNOWLEDGED ROUND
  *
- * ACKNOWLEDGED is a file with one line for each promise made so far: `S id` a submit, `D id` an end, `C id` a cancel. If
- * one was broken it says which on stderr and ends with code 3. Every line it prints is out before the next promise is
+ * ACKNOWLEDGED is a file with one line for each promise made so far: `S id` a submit, `D id` an end, `C id` a cancel.
+ * If one was broken it says which on stderr and ends with code 3. Every line it prints is out before the next promise is
  * made, and is printed only after Drover has acknowledged.
  */
 import { hash } from "node:crypto";

@@ -1,7 +1,7 @@
 /**
  * kill -9, two hundred times: nothing that was acknowledged is lost, and nothing is half done.
  *
- * A child process submits, finishes and cancels in a tight loop and prints each promise once Drover has acknowledged it.
+ * A child process submits, finishes and cancels in a tight loop and prints each promise once it is acknowledged.
  * It is killed after a number of lines drawn from a seed, also while it opens, recovers or makes a snapshot; the next
  * child checks every promise made so far before it makes its own. DROVER_SEED repeats a run's draws.
  */

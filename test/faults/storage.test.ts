@@ -129,7 +129,7 @@ test("a file that was cut, emptied, overwritten or flipped is refused and left a
   }
 });
 
-test("a full disk refuses every open call with disk-full, and with room again nothing acknowledged is missing", async () => {
+test("a full disk refuses every open call, and with room again nothing acknowledged is missing", async () => {
   const data = join(home, "full");
   const log = await openSqliteLog({ directory: data, maxBytes: 600_000 });
   const drover = await openDrover({ log });
