@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { createLogInHand, isPending } from "../../test/log-in-hand.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { fileExists } from "./artifact-watch.ts";
 import { openDrover } from "./drover.ts";
@@ -39,6 +40,18 @@ test("an artifact that is there at submit is not waited for, and lookForArtifact
   kit.artifacts.add("there");
   await kit.drover.lookForArtifacts();
   assert.deepEqual([await stateOf(kit, "c"), await stateOf(kit, "d")], ["skipped", "queued"]);
+});
+
+test("what was found is durable when lookForArtifacts answers", async () => {
+  const hand = createLogInHand();
+  const kit = await createTestDrover({ log: hand.log });
+  await kit.drover.submit(task("a", { inputArtifact: "x" }));
+  kit.artifacts.add("x");
+  hand.hold();
+  const looked = kit.drover.lookForArtifacts();
+  assert.ok(await isPending(looked));
+  hand.release();
+  await looked;
 });
 
 test("looking that fails changes nothing, and the next poll looks again", async () => {

@@ -173,7 +173,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const desk = createPermitDesk(writer);
   const workers = createLocalWorkers({ writer, host, bodies, desk });
   const snapshots = createSnapshotter({
-    ...{ log, directory: options.data ?? null, lastSeq: snapshotSeq },
+    ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
     now: host.now,
     onFailure: (error) => onWarning(`a snapshot failed, the next will be tried in time: ${String(error)}`),
@@ -247,7 +247,10 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     reload: (next) => reload(writer, next),
     pause: (target = {}) => setPaused(target, true),
     resume: (target = {}) => setPaused(target, false),
-    lookForArtifacts: () => artifacts.look(),
+    lookForArtifacts: async () => {
+      await artifacts.look();
+      await writer.settled();
+    },
     snapshot: () => snapshots.make(),
     verify: async (given) => log.verify(readOptions<{ expect?: Anchor }>({ expect: anchor }, given)),
     close,

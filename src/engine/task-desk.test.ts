@@ -108,7 +108,8 @@ test("P18 P21 what is turned away is counted, kept for a while by its id, and th
     return true;
   });
   assert.equal(kit.drover.state.seq, head, "a full system does not fill its log with refusals");
-  await assert.rejects(kit.drover.task("r0"), { code: "not_found" }, "the last thousand are kept");
+  await assert.rejects(kit.drover.task("r1"), { code: "not_found" }, "the last thousand are kept");
+  assert.equal(await stateOf(kit, "r2"), "rejected");
   const view = await kit.drover.task("r1000");
   assert.deepEqual([view.state, view.agentId, view.taskId], ["rejected", "bob", "r1000"]);
   const { metrics } = await kit.drover.stats();
