@@ -28,9 +28,16 @@ export type HandHost = {
 
 type Alarm = { readonly at: number; readonly ring: () => void };
 
-export function createHandHost(options: { readonly at: number; readonly isAtRest?: () => Promise<boolean> }): HandHost {
+export type HandHostOptions = {
+  readonly at: number;
+  /** What names begin with. Names of a former life on the same log must not come back: a batch is known by its name. */
+  readonly names?: string;
+  readonly isAtRest?: () => Promise<boolean>;
+};
+
+export function createHandHost(options: HandHostOptions): HandHost {
   const alarms = new Set<Alarm>();
-  const life = randomUUID();
+  const { names = randomUUID() } = options;
   let now = checkInstant("at", options.at);
   let turns: (() => void)[] = [];
   let ids = 0;
@@ -95,8 +102,7 @@ export function createHandHost(options: { readonly at: number; readonly isAtRest
         alarms.add(alarm);
         return () => void alarms.delete(alarm);
       },
-      // Names of a former life on the same log must not come back: a batch is known by its name.
-      newId: () => `${life}-${++ids}`,
+      newId: () => `${names}-${++ids}`,
     },
   };
 }

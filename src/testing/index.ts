@@ -35,7 +35,9 @@ export async function createTestDrover(options: TestDroverOptions = {}): Promise
   const { at = BEGINNING, ...open } = options;
   const artifacts = new Set<string>();
   let opened: Drover | null = null;
-  const { host, clock, settle } = createHandHost({ at, isAtRest: () => isDurable(opened) });
+  // A log of its own has had no life before, so its names may be the same in every run.
+  const names = open.data === undefined && open.log === undefined ? { names: "test" } : {};
+  const { host, clock, settle } = createHandHost({ at, ...names, isAtRest: () => isDurable(opened) });
   const drover = await openDrover({ ...open, host, artifactExists: async (artifact) => artifacts.has(artifact) });
   opened = drover;
   return { drover, clock, artifacts, settle, [Symbol.asyncDispose]: () => drover.close() };
