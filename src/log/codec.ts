@@ -16,7 +16,6 @@ const HEADER_LENGTH = 4;
 
 export type Told = { readonly event: Event; readonly cause: Seq | null };
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
@@ -24,7 +23,7 @@ export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
   const values: unknown[] = [FORMAT, event.kind, event.at, cause];
   const source = event as unknown as Record<string, unknown>;
   for (let index = 0; index < fields.length; index++) values.push(source[fields[index] as string]);
-  return encoder.encode(JSON.stringify(values));
+  return Buffer.from(JSON.stringify(values));
 }
 
 export function decodeEvent(bytes: Uint8Array, at: Seq): Told {

@@ -104,6 +104,8 @@ export type VerifyReport = {
 };
 
 export interface Log extends AsyncDisposable {
+  /** Where another reader can open this log beside its writer; null if it is only in memory. */
+  readonly directory: string | null;
   /** Appends a batch behind `after`, if the head is still there and no higher epoch leads. */
   append(after: Seq, epoch: number, batch: Batch, batchId: string): Promise<AppendResult>;
   /** Everything behind `after` up to the head at the first step, checked. */

@@ -66,6 +66,7 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
   const read: Log["read"] = (after, { beside = true } = {}) => readBatches(pagesOf(beside), startAfter(after));
   const close = async () => closing.abort();
   return {
+    directory: null,
     append: (after, epoch, batch, batchId) => whileOpen(() => append(store, { after, epoch, batch, batchId })),
     read,
     follow: (after, signal) => {

@@ -99,6 +99,7 @@ function createHandle(session: Session): Log {
     return inTurn(() => thread.close());
   }
   return {
+    directory: session.directory,
     append: async (after, epoch, batch, batchId) => append(writable(), { after, epoch, batch, batchId }),
     read,
     follow: (after, signal) => {
