@@ -4,8 +4,8 @@
  *     node kill-writer.ts DIRECTORY ACKNOWLEDGED ROUND
  *
  * ACKNOWLEDGED is a file with one line for each promise made so far: `S id` a submit, `D id` an end, `C id` a cancel.
- * If one was broken it says which on stderr and ends with code 3. Every line it prints is out before the next promise is
- * made, and is printed only after Drover has acknowledged.
+ * If one was broken it says which on stderr and ends with code 3. Every line is printed once Drover has acknowledged,
+ * and is out before the next promise is made.
  */
 import { hash } from "node:crypto";
 import { readFileSync, writeSync } from "node:fs";
