@@ -175,7 +175,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const snapshots = createSnapshotter({
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
-    now: host.now,
+    now: writer.now,
     onFailure: (error) => onWarning(`a snapshot failed, the next will be tried in time: ${String(error)}`),
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });

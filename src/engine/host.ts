@@ -6,6 +6,7 @@
  * together are decided together and made durable by one fsync.
  */
 import { randomUUID } from "node:crypto";
+import { isReading } from "./log-clock.ts";
 
 export type Host = {
   now(): number;
@@ -19,6 +20,8 @@ export type Host = {
 
 /** Longer waits than a timer can hold are cut; the alarm is set again then. */
 const TIMER_MS_MAX = 2_000_000_000;
+/** How soon an alarm looks again if the clock said nothing sensible. */
+const BLIND_MS = 1000;
 
 export function realHost(now: () => number = Date.now): Host {
   return {
@@ -27,10 +30,21 @@ export function realHost(now: () => number = Date.now): Host {
       setImmediate(turn);
     },
     setAlarm: (at, ring, { keepAlive }) => {
-      const timer = setTimeout(ring, Math.min(TIMER_MS_MAX, Math.max(0, at - now())));
+      const timer = setTimeout(ring, spanUntil(at, now));
       if (!keepAlive) timer.unref();
       return () => clearTimeout(timer);
     },
     newId: randomUUID,
   };
+}
+
+/** Never a span that a timer takes for none: an alarm that rings at once, for ever, would leave no time for work. */
+function spanUntil(at: number, now: () => number): number {
+  try {
+    const reading: unknown = now();
+    if (isReading(reading) && !Number.isNaN(at)) return Math.min(TIMER_MS_MAX, Math.max(0, at - reading));
+  } catch {
+    // A clock that throws says as little as one that answers NaN.
+  }
+  return BLIND_MS;
 }

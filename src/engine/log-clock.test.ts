@@ -5,6 +5,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { instant } from "../core/brand.ts";
+import { createHandHost } from "../testing/hand-host.ts";
+import { openDrover } from "./drover.ts";
+import { realHost } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 
 function clockAt(start: number, last: number) {
@@ -62,4 +65,58 @@ test("whatever the clock does, log time never goes back, and an alarm rings when
     ),
     { numRuns: 500 },
   );
+});
+
+const NO_INSTANTS: readonly unknown[] = [Number.NaN, undefined, null, "x", Number.POSITIVE_INFINITY, -1, 1e300, 5n];
+
+test("a reading that is no instant is refused by name, and never becomes time", () => {
+  let reading: unknown = 1000;
+  const clock = createLogClock(() => reading as number, instant(0));
+  assert.equal(clock.now(), 1000);
+  for (const bad of NO_INSTANTS) {
+    reading = bad;
+    assert.throws(() => clock.now(), { name: "DroverError", code: "bad_request", message: /^now is / });
+    assert.equal(clock.nowOrLast(), 1000);
+  }
+  reading = 1001.5;
+  assert.equal(clock.now(), 1001);
+  assert.throws(() => createLogClock(() => Number.NaN, instant(0)), { code: "bad_request" });
+});
+
+test("a bad reading refuses what is asked, changes nothing, and loses nothing that was reported", async () => {
+  const { host, settle } = createHandHost({ at: 1000 });
+  let bad: { readonly reading: unknown } | null = null;
+  const now = (): number => (bad === null ? host.now() : (bad.reading as number));
+  const drover = await openDrover({ host: { ...host, now } });
+  const answers: (() => void)[] = [];
+  await drover.worker({ slots: 9 }, () => new Promise<void>((resolve) => answers.push(resolve)));
+  for (const reading of NO_INSTANTS) {
+    await drover.submit({ agentId: "ann", action: "x" });
+    await settle();
+    bad = { reading };
+    const { seq } = drover.state;
+    await assert.rejects(drover.submit({ agentId: "ann", action: "y" }), { code: "bad_request", message: /^now is / });
+    await assert.rejects(drover.cancel("tsk_1"), { code: "bad_request" });
+    assert.equal(drover.state.seq, seq);
+    answers.at(-1)?.();
+    await settle();
+    assert.equal(drover.state.inFlight, 0, "what a handler said counts");
+    assert.equal((await drover.tasks()).count, answers.length);
+    bad = null;
+  }
+  assert.ok((await drover.verify()).ok);
+  for await (const { at } of drover.events()) assert.equal(at, 1000);
+  await drover.close();
+});
+
+test("an alarm under a clock that says nothing rings later, not at once for ever", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  for (const reading of NO_INSTANTS) {
+    let rung = 0;
+    realHost(() => reading as number).setAlarm(5000, () => rung++, { keepAlive: true });
+    context.mock.timers.tick(999);
+    assert.equal(rung, 0);
+    context.mock.timers.tick(1);
+    assert.equal(rung, 1);
+  }
 });

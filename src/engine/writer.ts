@@ -41,7 +41,7 @@ export type WriterHooks = {
 export type Writer = {
   readonly state: State;
   committedSeq(): Seq;
-  /** Log time: never behind the last event. */
+  /** Log time: never behind the last event, and the last good one while the clock says nothing sensible. */
   now(): Instant;
   /** Decides and applies at once; durable later. Throws if the writer has stopped. */
   execute(command: Command, beside?: Uint8Array): Decided;
@@ -54,6 +54,12 @@ export type Writer = {
   /** Waits for what is gathered, then takes no more. */
   close(): Promise<void>;
 };
+
+/** What tells of something that has happened already: it is taken down even if the clock has nothing to say. */
+const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
+  ...(["start-attempt", "report-usage", "finish-attempt", "leave-worker", "artifact-ready"] as const),
+  ...(["drop-permit", "settle-permit", "strike-gate"] as const),
+]);
 
 type Gathered = Applied & { readonly record: LogRecord };
 type Waiter = { readonly seq: number; resolve(): void; reject(error: DroverError): void };
@@ -72,7 +78,7 @@ export function startWriter(options: {
   let cancelAlarm: (() => void) | null = null;
 
   const clock = createLogClock(host.now, state.at);
-  const { now } = clock;
+  const { nowOrLast } = clock;
 
   function apply(event: Event, beside: Uint8Array | undefined): void {
     const id = taskOf(event);
@@ -91,8 +97,9 @@ export function startWriter(options: {
     if (state.seq - phase.committed > UNCOMMITTED_EVENTS_MAX) {
       throw new DroverError("overloaded", `${UNCOMMITTED_EVENTS_MAX} events wait for the disk; try again later`);
     }
+    const at = REPORTS.has(command.type) ? nowOrLast() : clock.now();
     return guarded(() => {
-      const decided = decide(state, command, now());
+      const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
         for (const event of decided.value.events) apply(event, beside);
         poke();
@@ -129,7 +136,7 @@ export function startWriter(options: {
   }
 
   function pump(): void {
-    const at = now();
+    const at = nowOrLast();
     for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
       const decided = decide(state, { type: "pump" }, at);
       if (!decided.ok || decided.value.events.length === 0) return;
@@ -141,7 +148,7 @@ export function startWriter(options: {
   function setAlarm(): void {
     cancelAlarm?.();
     cancelAlarm = null;
-    const at = phase.scheduled ? null : nextInstant(state, now());
+    const at = phase.scheduled ? null : nextInstant(state, nowOrLast());
     if (at === null) return;
     const keepAlive = state.waiting + state.queued + state.inFlight > 0;
     cancelAlarm = host.setAlarm(clock.machineTimeOf(at), poke, { keepAlive });
@@ -239,7 +246,7 @@ export function startWriter(options: {
   }
 
   setAlarm();
-  return { state, committedSeq: () => seq(phase.committed), now, execute, run, settled, poke, close };
+  return { state, committedSeq: () => seq(phase.committed), now: nowOrLast, execute, run, settled, poke, close };
 }
 
 function asStop(error: unknown): DroverError {

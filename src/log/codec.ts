@@ -5,10 +5,12 @@
  * order that `FIELDS` fixes for its kind. The same event always gives the same bytes, which is what the
  * hash chain links; and a person can read them. `cause` is the number of the event that led to this
  * one. A reader refuses a version it does not know, a kind it does not know and a wrong count of
- * values, and says at which event.
+ * values, and says at which event. What such a reader would refuse is never written: an instant is a
+ * whole number from 0, or the event has no bytes.
  */
 import { type Seq, seq } from "../core/brand.ts";
 import { type Event, type EventKind, FIELDS } from "../core/events.ts";
+import { invariant } from "../core/result.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
@@ -20,6 +22,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
   const fields: readonly string[] = FIELDS[event.kind];
+  invariant(Number.isSafeInteger(event.at) && event.at >= 0, `${event.kind} happens at an instant, not ${event.at}`);
   const values: unknown[] = [FORMAT, event.kind, event.at, cause];
   const source = event as unknown as Record<string, unknown>;
   for (let index = 0; index < fields.length; index++) values.push(source[fields[index] as string]);

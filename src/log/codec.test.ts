@@ -1,0 +1,22 @@
+/**
+ * Events as bytes: what is written can be read, and what could not be read is never written.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Instant, instant, seq } from "../core/brand.ts";
+import { BrokenInvariant } from "../core/result.ts";
+import { decodeEvent, encodeEvent } from "./codec.ts";
+
+const started = (at: Instant) => ({ kind: "engine-started", at, coreVersion: "1", policyHash: "" }) as const;
+
+test("an event comes back as it was written, with its cause", () => {
+  for (const at of [0, 1, Number.MAX_SAFE_INTEGER]) {
+    const event = started(instant(at));
+    assert.deepEqual(decodeEvent(encodeEvent(event, seq(7)), seq(8)), { event, cause: 7 });
+  }
+});
+
+test("an event without an instant has no bytes", () => {
+  for (const at of [Number.NaN, undefined, null, "5", Number.POSITIVE_INFINITY, -1, 0.5, 2 ** 53])
+    assert.throws(() => encodeEvent(started(at as Instant), null), BrokenInvariant);
+});
