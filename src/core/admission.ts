@@ -102,6 +102,8 @@ export function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Ref
 type Ties = {
   readonly depth: number;
   readonly priority: number | null;
+  /** Whether anybody gave the parent its priority; a tombstone has forgotten, so one that is not 0 counts. */
+  readonly prioritised: boolean;
   readonly unmet: boolean;
   /** A dependency that has ended badly, so that the task will be skipped. */
   readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
@@ -124,7 +126,10 @@ function readTies(state: State, task: Submission): Result<Ties, Refusal> {
   const parent = task.parent === null ? undefined : (state.tasks.get(task.parent) ?? state.tombstones.get(task.parent));
   const depth = parent === undefined ? 0 : parent.depth + 1;
   if (depth > DEPTH_MAX) return fail(badField("parent", task.parent, `a task at most ${DEPTH_MAX} levels deep`));
-  return ok({ depth, priority: parent?.priority ?? null, unmet, failed });
+  const priority = parent?.priority ?? null;
+  const asked = task.parent === null ? undefined : state.tasks.get(task.parent)?.ask;
+  const prioritised = asked === undefined ? (priority ?? 0) !== 0 : asked.prioritised;
+  return ok({ depth, priority, prioritised, unmet, failed });
 }
 
 function refusalForRoom(state: State, task: Submission): Refusal | null {
@@ -164,7 +169,7 @@ function admit(
   const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
   const submitted = submittedEvent({ task, id, priority, depth: ties.depth, runnable, settings, now, state });
-  events.push({ ...submitted, prioritised: task.priority !== null || ties.priority !== null });
+  events.push({ ...submitted, prioritised: task.priority !== null || ties.prioritised });
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);

@@ -11,7 +11,7 @@ import type { Instant, TaskId, WorkerId } from "./brand.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
-import { push } from "./fifo.ts";
+import { lengthOf, peek, push, shift, waiting } from "./fifo.ts";
 import { dropHold } from "./hold.ts";
 import { settleQueue } from "./queue.ts";
 import {
@@ -30,6 +30,7 @@ import { joinTab, leaveTab } from "./tab.ts";
 import { setTimer } from "./timers.ts";
 
 const AGENTS_KEPT_MAX = 1000;
+const STALE_MAX = 64;
 
 export function submitTask(state: State, event: TaskSubmitted): void {
   const project = state.projects.get(event.project) as Project;
@@ -298,6 +299,7 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.runnableAt = -1;
   task.end = null;
   state.results--;
+  dropStale(state);
   takeBackEnd(state, task);
   setPhase(state, task, "waiting");
   if (task.links !== null) {
@@ -307,6 +309,15 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   for (const id of waitFor) waitForTask(state, task, id);
   if (task.deadline >= 0 && task.deadline <= at) task.deadline = -1;
   setTimer(state, task, "deadline", task.deadline);
+}
+
+/** Entries of tasks that ran again are dropped at the front, and all of them once they are the most. */
+function dropStale(state: State): void {
+  const { ended } = state;
+  while (peek(ended) !== undefined && peek(ended)?.task.end !== peek(ended)?.end) shift(ended);
+  if (lengthOf(ended) <= 2 * state.results + STALE_MAX) return;
+  ended.items = [...waiting(ended)].filter(({ task, end }) => task.end === end);
+  ended.head = 0;
 }
 
 /** What stays of an ended task when its result is no longer kept. */

@@ -99,6 +99,8 @@ function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "p
     attempt.known = true;
     return noteUsage(state, attempt);
   }
+  // The attempt it was taken for is over and was charged for all it did.
+  if (permit.task !== undefined) return;
   const project = state.projects.get(permit.project as Task["project"]["id"]);
   project?.spent.add(tokens, event.at);
   state.spent.add(tokens, event.at);
@@ -187,7 +189,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     weight: settings.weight,
     class: classOf({
       callClass: command.class ?? undefined,
-      priority: task?.ask.prioritised === true ? task.priority : undefined,
+      priority: task !== undefined && (task.ask.prioritised || task.priority !== 0) ? task.priority : undefined,
       type: task?.ask.type,
       fallback: gateSettings(state.config, command.gate).defaultPriority,
     }),
@@ -238,6 +240,7 @@ export function decideSettle(
 
 /** The next permit that may be granted at any gate. */
 export function nextPermit(state: State, now: Instant): Event | null {
+  if (state.permits.size === 0) return null;
   for (const [id, gate] of state.gates) {
     const ticket = nextGrant(gate, now);
     if (ticket !== null) return { kind: "permit-granted", at: now, permit: ticket.id as PermitId, gate: id };
@@ -247,6 +250,7 @@ export function nextPermit(state: State, now: Instant): Event | null {
 
 /** What time alone has changed at the gates: permits that ran out, a block that ended. */
 export function dueAtGates(state: State, now: Instant): Event[] {
+  if (state.permits.size === 0 && state.shapes.gatesHeld === 0) return [];
   for (const [id, gate] of state.gates) {
     const [permit] = expiredPermits(gate, now);
     if (permit !== undefined) {

@@ -55,6 +55,7 @@ export type Shapes = {
   readonly freeIds: number[];
   idsUsed: number;
   idle: number;
+  gatesHeld: number;
   readonly shutByType: BitSet;
   readonly shutByGate: BitSet;
   readonly shutByLock: BitSet;
@@ -75,6 +76,7 @@ export const newShapes = (): Shapes => ({
   freeIds: [],
   idsUsed: 0,
   idle: 0,
+  gatesHeld: 0,
   shutByType: bitSet(),
   shutByGate: bitSet(),
   shutByLock: bitSet(),
@@ -222,6 +224,7 @@ export function setTypeShut(shapes: Shapes, use: TypeUse, shut: boolean): void {
 }
 
 export function setGateHeld(shapes: Shapes, use: GateUse, held: boolean): void {
+  if (use.held !== held) shapes.gatesHeld += held ? 1 : -1;
   use.held = held;
   setAll(shapes.shutByGate, use.mask, held);
   refreshAll(shapes, use.mask);

@@ -21,7 +21,9 @@ export const stopByFor = (state: State, now: Instant): Instant => after(now, sta
 /** The stop that follows if using this much overruns a budget. */
 export function stopForBudget(state: State, attempt: Attempt, used: number, now: Instant): Event[] {
   if (attempt.state === "stopping") return [];
-  const more = Math.max(0, used - attempt.reserve);
+  const more = used - attempt.reserve;
+  // One that keeps within what it reserved never pays for the overrun of another.
+  if (more <= 0) return [];
   if (!overruns(state, attempt, more, now)) return [];
   const { task, number } = attempt;
   return [

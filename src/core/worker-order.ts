@@ -5,7 +5,7 @@
  * number, and each counts as a loss of its task, not as a failure. Local workers are functions in the
  * engine's own process, so none of them outlives it: a new engine begins by giving them up.
  */
-import type { Instant, WorkerId } from "./brand.ts";
+import type { Instant, PermitId, WorkerId } from "./brand.ts";
 import type { Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
 import { fail, ok } from "./result.ts";
@@ -71,13 +71,26 @@ function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event
   ];
 }
 
+/** Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. */
+function abandonedPermits(state: State, now: Instant): Event[] {
+  const settled = { ok: false, tokens: null, expired: true };
+  return [...state.gates].flatMap(([gate, { held }]) =>
+    [...held.keys()].map(
+      (permit): Event => ({ kind: "permit-settled", at: now, permit: permit as PermitId, gate, ...settled }),
+    ),
+  );
+}
+
 export function decideEngineStart(
   state: State,
   command: Extract<Command, { type: "start-engine" }>,
   now: Instant,
 ): Decided {
   const { coreVersion, policyHash } = command;
-  const events: Event[] = [{ kind: "engine-started", at: now, coreVersion, policyHash }];
+  const events: Event[] = [
+    { kind: "engine-started", at: now, coreVersion, policyHash },
+    ...abandonedPermits(state, now),
+  ];
   for (const worker of state.fleet.order) if (worker.kind === "local") events.push(...leave(state, worker, true, now));
   return ok({ events });
 }

@@ -13,6 +13,7 @@ export function auditGates(shadow: Shadow, event: Event, complain: Complain): vo
   if (event.kind === "permit-settled" && !gateOf(shadow, event.gate).out.has(event.permit)) {
     complain("permit-once", `${event.permit} is settled at ${event.gate}, which it does not hold`);
   }
+  if (event.kind === "permit-asked") auditFreeCall(shadow, event, complain);
   if (event.kind !== "permit-granted") return;
   const gate = gateOf(shadow, event.gate);
   const { maxConcurrent, requests, windowMs } = gateSettingsOf(shadow, event.gate);
@@ -26,7 +27,6 @@ export function auditGates(shadow: Shadow, event: Event, complain: Complain): vo
   if (used >= requests) say("gate-window", ` as number ${used + 1} of ${requests} in ${windowMs} ms`);
   const fresh = [...gate.out.values()].filter(({ episode }) => episode === gate.episode).length;
   if (fresh >= gate.slow) say("gate-probe", ` with ${fresh} out; after a block ${gate.slow} may be`);
-  auditFreeCall(shadow, permit, event, complain);
   auditTokens(shadow, event, permit.tokens, say);
 }
 
@@ -46,22 +46,22 @@ function auditTokens(
     say("gate-tokens", ` with ${used} of ${perMinute} tokens used`);
 }
 
-/** A call of no task draws on its project's budget by itself. */
-function auditFreeCall(
-  shadow: Shadow,
-  permit: { readonly project: string; readonly task: string | null; readonly tokens: number },
-  event: Extract<Event, { kind: "permit-granted" }>,
-  complain: Complain,
-): void {
-  const project = shadow.projects.get(permit.project);
-  if (permit.task !== null || project === undefined) return;
+/** A call of no task sets its estimate aside when it asks: with all that is used and set aside it fits the budget. */
+function auditFreeCall(shadow: Shadow, event: Extract<Event, { kind: "permit-asked" }>, complain: Complain): void {
+  const project = shadow.projects.get(event.project);
+  if (event.task !== null || project === undefined) return;
   const { limit, window } = project.settings.budget;
-  // What other calls of no task have out was set aside when they asked: together they fit.
-  const out = [...shadow.gates.values()].flatMap((gate) => [...gate.out.values()]);
-  const mine = out.filter((other) => other.task === null && other.project === permit.project);
-  const others = mine.reduce((sum, other) => sum + Math.max(1, other.tokens), 0);
-  const used = spentWithin(project.spent, window, event.at) + others;
-  if (limit !== null && used + Math.max(1, permit.tokens) > limit) {
-    complain("gate-budget", `${event.permit} is granted with ${used} of ${limit} used in project ${permit.project}`);
+  const attempts = [...shadow.tasks.values()].filter(({ told }) => told.project === project.id);
+  const reserved = attempts.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
+  const used = spentWithin(project.spent, window, event.at) + reserved + setAsideByCalls(shadow, project.id);
+  if (limit !== null && used + Math.max(1, event.tokens) > limit) {
+    complain("gate-budget", `${event.permit} asks with ${used} of ${limit} used in project ${event.project}`);
   }
+}
+
+/** What calls of no task have set aside, waiting or out: of one project, or of all. */
+export function setAsideByCalls(shadow: Shadow, project: string | null): number {
+  const calls = [...shadow.gates.values()].flatMap(({ waiting, out }) => [...waiting.values(), ...out.values()]);
+  const mine = calls.filter((call) => call.task === null && (project === null || call.project === project));
+  return mine.reduce((sum, { tokens }) => sum + Math.max(1, tokens), 0);
 }

@@ -5,6 +5,7 @@
  * over the exact window; the core's buckets expire late, so it may be stricter than this and never laxer.
  */
 import type { Event } from "../core/events.ts";
+import { setAsideByCalls } from "./audit-gates.ts";
 import type { Complain } from "./audit-life.ts";
 import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin } from "./shadow.ts";
 
@@ -103,12 +104,14 @@ function auditBudgets(
     [
       `project ${project.id}`,
       project.settings.budget,
-      spentWithin(project.spent, project.settings.budget.window, event.at) + reserved(mine),
+      spentWithin(project.spent, project.settings.budget.window, event.at) +
+        reserved(mine) +
+        setAsideByCalls(shadow, project.id),
     ],
     [
       "the fleet",
       shadow.config.budget,
-      spentWithin(shadow.spent, shadow.config.budget.window, event.at) + reserved(live),
+      spentWithin(shadow.spent, shadow.config.budget.window, event.at) + reserved(live) + setAsideByCalls(shadow, null),
     ],
   ];
   for (const [name, { limit }, used] of sums) {

@@ -95,7 +95,8 @@ function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settl
   if (gateSettingsOf(shadow, event.gate).tokens.perMinute !== null) gate.spent.push({ at: shadow.at, tokens });
   const attempt = permit.task === null ? null : (shadow.tasks.get(permit.task)?.attempt ?? null);
   if (attempt !== null && attempt.number === permit.attempt) noteUsage(attempt, { permitted: tokens });
-  else book(shadow, shadow.projects.get(permit.project), tokens);
+  // A call whose attempt is over was paid for with it; a call of no task pays for itself.
+  else if (permit.task === null) book(shadow, shadow.projects.get(permit.project), tokens);
   if (!event.ok || permit.episode !== gate.episode || gate.slow === Number.POSITIVE_INFINITY) return;
   gate.strikes = 0;
   const doubled = gate.slow * 2;
