@@ -26,7 +26,7 @@ import { openSqliteLog } from "../log/sqlite-log.ts";
 import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { readOptions } from "./call-options.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, type DroverError, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
 import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
 import { type Host, realHost } from "./host.ts";
@@ -219,7 +219,7 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
 
   async function shut(): Promise<void> {
     artifacts.stop();
-    await workers.leaveAll().catch(unlessStopped);
+    await workers.leaveAll();
     await snapshots.stop();
     await writer.close();
     await log.close();
@@ -256,11 +256,6 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** An engine that has stopped already has nothing left to say to its workers. */
-function unlessStopped(error: unknown): void {
-  if (!(error instanceof DroverError)) throw error;
 }
 
 /** A new life: gates feel their way, workers of the last process are given up, the config is in force. */

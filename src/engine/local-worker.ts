@@ -17,7 +17,7 @@ import { shown } from "../core/refusal.ts";
 import { finite, name, orNull, readSection, SPAN_MS_MAX, section, setOf, whole } from "../core/shape-of-input.ts";
 import type { BodyStore } from "./body-store.ts";
 import { canonical } from "./canonical.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import {
   type HeldPermit,
@@ -147,7 +147,7 @@ export function createLocalWorkers(deps: {
       await writer.run({ type: "leave-worker", worker: id, lost: false });
     } catch (error) {
       // An engine that has stopped has no workers any more: there is nothing left to leave.
-      if (!(error instanceof DroverError)) throw error;
+      if (!isStop(error)) throw error;
     }
     wakeIdle(id);
   }
@@ -224,7 +224,7 @@ export function createLocalWorkers(deps: {
     try {
       writer.execute(command, bytes);
     } catch (error) {
-      if (!(error instanceof DroverError)) throw error;
+      if (!isStop(error)) throw error;
     }
   }
 

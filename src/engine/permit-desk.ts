@@ -11,7 +11,7 @@ import type { Command } from "../core/commands.ts";
 import type { GateClass } from "../core/gate.ts";
 import { type Fields, isRecord, name, oneOf, SPAN_MS_MAX, whole } from "../core/shape-of-input.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, type DroverError, isStop, refused } from "./drover-error.ts";
 import type { Applied, Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
@@ -95,7 +95,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
     try {
       writer.execute(command);
     } catch (error) {
-      if (!(error instanceof DroverError)) throw error;
+      if (!isStop(error)) throw error;
     }
   }
 

@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogInHand, fewTurns, isPending, type LogInHand } from "../../test/log-in-hand.ts";
+import { taskId, workerId } from "../core/brand.ts";
+import { emptyState } from "../core/empty-state.ts";
 import { checkInvariants } from "../core/invariants.ts";
 import { LogFailure } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
@@ -12,6 +14,8 @@ import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { openDrover } from "./drover.ts";
 import { DroverError } from "./drover-error.ts";
 import type { Host } from "./host.ts";
+import { readTaskBody } from "./task-body.ts";
+import { startWriter } from "./writer.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 
@@ -148,6 +152,34 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
   );
   assert.deepEqual(checkInvariants(reopened.state), []);
   await reopened.close();
+});
+
+test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
+  const hand = createLogInHand();
+  const { host, settle } = createHandHost({ at: 1000 });
+  const hooks = { onApplied: () => {}, onCommitted: () => {}, onStopped: () => {} };
+  const writer = startWriter({ state: emptyState(), log: hand.log, epoch: 0, host, hooks, uncommittedMax: 9 });
+  const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
+  const join = (worker: string) =>
+    ({ type: "join-worker", worker: workerId(worker), kind: "local", settings }) as const;
+  const submit = (id: string) =>
+    ({ type: "submit-task", submission: readTaskBody(task(id) as never).submission }) as const;
+  await writer.run({ ...join("w"), session: "s" });
+  for (const id of ["a", "b"]) await writer.run(submit(id));
+  await settle();
+  hand.hold();
+  for (let id = 0; id < 10; id++) assert.ok(writer.execute(submit(`t${id}`)).ok);
+  for (const more of [submit("more"), { ...join("v"), session: "s" }])
+    assert.throws(() => writer.execute(more), { code: "overloaded", retryable: true });
+  const blank = { tokens: null, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false };
+  const report = { ...blank, task: taskId("a"), attempt: 1, outcome: "done" as const };
+  assert.ok(writer.execute({ type: "start-attempt", task: taskId("b"), attempt: 1 }).ok);
+  assert.ok(writer.execute({ type: "finish-attempt", report }).ok);
+  assert.ok(writer.execute({ type: "cancel-task", task: taskId("t1"), reason: null }).ok);
+  assert.equal(writer.state.tasks.get(taskId("a"))?.phase, "done");
+  hand.release();
+  await writer.settled();
+  assert.ok(writer.execute(submit("more")).ok);
 });
 
 /** A host whose turns the test runs one by one, once it says so. */

@@ -10,6 +10,9 @@
  * The applied state runs ahead of the log. If an append fails for good, that state is worth nothing: the
  * writer stops, every open answer is refused, and whoever reopens the log finds exactly what was
  * acknowledged. An append whose answer was lost is repeated under the same batch id.
+ *
+ * If the disk falls far behind, what would add work is refused. What ends work never is: a result or a release
+ * that was turned away would be lost for good, and would keep its slot, its locks and its budget.
  */
 import { type Instant, type Seq, seq } from "../core/brand.ts";
 import type { Command, Decided, Decision } from "../core/commands.ts";
@@ -55,6 +58,11 @@ export type Writer = {
   close(): Promise<void>;
 };
 
+/** What makes more to do: refused while too much waits for the disk. */
+const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
+  ...(["submit-task", "retry-task", "patch-task", "ask-permit", "join-worker"] as const),
+  ...(["put-project", "set-config"] as const),
+]);
 /** What tells of something that has happened already: it is taken down even if the clock has nothing to say. */
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["start-attempt", "report-usage", "finish-attempt", "leave-worker", "artifact-ready"] as const),
@@ -70,8 +78,10 @@ export function startWriter(options: {
   readonly epoch: number;
   readonly host: Host;
   readonly hooks: WriterHooks;
+  /** How many events may wait for the disk before what adds work is refused. */
+  readonly uncommittedMax?: number;
 }): Writer {
-  const { state, log, epoch, host, hooks } = options;
+  const { state, log, epoch, host, hooks, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const waiters: Waiter[] = [];
   const phase = { committed: state.seq, scheduled: false, appending: false, stopped: null as DroverError | null };
   let gathered: Gathered[] = [];
@@ -94,8 +104,8 @@ export function startWriter(options: {
 
   function execute(command: Command, beside?: Uint8Array): Decided {
     if (phase.stopped !== null) throw phase.stopped;
-    if (state.seq - phase.committed > UNCOMMITTED_EVENTS_MAX) {
-      throw new DroverError("overloaded", `${UNCOMMITTED_EVENTS_MAX} events wait for the disk; try again later`);
+    if (state.seq - phase.committed > uncommittedMax && ADDS_WORK.has(command.type)) {
+      throw new DroverError("overloaded", `${uncommittedMax} events wait for the disk; try again later`);
     }
     const at = REPORTS.has(command.type) ? nowOrLast() : clock.now();
     return guarded(() => {
