@@ -182,6 +182,27 @@ test("while too much waits for the disk, what adds work is refused, and what end
   assert.ok(writer.execute(submit("more")).ok);
 });
 
+test("a rule that breaks in the pump stops the engine and tells everybody, and ends no program", async () => {
+  const { drover, settle } = await createTestDrover();
+  await drover.worker({}, () => 1);
+  const submitted = drover.submit(task("t"));
+  const waiting = drover.wait("t");
+  const { fleet } = drover.state;
+  Object.defineProperty(drover.state, "fleet", {
+    get: () => {
+      throw new Error("planted");
+    },
+  });
+  // The turn runs in a callback of the event loop: an error that left it would fail this test as uncaught.
+  for (const answer of [submitted, waiting])
+    await assert.rejects(answer, { code: "broken", message: /a rule of the core broke: planted/ });
+  await settle();
+  assert.equal((await drover.failed).code, "broken");
+  Object.defineProperty(drover.state, "fleet", { value: fleet });
+  await assert.rejects(drover.submit(task("u")), { code: "broken" });
+  await drover.close();
+});
+
 /** A host whose turns the test runs one by one, once it says so. */
 function steppedHost(): { host: Host; step(): boolean; takeOver(): void } {
   const { host } = createHandHost({ at: 1000 });

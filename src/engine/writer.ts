@@ -140,9 +140,17 @@ export function startWriter(options: {
   function turn(): void {
     phase.scheduled = false;
     if (phase.stopped !== null) return;
-    guarded(pump);
+    try {
+      guarded(() => {
+        pump();
+        setAlarm();
+      });
+    } catch (error) {
+      // The writer has stopped and told everybody. Nobody called this turn: thrown on, it would end the program.
+      if (phase.stopped === null) throw error;
+      return;
+    }
     void flush();
-    setAlarm();
   }
 
   function pump(): void {
