@@ -176,7 +176,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
     now: writer.now,
-    onFailure: (error) => onWarning(`a snapshot failed, the next will be tried in time: ${String(error)}`),
+    onFailure: (error) =>
+      onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   await begin(writer, config);

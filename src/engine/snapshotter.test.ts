@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fewTurns } from "../../test/log-in-hand.ts";
 import { instant, seq } from "../core/brand.ts";
 import { DEFAULT_CONFIG } from "../core/config.ts";
 import { encodeEvent } from "../log/codec.ts";
@@ -46,4 +47,25 @@ test("what is committed while the engine closes begins no snapshot", async () =>
   await log.close();
   await snapshots.stop();
   assert.deepEqual(failures, []);
+});
+
+test("one that failed is tried again so many events later, not at every commit", async () => {
+  const { log, failures } = await begin();
+  let tries = 0;
+  const broken = { ...log, checkpoints: () => Promise.reject(new Error(`no ${++tries}`)) };
+  const every = { ...config, log: { ...config.log, snapshotEvery: 10 } };
+  const snapshots = createSnapshotter({
+    ...{ log: broken, directory: null, lastSeq: seq(0), config: () => every, now: () => 1 },
+    onFailure: (error) => failures.push(String(error)),
+  });
+  const triedAt: number[] = [];
+  for (let at = 1; at <= 40; at++) {
+    const before = tries;
+    snapshots.onCommitted(seq(at));
+    if (tries > before) triedAt.push(at);
+    await fewTurns(2);
+  }
+  assert.deepEqual(triedAt, [10, 20, 30, 40]);
+  assert.deepEqual(failures, ["Error: no 1", "Error: no 2", "Error: no 3", "Error: no 4"]);
+  await assert.rejects(snapshots.make(), { message: "no 5" }, "whoever asks for one is told");
 });

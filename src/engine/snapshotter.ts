@@ -5,6 +5,7 @@
  * events behind it from the log and writes the state it arrives at. The engine's own thread only copies
  * the finished file into its place, in small pieces. What is older than `log.retain` is then pruned, except
  * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
+ * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -36,7 +37,9 @@ export function createSnapshotter(deps: {
   readonly onFailure: (error: unknown) => void;
 }): Snapshotter {
   const { log, directory, config, now } = deps;
+  /** The event of the last snapshot, or the one at which making one failed. */
   let last: number = deps.lastSeq;
+  let seen: number = deps.lastSeq;
   let busy: Promise<Seq> | null = null;
   let stopped = false;
 
@@ -76,7 +79,12 @@ export function createSnapshotter(deps: {
   return {
     make,
     onCommitted(committed) {
-      if (!stopped && busy === null && committed - last >= config().log.snapshotEvery) make().catch(deps.onFailure);
+      seen = committed;
+      if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
+      make().catch((error) => {
+        last = seen;
+        deps.onFailure(error);
+      });
     },
     async stop() {
       stopped = true;
