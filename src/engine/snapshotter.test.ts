@@ -3,13 +3,19 @@
  * then is made durable, and must not start work on a log that is about to close. Found by the simulator, seed 2125.
  */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { fewTurns } from "../../test/log-in-hand.ts";
 import { instant, seq } from "../core/brand.ts";
 import { DEFAULT_CONFIG } from "../core/config.ts";
 import { encodeEvent } from "../log/codec.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
-import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
+import { openDrover } from "./drover.ts";
+import { createSnapshotter, fileInProgress, type Snapshotter } from "./snapshotter.ts";
 
 const config = { ...DEFAULT_CONFIG, log: { ...DEFAULT_CONFIG.log, snapshotEvery: 1 } };
 
@@ -68,4 +74,28 @@ test("one that failed is tried again so many events later, not at every commit",
   assert.deepEqual(triedAt, [10, 20, 30, 40]);
   assert.deepEqual(failures, ["Error: no 1", "Error: no 2", "Error: no 3", "Error: no 4"]);
   await assert.rejects(snapshots.make(), { message: "no 5" }, "whoever asks for one is told");
+});
+
+test("what a crash left half written is swept when the directory is opened, and nothing else", async () => {
+  const home = await mkdtemp(join(tmpdir(), "drover-sweep-"));
+  const strangers = ["snapshot-in-progress-.tmp", "snapshot-in-progress-7.tmp.bak", "my-snapshot-in-progress-7.tmp"];
+  for (const name of [...strangers, fileInProgress(7), fileInProgress(123_456)]) await writeFile(join(home, name), "x");
+  const drover = await openDrover({ data: home });
+  await drover.close();
+  const left = (await readdir(home)).filter((name) => name.includes("in-progress"));
+  assert.deepEqual(left.sort(), strangers.sort());
+  await rm(home, { recursive: true });
+});
+
+test("a program given on the command line makes snapshots like any other", async () => {
+  const home = await mkdtemp(join(tmpdir(), "drover-eval-"));
+  const engine = new URL("./drover.ts", import.meta.url).href;
+  const program = `
+    import { openDrover } from ${JSON.stringify(engine)};
+    await using drover = await openDrover({ data: ${JSON.stringify(home)} });
+    await drover.submit({ agentId: "ann", action: "x" });
+    console.log(await drover.snapshot() === drover.state.seq);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
+  assert.equal(stdout, "true\n");
+  await rm(home, { recursive: true });
 });

@@ -7,8 +7,9 @@
  * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
-import { createReadStream } from "node:fs";
+import { createReadStream, readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Seq, seq } from "../core/brand.ts";
 import type { Config } from "../core/config.ts";
@@ -16,6 +17,10 @@ import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
 import { recover, snapshotChunks } from "./recovery.ts";
+
+/** What a snapshot is called while it is being written. */
+export const fileInProgress = (at: number): string => `snapshot-in-progress-${at}.tmp`;
+const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
 
 type Made = { readonly seq: Seq; readonly keep: readonly Seq[] };
 /** What the thread answers; no file if there was nothing new. */
@@ -37,6 +42,7 @@ export function createSnapshotter(deps: {
   readonly onFailure: (error: unknown) => void;
 }): Snapshotter {
   const { log, directory, config, now } = deps;
+  if (directory !== null) sweep(directory);
   /** The event of the last snapshot, or the one at which making one failed. */
   let last: number = deps.lastSeq;
   let seen: number = deps.lastSeq;
@@ -95,12 +101,26 @@ export function createSnapshotter(deps: {
 
 function runThread(directory: string, before: Seq): Promise<SnapshotDone> {
   const file = import.meta.url.endsWith(".ts") ? "./snapshot-thread.ts" : "./snapshot-thread.js";
-  const worker = new Worker(new URL(file, import.meta.url), { workerData: { directory, before } });
+  const worker = new Worker(new URL(file, import.meta.url), {
+    workerData: { directory, before },
+    execArgv: [], // The program's own flags, such as --input-type, are not for this file.
+  });
   return new Promise((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);
     worker.once("exit", (code) => reject(new Error(`the snapshot thread ended with code ${code} and said nothing`)));
   });
+}
+
+/** Takes away what a crash left half written. Room is all it cost, so what cannot be taken away stays. */
+function sweep(directory: string): void {
+  try {
+    for (const name of readdirSync(directory)) {
+      if (IN_PROGRESS.test(name)) rmSync(join(directory, name), { force: true });
+    }
+  } catch {
+    // A directory that cannot be read or changed is told of by the log, in better words.
+  }
 }
 
 /** The newest checkpoint older than `oldest`; the last two snapshots must keep the events behind them. */
