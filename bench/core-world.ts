@@ -9,9 +9,9 @@ import { agentId, type Instant, instant, projectId, workerId } from "../src/core
 import type { Command, Submission } from "../src/core/commands.ts";
 import { readConfig } from "../src/core/config.ts";
 import { decide } from "../src/core/decide.ts";
+import { emptyState } from "../src/core/empty-state.ts";
 import type { Event } from "../src/core/events.ts";
 import { evolve } from "../src/core/evolve.ts";
-import { emptyState } from "../src/core/empty-state.ts";
 import type { State } from "../src/core/state.ts";
 
 export const PROJECTS = 100;
