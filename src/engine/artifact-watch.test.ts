@@ -7,9 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createLogInHand, isPending } from "../../test/log-in-hand.ts";
+import { createHandHost } from "../testing/hand-host.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { fileExists } from "./artifact-watch.ts";
 import { openDrover } from "./drover.ts";
+import type { Host } from "./host.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 const stateOf = async ({ drover }: TestDrover, id: string): Promise<string> => (await drover.task(id)).state;
@@ -78,4 +80,36 @@ test("an artifact is a file unless the host says otherwise", async () => {
   await drover.lookForArtifacts();
   assert.equal((await drover.task("a")).state, "queued");
   await rm(home, { recursive: true });
+});
+
+test("while an artifact is awaited the alarm keeps the program alive, and looks within one poll", async () => {
+  const { host, clock, settle } = createHandHost({ at: 0 });
+  const alarms = new Map<() => void, { readonly at: number; readonly keepAlive: boolean }>();
+  const setAlarm: Host["setAlarm"] = (at, ring, options) => {
+    alarms.set(ring, { at, ...options });
+    const once = (act: () => void) => (): void => {
+      alarms.delete(ring);
+      act();
+    };
+    return once(host.setAlarm(at, once(ring), options));
+  };
+  const there = new Set<string>();
+  const kept = (): number[] => [...alarms.values()].filter(({ keepAlive }) => keepAlive).map(({ at }) => at);
+  const drover = await openDrover({
+    host: { ...host, setAlarm },
+    config: { workers: { artifactPoll: 1000 } },
+    artifactExists: async (artifact) => there.has(artifact),
+  });
+  await clock.advance(300);
+  assert.deepEqual([kept(), alarms.size], [[], 1], "nothing is awaited: the program may end");
+  await drover.submit(task("a", { inputArtifact: "x" }));
+  await drover.submit(task("b", { inputArtifact: "y" }));
+  assert.deepEqual([kept(), alarms.size], [[1300], 1]);
+  there.add("x").add("y");
+  await clock.advance(1000);
+  assert.equal((await drover.task("a")).state, "queued");
+  await settle();
+  assert.deepEqual([kept(), alarms.size], [[], 1], "nothing is awaited any more");
+  await drover.close();
+  assert.equal(alarms.size, 0);
 });

@@ -3,7 +3,8 @@
  *
  * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks
  * at the artifacts some task waits for, every `workers.artifactPoll`, and tells the writer of those that
- * are there. An artifact is a path unless the host says otherwise.
+ * are there. An artifact is a path unless the host says otherwise. While some task waits for one, the alarm keeps
+ * the program alive: it is set anew when the first is awaited.
  */
 import { access } from "node:fs/promises";
 import type { Host } from "./host.ts";
@@ -12,7 +13,12 @@ import type { Writer } from "./writer.ts";
 const LOOKED_AT_ONCE_MAX = 64;
 
 export type ArtifactExists = (artifact: string) => Promise<boolean>;
-export type ArtifactWatch = { look(): Promise<void>; stop(): void };
+export type ArtifactWatch = {
+  look(): Promise<void>;
+  /** Something happened: from now on an artifact may be awaited. */
+  onApplied(): void;
+  stop(): void;
+};
 
 export const fileExists: ArtifactExists = async (artifact) => {
   try {
@@ -30,6 +36,7 @@ export function watchArtifacts(deps: {
 }): ArtifactWatch {
   const { writer, host, exists } = deps;
   let cancel: (() => void) | null = null;
+  let keepAlive = false;
   let stopped = false;
 
   async function look(): Promise<void> {
@@ -45,8 +52,9 @@ export function watchArtifacts(deps: {
 
   function again(): void {
     if (stopped) return;
+    cancel?.();
     const at = host.now() + writer.state.config.workers.artifactPoll;
-    const keepAlive = writer.state.artifacts.size > 0;
+    keepAlive = writer.state.artifacts.size > 0;
     cancel = host.setAlarm(
       at,
       () =>
@@ -60,6 +68,9 @@ export function watchArtifacts(deps: {
   again();
   return {
     look,
+    onApplied() {
+      if (!keepAlive && writer.state.artifacts.size > 0) again();
+    },
     stop() {
       stopped = true;
       cancel?.();

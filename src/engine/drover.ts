@@ -152,10 +152,14 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   const bodies = createBodyStore(log);
   const ends = createEndWatch();
   const rejected = createRejectedRing();
+  let artifacts: ArtifactWatch | null = null;
   const writer: Writer = startWriter({
     ...{ state, log, epoch: lead.epoch, host },
     hooks: {
-      onApplied: (applied) => desk.onApplied(applied),
+      onApplied: (applied) => {
+        desk.onApplied(applied);
+        artifacts?.onApplied();
+      },
       onCommitted: (batch) => {
         ends.onCommitted(batch);
         for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
@@ -181,7 +185,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   await begin(writer, config);
-  const artifacts = watchArtifacts({ writer, host, exists });
+  artifacts = watchArtifacts({ writer, host, exists });
   return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
 }
 
