@@ -56,18 +56,58 @@ test("what was found is durable when lookForArtifacts answers", async () => {
   await looked;
 });
 
-test("looking that fails changes nothing, and the next poll looks again", async () => {
-  const kit = await createTestDrover();
-  const broken = kit.artifacts.has;
-  await kit.drover.submit(task("a", { inputArtifact: "x" }));
-  kit.artifacts.has = () => {
-    throw new Error("the share is away");
-  };
-  await kit.clock.advance(1000);
-  kit.artifacts.has = broken;
-  kit.artifacts.add("x");
-  await kit.clock.advance(1000);
-  assert.equal(await stateOf(kit, "a"), "queued");
+test("one that cannot be looked for is told of once, until it works again, and the others are found", async () => {
+  const { host, clock } = createHandHost({ at: 0 });
+  const there = new Set<string>();
+  const away = new Set<string>();
+  const warnings: string[] = [];
+  await using drover = await openDrover({
+    host,
+    config: { workers: { artifactPoll: 1000 } },
+    onWarning: (message) => void warnings.push(message),
+    // It may throw or reject: it is the host's.
+    artifactExists: (artifact) => {
+      if (away.has(artifact)) throw new Error("the share is away");
+      return Promise.resolve(there.has(artifact));
+    },
+  });
+  for (const id of ["a", "b", "c"]) await drover.submit(task(id, { inputArtifact: id }));
+  away.add("a");
+  there.add("c");
+  await clock.advance(3000);
+  assert.equal((await drover.task("c")).state, "queued");
+  assert.deepEqual(warnings, ['inputArtifact "a" cannot be looked for, and is tried again: the share is away']);
+  away.delete("a");
+  await clock.advance(1000);
+  away.add("a");
+  await drover.lookForArtifacts();
+  assert.equal(warnings.length, 2, "it had worked in between");
+  away.delete("a");
+  there.add("a");
+  await clock.advance(1000);
+  assert.equal((await drover.task("a")).state, "queued");
+  assert.equal((await drover.task("b")).state, "waiting");
+});
+
+test("a submit whose artifact cannot be looked for is refused by name, and only that item of a batch", async () => {
+  await using drover = await openDrover({
+    artifactExists: async (artifact) => {
+      if (artifact === "bad") throw new Error("EACCES");
+      return false;
+    },
+  });
+  const message = 'inputArtifact "bad" cannot be looked for: EACCES';
+  await assert.rejects(drover.submit(task("t", { inputArtifact: "bad" })), {
+    ...{ name: "DroverError", code: "bad_request", message },
+  });
+  const items = [
+    { id: "a", action: "x", inputArtifact: "bad" },
+    { id: "b", action: "x", inputArtifact: "good" },
+    { id: "c", action: "x", needs: ["a"] },
+  ];
+  const { tasks, accepted } = await drover.submitBatch({ agentId: "ann", tasks: items });
+  assert.deepEqual([tasks[0], tasks[1]?.state, accepted], [{ state: "rejected", error: message }, "waiting", 1]);
+  assert.match(tasks[2]?.error ?? "", /needs/);
 });
 
 test("an artifact is a file unless the host says otherwise", async () => {

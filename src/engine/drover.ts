@@ -185,7 +185,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   await begin(writer, config);
-  artifacts = watchArtifacts({ writer, host, exists });
+  artifacts = watchArtifacts({ writer, host, exists, onWarning });
   return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
 }
 

@@ -15,7 +15,7 @@ import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
 import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
 import { hasEnded } from "../core/state.ts";
-import type { ArtifactExists } from "./artifact-watch.ts";
+import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
@@ -177,7 +177,7 @@ function idOf(task: unknown): TaskId {
 /** Whether the input artifact is there already is part of what is decided. */
 async function lookForArtifact({ exists }: TaskDeskParts, read: ReadTask): Promise<ReadTask> {
   const { artifact } = read.submission;
-  if (artifact === null || !(await exists(artifact))) return read;
+  if (artifact === null || !(await askWhetherThere(exists, artifact))) return read;
   return { ...read, submission: { ...read.submission, artifactReady: true } };
 }
 
@@ -216,6 +216,16 @@ function answerFor({ writer }: TaskDeskParts, id: TaskId, warnings: readonly War
 }
 
 async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<BatchAnswer> {
+  async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
+    try {
+      return await lookForArtifact(parts, item);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+      answers[index] = { state: "rejected", error: error.message };
+      return null;
+    }
+  }
+
   const { maxBatch } = parts.writer.state.config.scheduler;
   const list = readBatch(batch);
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
@@ -227,7 +237,7 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
     return null;
   });
   if (read.some((item) => item !== null && item.submission.artifact !== null))
-    read = await Promise.all(read.map((item) => (item === null ? null : lookForArtifact(parts, item))));
+    read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
   const { order, refused: circular } = batchOrder(
     read.map((item) => ({
       id: item?.submission.id ?? null,
