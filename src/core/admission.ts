@@ -21,6 +21,7 @@ import { tabCapability } from "./tab.ts";
 
 export const PROJECTS_MAX = 10_000;
 const DEPTH_MAX = 100_000;
+const NO_LIMIT = Number.POSITIVE_INFINITY;
 const ATTEMPTS_DEFAULT = 3;
 /** A click must not be repeated. */
 const ATTEMPTS_DEFAULT_WITH_TAB = 1;
@@ -165,6 +166,11 @@ function admit(
   if (priority !== asked && task.priority !== null) warnings.push({ type: "priority-clamped", asked, given: priority });
   const unfit = unfitWarning(state, { ...task, capabilities: needed(task) });
   if (unfit !== null) warnings.push(unfit);
+  const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
+  if ((task.estimatedTokens ?? 0) > limit) {
+    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; the task waits for a higher one`;
+    warnings.push({ type: "over-budget", detail });
+  }
   const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
   const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);

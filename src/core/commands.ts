@@ -126,6 +126,7 @@ export type AskPermit = {
 export type Warning =
   | { readonly type: "never-fits"; readonly detail: string }
   | { readonly type: "no-workers"; readonly detail: string }
+  | { readonly type: "over-budget"; readonly detail: string }
   | { readonly type: "priority-clamped"; readonly asked: number; readonly given: number };
 
 export type Decision = {

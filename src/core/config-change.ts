@@ -3,8 +3,8 @@
  *
  * Most knobs are read where they bind and need nothing. A few have left their mark on an index: limits by
  * type (which shapes are shut), room on workers, half lives of levels, windows of budgets, the fixed part
- * of scores (which group a task is in). Those are brought up to date here, once, when the config event is
- * applied. Rebuilding the groups is the only step that walks over tasks.
+ * of scores (which group a task is in), limits of budgets (which tasks are too large). Those are brought up to date
+ * here, once, when the config event is applied. Only new scores and new limits walk over tasks.
  */
 
 import { typeLimit } from "./attempt.ts";
@@ -16,18 +16,20 @@ import { setRoom } from "./fleet.ts";
 import { configureGate } from "./gate.ts";
 import { gateSettings } from "./permits.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
-import { moveProject, queuedTasks, requeue } from "./queue.ts";
+import { isOversize, moveProject, queuedTasks, requeue, settleQueue } from "./queue.ts";
 import { setTypeShut } from "./shape.ts";
 import type { Project, State } from "./state.ts";
 import { watchTabs } from "./tab.ts";
 
 export function changeConfig(state: State, config: Config): void {
   const former = state.config;
+  const isBudgetNew = former.budget.limit !== config.budget.limit;
   if (former.scheduler.fairness.halfLife !== config.scheduler.fairness.halfLife) restartHalvings(state, state.at);
   state.config = config;
   state.spent.resize(config.budget.window);
   for (const project of state.projects.values()) {
     if (project.source !== "put") applySettings(state, project, ...settingsFor(config, project.id));
+    if (isBudgetNew) resettle(state, project);
     project.recent.resize(config.scheduler.fairness.window);
     project.starts.resize(config.scheduler.fairness.window);
   }
@@ -58,13 +60,22 @@ export function putProject(state: State, id: ProjectId, settings: ProjectSetting
 }
 
 function applySettings(state: State, project: Project, settings: ProjectSettings, source: Project["source"]): void {
+  const isBudgetNew = project.settings.budget.limit !== settings.budget.limit;
   moveProject(state, project, () => {
     project.settings = settings;
     project.source = source;
   });
   project.spent.resize(settings.budget.window);
+  if (isBudgetNew) resettle(state, project);
   if (settings.maxPriority <= EXPRESS_PRIORITY) state.expressProjects.add(project);
   else state.expressProjects.delete(project);
+}
+
+/** A budget's limit changed: some tasks may be too large for it now, and others no longer. */
+function resettle(state: State, project: Project): void {
+  const queued = [...project.agents.values()].flatMap((agent) => [...queuedTasks(agent)]);
+  const concerned = [...project.oversize, ...queued.filter((task) => isOversize(state, task))];
+  for (const task of concerned) settleQueue(state, task);
 }
 
 function scoresDiffer(left: PriorityRules, right: PriorityRules): boolean {

@@ -88,6 +88,7 @@ export function newProject(
     shapes: bitSet(),
     shapeCounts: [],
     hold: null,
+    oversize: new Set(),
   };
 }
 

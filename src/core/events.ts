@@ -110,6 +110,7 @@ export type Event =
   | Told<"artifact-appeared", { artifact: string }>
   | Told<"pin-released", { task: TaskId }>
   | Told<"hold-placed", { task: TaskId; worker: WorkerId }>
+  | Told<"hold-released", { task: TaskId; worker: WorkerId }>
   | Told<
       "worker-joined",
       {
@@ -215,6 +216,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "artifact-appeared": ["artifact"],
   "pin-released": ["task"],
   "hold-placed": ["task", "worker"],
+  "hold-released": ["task", "worker"],
   "worker-joined": ["worker", "workerKind", "session", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-left": ["worker", "lost"],

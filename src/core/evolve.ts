@@ -113,6 +113,8 @@ function applyToTask(state: State, event: TaskEvent): void {
       return tellDependents(state, task, event.count);
     case "pin-released":
       return requeue(state, task, () => setPin(state, task, null, event.at));
+    case "hold-released":
+      return dropHold(state, task);
     case "hold-placed":
       return takeHold(state, task, state.fleet.byId.get(event.worker) as Worker);
     default:

@@ -10,6 +10,7 @@
  * age (`state.oldest`), and at most 64 of the longest waiting queues are looked at per turn.
  */
 import { hasBit } from "./bit-set.ts";
+import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
 import { reweigh } from "./fleet.ts";
 import { bestGroup } from "./queue.ts";
 import { couldServe } from "./shape.ts";
@@ -50,8 +51,22 @@ function mayHold(state: State, group: Group, now: number): boolean {
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
     agent.inFlight < state.config.scheduler.maxPerAgentInFlight &&
+    isAffordable(state, first(group.tasks) as Task, now) &&
     bestGroup(state, agent, now, { priorityMax: Number.POSITIVE_INFINITY, ignoreWorkers: true }) === group
   );
+}
+
+const isAffordable = (state: State, task: Task, now: number): boolean =>
+  projectHasRoom(task.project, reserveFor(state, task), now) && fleetHasRoom(state, reserveFor(state, task), now);
+
+/** A hold whose task a gate or a budget keeps waiting by now: others may have the worker meanwhile. */
+export function idleHold(state: State, now: number): Hold | null {
+  for (const hold of state.holds) {
+    const { task } = hold;
+    const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
+    if (isGated || !isAffordable(state, task, now)) return hold;
+  }
+  return null;
 }
 
 /**

@@ -12,7 +12,7 @@
  */
 import { type Complain, checkIndices } from "./invariants-of-indices.ts";
 import { dependenciesOf } from "./lifecycle.ts";
-import { isRunnable } from "./queue.ts";
+import { isOversize, isRunnable } from "./queue.ts";
 import { type Attempt, hasEnded, type State, type Task } from "./state.ts";
 
 export function checkInvariants(state: State): string[] {
@@ -34,6 +34,8 @@ export function checkInvariants(state: State): string[] {
   return complaints;
 }
 
+const standsInQueue = (state: State, task: Task): boolean => isRunnable(task) && !isOversize(state, task);
+
 function checkTask(state: State, task: Task, complain: Complain): void {
   const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
   const ended = hasEnded(task);
@@ -42,7 +44,9 @@ function checkTask(state: State, task: Task, complain: Complain): void {
   complain(!runs || task.attempt !== null, say("runs, so it has an attempt"));
   complain(task.phase === "waiting" ? task.runnableAt < 0 : ended || task.runnableAt >= 0, say("has a runnable time"));
   complain(!ended || (task.restUntil < 0 && task.pin === null), say("has ended, so it neither rests nor is pinned"));
-  complain(isRunnable(task) === (task.group !== null), say("is in a queue if and only if it is runnable"));
+  const isTooLarge = isRunnable(task) && isOversize(state, task);
+  complain(standsInQueue(state, task) === (task.group !== null), say("is in a queue if and only if it is runnable"));
+  complain(task.project.oversize.has(task) === isTooLarge, say("is known to be too large for a budget if it is"));
   complain(task.pin === null || task.phase === "queued", say("is pinned only while queued"));
   complain(task.seq <= task.lastSeq && task.lastSeq <= state.seq, say("was last touched by an event that has been"));
   complain(task.agent.project === task.project, say("is of its agent's project"));
@@ -90,14 +94,14 @@ function checkCounts(state: State, complain: Complain): void {
     count(`reserved of ${project.id}`, reserves(live), project.reserved);
     count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued"), project.backlog);
     count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
-    count(`runnable of ${project.id}`, mine.filter(isRunnable).length, project.queued);
+    count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
     complain(Number.isFinite(project.level), `the level of ${project.id} is a number`);
     for (const agent of project.agents.values()) {
       const own = mine.filter((task) => task.agent === agent);
       const name = `${agent.id} of ${project.id}`;
       count(`in flight of ${name}`, live.filter(({ task }) => task.agent === agent).length, agent.inFlight);
       count(`backlog of ${name}`, inPhase(own, "waiting", "queued"), agent.backlog);
-      count(`runnable of ${name}`, own.filter(isRunnable).length, agent.queued);
+      count(`runnable of ${name}`, own.filter((task) => standsInQueue(state, task)).length, agent.queued);
       count(`records of ${name}`, own.length, agent.records);
     }
   }

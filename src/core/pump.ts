@@ -18,7 +18,7 @@ import { due } from "./deadlines.ts";
 import { nextTold } from "./dependency.ts";
 import type { Event, Rank } from "./events.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./fairness.ts";
-import { nextHold } from "./hold.ts";
+import { idleHold, nextHold } from "./hold.ts";
 import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./next-in-line.ts";
 import { nextPermit } from "./permits.ts";
 import { place } from "./placement.ts";
@@ -42,6 +42,8 @@ export function pump(state: State, now: Instant): Event[] {
   if (permit !== null) return [permit];
   const start = nextStart(state, now);
   if (start !== null) return [start];
+  const idle = idleHold(state, now);
+  if (idle !== null) return [{ kind: "hold-released", at: now, task: idle.task.id, worker: idle.worker.id }];
   const hold = nextHold(state, now);
   return hold === null ? [] : [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
 }

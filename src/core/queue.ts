@@ -18,9 +18,18 @@ import type { Agent, Group, Project, State, Task } from "./state.ts";
 export const isRunnable = (task: Task): boolean =>
   task.phase === "queued" && !task.paused && task.restUntil < 0 && task.attempt === null;
 
+/** Whether a task alone would overspend: it is passed over and blocks nobody, like one that no worker fits. */
+export function isOversize(state: State, task: Task): boolean {
+  const limit = task.project.settings.budget.limit ?? Number.POSITIVE_INFINITY;
+  return task.estimate > Math.min(limit, state.config.budget.limit ?? Number.POSITIVE_INFINITY);
+}
+
 /** Puts a task into its queue or takes it out, as its facts say. */
 export function settleQueue(state: State, task: Task): void {
-  const belongs = isRunnable(task);
+  const isTooLarge = isRunnable(task) && isOversize(state, task);
+  if (isTooLarge) task.project.oversize.add(task);
+  else if (task.project.oversize.size > 0) task.project.oversize.delete(task);
+  const belongs = isRunnable(task) && !isTooLarge;
   if (belongs && task.group === null) enter(state, task);
   else if (!belongs && task.group !== null) leave(state, task);
 }

@@ -1,11 +1,11 @@
 /**
- * A task that its budget keeps waiting is not overtaken, until time makes another one next in line: that instant must be
- * known, or the other one sleeps beside free workers. Found by the simulator, seed 34.
+ * A task that its budget keeps waiting is not overtaken, until time makes another one next in line: that instant must
+ * be known, or the other one sleeps beside free workers. Found by the simulator, seed 34.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readTaskBody } from "../engine/task-body.ts";
-import type { Instant } from "./brand.ts";
+import type { GateId, Instant, PermitId, ProjectId } from "./brand.ts";
 import type { Command } from "./commands.ts";
 import { readConfig } from "./config.ts";
 import { nextInstant } from "./deadlines.ts";
@@ -34,7 +34,23 @@ function begin(starvationAfter: number): State {
   tell(state, { type: "set-config", config: config.value }, BEGAN);
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
   tell(state, { type: "join-worker", worker: null, kind: "pull", session: "s", settings }, BEGAN);
+  spend(state, 20);
   return state;
+}
+
+/** A little is used, so that a task of the whole limit waits until the window has passed. */
+function spend(state: State, tokens: number): void {
+  const permit = "p" as PermitId;
+  const call = {
+    gate: "g" as GateId,
+    task: null,
+    attempt: null,
+    project: "default" as ProjectId,
+    class: null,
+  } as const;
+  tell(state, { type: "ask-permit", permit, ...call, tokens, askedAt: null }, BEGAN);
+  tell(state, { type: "pump" }, BEGAN);
+  tell(state, { type: "settle-permit", permit, ok: true, tokens }, BEGAN);
 }
 
 function submit(state: State, task: { type: string; estimatedTokens: number; priority?: number }, at: number): void {
@@ -49,7 +65,7 @@ const rows: { name: string; starvationAfter: number; tasks: Late[]; changesAfter
     starvationAfter: HOUR,
     tasks: [
       { type: "plan", estimatedTokens: 10, after: 0 },
-      { type: "code", estimatedTokens: LIMIT + 1, after: 5 * MINUTE },
+      { type: "code", estimatedTokens: LIMIT, after: 5 * MINUTE },
     ],
     changesAfter: HOUR,
   },
@@ -58,7 +74,7 @@ const rows: { name: string; starvationAfter: number; tasks: Late[]; changesAfter
     starvationAfter: HOUR,
     tasks: [
       { type: "code", estimatedTokens: 10, priority: 200, after: 0 },
-      { type: "code", estimatedTokens: LIMIT + 1, priority: 100, after: 59 * MINUTE },
+      { type: "code", estimatedTokens: LIMIT, priority: 100, after: 59 * MINUTE },
     ],
     changesAfter: HOUR,
   },
@@ -66,7 +82,7 @@ const rows: { name: string; starvationAfter: number; tasks: Late[]; changesAfter
     name: "one passes an older one whose age is at its cap",
     starvationAfter: 1000 * HOUR,
     tasks: [
-      { type: "plan", estimatedTokens: LIMIT + 1, after: 0 },
+      { type: "plan", estimatedTokens: LIMIT, after: 0 },
       { type: "spec", estimatedTokens: 10, after: 40 * MINUTE },
     ],
     changesAfter: 70 * MINUTE + 1,
@@ -93,5 +109,6 @@ test("where every head fits its budget no change of rank is waited for", () => {
   tell(state, { type: "set-paused", scope: "fleet", id: "", paused: true }, BEGAN);
   submit(state, { type: "plan", estimatedTokens: 10 }, BEGAN);
   submit(state, { type: "code", estimatedTokens: 10 }, BEGAN);
-  assert.equal(nextInstant(state, BEGAN as Instant), null);
+  const next = nextInstant(state, BEGAN as Instant) ?? 0;
+  assert.ok(next > BEGAN + 23 * HOUR, "nothing but the budget's own window is waited for");
 });

@@ -198,6 +198,8 @@ export type Project = {
   /** Queued tasks by the number of their shape. */
   readonly shapeCounts: number[];
   hold: Hold | null;
+  /** Tasks whose estimate alone exceeds a budget: they stand in no queue until the limit or the estimate changes. */
+  readonly oversize: Set<Task>;
 };
 
 export type Worker = {

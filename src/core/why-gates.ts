@@ -205,7 +205,8 @@ function budgetGate(
   const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
   const spent = isFleet ? state.spent : task.project.spent;
   const reserved = setAside(isFleet ? state : task.project);
-  const judged = nextInLine ?? task;
+  const isTooLarge = limit !== null && task.estimate > limit;
+  const judged = isTooLarge ? task : (nextInLine ?? task);
   const needed = reserveFor(state, judged);
   const used = spent.total(now);
   const whose = isFleet ? "the fleet" : `project ${task.project.id}`;

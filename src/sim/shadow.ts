@@ -202,6 +202,9 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
     case "hold-placed":
       shadow.holds.set(event.task, event.worker);
       return;
+    case "hold-released":
+      shadow.holds.delete(event.task);
+      return;
     default:
       return noteEnd(shadow, task, event);
   }

@@ -5,7 +5,16 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decide, instant, nextInstant, permitId, taskId, why } from "../../src/core/index.ts";
+import {
+  DEFAULT_CONFIG,
+  decide,
+  instant,
+  nextInstant,
+  permitId,
+  projectId,
+  taskId,
+  why,
+} from "../../src/core/index.ts";
 import { createWorld, MINUTE, type World } from "./driver.ts";
 
 function loseOnce(world: World, task: string): void {
@@ -196,4 +205,48 @@ test("why refuses an id nobody has, and names worker and attempt of what runs", 
   const runs = why(world.state, taskId("t"), instant(0));
   assert.ok(runs.ok && runs.value.summary === "The task is assigned already, attempt 1 on worker w.");
   assert.equal(decide(world.state, { type: "pump" }, instant(0)).ok, true);
+});
+
+test("D6 a task that its budget can never bear blocks nobody, and starts when the budget is raised", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000, window: "1h" } } } });
+  world.join("w", { slots: 9 });
+  world.submit("grows", { project: "A", estimatedTokens: 100 });
+  world.must({ type: "report-usage", task: taskId("grows"), attempt: 1, tokens: 1100 });
+  world.finish("grows", { outcome: "failed", error: "stopped", tokens: 1100 });
+  world.submit("next", { project: "A", estimatedTokens: 100 });
+  world.wait(2 * 60 * MINUTE);
+  assert.deepEqual([world.phaseOf("grows"), world.phaseOf("next")], ["queued", "assigned"]);
+  const answer = why(world.state, taskId("grows"), instant(world.now()));
+  assert.ok(answer.ok);
+  assert.deepEqual(
+    answer.value.gates.filter((gate) => !gate.ok).map(({ code }) => code),
+    ["project-budget"],
+  );
+  const settings = { ...DEFAULT_CONFIG.projects.default, budget: { limit: 10_000, window: 3_600_000 } };
+  world.must({ type: "put-project", project: projectId("A"), settings });
+  assert.equal(world.phaseOf("grows"), "assigned");
+});
+
+test("D6 one that overran is stopped; one within its reservation goes on", () => {
+  const world = createWorld({ budget: { limit: 1000 } });
+  world.join("w", { slots: 9 });
+  world.submit("bad", { project: "A", estimatedTokens: 100 });
+  world.submit("good", { project: "B", estimatedTokens: 500 });
+  world.must({ type: "report-usage", task: taskId("bad"), attempt: 1, tokens: 700 });
+  world.must({ type: "report-usage", task: taskId("good"), attempt: 1, tokens: 1 });
+  const stateOf = (task: string) => world.state.tasks.get(taskId(task))?.attempt?.state;
+  assert.deepEqual([stateOf("bad"), stateOf("good")], ["stopping", "assigned"]);
+});
+
+test("D7 no worker is held for a task that its budget forbids, and a hold ends when the budget does", () => {
+  const world = createWorld({ projects: { big: { budget: { limit: 1000, window: "24h" } } } });
+  world.join("w", { slots: 9, cpu: 4000 });
+  world.submit("filler", { project: "small", cpu: 1000 });
+  world.submit("spender", { project: "big", estimatedTokens: 900 });
+  world.finish("spender", { tokens: 900 });
+  world.submit("large", { project: "big", cpu: 4000, estimatedTokens: 500 });
+  world.wait(3 * 60 * MINUTE);
+  assert.equal(world.state.holds.size, 0);
+  world.submit("other", { project: "small", cpu: 1000 });
+  assert.equal(world.phaseOf("other"), "assigned", "the room is free for others");
 });

@@ -63,6 +63,7 @@ const sum = <Item>(items: readonly Item[], of: (item: Item) => number): number =
 /** Runnable, its type has room, its gate is open, its locks are free, a worker fits. */
 function canStart(state: State, task: Task, running: readonly Task[], now: number): boolean {
   if (task.phase !== "queued" || task.paused || task.restUntil > now || task.attempt !== null) return false;
+  if (limitsOf(state, task).some((limit) => task.estimate > limit)) return false;
   const { type, provider, locks } = task.ask;
   const limit = state.config.scheduler.perType[type];
   if (limit !== undefined && running.filter((other) => other.ask.type === type).length >= limit) return false;
@@ -108,9 +109,11 @@ function callsOf(state: State, project: Project | null): number {
 function reserve(state: State, task: Task): number {
   if (task.estimate > 0) return task.estimate;
   const learned = Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0);
-  const limits = [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);
-  return Math.max(1, Math.min(learned, ...limits));
+  return Math.max(1, Math.min(learned, ...limitsOf(state, task)));
 }
+
+const limitsOf = (state: State, task: Task): number[] =>
+  [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);
 
 /** The agent whose turn it is, then its best task; without the agents' level, the best task. */
 function nextOf(state: State, startable: readonly Task[], running: readonly Task[], now: number): Task | null {
