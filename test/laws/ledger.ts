@@ -128,7 +128,9 @@ function bookPermit(ledger: Ledger, event: Event): void {
   ledger.calls.delete(event.permit);
   const out = call.task === null ? undefined : ledger.out.get(call.task);
   const tokens = event.tokens ?? call.tokens;
-  if (out === undefined || out.number !== call.attempt) return spend(ledger, call.project, tokens, event.at);
+  if (call.task === null) return spend(ledger, call.project, tokens, event.at);
+  // A call whose attempt is over was paid for with it.
+  if (out === undefined || out.number !== call.attempt) return;
   out.permitted += tokens;
   noteUse(out);
 }
