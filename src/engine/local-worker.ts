@@ -8,29 +8,20 @@
  * is not tried again. A quick handler never costs a "running" event: that is written only if the attempt
  * still runs a turn later.
  */
-import { hash } from "node:crypto";
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
-import type { AttemptReport, WorkerSettings } from "../core/commands.ts";
+import type { WorkerSettings } from "../core/commands.ts";
 import type { Event } from "../core/events.ts";
 import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
-import { shown } from "../core/refusal.ts";
-import { finite, name, orNull, readSection, SPAN_MS_MAX, section, setOf, whole } from "../core/shape-of-input.ts";
+import { blank, done, failed, type Report } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
-import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
-import {
-  type HeldPermit,
-  type PermitDesk,
-  type PermitOptions,
-  rateLimitOf,
-  tokensOf,
-  type Usage,
-} from "./permit-desk.ts";
+import { type HeldPermit, type PermitDesk, type PermitOptions, tokensOf, type Usage } from "./permit-desk.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
+import { readWorker } from "./worker-options.ts";
 import type { Applied, Writer } from "./writer.ts";
 
-export const RESULT_BYTES_MAX: number = 256 * 1024;
+export { RESULT_BYTES_MAX, TaskRequeue } from "./attempt-report.ts";
 
 export type WorkerOptions = {
   readonly id?: string;
@@ -63,19 +54,6 @@ export type LocalWorker = AsyncDisposable & {
   /** Leaves: what it still runs is stopped and queued again. May be called twice. */
   close(): Promise<void>;
 };
-
-/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
-export class TaskRequeue extends Error {
-  override readonly name: string = "TaskRequeue";
-  readonly retryAfterMs: number;
-  constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
-    super(message);
-    const { retryAfterMs = 0 } = options;
-    const read = finite(0, SPAN_MS_MAX)(retryAfterMs, "retryAfterMs");
-    if (!read.ok) throw refused(read.failure);
-    this.retryAfterMs = Math.ceil(read.value);
-  }
-}
 
 /** A worker's handler, how many it runs at once, and what was assigned to it beyond that. */
 type Crew = {
@@ -296,8 +274,6 @@ export function createLocalWorkers(deps: {
   };
 }
 
-type Report = { readonly report: AttemptReport; readonly bytes?: Uint8Array };
-
 /** The signal is made when somebody asks for it: most handlers are done before. */
 function signalOf(entry: Running): AbortSignal {
   if (entry.controller === null) {
@@ -305,75 +281,4 @@ function signalOf(entry: Running): AbortSignal {
     if (entry.stopped !== null) entry.controller.abort(entry.stopped);
   }
   return entry.controller.signal;
-}
-
-const blank = ({
-  task,
-  attempt,
-  tokens,
-}: Pick<Running, "task" | "attempt" | "tokens">): Omit<AttemptReport, "outcome"> => ({
-  ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
-});
-
-function done(entry: Running, result: unknown): Report {
-  if (result === undefined) return { report: { ...blank(entry), outcome: "done" } };
-  const bytes = Buffer.from(canonical(result, "result"));
-  if (bytes.length > RESULT_BYTES_MAX) {
-    throw badInput(
-      "result",
-      `${bytes.length} bytes`,
-      `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
-    );
-  }
-  const resultHash = hash("sha256", bytes, "hex");
-  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize: bytes.length }, bytes };
-}
-
-function failed(entry: Running, error: unknown): Report {
-  const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
-  const isPermanent = error instanceof DroverError && error.code === "bad_request";
-  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
-  if (error instanceof TaskRequeue) {
-    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: error.retryAfterMs } };
-  }
-  const retryAfterMs = rateLimitOf(error);
-  if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
-  return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
-}
-
-type ParsedOptions = {
-  readonly id: string | null;
-  readonly slots: number;
-  readonly capabilities: readonly string[];
-  readonly resources: { readonly cpuMillicores: number | null; readonly memoryBytes: number | null };
-  readonly zone: string | null;
-};
-
-function readWorker(options: unknown): { id: string | null; settings: WorkerSettings } {
-  const unlimited: ParsedOptions["resources"] = { cpuMillicores: null, memoryBytes: null };
-  const read = readSection<ParsedOptions>(
-    {
-      id: orNull(name()),
-      slots: whole(1, 100_000),
-      capabilities: setOf(name(), 10_000),
-      resources: section({ cpuMillicores: orNull(whole(0)), memoryBytes: orNull(whole(0)) }, unlimited),
-      zone: orNull(name()),
-    },
-    { id: null, slots: 1, capabilities: [], resources: unlimited, zone: null },
-    options,
-    "",
-  );
-  if (!read.ok) throw refused(read.failure);
-  const { id, slots, capabilities, resources, zone } = read.value;
-  return {
-    id,
-    settings: {
-      slots,
-      capabilities,
-      cpu: resources.cpuMillicores,
-      memory: resources.memoryBytes,
-      zone,
-      status: "ready",
-    },
-  };
 }

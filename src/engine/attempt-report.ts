@@ -1,0 +1,64 @@
+/**
+ * What became of an attempt, in the words of the core: from what a handler returned or threw.
+ *
+ * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
+ * back: a `TaskRequeue`, or a provider's 429 or 529.
+ */
+import { hash } from "node:crypto";
+import type { TaskId } from "../core/brand.ts";
+import type { AttemptReport } from "../core/commands.ts";
+import { shown } from "../core/refusal.ts";
+import { finite, SPAN_MS_MAX } from "../core/shape-of-input.ts";
+import { canonical } from "./canonical.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
+import { rateLimitOf } from "./permit-desk.ts";
+
+export const RESULT_BYTES_MAX: number = 256 * 1024;
+
+/** The attempt a report is of, and the tokens it says it used. */
+type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
+export type Report = { readonly report: AttemptReport; readonly bytes?: Uint8Array };
+
+/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
+export class TaskRequeue extends Error {
+  override readonly name: string = "TaskRequeue";
+  readonly retryAfterMs: number;
+  constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
+    super(message);
+    const { retryAfterMs = 0 } = options;
+    const read = finite(0, SPAN_MS_MAX)(retryAfterMs, "retryAfterMs");
+    if (!read.ok) throw refused(read.failure);
+    this.retryAfterMs = Math.ceil(read.value);
+  }
+}
+
+/** A report that says nothing yet. */
+export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
+  ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
+});
+
+export function done(entry: Reported, result: unknown): Report {
+  if (result === undefined) return { report: { ...blank(entry), outcome: "done" } };
+  const bytes = Buffer.from(canonical(result, "result"));
+  if (bytes.length > RESULT_BYTES_MAX) {
+    throw badInput(
+      "result",
+      `${bytes.length} bytes`,
+      `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
+    );
+  }
+  const resultHash = hash("sha256", bytes, "hex");
+  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize: bytes.length }, bytes };
+}
+
+export function failed(entry: Reported, error: unknown): Report {
+  const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
+  const isPermanent = error instanceof DroverError && error.code === "bad_request";
+  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
+  if (error instanceof TaskRequeue) {
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: error.retryAfterMs } };
+  }
+  const retryAfterMs = rateLimitOf(error);
+  if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
+  return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
+}
