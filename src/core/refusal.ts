@@ -66,7 +66,7 @@ export function sentence(refusal: Refusal): string {
     case "bad-field":
       return `${refusal.field} is ${refusal.value}, and must be ${refusal.expected}`;
     case "unknown-field":
-      return `${refusal.field} is not a known field; known here: ${refusal.known.join(", ")}`;
+      return `${refusal.field} is not a known field${meant(refusal)}; known here: ${refusal.known.join(", ")}`;
     case "past-deadline":
       return `${refusal.field} ${refusal.deadline} has passed (now is ${refusal.now}); give one in the future`;
     case "cycle":
@@ -78,6 +78,14 @@ export function sentence(refusal: Refusal): string {
     default:
       return aboutStanding(refusal);
   }
+}
+
+/** The known field that the unknown one spells in another fashion: `input_tokens` for `inputTokens`. */
+function meant({ field, known }: Extract<Refusal, { type: "unknown-field" }>): string {
+  const plain = (name: string): string => name.replaceAll(/[-_]/g, "").toLowerCase();
+  const written = plain(field.slice(field.lastIndexOf(".") + 1));
+  const found = known.find((name) => plain(name) === written);
+  return found === undefined ? "" : ` (did you mean ${found}?)`;
 }
 
 type Standing = Exclude<

@@ -238,3 +238,40 @@ test("tokens are input, output and cache creation", () => {
   assert.equal(tokensOf({ inputTokens: 1, outputTokens: 2, cacheCreationTokens: 4 }), 7);
   assert.equal(tokensOf({}), 0);
 });
+
+const badUsage: { usage: unknown; says: RegExp }[] = [
+  {
+    usage: { input_tokens: 500 },
+    says: /^usage\.input_tokens is not .*did you mean inputTokens\?.*: inputTokens, output/,
+  },
+  {
+    usage: { inputTokens: 1, inptTokens: 5 },
+    says: /^usage\.inptTokens is not a known field; known here: inputTokens/,
+  },
+  { usage: { inputTokens: -1 }, says: /^usage\.inputTokens is -1, and must be a whole number from 0/ },
+  { usage: { outputTokens: 1.5 }, says: /^usage\.outputTokens is 1\.5, / },
+  { usage: { cacheCreationTokens: "7" }, says: /^usage\.cacheCreationTokens is "7", / },
+  { usage: 500, says: /^usage is 500, / },
+];
+for (const { usage, says } of badUsage)
+  test(`usage ${JSON.stringify(usage)} is refused by name, for a call and for an attempt`, async () => {
+    const kit = await createTestDrover();
+    const told = { code: "bad_request", message: says };
+    await assert.rejects(
+      kit.drover.withPermit("llm", (permit) => permit.usage(usage as never)),
+      told,
+    );
+    let heard: unknown;
+    await kit.drover.worker({}, (_task, context) => {
+      try {
+        context.usage(usage as never);
+      } catch (error) {
+        heard = error;
+      }
+    });
+    await kit.drover.submit(task("t"));
+    await kit.settle();
+    assert.throws(() => {
+      throw heard;
+    }, told);
+  });

@@ -174,11 +174,17 @@ function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): 
   return { ...options, signal: signal === undefined ? stopped : AbortSignal.any([signal, stopped]) };
 }
 
-/** Tokens charged: input, output and cache creation. */
+const USAGE_FIELDS = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
+
+/** Tokens charged: input, output and cache creation. A misspelt count would be a call that is never paid for. */
 export function tokensOf(usage: Usage): number {
   if (!isRecord(usage)) throw badInput("usage", usage, "an object with inputTokens and outputTokens");
+  for (const field of Object.keys(usage)) {
+    if (!USAGE_FIELDS.some((known) => known === field))
+      throw refused({ type: "unknown-field", field: `usage.${field}`, known: USAGE_FIELDS });
+  }
   let total = 0;
-  for (const field of ["inputTokens", "outputTokens", "cacheCreationTokens"] as const) {
+  for (const field of USAGE_FIELDS) {
     const count = whole(0, TOKENS_MAX)(usage[field] ?? 0, `usage.${field}`);
     if (!count.ok) throw refused(count.failure);
     total += count.value;
