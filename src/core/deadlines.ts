@@ -13,7 +13,7 @@ import { GROUPS_LOOKED_AT_MAX, holdsMax } from "./hold.ts";
 import { ANY_PRIORITY, mayStart, pickIn } from "./next-in-line.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { nextRankChange } from "./rank-change.ts";
-import { first, items } from "./sorted-list.ts";
+import { first, front, items } from "./sorted-list.ts";
 import type { Attempt, Project, State, Tab, Task, Timer } from "./state.ts";
 import { endOfStop, stopByFor } from "./stop.ts";
 
@@ -61,9 +61,8 @@ function deadlineEvent(state: State, task: Task, now: Instant): Event {
 }
 
 function unresolved(tab: Tab, now: Instant): Event[] {
-  const tasks = [...tab.tasks].sort((left, right) => left.seq - right.seq).slice(0, FAILED_AT_ONCE_MAX);
   const reason = `no worker owns tab ${tab.id}`;
-  return tasks.map((task) => {
+  return front(tab.tasks, FAILED_AT_ONCE_MAX).map((task) => {
     const failed = { task: task.id, attempt: null, tokens: null, reason, expired: false, stopBy: null };
     return { kind: "task-failed", at: now, ...failed };
   });

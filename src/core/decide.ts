@@ -9,7 +9,6 @@ import { decideSubmit, PROJECTS_MAX } from "./admission.ts";
 import { decideFinish, decideStart, decideUsage } from "./attempt-report.ts";
 import type { Instant } from "./brand.ts";
 import type { Command, Decided } from "./commands.ts";
-import { queuedByArtifact } from "./dependency.ts";
 import type { Event } from "./events.ts";
 import { decideDrop, decidePermit, decideSettle, GATES_MAX } from "./permits.ts";
 import { pump } from "./pump.ts";
@@ -99,7 +98,7 @@ function decideProject(state: State, command: Extract<Command, { type: "put-proj
 
 function decideArtifact(state: State, artifact: string, now: Instant): Decided {
   if (!state.artifacts.has(artifact)) return ok({ events: [], repeated: true });
-  return ok({ events: [{ kind: "artifact-appeared", at: now, artifact }, ...queuedByArtifact(state, artifact, now)] });
+  return one({ kind: "artifact-appeared", at: now, artifact });
 }
 
 function decidePause(state: State, command: Extract<Command, { type: "set-paused" }>, now: Instant): Decided {

@@ -15,7 +15,8 @@ import type { Instant, Seq } from "./brand.ts";
 import type { Event } from "./events.ts";
 import { pinFor } from "./placement.ts";
 import type { Refusal } from "./refusal.ts";
-import { type End, type EndPhase, hasEnded, type Links, type State, type Task, wentWell } from "./state.ts";
+import { front } from "./sorted-list.ts";
+import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "./state.ts";
 
 export const TOLD_AT_ONCE_MAX = 256;
 
@@ -109,12 +110,7 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
   }
 }
 
-/** Tasks that wait for an artifact and for nothing else. */
-export function queuedByArtifact(state: State, artifact: string, now: Instant): Event[] {
-  const events: Event[] = [];
-  for (const task of state.artifacts.get(artifact) ?? []) {
-    if (hasEnded(task) || (task.links as Links).unmet > 0 || task.restUntil > now) continue;
-    events.push(queued(state, task, null, now));
-  }
-  return events;
+/** Tasks that wait for nothing any more, a slice of them: their artifact has appeared. */
+export function nextRipe(state: State, now: Instant): Event[] {
+  return front(state.ripe, TOLD_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
 }

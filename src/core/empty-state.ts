@@ -7,7 +7,7 @@ import type { AgentId, Instant, ProjectId } from "./brand.ts";
 import { DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
 import { fifo } from "./fifo.ts";
 import { newFleet } from "./fleet.ts";
-import { compareAgents, compareGroups, compareProjects, compareTimers } from "./order.ts";
+import { compareAgents, compareGroups, compareProjects, compareSeqs, compareTimers } from "./order.ts";
 import { newShapes } from "./shape.ts";
 import { sortedList } from "./sorted-list.ts";
 import type { Agent, Project, State } from "./state.ts";
@@ -35,6 +35,7 @@ export function emptyState(): State {
     timers: sortedList(compareTimers),
     pins: new Map(),
     strayPins: new Set(),
+    ripe: sortedList(compareSeqs),
     untold: new Set(),
     ended: fifo(),
     results: 0,

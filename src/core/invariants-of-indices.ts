@@ -195,6 +195,9 @@ function checkTimers(state: State, complain: Complain): void {
   checkList("timers", state.timers, all, complain);
 }
 
+const isIn = (list: SortedList<Task> | undefined, task: Task): boolean =>
+  list !== undefined && [...items(list)].includes(task);
+
 function checkTabsAndPins(state: State, complain: Complain): void {
   const pinned = new Map<WorkerId, number>();
   const needed = new Map<string, number>();
@@ -202,11 +205,11 @@ function checkTabsAndPins(state: State, complain: Complain): void {
     const { tab } = task.ask;
     if (task.pin !== null) {
       pinned.set(task.pin, (pinned.get(task.pin) ?? 0) + 1);
-      complain(state.pins.get(task.pin)?.has(task) === true, () => `${task.id} is known to wait for ${task.pin}`);
+      complain(isIn(state.pins.get(task.pin), task), () => `${task.id} is known to wait for ${task.pin}`);
     }
     if (tab === null || task.phase !== "queued") continue;
     needed.set(tab, (needed.get(tab) ?? 0) + 1);
-    complain(state.tabs.get(tab)?.tasks.has(task) === true, () => `${task.id} is known to need tab ${tab}`);
+    complain(isIn(state.tabs.get(tab)?.tasks, task), () => `${task.id} is known to need tab ${tab}`);
   }
   complain(state.pins.size === pinned.size, "a worker is waited for only by tasks that are there");
   for (const [worker, tasks] of state.pins) {

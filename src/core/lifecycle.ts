@@ -13,7 +13,9 @@ import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
 import { lengthOf, peek, push, shift, waiting } from "./fifo.ts";
 import { dropHold } from "./hold.ts";
+import { compareSeqs } from "./order.ts";
 import { settleQueue } from "./queue.ts";
+import { insert, remove, sortedList } from "./sorted-list.ts";
 import {
   type Ask,
   type End,
@@ -52,6 +54,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     createdAt: event.at,
     depth: event.depth,
     phase: "waiting",
+    ripe: false,
     paused: false,
     priority: event.priority,
     iteration: event.iteration,
@@ -202,15 +205,24 @@ export function meetArtifact(state: State, artifact: string): void {
 export const isMet = (task: Task): boolean =>
   task.links === null || (task.links.unmet === 0 && task.links.artifact === null);
 
-/** A task that waits for nothing but the clock gets a timer. */
+/** A task that waits for nothing but the clock gets a timer; one that waits for nothing at all is ripe. */
 export function armWake(state: State, task: Task): void {
   const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
   setTimer(state, task, "wake", waits ? task.restUntil : -1);
+  setRipe(state, task, task.phase === "waiting" && isMet(task) && task.restUntil < 0);
+}
+
+function setRipe(state: State, task: Task, ripe: boolean): void {
+  if (task.ripe === ripe) return;
+  task.ripe = ripe;
+  if (ripe) insert(state.ripe, task);
+  else remove(state.ripe, task);
 }
 
 /** The task is runnable from now on, or its rest is over. */
 export function queueTask(state: State, task: Task, at: Instant, pin: WorkerId | null): void {
   task.restUntil = -1;
+  setRipe(state, task, false);
   setTimer(state, task, "wake", -1);
   if (task.runnableAt < 0) task.runnableAt = at;
   setPin(state, task, pin, at);
@@ -221,7 +233,7 @@ export function queueTask(state: State, task: Task, at: Instant, pin: WorkerId |
 export function setPin(state: State, task: Task, pin: WorkerId | null, at: number): void {
   if (task.pin !== null) {
     const pinned = state.pins.get(task.pin);
-    pinned?.delete(task);
+    if (pinned !== undefined) remove(pinned, task);
     if (pinned?.size === 0) {
       state.pins.delete(task.pin);
       state.strayPins.delete(task.pin);
@@ -232,8 +244,9 @@ export function setPin(state: State, task: Task, pin: WorkerId | null, at: numbe
     setTimer(state, task, "pin", -1);
     return;
   }
-  const pinned = state.pins.get(pin) ?? new Set();
-  state.pins.set(pin, pinned.add(task));
+  const pinned = state.pins.get(pin) ?? sortedList(compareSeqs);
+  insert(pinned, task);
+  state.pins.set(pin, pinned);
   watchPins(state, pin);
   setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
 }
@@ -271,6 +284,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
 
 /** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
 export function endTask(state: State, task: Task, phase: EndPhase, how: Omit<End, "seq">): void {
+  setRipe(state, task, false);
   setPhase(state, task, phase);
   settleQueue(state, task);
   for (const kind of ["deadline", "wake", "timeout"] as const) setTimer(state, task, kind, -1);

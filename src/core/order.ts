@@ -22,5 +22,8 @@ export const compareAgents = (left: Agent, right: Agent): number =>
 export const compareGroups = (left: Group, right: Group): number =>
   left.headAt - right.headAt || left.headSeq - right.headSeq;
 
+/** In the order of submission. */
+export const compareSeqs = (left: Task, right: Task): number => left.seq - right.seq;
+
 export const compareTasks = (left: Task, right: Task): number =>
   left.runnableAt - right.runnableAt || left.seq - right.seq;

@@ -15,7 +15,7 @@
 import type { Instant, WorkerId } from "./brand.ts";
 import { fleetHasRoom } from "./budget.ts";
 import { due } from "./deadlines.ts";
-import { nextTold } from "./dependency.ts";
+import { nextRipe, nextTold } from "./dependency.ts";
 import type { Event, Rank } from "./events.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./fairness.ts";
 import { idleHold, nextHold } from "./hold.ts";
@@ -25,7 +25,7 @@ import { place } from "./placement.ts";
 import { EXPRESS_PRIORITY, shownScore } from "./priority.ts";
 import { fixedOf, shapeOf, taskRank } from "./queue.ts";
 import { invariant } from "./result.ts";
-import { items } from "./sorted-list.ts";
+import { front, items } from "./sorted-list.ts";
 import type { State } from "./state.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
@@ -35,6 +35,8 @@ export function pump(state: State, now: Instant): Event[] {
   if (events.length > 0) return events;
   const told = nextTold(state, now);
   if (told.length > 0) return told;
+  const ripe = nextRipe(state, now);
+  if (ripe.length > 0) return ripe;
   const stray = strayPins(state, now);
   if (stray.length > 0) return stray;
   // Permits before starts: a call that may go out never waits for a burst of starts.
@@ -52,8 +54,9 @@ export function pump(state: State, now: Instant): Event[] {
 function strayPins(state: State, now: Instant): Event[] {
   if (state.strayPins.size === 0) return [];
   const [worker] = [...state.strayPins].sort();
-  const tasks = [...(state.pins.get(worker as WorkerId) ?? [])].sort((left, right) => left.seq - right.seq);
-  return tasks.slice(0, PINS_RELEASED_AT_ONCE_MAX).map((task) => ({ kind: "pin-released", at: now, task: task.id }));
+  const pinned = state.pins.get(worker as WorkerId);
+  const tasks = pinned === undefined ? [] : front(pinned, PINS_RELEASED_AT_ONCE_MAX);
+  return tasks.map((task) => ({ kind: "pin-released", at: now, task: task.id }));
 }
 
 /** The next start, or null when nothing more can be admitted. */

@@ -36,7 +36,6 @@ export type WorkerRow = [
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
 export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
-export type PinsRow = [tag: "pins", workers: readonly string[]];
 export type AskRow = [
   ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
   ...[locks: readonly string[], zone: string | null, tab: string | null, maxAttempts: number],
@@ -76,7 +75,7 @@ export type StoneRow = [
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =
-  | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow | PinsRow)
+  | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
   | (AskRow | TaskRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | EndOfFileRow);
 
 /** Fewest and most values of each kind of line. */
@@ -89,7 +88,6 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   worker: [11, 11],
   gate: [4, 4],
   tab: [4, 4],
-  pins: [2, 2],
   ask: [13, 13],
   task: [14, 15],
   attempt: [15, 15],

@@ -24,7 +24,7 @@ import { gateUse, setGateHeld } from "./shape.ts";
 import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
 import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
-import { watchTabs } from "./tab.ts";
+import { newTab, watchTabs } from "./tab.ts";
 import { setTimer } from "./timers.ts";
 import { rollingSumFromFacts } from "./window.ts";
 
@@ -114,7 +114,7 @@ function checkLength(loading: Loading, row: format.Row): void {
 
 type WorldRow =
   | (format.ConfigRow | format.SpentRow | format.WorkerRow | format.GateRow | format.TabRow)
-  | (format.PinsRow | format.HoldRow | format.ArtifactRow);
+  | (format.HoldRow | format.ArtifactRow);
 
 function loadWorld(loading: Loading, row: WorldRow): void {
   const { state } = loading;
@@ -131,12 +131,9 @@ function loadWorld(loading: Loading, row: WorldRow): void {
       return loadGate(state, row);
     case "tab": {
       const [, id, seq, ownerlessSince] = row;
-      state.tabs.set(id, { id, seq, tasks: new Set(), ownerlessSince, timer: null });
+      state.tabs.set(id, newTab(id, seq, ownerlessSince));
       return;
     }
-    case "pins":
-      for (const worker of row[1]) state.pins.set(worker as WorkerId, new Set());
-      return;
     case "hold":
       return takeHold(state, taskAt(loading, row[1]), workerAt(loading, row[2]));
     case "artifact":
@@ -257,6 +254,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     createdAt: row[6] as Instant,
     depth: row[7],
     phase,
+    ripe: false,
     paused: more[0],
     priority: row[9],
     iteration: row[10],

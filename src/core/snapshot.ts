@@ -1,7 +1,7 @@
 /**
  * The facts of a state as lines of JSON, and back.
  *
- *     header · config · spent · projects with their agents · workers · gates · tabs · pins
+ *     header · config · spent · projects with their agents · workers · gates · tabs
  *     asks and tasks, in the order of submission · attempts · holds · artifacts · tombstones · end
  *
  * Only facts are written, none of the indices: queues, bit sets, trees, counts and timers follow from the
@@ -53,7 +53,6 @@ function* rowsOf(state: State): Generator<format.Row> {
     yield ["gate", id, state.shapes.gates.get(id)?.held === true, gateFacts(gate)];
   }
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
-  yield ["pins", [...state.pins.keys()]];
   yield* taskRows(state, agents);
   for (const worker of state.fleet.order) for (const attempt of worker.attempts) yield attemptRow(attempt);
   for (const { hold } of state.projects.values()) if (hold !== null) yield ["hold", hold.task.seq, hold.worker.id];

@@ -50,6 +50,16 @@ export function remove<Item>(list: SortedList<Item>, item: Item): void {
   list.size--;
 }
 
+/** The first items, at most so many. */
+export function front<Item>(list: SortedList<Item>, count: number): Item[] {
+  const found: Item[] = [];
+  for (const chunk of list.chunks) {
+    if (found.length >= count) break;
+    found.push(...chunk.slice(0, count - found.length));
+  }
+  return found;
+}
+
 /** How many items stand at the front for which `isBefore` holds; it must hold for a prefix of the list. */
 export function countWhile<Item>(list: SortedList<Item>, isBefore: (item: Item) => boolean): number {
   let count = 0;

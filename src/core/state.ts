@@ -87,6 +87,8 @@ export type Task = {
   readonly createdAt: Instant;
   readonly depth: number;
   phase: Phase;
+  /** It waits for nothing any more and will be queued in its turn. */
+  ripe: boolean;
   paused: boolean;
   priority: number;
   iteration: number;
@@ -243,7 +245,7 @@ export type Tab = {
   readonly id: string;
   /** The event that made it known. */
   readonly seq: number;
-  readonly tasks: Set<Task>;
+  readonly tasks: SortedList<Task>;
   /** Since when no worker owns it; -1 while one does. */
   ownerlessSince: number;
   timer: Timer | null;
@@ -289,8 +291,10 @@ export type State = {
   readonly tabs: Map<string, Tab>;
   readonly timers: SortedList<Timer>;
   /** Tasks that wait for one worker, by worker, and the workers among them that have gone. */
-  readonly pins: Map<WorkerId, Set<Task>>;
+  readonly pins: Map<WorkerId, SortedList<Task>>;
   readonly strayPins: Set<WorkerId>;
+  /** Waiting tasks that wait for nothing any more, in the order of submission. */
+  readonly ripe: SortedList<Task>;
   /** Ended tasks whose dependents were not all told, in the order of their ends. */
   readonly untold: Set<Task>;
   /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */

@@ -6,26 +6,33 @@
  * tab does not come back. The clock of a tab starts when a queued task first needs it without an
  * owner, or when its last owner goes.
  */
+import { compareSeqs } from "./order.ts";
+import { insert, remove, sortedList } from "./sorted-list.ts";
 import type { State, Tab, Task } from "./state.ts";
 import { setTabTimer } from "./timers.ts";
 
 export const tabCapability = (tab: string): string => `tab:${tab}`;
 
+export const newTab = (id: string, seq: number, ownerlessSince: number): Tab => ({
+  ...{ id, seq, ownerlessSince, timer: null },
+  tasks: sortedList(compareSeqs),
+});
+
 export function joinTab(state: State, task: Task): void {
   const id = task.ask.tab as string;
   let tab = state.tabs.get(id);
   if (tab === undefined) {
-    tab = { id, seq: state.seq, tasks: new Set(), ownerlessSince: -1, timer: null };
+    tab = newTab(id, state.seq, -1);
     state.tabs.set(id, tab);
-    tab.tasks.add(task);
+    insert(tab.tasks, task);
     watchTab(state, tab);
-  } else tab.tasks.add(task);
+  } else insert(tab.tasks, task);
 }
 
 export function leaveTab(state: State, task: Task): void {
   const tab = state.tabs.get(task.ask.tab as string);
   if (tab === undefined) return;
-  tab.tasks.delete(task);
+  remove(tab.tasks, task);
   if (tab.tasks.size > 0) return;
   setTabTimer(state, tab, -1);
   state.tabs.delete(tab.id);
