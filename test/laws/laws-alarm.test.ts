@@ -1,0 +1,27 @@
+/**
+ * The alarm: when the pump has nothing left to say, it has nothing to say before the instant it names.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { instant } from "../../src/core/brand.ts";
+import { nextInstant } from "../../src/core/deadlines.ts";
+import { decide } from "../../src/core/decide.ts";
+import { holds } from "./cases.ts";
+import { history } from "./histories.ts";
+import { live } from "./live.ts";
+
+const FAR = 10_000_000;
+
+test("a pump that has run dry sets an alarm in the future, and nothing would happen before it", () => {
+  holds(8000, history, (seeds) => {
+    live(seeds, {
+      onDecision: (state, command, events, now) => {
+        if (command.type !== "pump" || events.length > 0) return;
+        const next = nextInstant(state, instant(now)) ?? now + FAR;
+        assert.ok(next > now, `the alarm rings at ${next}, and it is ${now}: it would ring for ever`);
+        const early = decide(state, { type: "pump" }, instant(next - 1));
+        assert.deepEqual(early.ok && early.value.events, [], `something happens before ${next}`);
+      },
+    });
+  });
+});
