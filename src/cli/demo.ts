@@ -10,6 +10,7 @@ import { type Drover, DroverError, type FeedEvent, openDrover, type TaskContext 
 
 const DATA = ".drover/demo";
 const GATE = "llm/demo";
+const LOOK_AGAIN_MS = 5;
 
 const isColourful = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
 const paint = (code: number, text: string): string => (isColourful ? `\u001b[${code}m${text}\u001b[0m` : text);
@@ -19,22 +20,28 @@ const green = (text: string): string => paint(32, text);
 const yellow = (text: string): string => paint(33, text);
 const red = (text: string): string => paint(31, text);
 
+/** Two calls at a time, and as many a minute as people start demos. */
+const CONFIG = {
+  projects: { web: { weight: 3 }, docs: { weight: 1 } },
+  gates: { [GATE]: { maxConcurrent: 2, requests: 100_000 } },
+};
+
 async function main(): Promise<void> {
-  const drover = await openDrover({
-    data: DATA,
-    config: { projects: { web: { weight: 3 }, docs: { weight: 1 } }, gates: { [GATE]: { maxConcurrent: 2 } } },
-  });
+  await using drover = await openDrover({ data: DATA, config: CONFIG });
+  // A demo that was interrupted left tasks behind; they would run in this one and stand before its own.
+  for (const project of Object.keys(CONFIG.projects)) await drover.cancelWhere({ project });
   console.log(bold("Drover: two projects, two workers, one provider. Everything below is an event in the log.\n"));
-  const from = drover.state.seq;
-  const startedAt = performance.now();
-  const watching = watch(drover, from, startedAt);
-  await work(drover);
-  await watching;
+  const story = watch(drover, drover.state.seq);
+  const stuck = await work(drover);
+  await story.toldUpTo(drover.state.seq);
+  await explain(drover, stuck);
+  await drover.cancel(stuck, { reason: "nobody here has a gpu" });
+  await story.toldUpTo(drover.state.seq);
   await summary(drover);
-  await drover.close();
 }
 
-async function work(drover: Drover): Promise<void> {
+/** Runs all that can run here; answers which task cannot. */
+async function work(drover: Drover): Promise<string> {
   let calls = 0;
   const handler = async (_task: unknown, context: TaskContext): Promise<unknown> => {
     const tokens = await context.withPermit(GATE, async (permit) => {
@@ -69,21 +76,37 @@ async function work(drover: Drover): Promise<void> {
   const stuck = await drover.submit({ agentId: "ann", project: "web", action: "train a model", capabilities: ["gpu"] });
   const ids = [...plan.tasks, ...(await Promise.all(fill))].map(({ taskId }) => taskId as string);
   await Promise.all(ids.map((id) => drover.ended(id)));
-  const why = await drover.why(stuck.taskId);
-  console.log(`\n${bold(`why does ${stuck.taskId} not run?`)}  ${why.summary}`);
-  for (const { code, ok, detail } of why.gates)
-    console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
-  await drover.cancel(stuck.taskId, { reason: "nobody here has a gpu" });
+  return stuck.taskId;
 }
 
-/** Prints each event as it becomes durable; the cancelled task is the last of the story. */
-async function watch(drover: Drover, from: number, startedAt: number): Promise<void> {
-  for await (const event of drover.events({ after: from, follow: true })) {
-    const line = describe(event);
-    const clock = `${((performance.now() - startedAt) / 1000).toFixed(2)}s`.padStart(7);
-    if (line !== null) console.log(`${dim(clock)} ${dim(`#${event.seq}`.padEnd(6))} ${line}`);
-    if (event.kind === "task-cancelled") return;
+async function explain(drover: Drover, task: string): Promise<void> {
+  const why = await drover.why(task);
+  console.log(`\n${bold(`why does ${task} not run?`)}\n${why.summary}`);
+  for (const { code, ok, detail } of why.gates)
+    console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
+}
+
+/** Prints each event as it becomes durable; whoever wants to print something else lets the story catch up first. */
+function watch(drover: Drover, from: number): { toldUpTo(seq: number): Promise<void> } {
+  const startedAt = performance.now();
+  let told = from;
+  let isOver = false;
+
+  async function tell(): Promise<void> {
+    for await (const event of drover.events({ after: from, follow: true })) {
+      const line = describe(event);
+      const clock = `${((performance.now() - startedAt) / 1000).toFixed(2)}s`.padStart(7);
+      if (line !== null) console.log(`${dim(clock)} ${dim(`#${event.seq}`.padEnd(6))} ${line}`);
+      told = event.seq;
+    }
+    isOver = true;
   }
+  const telling = tell();
+  return {
+    toldUpTo: async (seq) => {
+      while (told < seq && !isOver) await Promise.race([telling, rest(LOOK_AGAIN_MS)]);
+    },
+  };
 }
 
 function describe({ payload: event }: FeedEvent): string | null {
@@ -123,6 +146,11 @@ async function summary(drover: Drover): Promise<void> {
   console.log(dim(`The log is in ${DATA}. README.md shows how to embed this in a program.`));
 }
 
+// `npm start | head` has read enough: nothing is wrong, and the log is whole however the process ends.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
+});
 try {
   await main();
 } catch (error) {
