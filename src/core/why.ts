@@ -33,6 +33,11 @@ export type Why = {
 };
 
 const AHEAD_NAMED_MAX = 5;
+/** The gates that open as other tasks start and end. */
+const BEHIND_OTHERS: ReadonlySet<WhyGate["code"]> = new Set<WhyGate["code"]>([
+  ...(["fleet-in-flight", "project-in-flight", "agent-in-flight", "type-limit", "lock"] as const),
+  ...(["express-lane", "project-turn", "agent-turn", "position"] as const),
+]);
 const NOBODY: Why["ahead"] = { count: 0, next: [] };
 
 export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal> {
@@ -91,10 +96,13 @@ function whyNotStarted(state: State, task: Task, now: Instant): Why {
   };
 }
 
+/** Who is behind others gets there as they end; who fits nowhere never does, so that is said before it. */
 function summarise(shut: readonly WhyGate[]): string {
-  const [first, ...rest] = shut;
+  const lasting = shut.find(({ code }) => code === "no-workers" || code === "never-fits");
+  const first = shut.find(({ code }) => lasting === undefined || !BEHIND_OTHERS.has(code));
   if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
-  const others = rest.length === 0 ? "" : ` (and ${rest.length} more ${rest.length === 1 ? "gate" : "gates"})`;
+  const rest = shut.length - 1;
+  const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "gate" : "gates"})`;
   return `It waits because ${first.detail}${others}.`;
 }
 

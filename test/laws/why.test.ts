@@ -286,3 +286,25 @@ test("when only the clock is in the way, the instant lies ahead, a gate names it
     { numRuns: RUNS },
   );
 });
+
+test("that no worker fits is said before whose turn it is; that somebody paused it, before both", () => {
+  const world = createWorld();
+  const asks = (task: string): Why => {
+    const answer = why(world.state, taskId(task), instant(world.now()));
+    assert.ok(answer.ok);
+    return answer.value;
+  };
+  const shutIn = ({ gates }: Why): string[] => gates.filter(({ ok }) => !ok).map(({ code }) => code);
+  world.trySubmit("t0");
+  world.trySubmit("t1", { capabilities: ["gpu"] });
+  assert.match(asks("t1").summary, /^It waits because no worker is known; start one/);
+  const settings = workerSettings();
+  world.tryTo({ type: "join-worker", worker: workerId("w"), kind: "pull", session: "s", settings });
+  assert.deepEqual(shutIn(asks("t1")), ["position", "never-fits", "worker-room"]);
+  assert.match(
+    asks("t1").summary,
+    /^It waits because no worker here could ever run it: it needs gpu.*2 more gates\)\.$/,
+  );
+  world.tryTo({ type: "set-paused", scope: "fleet", id: "", paused: true });
+  assert.match(asks("t1").summary, /^It waits because the whole fleet is paused/);
+});
