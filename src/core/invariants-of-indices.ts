@@ -7,6 +7,7 @@
 import { bitsOf } from "./bit-set.ts";
 import type { WorkerId } from "./brand.ts";
 import { addWorker, newFleet } from "./fleet.ts";
+import { idsIn } from "./id-set.ts";
 import { isMet } from "./lifecycle.ts";
 import { compareTimers } from "./order.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
@@ -142,7 +143,7 @@ function checkShapes(state: State, complain: Complain): void {
     const users = all.filter(({ type, demand, gate, locks }) => [type, demand, gate, ...locks].includes(use as never));
     const ids = users.map(({ id }) => id);
     complain(
-      isSame(bitsOf(use.mask), ids) && use.shapes === ids.length,
+      isSame(idsIn(use.mask), ids) && use.shapes === ids.length,
       "a type, lock, gate or demand knows its shapes",
     );
   }

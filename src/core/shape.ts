@@ -12,8 +12,9 @@
  * for the demands of the worker that changed. Shapes nobody queues for are kept for a while and then
  * swept, so that locks and tabs used once leave nothing behind.
  */
-import { type BitSet, bitSet, bitsOf, setAll, setBit } from "./bit-set.ts";
+import { type BitSet, bitSet, hasBit, setAll, setBit } from "./bit-set.ts";
 import type { WorkerId } from "./brand.ts";
+import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "./id-set.ts";
 import type { Ask, Attempt, Worker } from "./state.ts";
 
 export type Demand = {
@@ -24,16 +25,16 @@ export type Demand = {
   readonly pin: WorkerId | null;
   /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
   readonly bloom: number;
-  readonly mask: BitSet;
+  readonly mask: IdSet;
   shapes: number;
   /** Workers that could serve it if they were empty, and workers with room for it now. */
   capable: number;
   feasible: number;
 };
 
-export type TypeUse = { readonly type: string; readonly mask: BitSet; inFlight: number; shapes: number };
-export type LockUse = { readonly key: string; readonly mask: BitSet; holder: Attempt | null; shapes: number };
-export type GateUse = { readonly name: string; readonly mask: BitSet; held: boolean; shapes: number };
+export type TypeUse = { readonly type: string; readonly mask: IdSet; inFlight: number; shapes: number };
+export type LockUse = { readonly key: string; readonly mask: IdSet; holder: Attempt | null; shapes: number };
+export type GateUse = { readonly name: string; readonly mask: IdSet; held: boolean; shapes: number };
 
 export type Shape = {
   readonly id: number;
@@ -102,7 +103,7 @@ export function internShape(
   if (known !== undefined) return known;
   if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
   const id = shapes.freeIds.pop() ?? shapes.idsUsed++;
-  const type = useOf(shapes.types, ask.type, () => ({ type: ask.type, mask: bitSet(), inFlight: 0, shapes: 0 }));
+  const type = useOf(shapes.types, ask.type, () => ({ type: ask.type, mask: idSet(), inFlight: 0, shapes: 0 }));
   const gate = ask.provider === null ? null : gateUse(shapes, ask.provider);
   const locks = ask.locks.map((lock) => lockUse(shapes, lock));
   const demand = internDemand(shapes, ask, pin, world);
@@ -112,7 +113,7 @@ export function internShape(
   shapes.idle++;
   for (const use of [type, demand, ...locks, ...(gate === null ? [] : [gate])]) {
     use.shapes++;
-    setBit(use.mask, id, true);
+    addId(use.mask, id);
   }
   setBit(shapes.shutByType, id, type.inFlight >= world.typeLimit(ask.type));
   setBit(shapes.shutByGate, id, gate?.held === true);
@@ -136,11 +137,11 @@ function useOf<Use>(uses: Map<string, Use>, key: string, make: () => Use): Use {
 }
 
 export const typeUse = (shapes: Shapes, type: string): TypeUse =>
-  useOf(shapes.types, type, () => ({ type, mask: bitSet(), inFlight: 0, shapes: 0 }));
+  useOf(shapes.types, type, () => ({ type, mask: idSet(), inFlight: 0, shapes: 0 }));
 export const lockUse = (shapes: Shapes, key: string): LockUse =>
-  useOf(shapes.locks, key, () => ({ key, mask: bitSet(), holder: null, shapes: 0 }));
+  useOf(shapes.locks, key, () => ({ key, mask: idSet(), holder: null, shapes: 0 }));
 export const gateUse = (shapes: Shapes, name: string): GateUse =>
-  useOf(shapes.gates, name, () => ({ name, mask: bitSet(), held: false, shapes: 0 }));
+  useOf(shapes.gates, name, () => ({ name, mask: idSet(), held: false, shapes: 0 }));
 
 function internDemand(
   shapes: Shapes,
@@ -158,7 +159,7 @@ function internDemand(
     memory: ask.memory,
     pin,
     bloom: bloomOf(ask.capabilities),
-    mask: bitSet(),
+    mask: idSet(),
     shapes: 0,
     capable: 0,
     feasible: 0,
@@ -215,46 +216,49 @@ export function hasRoomFor(
 export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
   const wasShut = demand.feasible === 0;
   demand.feasible = feasible;
-  if (wasShut !== (feasible === 0)) setAll(shapes.shutByWorkers, demand.mask, feasible === 0);
+  if (wasShut !== (feasible === 0)) markAll(shapes.shutByWorkers, demand.mask, feasible === 0);
 }
 
 export function setTypeShut(shapes: Shapes, use: TypeUse, shut: boolean): void {
-  setAll(shapes.shutByType, use.mask, shut);
+  markAll(shapes.shutByType, use.mask, shut);
   refreshAll(shapes, use.mask);
 }
 
 export function setGateHeld(shapes: Shapes, use: GateUse, held: boolean): void {
   if (use.held !== held) shapes.gatesHeld += held ? 1 : -1;
   use.held = held;
-  setAll(shapes.shutByGate, use.mask, held);
+  markAll(shapes.shutByGate, use.mask, held);
   refreshAll(shapes, use.mask);
 }
 
 /** Takes a lock or gives it back; a shape stays shut while any of its locks is taken. */
 export function setLockHolder(shapes: Shapes, use: LockUse, holder: Attempt | null): void {
   use.holder = holder;
-  for (const id of bitsOf(use.mask)) {
+  for (const id of idsIn(use.mask)) {
     const taken = shapes.byId[id]?.locks.some((lock) => lock.holder !== null) === true;
     setBit(shapes.shutByLock, id, taken);
   }
   refreshAll(shapes, use.mask);
 }
 
-function refreshAll(shapes: Shapes, mask: BitSet): void {
-  setAll(shapes.shutOtherwise, mask, true);
+function refreshAll(shapes: Shapes, mask: IdSet): void {
+  const { bits } = mask;
+  if (bits === null) {
+    for (const id of mask.few) refresh(shapes, id);
+    return;
+  }
+  setAll(shapes.shutOtherwise, bits, true);
   const { shutOtherwise, shutByType, shutByGate, shutByLock } = shapes;
-  for (let index = 0; index < mask.words.length; index++) {
-    const bits = mask.words[index] as number;
-    if (bits === 0) continue;
+  for (let index = 0; index < bits.words.length; index++) {
+    const word = bits.words[index] as number;
+    if (word === 0) continue;
     const shut = (shutByType.words[index] ?? 0) | (shutByGate.words[index] ?? 0) | (shutByLock.words[index] ?? 0);
-    shutOtherwise.words[index] = ((shutOtherwise.words[index] as number) & ~bits) | (shut & bits);
+    shutOtherwise.words[index] = ((shutOtherwise.words[index] as number) & ~word) | (shut & word);
   }
 }
 
-function refresh(shapes: Shapes, id: number): void {
-  const mask = bitSet();
-  setBit(mask, id, true);
-  refreshAll(shapes, mask);
+function refresh({ shutOtherwise, shutByType, shutByGate, shutByLock }: Shapes, id: number): void {
+  setBit(shutOtherwise, id, hasBit(shutByType, id) || hasBit(shutByGate, id) || hasBit(shutByLock, id));
 }
 
 /** Forgets every shape nobody queues for, and the demands, locks and types only they used. */
@@ -266,7 +270,7 @@ function sweep(shapes: Shapes, workers: Iterable<Worker>): void {
     shapes.freeIds.push(shape.id);
     for (const use of [shape.type, shape.demand, ...shape.locks, ...(shape.gate === null ? [] : [shape.gate])]) {
       use.shapes--;
-      setBit(use.mask, shape.id, false);
+      dropId(use.mask, shape.id);
     }
     for (const set of [
       shapes.shutByType,

@@ -1,0 +1,41 @@
+/**
+ * Sets of shape numbers that are usually small and sometimes large.
+ *
+ * A lock that one task needs concerns one shape; a type may concern ten thousand. A bit set is as long as its
+ * highest number, so one per lock would grow with the square of the locks. A few numbers are kept as a list,
+ * and become a bit set when there are many.
+ */
+import { type BitSet, bitSet, bitsOf, setAll, setBit } from "./bit-set.ts";
+
+const FEW_MAX = 32;
+
+export type IdSet = { few: number[]; bits: BitSet | null };
+
+export const idSet = (): IdSet => ({ few: [], bits: null });
+
+export function addId(set: IdSet, id: number): void {
+  if (set.bits === null && set.few.length < FEW_MAX) {
+    set.few.push(id);
+    return;
+  }
+  if (set.bits === null) {
+    set.bits = bitSet();
+    for (const one of set.few) setBit(set.bits, one, true);
+    set.few = [];
+  }
+  setBit(set.bits, id, true);
+}
+
+export function dropId(set: IdSet, id: number): void {
+  if (set.bits === null) set.few = set.few.filter((one) => one !== id);
+  else setBit(set.bits, id, false);
+}
+
+/** The numbers in the set; ascending only once there are many. */
+export const idsIn = (set: IdSet): Iterable<number> => (set.bits === null ? set.few : bitsOf(set.bits));
+
+/** Puts every number into a bit set, or takes it out. */
+export function markAll(target: BitSet, set: IdSet, on: boolean): void {
+  if (set.bits === null) for (const id of set.few) setBit(target, id, on);
+  else setAll(target, set.bits, on);
+}
