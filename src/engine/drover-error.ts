@@ -64,7 +64,7 @@ export const refused = (refusal: Refusal, details: Record<string, unknown> = {})
 
 const STOPS: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
 
-/** Whether the engine has stopped, so that there is nobody left to tell. Any other error is news, and is not kept quiet. */
+/** Whether the engine has stopped, so that nobody is left to tell. Any other error is news, and is not kept quiet. */
 export const isStop = (error: unknown): error is DroverError => error instanceof DroverError && STOPS.has(error.code);
 
 export const badInput = (field: string, value: unknown, expected: string): DroverError =>

@@ -29,7 +29,7 @@ import { readOptions } from "./call-options.ts";
 import { badInput, type DroverError, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
 import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
-import { type Host, realHost } from "./host.ts";
+import { type Host, realHost, withSteadyClock } from "./host.ts";
 import {
   createLocalWorkers,
   type Handler,
@@ -102,7 +102,10 @@ export type Drover = AsyncDisposable &
     verify(options?: VerifyOptions): Promise<VerifyReport>;
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
-    /** Handlers are told to stop, what is under way becomes durable, the log is closed. May be called twice. */
+    /**
+     * Admits no more, tells handlers to stop and waits for them up to `workers.killGrace`; then what is under way
+     * becomes durable and the log is closed. The rest stays in the log. May be called twice.
+     */
     close(): Promise<void>;
     /** The state, for reading only. */
     readonly state: State;
@@ -175,7 +178,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
     },
   });
   const desk = createPermitDesk(writer);
-  const workers = createLocalWorkers({ writer, host, bodies, desk });
+  const steady = withSteadyClock(host);
+  const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
   const snapshots = createSnapshotter({
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
@@ -185,7 +189,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config): Prom
   });
   const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
   await begin(writer, config);
-  artifacts = watchArtifacts({ writer, host, exists, onWarning });
+  artifacts = watchArtifacts({ writer, host: steady, exists, onWarning });
   return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
 }
 
@@ -224,6 +228,7 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
 
   async function shut(): Promise<void> {
     artifacts.stop();
+    writer.stopAdmitting();
     await workers.leaveAll();
     await snapshots.stop();
     await writer.close();

@@ -38,11 +38,26 @@ export function realHost(now: () => number = Date.now): Host {
   };
 }
 
+/** The same world, whose clock gives its last good reading again where it would give none. */
+export function withSteadyClock(host: Host): Host {
+  let last = host.now();
+  const now = (): number => {
+    try {
+      const reading: unknown = host.now();
+      if (isReading(reading)) last = reading;
+    } catch {
+      // The writer refuses what is asked meanwhile, and says why.
+    }
+    return last;
+  };
+  return { ...host, now };
+}
+
 /** Never a span that a timer takes for none: an alarm that rings at once, for ever, would leave no time for work. */
 function spanUntil(at: number, now: () => number): number {
   try {
     const reading: unknown = now();
-    if (isReading(reading) && !Number.isNaN(at)) return Math.min(TIMER_MS_MAX, Math.max(0, at - reading));
+    if (isReading(reading) && Number.isFinite(at)) return Math.min(TIMER_MS_MAX, Math.max(0, at - reading));
   } catch {
     // A clock that throws says as little as one that answers NaN.
   }

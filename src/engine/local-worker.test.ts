@@ -185,7 +185,7 @@ const stops: { name: string; more: object; act: (kit: TestDrover) => Promise<unk
     more: {},
     act: ({ drover }) => drover.close(),
     end: "queued",
-    why: "its worker left",
+    why: "its worker leaves",
   },
 ];
 for (const { name, more, act, end, why } of stops)
@@ -304,7 +304,7 @@ test("P6 closing keeps the rest of the queue in the log, and what ran is queued 
   const kit = await story(handler, {}, { log: createMemoryLog({ store }) });
   await kit.drover.submit(task("next", { needs: ["t"] }));
   await kit.drover.close();
-  assert.deepEqual(reasons, ["its worker left"]);
+  assert.deepEqual(reasons, ["its worker leaves"]);
   const again = await createTestDrover({ log: createMemoryLog({ store }), at: kit.clock.now() });
   assert.deepEqual(
     [(await again.drover.task("t")).state, (await again.drover.task("next")).state],

@@ -7,6 +7,10 @@
  * and a `TaskRequeue` send the task back without counting against it, and an error with `permanent: true`
  * is not tried again. A quick handler never costs a "running" event: that is written only if the attempt
  * still runs a turn later.
+ *
+ * A worker that leaves takes no more, tells its handlers to stop and waits for them, up to `workers.killGrace`. Only
+ * then are its slots and the locks of its tasks free: what still runs must not meet its own successor. What a
+ * handler returns in that time counts; what it throws does not, since being told to stop is no failure of the task.
  */
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { WorkerSettings } from "../core/commands.ts";
@@ -51,15 +55,22 @@ export type LocalWorker = AsyncDisposable & {
   readonly id: string;
   /** Takes no more, and resolves when what it runs has ended. */
   drain(): Promise<void>;
-  /** Leaves: what it still runs is stopped and queued again. May be called twice. */
+  /**
+   * Takes no more, tells what it runs to stop, waits for it up to `workers.killGrace`, and leaves; what had not
+   * ended is queued again. May be called twice.
+   */
   close(): Promise<void>;
 };
 
 /** A worker's handler, how many it runs at once, and what was assigned to it beyond that. */
 type Crew = {
+  readonly id: WorkerId;
   readonly handler: Handler;
-  readonly slots: number;
+  readonly settings: WorkerSettings;
   active: number;
+  /** When it leaves: what its handlers are told, what to do when the last has ended, and that it has left. */
+  leaving: { readonly reason: DroverError; readonly left: Promise<void> } | null;
+  onIdle: () => void;
   readonly waiting: Fifo<{ readonly task: TaskId; readonly attempt: number }>;
 };
 type Running = {
@@ -77,7 +88,7 @@ export type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
   progressOf(task: string): unknown;
-  /** All leave: what they run is told to stop and goes back to the queue. */
+  /** All leave together, each as by its `close`. */
   leaveAll(): Promise<void>;
   /** The engine has stopped: handlers are told, since nobody will hear what they say. */
   stop(error: DroverError): void;
@@ -104,12 +115,13 @@ export function createLocalWorkers(deps: {
     const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as WorkerId;
-    crews.set(id, { handler, slots: settings.slots, active: 0, waiting: fifo() });
+    const crew: Crew = { id, handler, settings, active: 0, leaving: null, onIdle: () => {}, waiting: fifo() };
+    crews.set(id, crew);
     await writer.settled();
-    return { id, drain: () => drain(id, settings), close: () => leave(id), [Symbol.asyncDispose]: () => leave(id) };
+    return { id, drain: () => drain(crew), close: () => leave(crew), [Symbol.asyncDispose]: () => leave(crew) };
   }
 
-  async function drain(id: WorkerId, settings: WorkerSettings): Promise<void> {
+  async function drain({ id, settings }: Crew): Promise<void> {
     const worker = writer.state.fleet.byId.get(id);
     if (worker === undefined) return;
     await writer.run({ type: "change-worker", worker: id, settings: { ...settings, status: "draining" } });
@@ -119,8 +131,20 @@ export function createLocalWorkers(deps: {
     await quiet.promise;
   }
 
-  async function leave(id: WorkerId): Promise<void> {
-    if (!crews.delete(id) || !writer.state.fleet.byId.has(id)) return;
+  function leave(crew: Crew): Promise<void> {
+    if (crew.leaving !== null) return crew.leaving.left;
+    const reason = new DroverError("stopped", "its worker leaves");
+    const { promise: left, resolve, reject } = Promise.withResolvers<void>();
+    crew.leaving = { reason, left };
+    depart(crew, reason).then(resolve, reject);
+    return left;
+  }
+
+  async function depart(crew: Crew, reason: DroverError): Promise<void> {
+    const { id } = crew;
+    if (crew.active > 0) await stopHandlers(crew, reason);
+    crews.delete(id);
+    if (!writer.state.fleet.byId.has(id)) return;
     try {
       await writer.run({ type: "leave-worker", worker: id, lost: false });
     } catch (error) {
@@ -130,11 +154,27 @@ export function createLocalWorkers(deps: {
     wakeIdle(id);
   }
 
+  /** Resolves when the last has ended, or the grace is over. */
+  async function stopHandlers(crew: Crew, reason: DroverError): Promise<void> {
+    const ended = Promise.withResolvers<void>();
+    crew.onIdle = ended.resolve;
+    tryExecute({ type: "change-worker", worker: crew.id, settings: { ...crew.settings, status: "draining" } });
+    for (const entry of running.values()) if (entry.crew === crew && entry.stopped === null) tellToStop(entry, reason);
+    const graceEnd = host.now() + writer.state.config.workers.killGrace;
+    const cancel = host.setAlarm(graceEnd, ended.resolve, { keepAlive: true });
+    await ended.promise;
+    cancel();
+  }
+
+  function tellToStop(entry: Running, reason: DroverError): void {
+    entry.stopped = reason;
+    entry.controller?.abort(reason);
+  }
+
   function abort(task: TaskId, reason: string): void {
     const entry = running.get(task);
     if (entry === undefined) return confirmUnstarted(task);
-    entry.stopped = new DroverError("stopped", reason);
-    entry.controller?.abort(entry.stopped);
+    tellToStop(entry, new DroverError("stopped", reason));
   }
 
   /** What waits for a slot of its worker has nothing to stop: it is over at once. */
@@ -153,7 +193,7 @@ export function createLocalWorkers(deps: {
 
   /** Starts what was assigned, as far as the worker has slots. */
   function serve(crew: Crew): void {
-    while (crew.active < crew.slots) {
+    while (crew.active < crew.settings.slots && crew.leaving === null) {
       const next = shift(crew.waiting);
       if (next === undefined) return;
       const record = writer.state.tasks.get(next.task);
@@ -176,7 +216,10 @@ export function createLocalWorkers(deps: {
     crew.active++;
     const { report, bytes } = await outcomeOf(crew.handler, entry, seq);
     letGo(entry);
-    tryExecute({ type: "finish-attempt", report }, bytes);
+    // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
+    const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
+    if (!isCutShort || report.outcome !== "failed" || report.permanent)
+      tryExecute({ type: "finish-attempt", report }, bytes);
     wakeIdle(worker);
   }
 
@@ -186,6 +229,7 @@ export function createLocalWorkers(deps: {
     running.delete(entry.task);
     progress.delete(entry.task);
     entry.crew.active--;
+    if (entry.crew.active === 0) entry.crew.onIdle();
     serve(entry.crew);
   }
 
@@ -210,6 +254,7 @@ export function createLocalWorkers(deps: {
     const { task, attempt } = entry;
     try {
       const bytes = await bodies.read(seq);
+      if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
       const { id: _, ...body } = bytes === null ? ({ action: "" } as TaskBody) : parseStored(bytes);
       const context: TaskContext = {
         get signal() {
@@ -232,12 +277,11 @@ export function createLocalWorkers(deps: {
     }
   }
 
-  /** An attempt that is over while its handler still runs: its worker left, or it ignores its signal. */
+  /** An attempt that is over while its handler still runs, because it ignores its signal. */
   function giveUp(event: Event): void {
     const entry = "task" in event && event.task !== null ? running.get(event.task) : undefined;
     if (entry === undefined || !("attempt" in event) || event.attempt !== entry.attempt) return;
-    const hasLeft = event.kind === "attempt-lost" && event.cause === "worker-left";
-    if (entry.stopped === null) abort(entry.task, hasLeft ? "its worker left" : "its attempt is over");
+    if (entry.stopped === null) abort(entry.task, "its attempt is over");
     letGo(entry);
   }
 
@@ -245,7 +289,7 @@ export function createLocalWorkers(deps: {
     join,
     progressOf: (task) => progress.get(task),
     async leaveAll() {
-      await Promise.all([...crews.keys()].map(leave));
+      await Promise.all([...crews.values()].map(leave));
     },
     onCommitted(batch) {
       for (const { event } of batch) {
@@ -265,8 +309,7 @@ export function createLocalWorkers(deps: {
     },
     stop(error) {
       for (const entry of running.values()) {
-        entry.stopped = error;
-        entry.controller?.abort(error);
+        tellToStop(entry, error);
       }
       for (const quiet of idle.values()) quiet.reject(error);
       idle.clear();

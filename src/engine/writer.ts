@@ -54,19 +54,21 @@ export type Writer = {
   settled(): Promise<void>;
   /** Something outside changed: take a turn. */
   poke(): void;
+  /** The end is near: what adds work is refused from now on, what ends it is not. */
+  stopAdmitting(): void;
   /** Waits for what is gathered, then takes no more. */
   close(): Promise<void>;
 };
 
-/** What makes more to do: refused while too much waits for the disk. */
+/** What makes more to do: refused while too much waits for the disk, and once the end is near. */
 const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["submit-task", "retry-task", "patch-task", "ask-permit", "join-worker"] as const),
   ...(["put-project", "set-config"] as const),
 ]);
 /** What tells of something that has happened already: it is taken down even if the clock has nothing to say. */
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
-  ...(["start-attempt", "report-usage", "finish-attempt", "leave-worker", "artifact-ready"] as const),
-  ...(["drop-permit", "settle-permit", "strike-gate"] as const),
+  ...(["start-attempt", "report-usage", "finish-attempt", "artifact-ready"] as const),
+  ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "strike-gate"] as const),
 ]);
 
 type Gathered = Applied & { readonly record: LogRecord };
@@ -83,7 +85,10 @@ export function startWriter(options: {
 }): Writer {
   const { state, log, epoch, host, hooks, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const waiters: Waiter[] = [];
-  const phase = { committed: state.seq, scheduled: false, appending: false, stopped: null as DroverError | null };
+  const phase = {
+    ...{ committed: state.seq, scheduled: false, appending: false, admitting: true },
+    stopped: null as DroverError | null,
+  };
   let gathered: Gathered[] = [];
   let cancelAlarm: (() => void) | null = null;
 
@@ -104,9 +109,7 @@ export function startWriter(options: {
 
   function execute(command: Command, beside?: Uint8Array): Decided {
     if (phase.stopped !== null) throw phase.stopped;
-    if (state.seq - phase.committed > uncommittedMax && ADDS_WORK.has(command.type)) {
-      throw new DroverError("overloaded", `${uncommittedMax} events wait for the disk; try again later`);
-    }
+    if (ADDS_WORK.has(command.type)) admit();
     const at = REPORTS.has(command.type) ? nowOrLast() : clock.now();
     return guarded(() => {
       const decided = decide(state, command, at);
@@ -116,6 +119,12 @@ export function startWriter(options: {
       }
       return decided;
     });
+  }
+
+  function admit(): void {
+    if (!phase.admitting) throw closed();
+    if (state.seq - phase.committed > uncommittedMax)
+      throw new DroverError("overloaded", `${uncommittedMax} events wait for the disk; try again later`);
   }
 
   /** A broken rule may have left the state half changed: nothing may be built on it any more. */
@@ -260,12 +269,28 @@ export function startWriter(options: {
     if (phase.stopped !== null) return;
     void flush();
     await settled().catch(() => {});
-    stop(new DroverError("closed", "this Drover is closed; open it again"));
+    stop(closed());
+  }
+
+  function stopAdmitting(): void {
+    phase.admitting = false;
   }
 
   setAlarm();
-  return { state, committedSeq: () => seq(phase.committed), now: nowOrLast, execute, run, settled, poke, close };
+  return {
+    state,
+    stopAdmitting,
+    committedSeq: () => seq(phase.committed),
+    now: nowOrLast,
+    execute,
+    run,
+    settled,
+    poke,
+    close,
+  };
 }
+
+const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");
 
 function asStop(error: unknown): DroverError {
   if (error instanceof DroverError) return error;
