@@ -105,7 +105,7 @@ function startEvent(
 ): Event {
   const { demand } = task.group?.shape ?? shapeOf(state, task);
   const placement = place(state, task, demand);
-  invariant(placement !== null, `a task that was chosen (${task.id}) has a worker with room`);
+  invariant(placement !== null, "a task that was chosen has a worker with room");
   const { priority, overdue } = taskRank(state, task, now);
   const rank: Rank = {
     express: turn.express,

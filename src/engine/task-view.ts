@@ -29,7 +29,16 @@ export type TaskView = Partial<Omit<TaskBody, "id">> & {
   readonly progress?: unknown;
 };
 
-export const isoTime = (at: number): string => new Date(at).toISOString();
+const shownLast = { at: 0, text: "1970-01-01T00:00:00.000Z" };
+
+/** RFC 3339. The last one is remembered: answers of one turn share their instant. */
+export function isoTime(at: number): string {
+  if (at !== shownLast.at) {
+    shownLast.text = new Date(at).toISOString();
+    shownLast.at = at;
+  }
+  return shownLast.text;
+}
 
 export function viewOf(state: State, task: Task, body: TaskBody | null, now: number): TaskView {
   const { id: _, ...submitted } = body ?? { id: "" };

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Instant, instant, seq } from "../core/brand.ts";
+import { type Event, FIELDS } from "../core/events.ts";
 import { BrokenInvariant } from "../core/result.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
 
@@ -19,4 +20,13 @@ test("an event comes back as it was written, with its cause", () => {
 test("an event without an instant has no bytes", () => {
   for (const at of [Number.NaN, undefined, null, "5", Number.POSITIVE_INFINITY, -1, 0.5, 2 ** 53])
     assert.throws(() => encodeEvent(started(at as Instant), null), BrokenInvariant);
+});
+
+test("the frequent events are written in the order of FIELDS, like all others", () => {
+  for (const kind of ["task-submitted", "task-assigned", "task-done"] as const) {
+    const fields: readonly string[] = FIELDS[kind];
+    const event = { kind, at: instant(1), ...Object.fromEntries(fields.map((field) => [field, `the ${field}`])) };
+    const written = JSON.parse(Buffer.from(encodeEvent(event as unknown as Event, null)).toString()) as unknown[];
+    assert.deepEqual(written, [1, kind, 1, null, ...fields.map((field) => `the ${field}`)]);
+  }
 });

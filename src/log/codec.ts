@@ -11,6 +11,7 @@
 import { type Seq, seq } from "../core/brand.ts";
 import { type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
+import { hotValues } from "./hot-encoders.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
@@ -21,12 +22,17 @@ export type Told = { readonly event: Event; readonly cause: Seq | null };
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
-  const fields: readonly string[] = FIELDS[event.kind];
-  invariant(Number.isSafeInteger(event.at) && event.at >= 0, `${event.kind} happens at an instant, not ${event.at}`);
+  if (!Number.isSafeInteger(event.at) || event.at < 0) {
+    invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
+  }
+  return Buffer.from(JSON.stringify(hotValues(event, FORMAT, cause) ?? allValues(event, cause)));
+}
+
+function allValues(event: Event, cause: Seq | null): unknown[] {
   const values: unknown[] = [FORMAT, event.kind, event.at, cause];
   const source = event as unknown as Record<string, unknown>;
-  for (let index = 0; index < fields.length; index++) values.push(source[fields[index] as string]);
-  return Buffer.from(JSON.stringify(values));
+  for (const field of FIELDS[event.kind]) values.push(source[field]);
+  return values;
 }
 
 export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
