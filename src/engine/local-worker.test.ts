@@ -369,3 +369,18 @@ test("a worker runs no more at once than its slots, whatever else was assigned t
   const { tasksCompleted, tasksCancelled } = (await kit.drover.stats()).metrics;
   assert.deepEqual([most, tasksCompleted, tasksCancelled], [2, 5, 1]);
 });
+
+test("a task whose body is gone fails and says so, and no handler is called for it", async () => {
+  const store = createMemoryStore();
+  const first = await createTestDrover({ log: createMemoryLog({ store }) });
+  await first.drover.submit(task("t"));
+  await first.drover.close();
+  const log = createMemoryLog({ store });
+  const kit = await createTestDrover({ log: { ...log, readRecord: async () => null } });
+  let calls = 0;
+  await kit.drover.worker({}, () => ++calls);
+  await kit.settle();
+  const view = await kit.drover.task("t");
+  assert.deepEqual([calls, view.state, view.attempt], [0, "failed", 1]);
+  assert.match(view.error ?? "", /its body is not in the log/);
+});

@@ -255,7 +255,8 @@ export function createLocalWorkers(deps: {
     try {
       const bytes = await bodies.read(seq);
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
-      const { id: _, ...body } = bytes === null ? ({ action: "" } as TaskBody) : parseStored(bytes);
+      if (bytes === null) throw missingBody(seq);
+      const { id: _, ...body } = parseStored(bytes);
       const context: TaskContext = {
         get signal() {
           return signalOf(entry);
@@ -316,6 +317,12 @@ export function createLocalWorkers(deps: {
     },
   };
 }
+
+/** Nobody can run a task whose body is gone, and another attempt would not find it either. */
+const missingBody = (seq: Seq): Error =>
+  Object.assign(new Error(`its body is not in the log (event ${seq}); submit it again under another id`), {
+    permanent: true,
+  });
 
 /** The signal is made when somebody asks for it: most handlers are done before. */
 function signalOf(entry: Running): AbortSignal {
