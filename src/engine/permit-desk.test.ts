@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fewTurns, isPending } from "../../test/log-in-hand.ts";
+import { createHandHost } from "../testing/hand-host.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
+import { openDrover } from "./drover.ts";
 import { rateLimitOf, tokensOf } from "./permit-desk.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -275,3 +277,27 @@ for (const { usage, says } of badUsage)
       throw heard;
     }, told);
   });
+
+test("a signal that fires between the grant and the call gives the permit back, and nothing is called", async () => {
+  const { host, settle } = createHandHost({ at: 1000 });
+  const controller = new AbortController();
+  let afterTurn = (): void => {};
+  const defer = (turn: () => void): void =>
+    host.defer(() => {
+      turn();
+      afterTurn();
+    });
+  const drover = await openDrover({ host: { ...host, defer } });
+  let [calls, grants] = [0, 0];
+  afterTurn = () => {
+    const [gate] = drover.state.gates.values();
+    if (gate === undefined || gate.held.size === 0 || controller.signal.aborted) return;
+    grants++;
+    controller.abort(new Error("enough"));
+  };
+  const made = drover.withPermit("llm", () => ++calls, { signal: controller.signal });
+  await assert.rejects(made, { message: "enough" });
+  await settle();
+  assert.deepEqual([grants, calls, drover.state.permits.size], [1, 0, 0]);
+  await drover.close();
+});

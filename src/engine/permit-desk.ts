@@ -115,6 +115,11 @@ export function createPermitDesk(writer: Writer): PermitDesk {
     const askedAt = writer.now();
     for (let tries = 1; ; tries++) {
       const id = await acquire(gate, options, holder ?? null, askedAt);
+      if (options.signal?.aborted === true) {
+        // It fired between the grant and here: nobody wants the call any more.
+        settle(id, false, 0);
+        throw options.signal.reason;
+      }
       let used: number | null = null;
       const permit: HeldPermit = {
         id,
