@@ -244,3 +244,12 @@ test("answers above throttleAt carry throttle, and warnings say what would wait 
   for (const id of ["c", "d"]) await drover.submit(task(id));
   assert.equal((await drover.submit(task("e"))).throttle, true);
 });
+
+test("tasks that were turned away are in no list, and asking for one says where they are", async () => {
+  const { drover } = await createTestDrover({ config: { scheduler: { maxQueue: 1 } } });
+  await drover.submit(task("a"));
+  await assert.rejects(drover.submit(task("b")), { code: "queue_full" });
+  assert.equal((await drover.task("b")).state, "rejected");
+  for (const state of ["rejected", ["done", "rejected"]] as const)
+    await assert.rejects(drover.tasks({ state }), { code: "bad_request", message: /^state is "rejected".*task\(id\)/ });
+});

@@ -80,22 +80,14 @@ async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: st
   return "reason" in event && typeof event.reason === "string" ? { error: event.reason } : {};
 }
 
-const STATES = [
-  "waiting",
-  "queued",
-  "assigned",
-  "running",
-  "done",
-  "failed",
-  "cancelled",
-  "skipped",
-  "rejected",
-] as const;
+const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;
 
 export function matcher(filter: TaskFilter): (task: Task) => boolean {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) {
+    if (state === "rejected")
+      throw badInput("state", state, "of a task that was let in; ask task(id) for one that was not");
     const read = oneOf(...STATES)(state, "state");
     if (!read.ok) throw refused(read.failure);
   }
