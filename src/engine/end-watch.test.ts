@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isPending } from "../../test/log-in-hand.ts";
 import { createTestDrover } from "../testing/index.ts";
+import { createEndWatch } from "./end-watch.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 
@@ -53,4 +54,15 @@ test("closing ends every wait, and none begins after it", async () => {
 test("a task that is unknown has no end to wait for", async () => {
   const { drover } = await createTestDrover();
   await assert.rejects(drover.wait("nobody"), { code: "not_found" });
+});
+
+test("too many waiters are refused, and there is room again when one gives up", async () => {
+  const watch = createEndWatch(2);
+  const controller = new AbortController();
+  const hasty = watch.wait("t", controller.signal);
+  void watch.wait("u", undefined);
+  assert.throws(() => watch.wait("v", undefined), { name: "DroverError", code: "limit", message: /^2 callers wait/ });
+  controller.abort(new Error("enough"));
+  await assert.rejects(hasty, { message: "enough" });
+  void watch.wait("v", undefined);
 });

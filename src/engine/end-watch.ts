@@ -5,6 +5,7 @@
  * from expiring.
  */
 import type { Event } from "../core/events.ts";
+import { DroverError } from "./drover-error.ts";
 import type { Applied } from "./writer.ts";
 
 const WAITERS_MAX = 1_000_000;
@@ -23,7 +24,7 @@ export type EndWatch = {
 
 type Waiter = { resolve(): void; reject(reason: unknown): void };
 
-export function createEndWatch(): EndWatch {
+export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
   const waiting = new Map<string, Set<Waiter>>();
   let count = 0;
   let stopped: Error | null = null;
@@ -40,7 +41,7 @@ export function createEndWatch(): EndWatch {
     wait(task, signal) {
       signal?.throwIfAborted();
       if (stopped !== null) throw stopped;
-      if (count >= WAITERS_MAX) throw new RangeError(`${WAITERS_MAX} callers wait already`);
+      if (count >= max) throw new DroverError("limit", `${max} callers wait for tasks already; end some first`);
       return new Promise((resolve, reject) => {
         const waiters = waiting.get(task) ?? new Set();
         const giveUp = (): void => {
