@@ -4,9 +4,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogInHand, fewTurns } from "../../test/log-in-hand.ts";
+import type { Log } from "../log/log.ts";
+import { createMemoryLog } from "../log/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
 import type { Drover } from "./drover.ts";
-import type { FeedEvent } from "./feed.ts";
+import { type FeedEvent, readFeed, readFeedOptions } from "./feed.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 
@@ -81,4 +83,37 @@ test("closing ends every follower", async () => {
   await fewTurns();
   await drover.close();
   await following;
+});
+
+test("a follower reads the past without payloads, and goes on behind it without a gap", async () => {
+  const log = createMemoryLog();
+  const asked: string[] = [];
+  const spied: Log = {
+    ...log,
+    read: (after, options) => {
+      asked.push(`read ${after} ${options?.beside}`);
+      return log.read(after, options);
+    },
+    follow: (after, signal) => {
+      asked.push(`follow ${after}`);
+      return log.follow(after, signal);
+    },
+  };
+  const { drover } = await createTestDrover({ log });
+  await drover.submit({ id: "a", agentId: "ann", action: "x" });
+  const { seq: past } = drover.state;
+  const stop = new AbortController();
+  const seen: number[] = [];
+  for await (const { seq } of readFeed(spied, readFeedOptions({ after: 1, follow: true, signal: stop.signal }))) {
+    seen.push(seq);
+    if (seq === past) void drover.submit({ id: "b", agentId: "ann", action: "x" });
+    if (seq === past + 1) stop.abort();
+  }
+  assert.deepEqual(asked, ["read 1 false", `follow ${past}`]);
+  assert.deepEqual(
+    seen,
+    Array.from({ length: past }, (_, index) => index + 2),
+  );
+  await drover.close();
+  for await (const event of readFeed(log, readFeedOptions({ follow: true }))) assert.fail(`${event.seq} after the end`);
 });

@@ -8,7 +8,7 @@ import { type Seq, seq } from "../core/brand.ts";
 import { type Event, taskOf } from "../core/events.ts";
 import { flag, whole } from "../core/shape-of-input.ts";
 import { decodeEvent } from "../log/codec.ts";
-import type { Log, ReadBatch } from "../log/log.ts";
+import { type Log, LogFailure, type ReadBatch } from "../log/log.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 
 export type FeedEvent = {
@@ -38,10 +38,25 @@ export function readFeedOptions(given: unknown): Wanted {
 
 /** Events behind `after`: those there are, or, with `follow`, also those to come until the signal fires. */
 export async function* readFeed(log: Log, options: Wanted): AsyncGenerator<FeedEvent> {
-  const batches = options.follow
-    ? log.follow(options.after, options.signal)
-    : log.read(options.after, { beside: false });
-  for await (const batch of batches) yield* eventsOf(batch, options.after);
+  let { after } = options;
+  // The past is read without payloads; a log that is closed meanwhile ends a follower in silence, as `follow` does.
+  for await (const batch of options.follow ? untilClosed(pastOf(log, after)) : pastOf(log, after)) {
+    if (options.follow && options.signal?.aborted === true) return;
+    yield* eventsOf(batch, after);
+    after = seq(batch.firstSeq + batch.records.length - 1);
+  }
+  if (!options.follow) return;
+  for await (const batch of log.follow(after, options.signal)) yield* eventsOf(batch, after);
+}
+
+const pastOf = (log: Log, after: Seq): AsyncIterable<ReadBatch> => log.read(after, { beside: false });
+
+async function* untilClosed(batches: AsyncIterable<ReadBatch>): AsyncGenerator<ReadBatch> {
+  try {
+    yield* batches;
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "closed") throw error;
+  }
 }
 
 function* eventsOf(batch: ReadBatch, after: Seq): Generator<FeedEvent> {
