@@ -281,6 +281,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
   loading.tasks.push(task);
   count(state, task, phase, 1);
   if (more !== NOTHING_MORE) loadMore(loading, task, more);
+  armWake(state, task);
 }
 
 function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
@@ -296,7 +297,6 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
     const { affinityWait } = state.config.scheduler.placement;
     setPin(state, task, nameOf(loading, pin), pinUntil - affinityWait);
   }
-  armWake(state, task);
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
