@@ -94,14 +94,22 @@ function expiredTombstones(state: State, now: Instant): number {
 
 /** The next instant at which anything can change by itself; null if nothing ever will. */
 export function nextInstant(state: State, now: Instant): Instant | null {
-  const next = Math.min(
+  return nextChange(state, now).next;
+}
+
+/** The same, and whether all that time will ever bring about by itself is that old results are let go. */
+export function nextChange(state: State, now: Instant): { next: Instant | null; isOnlyExpiry: boolean } {
+  const move = Math.min(
     first(state.timers)?.at ?? Number.POSITIVE_INFINITY,
-    nextExpiry(state),
     nextInstantAtGates(state, now),
     nextRoomInBudgets(state, now),
     nextOverdue(state, now),
   );
-  return next === Number.POSITIVE_INFINITY ? null : (Math.max(next, now) as Instant);
+  const next = Math.min(move, nextExpiry(state));
+  return {
+    next: next === Number.POSITIVE_INFINITY ? null : (Math.max(next, now) as Instant),
+    isOnlyExpiry: move === Number.POSITIVE_INFINITY,
+  };
 }
 
 function nextExpiry(state: State): number {

@@ -39,18 +39,28 @@ export type Refusal =
 
 const SHOWN_MAX = 80;
 
-/** A value as it is shown in a refusal: short, one line, never a whole payload. */
+/** A value as it is shown in a refusal: short, one line, never a whole payload. What is no plain data says its kind. */
 export function shown(value: unknown): string {
-  if (typeof value === "number" || typeof value === "bigint") return String(value);
-  if (typeof value === "function" || typeof value === "symbol") return typeof value;
+  if (typeof value === "number") return String(value);
+  if (typeof value === "bigint") return `a BigInt (${value}n)`;
+  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   if (value === undefined) return "nothing";
+  const kind = kindOf(value);
   let text: string;
   try {
     text = JSON.stringify(value) ?? typeof value;
   } catch {
-    text = `something that is not JSON (${typeof value})`;
+    text = "something that is not JSON (object)";
   }
+  if (kind !== "") return text === "{}" || text.length > SHOWN_MAX ? kind : `${kind} (${text})`;
   return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
+}
+
+/** The class of what JSON would pass off as something else, such as a Map; empty for plain data. */
+function kindOf(value: unknown): string {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return "";
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return kind === "Object" ? "" : `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind}`;
 }
 
 export const badField = (field: string, value: unknown, expected: string): Refusal => ({
@@ -114,7 +124,7 @@ function aboutStanding(refusal: Standing): string {
     case "batch-too-large":
       return `the batch has ${refusal.submitted} tasks; at most ${refusal.max} are taken at once`;
     case "project-unknown":
-      return `no project is called ${refusal.project}, and projects.autoCreate is off; register it first`;
+      return `no project is called ${refusal.project}; register it with putProject, or name it in the config`;
     case "too-many":
       return `there are ${refusal.max} ${refusal.what} already, which is the maximum`;
     default:

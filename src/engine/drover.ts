@@ -61,7 +61,7 @@ export type OpenOptions = {
   readonly data?: string;
   /** A log that is open already; it is closed with the Drover. */
   readonly log?: Log;
-  /** What differs from the defaults; see docs/reference/config.md. */
+  /** What differs from the defaults; see docs/reference/config.md. Absent: what the log has stays in force. */
   readonly config?: unknown;
   readonly now?: () => number;
   /** Whether an input artifact is there; by default, whether the file exists. */
@@ -118,7 +118,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
   try {
-    return await startDrover(options, log, config.value);
+    return await startDrover(options, log, options.config === undefined ? null : config.value);
   } catch (error) {
     await log.close();
     throw error;
@@ -131,8 +131,8 @@ function checkOptions(options: OpenOptions): void {
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
-  if (options.data !== undefined && (typeof options.data !== "string" || options.data === "")) {
-    throw badInput("data", options.data, "the path of a directory");
+  if (options.data !== undefined && (typeof options.data !== "string" || /^$|\0/.test(options.data))) {
+    throw badInput("data", options.data, "the path of a directory, without NUL characters");
   }
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
@@ -145,7 +145,7 @@ function checkOptions(options: OpenOptions): void {
   }
 }
 
-async function startDrover(options: OpenOptions, log: Log, config: Config): Promise<Drover> {
+async function startDrover(options: OpenOptions, log: Log, config: Config | null): Promise<Drover> {
   const host = options.host ?? realHost(options.now);
   const exists = options.artifactExists ?? fileExists;
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
@@ -269,7 +269,8 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
 }
 
 /** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
-async function begin(writer: Writer, config: Config): Promise<void> {
+async function begin(writer: Writer, given: Config | null): Promise<void> {
+  const config = given ?? writer.state.config;
   const policyHash = hash("sha256", policyOf(config), "hex");
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
   if (JSON.stringify(writer.state.config) !== JSON.stringify(config)) writer.execute({ type: "set-config", config });

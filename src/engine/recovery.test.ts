@@ -166,3 +166,18 @@ test("D13 a tombstone keeps the id and satisfies needs, and its result is read b
   await kit.clock.set(kit.clock.now() + 3_600_000);
   await assert.rejects(kit.drover.task("done"), { code: "not_found" });
 });
+
+test("a config that was reloaded is in force after a restart, unless another is given", async () => {
+  const store = createMemoryStore();
+  const open = (config?: object) =>
+    createTestDrover({ log: createMemoryLog({ store }), ...(config === undefined ? {} : { config }) });
+  const first = await open({ scheduler: { maxInFlight: 7 } });
+  await first.drover.reload({ scheduler: { maxInFlight: 9 }, projects: { web: { weight: 3 } } });
+  await first.drover.close();
+  const second = await open();
+  assert.equal(second.drover.state.config.scheduler.maxInFlight, 9);
+  await second.drover.close();
+  const third = await open({});
+  assert.equal(third.drover.state.config.scheduler.maxInFlight, 50);
+  await third.drover.close();
+});

@@ -16,7 +16,7 @@
  */
 import { type Instant, type Seq, seq } from "../core/brand.ts";
 import type { Command, Decided, Decision } from "../core/commands.ts";
-import { nextInstant } from "../core/deadlines.ts";
+import { nextChange } from "../core/deadlines.ts";
 import { decide } from "../core/decide.ts";
 import type { Event } from "../core/events.ts";
 import { taskOf } from "../core/events.ts";
@@ -101,9 +101,9 @@ export function startWriter(options: {
     const cause = ("cause" in event && typeof event.cause === "number" ? event.cause : known?.lastSeq) ?? null;
     const bytes = encodeEvent(event, cause as Seq | null);
     evolve(state, event);
-    const applied = { event, seq: seq(state.seq) };
     const carries = beside !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
-    gathered.push({ ...applied, record: carries ? { bytes, beside } : { bytes } });
+    const applied: Gathered = { event, seq: seq(state.seq), record: carries ? { bytes, beside } : { bytes } };
+    gathered.push(applied);
     hooks.onApplied(applied);
   }
 
@@ -175,10 +175,10 @@ export function startWriter(options: {
   function setAlarm(): void {
     cancelAlarm?.();
     cancelAlarm = null;
-    const at = phase.scheduled ? null : nextInstant(state, nowOrLast());
-    if (at === null) return;
-    const keepAlive = state.waiting + state.queued + state.inFlight > 0;
-    cancelAlarm = host.setAlarm(clock.machineTimeOf(at), poke, { keepAlive });
+    if (phase.scheduled) return;
+    // The program is kept alive while time will move something, and not for letting go of old results.
+    const { next, isOnlyExpiry } = nextChange(state, nowOrLast());
+    if (next !== null) cancelAlarm = host.setAlarm(clock.machineTimeOf(next), poke, { keepAlive: !isOnlyExpiry });
   }
 
   async function flush(): Promise<void> {
