@@ -176,6 +176,7 @@ const options: [name: string, options: unknown, field: string][] = [
   ["a misspelt option", { dta: "x" }, "dta"],
   ["a directory without name", { data: "" }, "data"],
   ["a directory that is no text", { data: 5 }, "data"],
+  ["a directory with a NUL in its name", { data: "a\0b" }, "data"],
   ["a log that is none", { log: 5 }, "log"],
   ["a log and a directory", { log: {}, data: "x" }, "log"],
   ["a clock that is none", { now: 5 }, "now"],

@@ -15,7 +15,7 @@ import type { KeyObject } from "node:crypto";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Anchor } from "./log.ts";
+import { type Anchor, LogFailure } from "./log.ts";
 
 export const PRIVATE_KEY_FILE = "signing-key.pem";
 export const PUBLIC_KEY_FILE = "signing-key.pub.pem";
@@ -48,7 +48,7 @@ export function createMemorySigner(): Signer {
 export function openSigner(directory: string): Signer {
   const path = join(directory, PRIVATE_KEY_FILE);
   const stored = readIfThere(path);
-  if (stored !== null) return signerOf(createPrivateKey(stored));
+  if (stored !== null) return signerOf(keyOf(path, stored, createPrivateKey));
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const publicPem = publicKey.export({ type: "spki", format: "pem" }).toString();
   writeWhole(join(directory, PUBLIC_KEY_FILE), publicPem, PUBLIC_KEY_MODE);
@@ -58,10 +58,24 @@ export function openSigner(directory: string): Signer {
 
 /** Whether a checkpoint was signed by this directory; the public half of the key is enough. */
 export function openVerifier(directory: string): (checkpoint: Checkpoint) => boolean {
-  const pem = readIfThere(join(directory, PUBLIC_KEY_FILE));
+  const path = join(directory, PUBLIC_KEY_FILE);
+  const pem = readIfThere(path);
   if (pem === null) return () => false;
-  const key = createPublicKey(pem);
+  const key = keyOf(path, pem, createPublicKey);
   return (checkpoint) => isSignedBy(key, checkpoint);
+}
+
+/** Whatever the library finds wrong with the text, to people it is one thing: the file is not the key it should be. */
+function keyOf(path: string, pem: string, create: (pem: string) => KeyObject): KeyObject {
+  try {
+    const key = create(pem);
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch {
+    // Said below.
+  }
+  const advice = `Put it back from a backup. Or move ${PRIVATE_KEY_FILE} and ${PUBLIC_KEY_FILE} away: then a new key is`;
+  const price = "made and the log is replayed from its first event, which works unless old events were pruned.";
+  throw new LogFailure("corrupt", `${path} does not hold an ed25519 key. Nothing was changed. ${advice} ${price}`);
 }
 
 function signerOf(privateKey: KeyObject): Signer {

@@ -8,7 +8,7 @@
  * nothing but the format, so that a damaged log can still be examined.
  */
 
-import { existsSync, mkdirSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -44,7 +44,7 @@ export function openDatabase(options: OpenOptions): Database {
   let lock: DataLock | undefined;
   let database: DatabaseSync | undefined;
   try {
-    if (!readOnly) mkdirSync(directory, { recursive: true });
+    if (!readOnly) makeDirectory(directory);
     if (readOnly && !existsSync(path)) throw new LogFailure("io", `there is no log at ${path}; nothing can be read`);
     if (!readOnly) lock = takeDataLock(directory);
     database = readOnly ? openForReading(path) : new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
@@ -55,6 +55,19 @@ export function openDatabase(options: OpenOptions): Database {
   } catch (error) {
     closer(database, lock)();
     throw storageFailure(error, { doing: `open ${path}` });
+  }
+}
+
+/** SQLite says of a directory only that it cannot open a file in it; what is wrong with it is found out here. */
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EEXIST" && code !== "ENOTDIR") throw error;
+    const advice = "Name a directory, or a path where one can be made.";
+    throw new LogFailure("io", `the data directory ${directory} is a file, or lies under one. ${advice}`);
   }
 }
 

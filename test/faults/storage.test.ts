@@ -197,3 +197,39 @@ test("a data directory that is a file, or lies behind one, is refused", async ()
   writeFileSync(file, "");
   for (const data of [file, join(file, "below")]) await assert.rejects(openDrover({ data }), { name: "LogFailure" });
 });
+
+const places: { name: string; harm: (directory: string) => string; code: string; says: RegExp }[] = [
+  {
+    name: "a data directory that is a file",
+    harm: (directory) => join(directory, "log.db"),
+    code: "io",
+    says: /log\.db is a file, or lies under one\. Name a directory/,
+  },
+  {
+    name: "a data directory under a file",
+    harm: (directory) => join(directory, "log.db", "deep"),
+    code: "io",
+    says: /deep is a file, or lies under one\. Name a directory/,
+  },
+  {
+    name: "a signing key that is none",
+    harm: (directory) => {
+      writeFileSync(join(directory, "signing-key.pem"), "junk");
+      return directory;
+    },
+    code: "corrupt",
+    says: /signing-key\.pem does not hold an ed25519 key\..* from a backup\. Or move/,
+  },
+];
+for (const { name, harm, code, says } of places)
+  test(`${name} is refused with what to do about it`, async () => {
+    const data = harm(copyOf(healthy));
+    await assert.rejects(openDrover({ data }), { name: "LogFailure", code, message: says });
+  });
+
+test("a log whose broken key was moved away opens with a new one, as the refusal says", async () => {
+  const data = copyOf(healthy);
+  for (const key of ["signing-key.pem", "signing-key.pub.pem"]) rmSync(join(data, key));
+  await using drover = await openDrover({ data });
+  assert.equal((await drover.task("t10")).state, "done");
+});
