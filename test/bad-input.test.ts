@@ -182,7 +182,7 @@ const options: [name: string, options: unknown, field: string][] = [
   ["a clock that is none", { now: 5 }, "now"],
   ["a host that is none", { host: "x" }, "host"],
   ["a look that is none", { artifactExists: true }, "artifactExists"],
-  ["a config that is none", { config: 5 }, "(body)"],
+  ["a config that is none", { config: 5 }, "config is 5"],
   ["a config with an unknown section", { config: { schedular: {} } }, "schedular"],
 ];
 for (const [name, value, field] of options)
@@ -219,3 +219,27 @@ test("reload refuses unknown fields at every level, and a retry that shrinks", a
   await refuses(() => drover.reload({ scheduler: { retry: { base: "10m" } } }), { field: "scheduler.retry.max" });
   await refuses(() => drover.reload({ projects: { None: {} } }), { field: "projects.None" });
 });
+
+const kinds: [value: unknown, shown: string][] = [
+  [new Date(0), 'a Date ("1970-01-01T00:00:00.000Z")'],
+  [new Map([[1, 2]]), "a Map"],
+  [new Error("boom"), "an Error"],
+  [10n, "a BigInt (10n)"],
+  [() => 1, "a function"],
+  [{ at: 5 }, '{"at":5}'],
+  [[1], "[1]"],
+];
+for (const [value, kind] of kinds)
+  test(`a refusal shows ${kind} as what it is`, () =>
+    refuses(() => drover.submit(body({ deadline: value })), { field: `deadline is ${kind}, and must be` }));
+
+test("a gate's setting is refused under the name it was given by", async () => {
+  await refuses(() => drover.reload({ gates: { x: { window: "abc" } } }), { field: /^gates\.x\.window is "abc"/ });
+  await refuses(() => drover.reload({ gates: { x: { windowMs: "abc" } } }), { field: /^gates\.x\.windowMs is "abc"/ });
+});
+
+test("a project nobody knows is refused without a word about settings that have no part in it", () =>
+  refuses(() => drover.pause({ project: "nope" }), {
+    field: /^no project is called nope; register it with putProject, or name it in the config$/,
+    code: "not_found",
+  }));

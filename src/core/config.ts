@@ -236,7 +236,11 @@ export function readGate(base: GateSettings): Reader<GateSettings> {
     if (!isRecord(value)) return fail(badField(field, value, "an object"));
     const respelled: Record<string, unknown> = {};
     for (const key of Object.keys(value)) respelled[GATE_SPELLINGS.get(key) ?? key] = value[key];
-    return readSection(gateFields(base), base, respelled, field);
+    const read = readSection(gateFields(base), base, respelled, field);
+    if (read.ok || read.failure.type !== "bad-field") return read;
+    const { failure } = read;
+    const written = Object.keys(value).find((key) => join(field, GATE_SPELLINGS.get(key) ?? key) === failure.field);
+    return written === undefined ? read : fail({ ...failure, field: join(field, written) });
   };
 }
 
@@ -348,7 +352,9 @@ const configFields: Fields<Config> = {
 
 /** The effective config: the defaults with the given fields over them, checked as a whole. */
 export function readConfig(value: unknown): Result<Config, Refusal> {
-  const read = readSection(configFields, DEFAULT_CONFIG, value ?? {}, "");
+  const given = value ?? {};
+  if (!isRecord(given)) return fail(badField("config", given, "an object"));
+  const read = readSection(configFields, DEFAULT_CONFIG, given, "");
   if (!read.ok) return read;
   const { retry } = read.value.scheduler;
   if (retry.max < retry.base) {

@@ -42,7 +42,7 @@ const SHOWN_MAX = 80;
 /** A value as it is shown in a refusal: short, one line, never a whole payload. What is no plain data says its kind. */
 export function shown(value: unknown): string {
   if (typeof value === "number") return String(value);
-  if (typeof value === "bigint") return `a BigInt (${value}n)`;
+  if (typeof value === "bigint") return `a BigInt (${clip(`${value}n`)})`;
   if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   if (value === undefined) return "nothing";
   const kind = kindOf(value);
@@ -53,13 +53,16 @@ export function shown(value: unknown): string {
     text = "something that is not JSON (object)";
   }
   if (kind !== "") return text === "{}" || text.length > SHOWN_MAX ? kind : `${kind} (${text})`;
-  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
+  return clip(text);
 }
+
+const clip = (text: string): string =>
+  text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
 
 /** The class of what JSON would pass off as something else, such as a Map; empty for plain data. */
 function kindOf(value: unknown): string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "";
-  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1).slice(0, SHOWN_MAX);
   return kind === "Object" ? "" : `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind}`;
 }
 
