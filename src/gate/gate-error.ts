@@ -44,5 +44,7 @@ export class GateClosedError extends Error {
 function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (value === null) return "null";
-  return typeof value === "object" || typeof value === "function" ? `a ${typeof value}` : String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "an object";
+  return typeof value === "function" ? "a function" : String(value);
 }

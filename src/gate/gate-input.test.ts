@@ -28,7 +28,11 @@ const rows: Row[] = [
   { name: "a lease of no time", call: () => createGate({ permitTtlMs: -1 }), field: "permitTtlMs" },
   { name: "a token limit of 0", call: () => createGate({ tokens: { perMinute: 0 } }), field: "tokens.perMinute" },
   { name: "an unknown kind", call: () => createGate({ tokens: { kind: wrong("leaky") } }), field: "tokens.kind" },
-  { name: "an unknown token limit", call: () => createGate({ tokens: wrong({ perWeek: 1 }) }), field: "perWeek" },
+  {
+    name: "an unknown token limit",
+    call: () => createGate({ tokens: wrong({ perWeek: 1 }) }),
+    field: "tokens.perWeek",
+  },
   { name: "a misspelt option", call: () => createGate(wrong({ maxConcurent: 5 })), field: "maxConcurent" },
   { name: "options that are none", call: () => createGate(wrong("fast")), field: "options" },
   { name: "options null", call: () => createGate(wrong(null)), field: "options" },
@@ -60,7 +64,7 @@ const rows: Row[] = [
   {
     name: "complete with unknown usage",
     call: (gate) => gate.complete("a", { usage: wrong({ words: 1 }) }),
-    field: "words",
+    field: "usage.words",
   },
   { name: "cancel nobody", call: (gate) => gate.cancel(wrong(undefined)), field: "id" },
   { name: "a negative rest", call: (gate) => gate.rateLimited(-1), field: "retryAfterMs" },
@@ -118,4 +122,9 @@ test("Infinity means no limit", () => {
   const gate = createGate({ maxConcurrent: Number.POSITIVE_INFINITY, requests: Number.POSITIVE_INFINITY });
   for (let index = 0; index < 1000; index++) assert.equal(gate.schedule(`c${index}`).status, "ready");
   gate.close();
+});
+
+test("a list is called a list, and an object an object", () => {
+  assert.throws(() => createGate(wrong([])), { message: "options: got a list, expected an object" });
+  assert.throws(() => createGate({ requests: wrong({}) }), { message: /^requests: got an object, expected/ });
 });

@@ -135,7 +135,7 @@ export function fieldsOf(name: string, value: unknown, known: readonly string[])
   for (const field of Object.keys(value)) {
     if (!known.includes(field))
       throw new GateInputError(
-        field,
+        name === "options" ? field : `${name}.${field}`,
         (value as Record<string, unknown>)[field],
         `no such field; known are ${known.join(", ")}`,
       );
