@@ -140,7 +140,7 @@ export const badCalls: { name: string; call: (drover: Drover) => unknown; expect
   { name: "Q17 a type None", call: (drover) => drover.tasks({ type: "None" }), expected: { field: "type" } },
   {
     name: "cancelling by an unknown filter",
-    call: (drover) => drover.cancelWhere(wrong({ all: true })),
+    call: (drover) => drover.cancelWhere(wrong({ all: true, project: "p" })),
     expected: { field: "all" },
   },
   {

@@ -178,6 +178,8 @@ const options: [name: string, options: unknown, field: string][] = [
   ["a directory that is no text", { data: 5 }, "data"],
   ["a directory with a NUL in its name", { data: "a\0b" }, "data"],
   ["a log that is none", { log: 5 }, "log"],
+  ["a log that can do nothing", { log: {} }, "log is {}, and must be a log: an object with the functions append"],
+  ["a host that can do nothing", { host: { now: Date.now } }, "a host: an object with the functions defer, setAlarm"],
   ["a log and a directory", { log: {}, data: "x" }, "log"],
   ["a clock that is none", { now: 5 }, "now"],
   ["a host that is none", { host: "x" }, "host"],
@@ -232,6 +234,15 @@ const kinds: [value: unknown, shown: string][] = [
 for (const [value, kind] of kinds)
   test(`a refusal shows ${kind} as what it is`, () =>
     refuses(() => drover.submit(body({ deadline: value })), { field: `deadline is ${kind}, and must be` }));
+
+test("createTestDrover refuses options that are none", () =>
+  refuses(() => createTestDrover(wrong(null)), { field: "options is null" }));
+
+test("a misspelt filter is refused with every field there is", async () => {
+  const known = "known here: agentId, project, state, type";
+  await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, limit, cursor` });
+  await refuses(() => drover.cancelWhere(wrong({ stat: "done" })), { field: `${known}, all` });
+});
 
 test("a gate's setting is refused under the name it was given by", async () => {
   await refuses(() => drover.reload({ gates: { x: { window: "abc" } } }), { field: /^gates\.x\.window is "abc"/ });

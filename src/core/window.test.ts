@@ -213,6 +213,7 @@ const badCalls: { name: string; call: () => unknown; field: string; value: strin
     field: "kind",
     value: "tumbling",
   },
+  { name: "no options", call: () => createWindow(undefined as never), field: "options", value: "undefined" },
   { name: "max 0", call: () => createWindow(sliding(0)), field: "max", value: "0" },
   { name: "max NaN", call: () => createWindow(sliding(Number.NaN)), field: "max", value: "NaN" },
   { name: "max below 0", call: () => createWindow(fixed(-1)), field: "max", value: "-1" },

@@ -232,6 +232,9 @@ export class FixedSum {
 export type UsageSum = RollingSum | FixedSum;
 
 export function createWindow(options: WindowOptions): UsageWindow {
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(bad("options", options, "an object with kind, max and windowMs"));
+  }
   const { kind, max, windowMs, buckets } = options;
   if (kind !== "sliding" && kind !== "fixed") throw new TypeError(bad("kind", kind, '"sliding" or "fixed"'));
   const limit = whole("max", max, 1);

@@ -55,6 +55,11 @@ import { createTaskDesk, type TaskDesk } from "./task-desk.ts";
 import { startWriter, type Writer } from "./writer.ts";
 
 const LEAD_MS = 10_000;
+/** What a log or a host must at least be able to do. */
+const METHODS = {
+  log: ["append", "read", "follow", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
+  host: ["now", "defer", "setAlarm", "newId"],
+} as const;
 
 export type OpenOptions = {
   /** The data directory; absent: in memory. */
@@ -137,7 +142,12 @@ function checkOptions(options: OpenOptions): void {
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
   for (const key of ["log", "host"] as const) {
-    if (options[key] !== undefined && !isRecord(options[key])) throw badInput(key, options[key], `a ${key}`);
+    const given: unknown = options[key];
+    const missing = isRecord(given)
+      ? METHODS[key].filter((method) => typeof given[method] !== "function")
+      : METHODS[key];
+    if (given !== undefined && missing.length > 0)
+      throw badInput(key, given, `a ${key}: an object with the functions ${missing.join(", ")}`);
   }
   for (const key of ["now", "artifactExists", "onWarning"] as const) {
     if (options[key] !== undefined && typeof options[key] !== "function")

@@ -154,8 +154,12 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
     [await stateOf(kit, "b"), await stateOf(kit, "c"), await stateOf(kit, "d")],
     ["cancelled", "cancelled", "queued"],
   );
-  assert.equal(await kit.drover.cancelWhere({}), 1);
-  assert.equal(await kit.drover.cancelWhere({}), 0);
+  for (const empty of [{}, { project: undefined }])
+    await assert.rejects(kit.drover.cancelWhere(empty as never), {
+      message: /^filter is \{\}, .*agentId, project, state and/,
+    });
+  assert.equal(await kit.drover.cancelWhere({ all: true }), 1);
+  assert.equal(await kit.drover.cancelWhere({ all: true }), 0);
 });
 
 test("failed, cancelled and skipped tasks run again; live and done ones do not", async () => {

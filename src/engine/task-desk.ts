@@ -54,8 +54,8 @@ export type TaskDesk = {
   submit(body: TaskBody): Promise<Submitted>;
   submitBatch(batch: BatchBody): Promise<BatchAnswer>;
   cancel(task: string, options?: { reason?: string }): Promise<void>;
-  /** Cancels every live task the filter names, at most 10 000 at once; answers how many. */
-  cancelWhere(filter: TaskFilter): Promise<number>;
+  /** Cancels every live task the filter names, or all of them, at most 10 000 at once; answers how many. */
+  cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number>;
   retry(task: string): Promise<Submitted>;
   patch(
     task: string,
@@ -96,8 +96,8 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     await writer.run({ type: "cancel-task", task: idOf(task), reason });
   }
 
-  async function cancelWhere(filter: TaskFilter): Promise<number> {
-    const matches = matcher(filter);
+  async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number> {
+    const matches = matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]);
     const found: TaskId[] = [];
     for (const task of state.tasks.values()) {
       if (hasEnded(task) || !matches(task)) continue;
@@ -166,6 +166,20 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     return page;
   };
   return { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+}
+
+const isAll = (filter: unknown): filter is { readonly all: true } =>
+  isRecord(filter) && filter.all === true && Object.keys(filter).length === 1;
+
+/** A filter whose only field came out undefined would cancel the whole fleet: that must be asked for by name. */
+function notEmpty(filter: TaskFilter): TaskFilter {
+  if (isRecord(filter) && Object.values(filter).every((value) => value === undefined))
+    throw badInput(
+      "filter",
+      filter,
+      "at least one of agentId, project, state and type; or { all: true } for every task",
+    );
+  return filter;
 }
 
 function idOf(task: unknown): TaskId {

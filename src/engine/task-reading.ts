@@ -82,7 +82,8 @@ async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: st
 
 const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;
 
-export function matcher(filter: TaskFilter): (task: Task) => boolean {
+/** `more` are fields that the caller has read already; they are named where an unknown one is refused. */
+export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Task) => boolean {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) {
@@ -94,7 +95,11 @@ export function matcher(filter: TaskFilter): (task: Task) => boolean {
   const fields = { agentId: name(), project: name(), type: name() };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
-  if (!read.ok) throw refused(read.failure);
+  if (!read.ok) {
+    const { failure } = read;
+    const known = ["agentId", "project", "state", "type", ...more];
+    throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
+  }
   const { agentId, project, type } = read.value;
   return (task) =>
     (states === null || states.has(task.phase)) &&
@@ -114,7 +119,7 @@ export async function readPage(
   if (!size.ok) throw refused(size.failure);
   if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
-  const matches = matcher(wanted);
+  const matches = matcher(wanted, ["limit", "cursor"]);
   const { state } = parts.writer;
   const found: Task[] = [];
   for (const task of state.tasks.values()) {

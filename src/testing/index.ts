@@ -10,7 +10,9 @@
  * It is the real engine, in memory unless `data` names a directory: only the clock, the next turn and the look for
  * artifacts are not the world's. So a test needs no sleep, and two runs of it are equal.
  */
+import { isRecord } from "../core/shape-of-input.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
+import { badInput } from "../engine/drover-error.ts";
 import { createHandHost, type TestClock } from "./hand-host.ts";
 
 export type { TestClock } from "./hand-host.ts";
@@ -32,6 +34,7 @@ export type TestDrover = AsyncDisposable & {
 };
 
 export async function createTestDrover(options: TestDroverOptions = {}): Promise<TestDrover> {
+  if (!isRecord(options)) throw badInput("options", options, "an object");
   const { at = BEGINNING, ...open } = options;
   const artifacts = new Set<string>();
   let opened: Drover | null = null;
