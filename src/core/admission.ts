@@ -168,7 +168,7 @@ function admit(
   if (unfit !== null) warnings.push(unfit);
   const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
   if ((task.estimatedTokens ?? 0) > limit) {
-    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; the task waits for a higher one`;
+    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; it waits for a higher one`;
     warnings.push({ type: "over-budget", detail });
   }
   const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);

@@ -1,13 +1,13 @@
 /**
  * Histories nobody thought of.
  *
- * A history is a list of whole numbers; each one is the seed of a step: a command, an instant, and whether the pump runs
- * afterwards. Numbers are cheap to make and to drop, so that thousands of histories fit in a second and a failing one
- * shrinks to the few steps that matter. What a step asks is chosen against the state it meets: a report mostly
- * names a live attempt and sometimes a stale one, an id is mostly free and sometimes taken.
+ * A history is a list of whole numbers; each one is the seed of a step: a command, an instant, and whether the
+ * pump runs afterwards. Numbers are cheap to make and to drop, so that thousands of histories fit in a second and
+ * a failing one shrinks to the few steps that matter. What a step asks is chosen against the state it meets: a
+ * report mostly names a live attempt and sometimes a stale one, an id is mostly free and sometimes taken.
  *
- * There are few ids, small limits and short spans on purpose: collisions are where the bugs are, and everything that
- * can happen (a deadline, a lost worker, a full budget, a struck gate) should happen within forty steps.
+ * There are few ids, small limits and short spans on purpose: collisions are where the bugs are, and everything
+ * that can happen (a deadline, a lost worker, a full budget, a struck gate) should happen within forty steps.
  */
 import fc from "fast-check";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../src/core/brand.ts";

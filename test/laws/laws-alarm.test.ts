@@ -20,7 +20,7 @@ test("a pump that has run dry sets an alarm in the future, and nothing would hap
         const next = nextInstant(state, instant(now)) ?? now + FAR;
         assert.ok(next > now, `the alarm rings at ${next}, and it is ${now}: it would ring for ever`);
         const early = decide(state, { type: "pump" }, instant(next - 1));
-        // A hold may come with the next event: who is first in an agent's queue, and so may take one, changes with time.
+        // A hold may come with the next event: who is first in its agent's queue changes with time.
         const kinds = early.ok
           ? early.value.events.map(({ kind }) => kind).filter((kind) => kind !== "hold-placed")
           : [];

@@ -1,9 +1,10 @@
 /**
  * The promise among projects: nobody gets more than one charge ahead, and idleness banks no credit.
  *
- * Projects of unequal weights submit tasks of unequal cost that all run on the same workers. Costs are known (what is used
- * is what was charged) and nothing fades, so that what was charged can be added up here, apart from the core. A
- * project with nothing left to start also finishes what it runs at once: then each is either backlogged or idle.
+ * Projects of unequal weights submit tasks of unequal cost that all run on the same workers. Costs are known (what
+ * is used is what was charged) and nothing fades, so that what was charged can be added up here, apart from the
+ * core. A project with nothing left to start also finishes what it runs at once: then each is either backlogged or
+ * idle.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

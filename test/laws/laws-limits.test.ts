@@ -63,7 +63,7 @@ test("no start overspends a budget: used in the window, plus reserved, plus its 
   });
 });
 
-test("no start finds its worker full, unfit, unwilling or held for another, nor a lock taken, nor its gate struck", () => {
+test("no start finds its worker full, unfit, unwilling or held for another, a lock taken, or its gate struck", () => {
   atEveryStart(9000, (state, ledger, start, { ask, project }) => {
     const worker = state.fleet.byId.get(start.worker);
     assert.ok(worker !== undefined && worker.status === "ready", "it takes work");

@@ -1,8 +1,9 @@
 /**
  * Living through a history: decide, apply, pump until nothing is left.
  *
- * Laws look in through a watcher, at the same points for all of them: before a command is decided, after each event, and
- * at every decision of the pump. A law that breaks is reported with the story that led there, command by command.
+ * Laws look in through a watcher, at the same points for all of them: before a command is decided, after each
+ * event, and at every decision of the pump. A law that breaks is reported with the story that led there, command
+ * by command.
  */
 import type { Instant } from "../../src/core/brand.ts";
 import type { Command } from "../../src/core/commands.ts";
