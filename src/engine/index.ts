@@ -1,6 +1,8 @@
 /**
  * `drover/engine`: Drover embedded in a program.
  */
+import "./node-version.ts";
+
 export type { Warning } from "../core/commands.ts";
 export type { Config } from "../core/config.ts";
 export type { GateClass } from "../core/gate.ts";

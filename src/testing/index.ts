@@ -10,6 +10,7 @@
  * It is the real engine, in memory unless `data` names a directory: only the clock, the next turn and the look for
  * artifacts are not the world's. So a test needs no sleep, and two runs of it are equal.
  */
+import "../engine/node-version.ts";
 import { isRecord } from "../core/shape-of-input.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
 import { badInput } from "../engine/drover-error.ts";
