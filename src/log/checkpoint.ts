@@ -73,8 +73,9 @@ function keyOf(path: string, pem: string, create: (pem: string) => KeyObject): K
   } catch {
     // Said below.
   }
-  const advice = `Put it back from a backup. Or move ${PRIVATE_KEY_FILE} and ${PUBLIC_KEY_FILE} away: then a new key is`;
-  const price = "made and the log is replayed from its first event, which works unless old events were pruned.";
+  const advice = `Put it back from a backup. Or move ${PRIVATE_KEY_FILE} and ${PUBLIC_KEY_FILE} away: a new key`;
+  const price =
+    "is made then, and the log is replayed from its first event, which works unless old events were pruned.";
   throw new LogFailure("corrupt", `${path} does not hold an ed25519 key. Nothing was changed. ${advice} ${price}`);
 }
 
