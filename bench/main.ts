@@ -21,6 +21,10 @@ type Benchmark = { readonly run: (options: Options) => Promise<Report> };
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(usage());
+    return 0;
+  }
   const names = args.filter((arg) => !arg.startsWith("-"));
   const options = { json: args.includes("--json"), quick: args.includes("--quick") };
   const unknown = args.find((arg) => (arg.startsWith("-") ? !["--json", "--quick"].includes(arg) : !BENCHMARKS[arg]));

@@ -73,6 +73,11 @@ async function main(): Promise<void> {
 }
 
 function parseArguments(args: readonly string[]): Options {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log("npm test -- [--quick] [WORD…]\n");
+    console.log("  --quick  fewer cases, and without what is slow\n  WORD     only files whose path contains it");
+    process.exit(0);
+  }
   const unknown = args.find((arg) => arg.startsWith("-") && arg !== "--quick");
   if (unknown !== undefined) {
     console.error(`unknown option ${unknown}; known: --quick, and words that file paths must contain`);

@@ -35,7 +35,7 @@ function run(command: string, args: readonly string[], cwd: string): string {
 before(() => {
   const copy = join(home, "copy");
   mkdirSync(copy);
-  for (const path of globSync(["src", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
+  for (const path of globSync(["src", "docs", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
     cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
   run("npm", ["pack", "--pack-destination", home], copy);
@@ -49,11 +49,13 @@ test("the package holds compiled files and their types, no source, no test, no s
   const files = globSync("**/*", { cwd: installed, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
-  const strays = files.filter((file) => !/^(dist\/.+\.(js|d\.ts)|package\.json|LICENSE|[A-Z]+\.md)$/.test(file));
+  const strays = files.filter(
+    (file) => !/^(dist\/.+\.(js|d\.ts)|package\.json|LICENSE|[A-Z]+\.md|docs\/.+\.md)$/.test(file),
+  );
   assert.deepEqual(strays, []);
   const unwanted = files.filter((file) => /\.test\.|contract|(^|\/)sim\/|(^|\/)bench\//.test(file));
   assert.deepEqual(unwanted, []);
-  for (const file of ["dist/log/sqlite-thread.js", "dist/engine/snapshot-thread.js", "LICENSE"])
+  for (const file of ["dist/log/sqlite-thread.js", "dist/engine/snapshot-thread.js", "LICENSE", "CONTRIBUTING.md"])
     assert.ok(files.includes(file), `${file} is missing`);
 });
 
