@@ -57,7 +57,7 @@ const results: { name: string; returned: unknown; state: string; result?: unknow
     state: "failed",
     error: /result is "262145 bytes".*artifact/,
   },
-  { name: "a function is no result", returned: { f: () => 1 }, state: "failed", error: /result\.f is function/ },
+  { name: "a function is no result", returned: { f: () => 1 }, state: "failed", error: /result\.f is a function/ },
   { name: "a circle is no result", returned: circle(), state: "failed", error: /no circle/ },
   { name: "NaN is no result", returned: [Number.NaN], state: "failed", error: /result\[0\] is NaN/ },
 ];
