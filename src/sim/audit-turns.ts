@@ -21,7 +21,12 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
   const task = shadow.tasks.get(event.task);
   if (task === undefined || task.pin !== null) return;
   const rivals = [...shadow.tasks.values()].filter(
-    (other) => other !== task && isRunnable(other) && other.pin === null && other.shape === task.shape,
+    (other) =>
+      other !== task &&
+      isRunnable(other) &&
+      other.pin === null &&
+      other.shape === task.shape &&
+      !standsAside(shadow, other),
   );
   const { rule, agents } = shadow.config.scheduler.fairness;
   const mine = rivals.filter(({ told }) => told.project === task.told.project);
@@ -49,6 +54,12 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
     event,
     complain,
   );
+}
+
+/** A task whose estimate alone exceeds a budget stands aside until the limit rises. */
+function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
+  const { limit } = (shadow.projects.get(told.project) as ShadowProject).settings.budget;
+  return [limit, shadow.config.budget.limit].some((most) => most !== null && estimate > most);
 }
 
 /** Levels as they are at the start, before its own charge. */
