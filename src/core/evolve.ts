@@ -288,7 +288,8 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     const capabilitySet = new Set(capabilities);
     const cpu = event.cpu ?? Number.POSITIVE_INFINITY;
     const memory = event.memory ?? Number.POSITIVE_INFINITY;
-    const settings = { slots, capabilities, capabilitySet, cpu, memory, zone, status };
+    const offers = capabilities.join(" ");
+    const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status };
     if (event.kind === "worker-joined") {
       if (known !== undefined) dropWorker(fleet, shapes, known);
       const holds = { attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };

@@ -35,10 +35,11 @@ const someOf = (number: number): string[] => CAPABILITIES.filter((_, index) => (
 
 function settingsOf(
   number: number,
-): Pick<Worker, "slots" | "capabilities" | "capabilitySet" | "cpu" | "memory" | "status"> {
+): Pick<Worker, "slots" | "capabilities" | "capabilitySet" | "offers" | "cpu" | "memory" | "status"> {
   const capabilities = someOf(number);
   return {
     ...{ slots: 1 + (number % 3), capabilities, capabilitySet: new Set(capabilities) },
+    offers: capabilities.join(" "),
     ...{ cpu: [1000, 2000, UNLIMITED][number % 3] as number, memory: [100, UNLIMITED][number % 2] as number },
     status: STATUSES[number % STATUSES.length] as Worker["status"],
   };

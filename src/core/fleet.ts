@@ -1,10 +1,10 @@
 /**
  * The workers, and the fastest way to one that fits.
  *
- * Workers stand in the order of their ids at the leaves of a tree whose nodes know, for everything
- * below them, the lightest load, the most free CPU and memory and the union of capabilities. A search
- * goes down only where something could fit and something better could be, so finding the least loaded
- * of a thousand workers looks at a handful. Loads, ties and ids give a total order: the same fleet
+ * Workers stand at the leaves of a tree, those that offer the same capabilities together and in the order of their
+ * ids. Its nodes know, for everything below them, the lightest load, the most free CPU and memory and the union of
+ * capabilities. A search goes down only where something could fit and something better could be, so finding the
+ * least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids instead. Loads, ties and ids give a total order: the same fleet
  * always yields the same worker.
  *
  * A worker's own numbers change in one place, `reweigh`, which also brings the counts of the demands
@@ -18,11 +18,14 @@ export type Fleet = {
   readonly byId: Map<WorkerId, Worker>;
   /** In the order of their ids. */
   order: Worker[];
+  /** By what they offer, then by id: the leaves of the tree. Alike stand together, so that one look rules out many. */
+  leaves: Worker[];
   /** What may queue on a worker beyond its slots: placement.maxQueuePerWorker. */
   room: number;
   /** Workers that can take work: ready, whether or not they have a free slot. */
   able: number;
-  leaves: number;
+  /** How many leaves the tree has room for. */
+  width: number;
   lightest: Float64Array;
   cpuMost: Float64Array;
   cpuLeast: Float64Array;
@@ -39,7 +42,8 @@ export const newFleet = (): Fleet => ({
   order: [],
   room: 0,
   able: 0,
-  leaves: 1,
+  leaves: [],
+  width: 1,
   lightest: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
   cpuMost: new Float64Array(2),
   cpuLeast: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
@@ -51,6 +55,7 @@ export const newFleet = (): Fleet => ({
 export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   fleet.byId.set(worker.id, worker);
   fleet.order.splice(placeOf(fleet.order, worker.id), 0, worker);
+  fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
   enlist(fleet, shapes, worker);
   replant(fleet);
 }
@@ -58,16 +63,19 @@ export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
 export function dropWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   dismiss(fleet, shapes, worker);
   fleet.byId.delete(worker.id);
-  fleet.order.splice(worker.place, 1);
+  fleet.order.splice(placeOf(fleet.order, worker.id), 1);
+  fleet.leaves.splice(worker.place, 1);
   replant(fleet);
 }
 
 /** Changes what a worker is (slots, capabilities, resources, status), not what it holds. */
 export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
   dismiss(fleet, shapes, worker);
+  fleet.leaves.splice(worker.place, 1);
   change();
+  fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
   enlist(fleet, shapes, worker);
-  refreshLeaf(fleet, worker);
+  replant(fleet);
 }
 
 /** Changes what a worker holds: attempts, resources in use, a hold. */
@@ -145,16 +153,31 @@ export function placeOf(order: readonly Worker[], id: WorkerId): number {
   return low;
 }
 
+/** The first place among the leaves whose worker does not stand before this one. */
+function leafOf(leaves: readonly Worker[], worker: Worker): number {
+  let low = 0;
+  let high = leaves.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (standsBefore(leaves[middle] as Worker, worker)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const standsBefore = (left: Worker, right: Worker): boolean =>
+  left.offers === right.offers ? left.id < right.id : left.offers < right.offers;
+
 function replant(fleet: Fleet): void {
   let leaves = 1;
-  while (leaves < fleet.order.length) leaves *= 2;
-  fleet.leaves = leaves;
+  while (leaves < fleet.leaves.length) leaves *= 2;
+  fleet.width = leaves;
   fleet.lightest = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
   fleet.cpuMost = new Float64Array(leaves * 2).fill(-1);
   fleet.cpuLeast = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
   fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
   fleet.blooms = new Int32Array(leaves * 2);
-  for (const [place, worker] of fleet.order.entries()) {
+  for (const [place, worker] of fleet.leaves.entries()) {
     worker.place = place;
     writeLeaf(fleet, worker);
   }
@@ -163,11 +186,11 @@ function replant(fleet: Fleet): void {
 
 function refreshLeaf(fleet: Fleet, worker: Worker): void {
   writeLeaf(fleet, worker);
-  for (let node = (fleet.leaves + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
+  for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
 }
 
 function writeLeaf(fleet: Fleet, worker: Worker): void {
-  const leaf = fleet.leaves + worker.place;
+  const leaf = fleet.width + worker.place;
   const { open, cpu, memory } = freeOf(worker, fleet.room);
   // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
   fleet.lightest[leaf] = open
@@ -207,17 +230,17 @@ const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker 
 function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
   let best: Worker | null = null;
   let bestCost = Number.POSITIVE_INFINITY;
-  visit(1, 0, fleet.leaves);
+  visit(1, 0, fleet.width);
   return best;
 
   /** Everything below `node`, whose leaves begin at place `low`. */
   function visit(node: number, low: number, span: number): void {
     const cost = costs[node] as number;
-    if (cost > bestCost || (cost === bestCost && best !== null && low > best.place)) return;
-    if (!mayFit(fleet, node, demand)) return;
+    if (cost > bestCost || !mayFit(fleet, node, demand)) return;
+    if (cost === bestCost && best !== null && isBehind(low, span, best)) return;
     if (span === 1) {
-      const worker = fleet.order[low];
-      if (fits(fleet, worker, demand)) {
+      const worker = fleet.leaves[low];
+      if (fits(fleet, worker, demand) && (cost < bestCost || best === null || worker.id < best.id)) {
         best = worker;
         bestCost = cost;
       }
@@ -229,6 +252,13 @@ function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | nul
     if (isRightBetter) visit(left + 1, low + half, half);
     visit(left, low, half);
     if (!isRightBetter) visit(left + 1, low + half, half);
+  }
+
+  /** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
+  function isBehind(low: number, span: number, found: Worker): boolean {
+    if (low <= found.place) return false;
+    const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
+    return last !== undefined && last.offers === found.offers;
   }
 }
 
@@ -242,20 +272,12 @@ function pinned(fleet: Fleet, demand: Demand): Worker | null {
   return fits(fleet, worker, demand) ? worker : null;
 }
 
-/** The first feasible worker at or after a place in the order, going round once. */
+/** The first feasible worker at or after a place in the order of ids, going round once. */
 export function firstFrom(fleet: Fleet, demand: Demand, place: number): Worker | null {
-  return firstIn(fleet, demand, place, fleet.order.length) ?? firstIn(fleet, demand, 0, place);
-}
-
-function firstIn(fleet: Fleet, demand: Demand, from: number, to: number): Worker | null {
-  const visit = (node: number, low: number, span: number): Worker | null => {
-    if (low >= to || low + span <= from || !mayFit(fleet, node, demand)) return null;
-    if (span === 1) {
-      const worker = fleet.order[low];
-      return fits(fleet, worker, demand) ? worker : null;
-    }
-    const half = span / 2;
-    return visit(node * 2, low, half) ?? visit(node * 2 + 1, low + half, half);
-  };
-  return visit(1, 0, fleet.leaves);
+  const { order } = fleet;
+  for (let step = 0; step < order.length; step++) {
+    const worker = order[(place + step) % order.length];
+    if (fits(fleet, worker, demand)) return worker;
+  }
+  return null;
 }

@@ -237,8 +237,12 @@ function checkFleet(state: State, complain: Complain): void {
     fleet.byId.size === fleet.order.length && fleet.able === fresh.able,
     "workers that can take work are counted",
   );
-  for (const [place, worker] of fleet.order.entries()) {
-    complain(worker.place === place && fresh.order[place]?.id === worker.id, () => `${worker.id} stands in its place`);
+  complain(
+    fleet.order.every(({ id }, place) => fresh.order[place]?.id === id),
+    "workers stand in the order of ids",
+  );
+  for (const [place, worker] of fleet.leaves.entries()) {
+    complain(worker.place === place && fresh.leaves[place]?.id === worker.id, () => `${worker.id} stands in its place`);
     complain(fleet.byId.get(worker.id) === worker, () => `${worker.id} is known by its id`);
     complain(worker.capabilitySet.size === worker.capabilities.length, () => `${worker.id} knows its capabilities`);
   }

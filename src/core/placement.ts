@@ -31,7 +31,7 @@ export function place(state: State, task: Task, demand: Demand): Placement | nul
   if (held !== null && demand.feasible === 0) return held;
   if (demand.feasible === 0) return null;
   if (demand.feasible === 1 && demand.pin === null) {
-    const only = firstFrom(state.fleet, demand, 0);
+    const only = leastLoaded(state.fleet, demand);
     return only === null ? null : { worker: only, reason: { type: "only-worker-available" } };
   }
   if (strategy === "affinity" || demand.pin !== null) {

@@ -204,6 +204,7 @@ function loadWorker(state: State, row: format.WorkerRow): void {
     slots,
     capabilities,
     capabilitySet: new Set(capabilities),
+    offers: capabilities.join(" "),
     cpu: cpu ?? Number.POSITIVE_INFINITY,
     memory: memory ?? Number.POSITIVE_INFINITY,
     zone,

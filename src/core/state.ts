@@ -211,6 +211,8 @@ export type Worker = {
   slots: number;
   capabilities: readonly string[];
   capabilitySet: ReadonlySet<string>;
+  /** Its capabilities as one text: workers that offer the same stand together. */
+  offers: string;
   cpu: number;
   memory: number;
   zone: string | null;
