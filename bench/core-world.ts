@@ -21,11 +21,12 @@ const TYPES = ["plan", "spec", "phase", "code"] as const;
 const CAPABILITIES = ["git", "browser", "gpu"] as const;
 const PRIORITIES = [-100, 0, 0, 100] as const;
 const START = 1_800_000_000_000;
+const START_COST = 1000;
 
 export type World = {
   readonly state: State;
   now: Instant;
-  readonly running: { task: string; attempt: number }[];
+  readonly running: { task: string; attempt: number; tokens: number }[];
   events: number;
   onEvent: ((event: Event) => void) | null;
 };
@@ -37,7 +38,6 @@ export function newWorld(onEvent: ((event: Event) => void) | null = null): World
     scheduler: {
       ...{ maxInFlight: 3000, maxQueue: 5_000_000, maxPerAgent: 1_000_000, maxPerAgentInFlight: 50 },
       perType: roomy,
-      resultMax: 1000,
     },
     budget: { limit: 1_000_000_000_000_000 },
     projects: { default: { maxConcurrent: 200, budget: { limit: 10_000_000_000_000 } } },
@@ -101,16 +101,17 @@ export function queue(world: World, count: number, shapes: number, from: number 
   }
 }
 
-/** One step of the pump; remembers what started. */
+/** One step of the pump; remembers what started. Estimates hold: each uses what it was charged for. */
 export function step(world: World): boolean {
   const events = run(world, { type: "pump" });
   for (const event of events)
-    if (event.kind === "task-assigned") world.running.push({ task: event.task, attempt: event.attempt });
+    if (event.kind === "task-assigned")
+      world.running.push({ task: event.task, attempt: event.attempt, tokens: event.charge - START_COST });
   return events.length > 0;
 }
 
 export function finish(world: World, count: number): void {
-  for (const { task, attempt } of world.running.splice(0, count)) {
+  for (const { task, attempt, tokens } of world.running.splice(0, count)) {
     run(world, {
       type: "finish-attempt",
       report: {
@@ -119,7 +120,7 @@ export function finish(world: World, count: number): void {
           attempt,
           outcome: "done",
           error: null,
-          tokens: 500 + (attempt % 7),
+          tokens,
           retryAfterMs: null,
         },
         ...{ resultHash: null, resultSize: 0, permanent: false },

@@ -14,10 +14,11 @@ import type { Attempt, State } from "./state.ts";
 export const typeLimit = (state: State, type: string): number =>
   state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY;
 
-export function attach(state: State, attempt: Attempt): void {
+/** `served` is the event that started it, where it starts: its agent was served then. */
+export function attach(state: State, attempt: Attempt, served: number | null): void {
   const { task, worker } = attempt;
   task.attempt = attempt;
-  book(state, attempt, 1);
+  book(state, attempt, 1, served);
   for (const lock of task.ask.locks) setLockHolder(state.shapes, lockUse(state.shapes, lock), attempt);
   reweigh(state.fleet, state.shapes, worker, () => {
     worker.attempts.add(attempt);
@@ -29,7 +30,7 @@ export function attach(state: State, attempt: Attempt): void {
 export function detach(state: State, attempt: Attempt): void {
   const { task, worker } = attempt;
   task.attempt = null;
-  book(state, attempt, -1);
+  book(state, attempt, -1, null);
   for (const lock of task.ask.locks) {
     const use = lockUse(state.shapes, lock);
     if (use.holder === attempt) setLockHolder(state.shapes, use, null);
@@ -41,7 +42,7 @@ export function detach(state: State, attempt: Attempt): void {
   });
 }
 
-function book(state: State, attempt: Attempt, by: 1 | -1): void {
+function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null): void {
   const { task } = attempt;
   const { project, agent } = task;
   state.inFlight += by;
@@ -51,6 +52,7 @@ function book(state: State, attempt: Attempt, by: 1 | -1): void {
   project.reserved += by * attempt.reserve;
   moveAgent(agent, () => {
     agent.inFlight += by;
+    if (served !== null) agent.lastServed = served;
   });
   const use = typeUse(state.shapes, task.ask.type);
   const limit = typeLimit(state, task.ask.type);

@@ -29,7 +29,7 @@ import {
   watchPins,
 } from "./lifecycle.ts";
 import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
-import { moveAgent, requeue, settleQueue } from "./queue.ts";
+import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import type { Attempt, Project, State, Task, Worker } from "./state.ts";
 import { countsAsLoss } from "./stop.ts";
@@ -123,7 +123,7 @@ function applyToTask(state: State, event: TaskEvent): void {
 }
 
 function assign(state: State, task: Task, event: Of<"task-assigned">): void {
-  const { project, agent } = task;
+  const { project } = task;
   const worker = state.fleet.byId.get(event.worker) as Worker;
   dropHold(state, task);
   setPhase(state, task, "assigned");
@@ -134,10 +134,7 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
   task.startedAt = event.at;
   state.cursor = worker.id;
   noteServed(state, project);
-  moveAgent(agent, () => {
-    agent.lastServed = state.seq;
-  });
-  attach(state, {
+  const attempt: Attempt = {
     task,
     number: event.attempt,
     worker,
@@ -152,7 +149,8 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
     known: false,
     stopCause: null,
     stopBy: -1,
-  });
+  };
+  attach(state, attempt, state.seq);
   addToLevel(state, project, event.charge, event.at);
   project.recent.add(event.charge, event.at);
   project.starts.add(1, event.at);

@@ -345,7 +345,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     ...{ task, number, worker: workerAt(loading, worker), assignedAt: assignedAt as Instant, charge, express },
     ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy },
   };
-  attach(state, attempt);
+  attach(state, attempt, null);
   const { timeoutMs } = task.ask;
   if (standing === "running" && timeoutMs !== null) setTimer(state, task, "timeout", startedAt + timeoutMs, attempt);
   if (standing === "stopping") setTimer(state, task, "stop", stopBy, attempt);

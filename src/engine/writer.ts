@@ -4,7 +4,7 @@
  * A command is decided and applied the moment it comes; its events join the batch that is gathering. One
  * append is in flight at a time, and whatever gathers meanwhile is the next batch: so the disk sets the
  * size of a batch and never the pace of deciding. An answer leaves when the events it rests on are
- * committed, also when it only read them. Each turn ends with the pump, in slices of 64 steps, so that
+ * committed, also when it only read them. Each turn ends with the pump, in slices of 32 steps, so that
  * a burst of starts never holds up the event loop.
  *
  * The applied state runs ahead of the log. If an append fails for good, that state is worth nothing: the
@@ -28,7 +28,7 @@ import { DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 
-const STEPS_PER_TURN_MAX = 64;
+const STEPS_PER_TURN_MAX = 32;
 const BATCH_EVENTS_MAX = 20_000;
 const BATCH_BYTES_MAX = 32 * 1024 * 1024;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
