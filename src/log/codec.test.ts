@@ -28,5 +28,6 @@ test("the frequent events are written in the order of FIELDS, like all others", 
     const event = { kind, at: instant(1), ...Object.fromEntries(fields.map((field) => [field, `the ${field}`])) };
     const written = JSON.parse(Buffer.from(encodeEvent(event as unknown as Event, null)).toString()) as unknown[];
     assert.deepEqual(written, [1, kind, 1, null, ...fields.map((field) => `the ${field}`)]);
+    assert.deepEqual(decodeEvent(encodeEvent(event as unknown as Event, null), seq(1)).event, event);
   }
 });

@@ -11,7 +11,7 @@
 import { type Seq, seq } from "../core/brand.ts";
 import { type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
-import { hotValues } from "./hot-encoders.ts";
+import { hotEvent, hotValues } from "./hot-events.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
@@ -50,9 +50,14 @@ export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
     throw corruptAt(at, `it is of no known kind (${String(kind)})`);
   if (values.length !== HEADER_LENGTH + fields.length)
     throw corruptAt(at, `${String(kind)} has ${values.length} values`);
-  const event: Record<string, unknown> = { kind, at: instant };
-  for (let index = 0; index < fields.length; index++) event[fields[index] as string] = values[HEADER_LENGTH + index];
-  return { event: event as unknown as Event, cause: typeof cause === "number" ? seq(cause) : null };
+  const event = hotEvent(values) ?? anyEvent(fields, values);
+  return { event, cause: typeof cause === "number" ? seq(cause) : null };
+}
+
+function anyEvent(fields: readonly string[], values: readonly unknown[]): Event {
+  const event: Record<string, unknown> = { kind: values[1], at: values[2] };
+  for (const [index, field] of fields.entries()) event[field] = values[HEADER_LENGTH + index];
+  return event as unknown as Event;
 }
 
 function parse(bytes: Uint8Array, at: Seq): unknown[] {
