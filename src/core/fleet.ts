@@ -1,11 +1,11 @@
 /**
  * The workers, and the fastest way to one that fits.
  *
- * Workers stand at the leaves of a tree, those that offer the same capabilities together and in the order of their
- * ids. Its nodes know, for everything below them, the lightest load, the most free CPU and memory and the union of
- * capabilities. A search goes down only where something could fit and something better could be, so finding the
- * least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids instead. Loads, ties and ids give a total order: the same fleet
- * always yields the same worker.
+ * Workers stand at the leaves of a tree, those that offer the same capabilities together and in the order of
+ * their ids. Its nodes know, for everything below them, the lightest load, the most free CPU and memory and the
+ * union of capabilities. A search goes down only where something could fit and something better could be, so
+ * finding the least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids
+ * instead. Loads, ties and ids give a total order: the same fleet always yields the same worker.
  *
  * A worker's own numbers change in one place, `reweigh`, which also brings the counts of the demands
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
