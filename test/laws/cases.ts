@@ -2,16 +2,19 @@
  * How many cases, from which seed.
  *
  * The full run has over a hundred thousand cases across the laws; DROVER_QUICK asks for a twentieth of that. Every run
- * begins from a new seed, which is printed; DROVER_SEED repeats one.
+ * begins from a new seed, which is printed; DROVER_SEED repeats one. In CI the seed is always the same, so that a run
+ * that fails there fails for what was changed.
  */
 import fc from "fast-check";
 
 const QUICK_DIVISOR = 20;
+const CI_SEED = 20_261_115;
 const given = Number(process.env.DROVER_SEED);
 const seed = process.env.DROVER_SEED !== undefined && Number.isSafeInteger(given) ? given : freshSeed();
 console.log(`seed ${seed} (DROVER_SEED=${seed} repeats it)`);
 
 function freshSeed(): number {
+  if (process.env.CI === "true") return CI_SEED;
   return Math.floor(Math.random() * 0x7fff_ffff);
 }
 
