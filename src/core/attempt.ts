@@ -6,13 +6,11 @@
  * really live. A stopping attempt still holds all of it, until its worker confirms or is given up.
  * The attempt's number is its fencing token: only the newest one's word counts.
  */
+import { typeLimit } from "./config.ts";
 import { reweigh } from "./fleet.ts";
 import { moveAgent } from "./queue.ts";
 import { lockUse, setLockHolder, setTypeShut, typeUse } from "./shape.ts";
 import type { Attempt, State } from "./state.ts";
-
-export const typeLimit = (state: State, type: string): number =>
-  state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY;
 
 /** `served` is the event that started it, where it starts: its agent was served then. */
 export function attach(state: State, attempt: Attempt, served: number | null): void {
@@ -55,7 +53,7 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
     if (served !== null) agent.lastServed = served;
   });
   const use = typeUse(state.shapes, task.ask.type);
-  const limit = typeLimit(state, task.ask.type);
+  const limit = typeLimit(state.config, task.ask.type);
   const wasShut = use.inFlight >= limit;
   use.inFlight += by;
   if (wasShut !== use.inFlight >= limit) setTypeShut(state.shapes, use, !wasShut);

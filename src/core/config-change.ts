@@ -7,9 +7,8 @@
  * here, once, when the config event is applied. Only new scores and new limits walk over tasks.
  */
 
-import { typeLimit } from "./attempt.ts";
 import type { ProjectId } from "./brand.ts";
-import type { Config, PriorityRules, ProjectSettings } from "./config.ts";
+import { type Config, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
 import { newProject } from "./empty-state.ts";
 import { restartHalvings } from "./fairness.ts";
 import { setRoom } from "./fleet.ts";
@@ -37,7 +36,7 @@ export function changeConfig(state: State, config: Config): void {
     if (!state.projects.has(id as ProjectId)) putProject(state, id as ProjectId, settings, "named");
   }
   for (const use of state.shapes.types.values()) {
-    setTypeShut(state.shapes, use, use.inFlight >= typeLimit(state, use.type));
+    setTypeShut(state.shapes, use, use.inFlight >= typeLimit(config, use.type));
   }
   for (const [id, gate] of state.gates) configureGate(gate, gateSettings(config, id));
   setRoom(state.fleet, state.shapes, config.scheduler.placement.maxQueuePerWorker);

@@ -168,6 +168,14 @@ export const priority: Reader<number> = (value, field) => {
   return read.ok ? read : fail(badField(field, value, "critical, high, normal, low or a whole number"));
 };
 
+/** An entry of such a table. What every object inherits is none: a type may be called `constructor`. */
+export const entryOf = (entries: Readonly<Record<string, number>>, key: string): number | undefined =>
+  Object.hasOwn(entries, key) ? entries[key] : undefined;
+
+/** How many of a type may run at once. */
+export const typeLimit = (config: Config, type: string): number =>
+  entryOf(config.scheduler.perType, type) ?? Number.POSITIVE_INFINITY;
+
 /** A table of numbers by name; null takes an entry out, absent entries keep the base's. */
 function table(
   reader: Reader<number>,

@@ -11,7 +11,7 @@
  * places: the older one is ahead while both age, when both are at the cap, and when both are overdue.
  * So a group of such tasks is a plain queue, and choosing compares only the heads of the groups.
  */
-import type { PriorityRules } from "./config.ts";
+import { entryOf, type PriorityRules } from "./config.ts";
 
 export const MINUTE_MS = 60_000;
 export const PRIORITY_STEP = 100;
@@ -22,7 +22,7 @@ export function fixedScore(
   task: { readonly type: string; readonly depth: number; readonly iteration: number },
   rules: PriorityRules,
 ): number {
-  const base = rules.base[task.type] ?? rules.base.other ?? 100;
+  const base = entryOf(rules.base, task.type) ?? rules.base.other ?? 100;
   const failed = Math.max(0, task.iteration - 1);
   return base + task.depth * rules.depthBoost - Math.min(rules.retryMax, failed * rules.retryPenalty);
 }

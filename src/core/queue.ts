@@ -8,6 +8,7 @@
  * projects stand in the order of their turn only while they have something runnable.
  */
 import { hasBit, setBit } from "./bit-set.ts";
+import { typeLimit } from "./config.ts";
 import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
@@ -46,7 +47,7 @@ export function shapeOf(state: State, task: Task): Shape {
   if (pin === null && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
   const shape = internShape(state.shapes, ask, pin, {
     workers: state.fleet.order,
-    typeLimit: (type) => state.config.scheduler.perType[type] ?? Number.POSITIVE_INFINITY,
+    typeLimit: (type) => typeLimit(state.config, type),
     room: state.fleet.room,
   });
   if (pin === null) ask.shape = shape;

@@ -6,7 +6,9 @@
  * worker that comes, a person who resumes. Every gate is listed, open or shut, so that nothing holds a task up
  * unseen.
  */
+
 import { reserveFor, setAside } from "./budget.ts";
+import { entryOf } from "./config.ts";
 import { chargeFor, shownLevel } from "./fairness.ts";
 import { isHeld } from "./gate.ts";
 import { dependenciesOf } from "./lifecycle.ts";
@@ -131,7 +133,7 @@ function deadlineGate(task: Task, now: number): WhyGate {
 export function shapeGates(state: State, task: Task, now: number): WhyGate[] {
   const { type, provider } = task.ask;
   const running = state.shapes.types.get(type)?.inFlight ?? 0;
-  const limit = Object.hasOwn(state.config.scheduler.perType, type) ? state.config.scheduler.perType[type] : undefined;
+  const limit = entryOf(state.config.scheduler.perType, type);
   const typeGate = finding("type-limit", limit === undefined || running < limit, { running, limit: limit ?? null }, [
     limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
     `type ${type} has ${running} in flight, and at most ${limit} may run`,

@@ -4,7 +4,6 @@
  * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
  * its agent's queue, counted now.
  */
-import type { Seq } from "../core/brand.ts";
 import { countAhead } from "../core/queue.ts";
 import type { State, Task, Tombstone } from "../core/state.ts";
 import type { TaskBody } from "./task-body.ts";
@@ -71,9 +70,3 @@ export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView
   const { id: _, ...submitted } = body ?? { id: "" };
   return { ...submitted, taskId: stone.id, state: stone.phase, attempt: 0, completedAt: isoTime(stone.endedAt) };
 }
-
-/** Where a task's body and result lie in the log. */
-export const besideOf = (task: Task): { body: Seq; result: Seq | null } => ({
-  body: task.seq as Seq,
-  result: (task.end?.resultSeq ?? null) as Seq | null,
-});
