@@ -7,7 +7,7 @@
  * task again, however often it is sent. Nothing here depends on how many tasks there are.
  */
 import type { Instant, ProjectId, TaskId } from "./brand.ts";
-import type { Decided, Submission, Warning } from "./commands.ts";
+import type { Decided, Decision, Submission, Warning } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import { settingsFor } from "./config-change.ts";
 import type { Event, TaskSubmitted } from "./events.ts";
@@ -110,8 +110,11 @@ type Ties = {
   readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
 };
 
+const NO_TIES: Result<Ties, Refusal> = ok({ depth: 0, priority: null, prioritised: false, unmet: false, failed: null });
+
 /** What its parent and needs mean for a task. */
 function readTies(state: State, task: Submission): Result<Ties, Refusal> {
+  if (task.parent === null && task.needs.length === 0) return NO_TIES;
   let unmet = false;
   let failed: Ties["failed"] = null;
   for (const id of dependenciesOf(task)) {
@@ -150,13 +153,7 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
-function admit(
-  state: State,
-  task: Submission,
-  project: ProjectPlan,
-  ties: Ties,
-  now: Instant,
-): { events: Event[]; id: string; warnings: Warning[] } {
+function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
   const warnings: Warning[] = [];
   const events: Event[] = [];
   const { settings, source } = project;
@@ -164,7 +161,8 @@ function admit(
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
   if (priority !== asked && task.priority !== null) warnings.push({ type: "priority-clamped", asked, given: priority });
-  const unfit = unfitWarning(state, { ...task, capabilities: needed(task) });
+  const capabilities = needed(task);
+  const unfit = unfitWarning(state, { capabilities, cpu: task.cpu, memory: task.memory });
   if (unfit !== null) warnings.push(unfit);
   const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
   if ((task.estimatedTokens ?? 0) > limit) {
@@ -172,10 +170,8 @@ function admit(
     warnings.push({ type: "over-budget", detail });
   }
   const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
-  const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
-  const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
-  const submitted = submittedEvent({ task, id, priority, depth: ties.depth, runnable, settings, now, state });
-  events.push({ ...submitted, prioritised: task.priority !== null || ties.prioritised });
+  const prioritised = task.priority !== null || ties.prioritised;
+  events.push(submittedEvent(state, task, { id, capabilities, priority, prioritised, settings, ties }, now));
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);
@@ -188,34 +184,49 @@ type TaskSkippedCause = Extract<Event, { kind: "task-skipped" }>["cause"];
 
 export const skipReason = (dependency: TaskId, phase: EndPhase): string => `its dependency ${dependency} is ${phase}`;
 
-function submittedEvent(given: {
-  readonly task: Submission;
+type Admitted = Pick<TaskSubmitted, "capabilities" | "priority" | "prioritised"> & {
   readonly id: TaskId;
-  readonly priority: number;
-  readonly depth: number;
-  readonly runnable: boolean;
   readonly settings: ProjectSettings;
-  readonly now: Instant;
-  readonly state: State;
-}): Omit<TaskSubmitted, "prioritised"> {
-  const { task, id, priority, depth, runnable, settings, now, state } = given;
-  const { project, agent, bodyHash, bodySize, type, cpu, memory, locks, zone, tab } = task;
-  const capabilities = needed(task);
-  const { parent, needs, deadline, iteration, timeoutMs, onDependencyFailure } = task;
+  readonly ties: Ties;
+};
+
+/** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
+function submittedEvent(state: State, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
+  const { capabilities, ties } = admitted;
+  const { parent, needs, cpu, memory } = task;
+  const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
+  const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
   return {
     kind: "task-submitted",
     at: now,
-    ...{ task: id, project, agent, named: task.id !== null, bodyHash, bodySize },
-    ...{ type, capabilities, cpu, memory, locks, zone, tab },
-    provider: task.provider ?? settings.provider,
-    ...{ priority, depth, parent, needs },
+    task: admitted.id,
+    project: task.project,
+    agent: task.agent,
+    named: task.id !== null,
+    bodyHash: task.bodyHash,
+    bodySize: task.bodySize,
+    type: task.type,
+    capabilities,
+    cpu,
+    memory,
+    provider: task.provider ?? admitted.settings.provider,
+    locks: task.locks,
+    zone: task.zone,
+    tab: task.tab,
+    priority: admitted.priority,
+    prioritised: admitted.prioritised,
+    depth: ties.depth,
+    parent,
+    needs,
     artifact: task.artifactReady ? null : task.artifact,
     notBefore: task.notBefore !== null && task.notBefore > now ? task.notBefore : null,
-    deadline,
+    deadline: task.deadline,
     estimatedTokens: task.estimatedTokens ?? 0,
-    iteration,
-    maxAttempts: task.maxAttempts ?? (tab === null ? ATTEMPTS_DEFAULT : ATTEMPTS_DEFAULT_WITH_TAB),
-    ...{ timeoutMs, onDependencyFailure, runnable },
+    iteration: task.iteration,
+    maxAttempts: task.maxAttempts ?? (task.tab === null ? ATTEMPTS_DEFAULT : ATTEMPTS_DEFAULT_WITH_TAB),
+    timeoutMs: task.timeoutMs,
+    onDependencyFailure: task.onDependencyFailure,
+    runnable,
     pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory }) : null,
   };
 }
@@ -231,9 +242,8 @@ export function unfitWarning(
   state: State,
   ask: { readonly capabilities: readonly string[]; readonly cpu: number; readonly memory: number },
 ): Warning | null {
-  const { order } = state.fleet;
-  const demand = { ...ask, key: "", pin: null, bloom: 0 };
-  if (order.some((worker) => couldServe(worker, demand))) return null;
+  const demand = { capabilities: ask.capabilities, cpu: ask.cpu, memory: ask.memory, pin: null };
+  for (const worker of state.fleet.order) if (couldServe(worker, demand)) return null;
   const needs = [
     ...ask.capabilities.map((capability) => `capability ${capability}`),
     ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),

@@ -7,37 +7,29 @@
  * The attempt's number is its fencing token: only the newest one's word counts.
  */
 import { typeLimit } from "./config.ts";
-import { reweigh } from "./fleet.ts";
-import { moveAgent } from "./queue.ts";
+import { carry } from "./fleet.ts";
+import { agentPlace, reseatAgent } from "./queue.ts";
 import { lockUse, setLockHolder, setTypeShut, typeUse } from "./shape.ts";
 import type { Attempt, State } from "./state.ts";
 
 /** `served` is the event that started it, where it starts: its agent was served then. */
 export function attach(state: State, attempt: Attempt, served: number | null): void {
-  const { task, worker } = attempt;
+  const { task } = attempt;
   task.attempt = attempt;
   book(state, attempt, 1, served);
   for (const lock of task.ask.locks) setLockHolder(state.shapes, lockUse(state.shapes, lock), attempt);
-  reweigh(state.fleet, state.shapes, worker, () => {
-    worker.attempts.add(attempt);
-    worker.usedCpu += task.ask.cpu;
-    worker.usedMemory += task.ask.memory;
-  });
+  carry(state.fleet, state.shapes, attempt, 1);
 }
 
 export function detach(state: State, attempt: Attempt): void {
-  const { task, worker } = attempt;
+  const { task } = attempt;
   task.attempt = null;
   book(state, attempt, -1, null);
   for (const lock of task.ask.locks) {
     const use = lockUse(state.shapes, lock);
     if (use.holder === attempt) setLockHolder(state.shapes, use, null);
   }
-  reweigh(state.fleet, state.shapes, worker, () => {
-    worker.attempts.delete(attempt);
-    worker.usedCpu -= task.ask.cpu;
-    worker.usedMemory -= task.ask.memory;
-  });
+  carry(state.fleet, state.shapes, attempt, -1);
 }
 
 function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null): void {
@@ -48,10 +40,10 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   if (attempt.express) state.express += by;
   project.inFlight += by;
   project.reserved += by * attempt.reserve;
-  moveAgent(agent, () => {
-    agent.inFlight += by;
-    if (served !== null) agent.lastServed = served;
-  });
+  const from = agentPlace(agent);
+  agent.inFlight += by;
+  if (served !== null) agent.lastServed = served;
+  reseatAgent(agent, from);
   const use = typeUse(state.shapes, task.ask.type);
   const limit = typeLimit(state.config, task.ask.type);
   const wasShut = use.inFlight >= limit;

@@ -15,7 +15,7 @@ import { setRoom } from "./fleet.ts";
 import { configureGate } from "./gate.ts";
 import { gateSettings } from "./permits.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
-import { isOversize, moveProject, queuedTasks, requeue, settleQueue } from "./queue.ts";
+import { isOversize, projectPlace, queuedTasks, requeue, reseatProject, settleQueue } from "./queue.ts";
 import { setTypeShut } from "./shape.ts";
 import type { Project, State } from "./state.ts";
 import { watchTabs } from "./tab.ts";
@@ -60,10 +60,10 @@ export function putProject(state: State, id: ProjectId, settings: ProjectSetting
 
 function applySettings(state: State, project: Project, settings: ProjectSettings, source: Project["source"]): void {
   const isBudgetNew = project.settings.budget.limit !== settings.budget.limit;
-  moveProject(state, project, () => {
-    project.settings = settings;
-    project.source = source;
-  });
+  const from = projectPlace(state, project);
+  project.settings = settings;
+  project.source = source;
+  reseatProject(state, project, from);
   project.spent.resize(settings.budget.window);
   if (isBudgetNew) resettle(state, project);
   if (settings.maxPriority <= EXPRESS_PRIORITY) state.expressProjects.add(project);

@@ -14,7 +14,7 @@ import { ANY_PRIORITY, mayStart, pickIn } from "./next-in-line.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { nextRankChange } from "./rank-change.ts";
 import { first, front, items } from "./sorted-list.ts";
-import type { Attempt, Project, State, Tab, Task, Timer } from "./state.ts";
+import type { Attempt, Project, State, Tab, Task, Timer, Tombstone } from "./state.ts";
 import { endOfStop, stopByFor } from "./stop.ts";
 
 const EXPIRED_AT_ONCE_MAX = 1000;
@@ -22,7 +22,7 @@ const FAILED_AT_ONCE_MAX = 256;
 /** Tombstones kept at most, however long they should be remembered: far below what a Map can hold. */
 export const TOMBSTONES_MAX = 2_000_000;
 
-export function due(state: State, now: Instant): Event[] {
+export function due(state: State, now: Instant): readonly Event[] {
   const timer = first(state.timers);
   if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
   const results = expiredResults(state, now);
@@ -71,8 +71,10 @@ function unresolved(tab: Tab, now: Instant): Event[] {
 /** How many ended tasks are kept no longer. One whose dependents have not all been told is kept. */
 function expiredResults(state: State, now: Instant): number {
   const { resultTtl, resultMax } = state.config.scheduler;
+  const { items: ended, head } = state.ended;
   let count = 0;
-  for (const { task, end } of waiting(state.ended)) {
+  for (let index = head; index < ended.length; index++) {
+    const { task, end } = ended[index] as (typeof ended)[number];
     if (task.end !== end) continue;
     if (end.at + resultTtl > now && state.results - count <= resultMax) break;
     if (state.untold.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
@@ -83,9 +85,11 @@ function expiredResults(state: State, now: Instant): number {
 
 function expiredTombstones(state: State, now: Instant): number {
   const { remember } = state.config.scheduler;
+  const { items: stones, head } = state.remembered;
   let count = 0;
-  for (const stone of waiting(state.remembered)) {
-    if (stone.endedAt + remember > now && lengthOf(state.remembered) - count <= TOMBSTONES_MAX) break;
+  for (let index = head; index < stones.length; index++) {
+    const { endedAt } = stones[index] as Tombstone;
+    if (endedAt + remember > now && lengthOf(state.remembered) - count <= TOMBSTONES_MAX) break;
     if (count >= EXPIRED_AT_ONCE_MAX) break;
     count++;
   }

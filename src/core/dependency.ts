@@ -19,9 +19,11 @@ import { front } from "./sorted-list.ts";
 import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "./state.ts";
 
 export const TOLD_AT_ONCE_MAX = 256;
+const NONE: readonly Event[] = [];
 
 /** The next slice of dependents to be told of a dependency's end. */
-export function nextTold(state: State, now: Instant): Event[] {
+export function nextTold(state: State, now: Instant): readonly Event[] {
+  if (state.untold.size === 0) return NONE;
   for (const task of state.untold) {
     const links = task.links as Links;
     const slice = links.dependents.slice(links.told, links.told + TOLD_AT_ONCE_MAX);
@@ -32,7 +34,7 @@ export function nextTold(state: State, now: Instant): Event[] {
     }
     return events;
   }
-  return [];
+  return NONE;
 }
 
 function consequence(state: State, ended: Task, dependent: Task, now: Instant): Event | null {
@@ -111,6 +113,7 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
 }
 
 /** Tasks that wait for nothing any more, a slice of them: their artifact has appeared. */
-export function nextRipe(state: State, now: Instant): Event[] {
+export function nextRipe(state: State, now: Instant): readonly Event[] {
+  if (state.ripe.size === 0) return NONE;
   return front(state.ripe, TOLD_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
 }

@@ -104,4 +104,5 @@ export const newAgent = (id: AgentId, project: Project): Agent => ({
   groupByKey: new Map(),
   records: 0,
   totals: { submitted: 0, completed: 0, failed: 0, cancelled: 0 },
+  lastAsk: null,
 });

@@ -31,7 +31,7 @@ import {
 import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
 import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
-import type { Attempt, Project, State, Task, Worker } from "./state.ts";
+import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
 import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
 import { setTimer } from "./timers.ts";
@@ -41,14 +41,6 @@ type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 export function evolve(state: State, event: Event): void {
   state.seq++;
   state.at = event.at;
-  apply(state, event);
-  if ("task" in event && event.task !== null) {
-    const task = state.tasks.get(event.task);
-    if (task !== undefined && event.kind !== "permit-asked") task.lastSeq = state.seq;
-  }
-}
-
-function apply(state: State, event: Event): void {
   switch (event.kind) {
     case "engine-started":
       return restartGates(state);
@@ -90,6 +82,11 @@ type TaskEvent = Exclude<
 function applyToTask(state: State, event: TaskEvent): void {
   if (event.kind === "task-submitted") return submitTask(state, event);
   const task = state.tasks.get(event.task) as Task;
+  changeTask(state, task, event);
+  task.lastSeq = state.seq;
+}
+
+function changeTask(state: State, task: Task, event: Exclude<TaskEvent, Of<"task-submitted">>): void {
   switch (event.kind) {
     case "task-queued":
       return queueTask(state, task, event.at, event.pin);
@@ -228,30 +225,31 @@ function applyEnd(
   event: Of<"task-done" | "task-failed" | "task-cancelled" | "task-skipped">,
 ): void {
   const { attempt } = task;
-  const how = { at: event.at, error: null, resultHash: null, resultSize: 0, resultSeq: null };
   switch (event.kind) {
-    case "task-done":
-      release(state, attempt as Attempt, event.tokens, event.at);
-      return endTask(state, task, "done", {
-        ...how,
-        resultHash: event.resultHash,
-        resultSize: event.resultSize,
-        resultSeq: event.resultHash === null ? null : state.seq,
-      });
+    case "task-done": {
+      const { at, resultHash, resultSize } = event;
+      release(state, attempt as Attempt, event.tokens, at);
+      const resultSeq = resultHash === null ? null : state.seq;
+      return endTask(state, task, "done", { at, seq: state.seq, error: null, resultHash, resultSize, resultSeq });
+    }
     case "task-failed":
       if (event.expired) state.totals.expired++;
       if (event.attempt !== null) release(state, attempt as Attempt, event.tokens, event.at);
       else if (attempt !== null && event.stopBy !== null) stopAttempt(state, attempt, "deadline", event.stopBy);
-      return endTask(state, task, "failed", { ...how, error: event.reason });
+      return endTask(state, task, "failed", withoutResult(state, event));
     case "task-cancelled":
       if (attempt !== null && event.stopBy !== null) stopAttempt(state, attempt, "cancelled", event.stopBy);
-      return endTask(state, task, "cancelled", { ...how, error: event.reason });
+      return endTask(state, task, "cancelled", withoutResult(state, event));
     case "task-skipped":
-      return endTask(state, task, "skipped", { ...how, error: event.reason });
+      return endTask(state, task, "skipped", withoutResult(state, event));
     default:
       return unreachable(event);
   }
 }
+
+const withoutResult = (state: State, event: { readonly at: Instant; readonly reason: string }): End => ({
+  ...{ at: event.at, seq: state.seq, error: event.reason, resultHash: null, resultSize: 0, resultSeq: null },
+});
 
 function changePause(state: State, event: Of<"pause-changed">): void {
   if (event.scope === "fleet") {

@@ -16,7 +16,7 @@
  */
 
 import { compareProjects } from "./order.ts";
-import { moveProject } from "./queue.ts";
+import { projectPlace, reseatProject } from "./queue.ts";
 import { insert, items } from "./sorted-list.ts";
 import type { Mean, Project, State, Task } from "./state.ts";
 
@@ -69,9 +69,9 @@ export const shownLevel = (state: State, project: Project, at: number): number =
 export function addToLevel(state: State, project: Project, amount: number, at: number): void {
   keepLevelsSmall(state, at);
   const step = (amount / project.settings.weight) * unitAt(state, at);
-  moveProject(state, project, () => {
-    project.level += step;
-  });
+  const from = projectPlace(state, project);
+  project.level += step;
+  reseatProject(state, project, from);
 }
 
 /** Records that a project was chosen at its present level; call before charging it. */
@@ -81,9 +81,9 @@ export function noteServed(state: State, project: Project): void {
 
 /** A project that had nothing queued or running has something again. */
 export function comeBack(state: State, project: Project): void {
-  moveProject(state, project, () => {
-    project.level = Math.max(project.level, state.levels.highest);
-  });
+  const from = projectPlace(state, project);
+  project.level = Math.max(project.level, state.levels.highest);
+  reseatProject(state, project, from);
 }
 
 /** What a start of this task is charged before anybody knows what it will use. */

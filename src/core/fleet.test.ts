@@ -7,6 +7,7 @@ import fc from "fast-check";
 import type { Instant, WorkerId } from "./brand.ts";
 import {
   addWorker,
+  carry,
   dropWorker,
   type Fleet,
   firstFrom,
@@ -14,7 +15,7 @@ import {
   newFleet,
   placeOf,
   reshapeWorker,
-  reweigh,
+  setHold,
   setRoom,
   tightest,
 } from "./fleet.ts";
@@ -68,26 +69,20 @@ function make(world: World, { what, who, number }: Move): void {
   const { fleet, shapes } = world;
   const worker = fleet.byId.get(`w${who}` as WorkerId);
   if (worker === undefined) return addWorker(fleet, shapes, newWorker(`w${who}`, number));
-  const attempt = { number } as Attempt;
+  const ask = { cpu: (number % 3) * 400, memory: (number % 2) * 50 };
+  const attempt = { number, worker, task: { ask } } as Attempt;
   switch (what) {
     case 0:
       return dropWorker(fleet, shapes, worker);
     case 1:
       return reshapeWorker(fleet, shapes, worker, () => Object.assign(worker, settingsOf(number)));
     case 2:
-      return reweigh(fleet, shapes, worker, () => {
-        worker.hold = worker.hold === null ? ({} as Hold) : null;
-      });
+      return setHold(fleet, shapes, worker, worker.hold === null ? ({} as Hold) : null);
     case 3:
       return setRoom(fleet, shapes, number % 3);
     default:
-      return reweigh(fleet, shapes, worker, () => {
-        const isFull = worker.attempts.size > worker.slots;
-        if (isFull) worker.attempts.clear();
-        else worker.attempts.add(attempt);
-        worker.usedCpu = isFull ? 0 : worker.usedCpu + (number % 3) * 400;
-        worker.usedMemory = isFull ? 0 : worker.usedMemory + (number % 2) * 50;
-      });
+      if (worker.attempts.size <= worker.slots) return carry(fleet, shapes, attempt, 1);
+      for (const held of worker.attempts) carry(fleet, shapes, held, -1);
   }
 }
 

@@ -7,12 +7,12 @@
  * finding the least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids
  * instead. Loads, ties and ids give a total order: the same fleet always yields the same worker.
  *
- * A worker's own numbers change in one place, `reweigh`, which also brings the counts of the demands
+ * A worker's own numbers change here only (`carry`, `setHold`), which also brings the counts of the demands
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
  */
 import type { WorkerId } from "./brand.ts";
 import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
-import type { Worker } from "./state.ts";
+import type { Attempt, Hold, Worker } from "./state.ts";
 
 export type Fleet = {
   readonly byId: Map<WorkerId, Worker>;
@@ -31,6 +31,8 @@ export type Fleet = {
   cpuLeast: Float64Array;
   memoryMost: Float64Array;
   blooms: Int32Array;
+  /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
+  offers: Int32Array;
   /** How many workers offer each capability: a tab without an owner is one nobody offers. */
   readonly offered: Map<string, number>;
 };
@@ -49,6 +51,7 @@ export const newFleet = (): Fleet => ({
   cpuLeast: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
   memoryMost: new Float64Array(2),
   blooms: new Int32Array(2),
+  offers: new Int32Array(1),
   offered: new Map(),
 });
 
@@ -78,28 +81,47 @@ export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, chan
   replant(fleet);
 }
 
-/** Changes what a worker holds: attempts, resources in use, a hold. */
-export function reweigh(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
-  const { demands } = worker;
-  const { room } = fleet;
-  const before = freeOf(worker, room);
-  change();
-  const now = freeOf(worker, room);
-  for (const demand of demands) {
-    const did = before.open && before.cpu >= demand.cpu && before.memory >= demand.memory;
-    const does = now.open && now.cpu >= demand.cpu && now.memory >= demand.memory;
-    if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
-  }
-  refreshLeaf(fleet, worker);
+/** The worker holds one attempt more (1), or one fewer (-1). */
+export function carry(fleet: Fleet, shapes: Shapes, attempt: Attempt, by: 1 | -1): void {
+  const { worker, task } = attempt;
+  const wasOpen = isOpen(worker, fleet.room);
+  const { usedCpu, usedMemory } = worker;
+  if (by === 1) worker.attempts.add(attempt);
+  else worker.attempts.delete(attempt);
+  worker.usedCpu += by * task.ask.cpu;
+  worker.usedMemory += by * task.ask.memory;
+  recount(fleet, shapes, worker, wasOpen, usedCpu, usedMemory);
 }
 
-function freeOf(worker: Worker, room: number): { open: boolean; cpu: number; memory: number } {
-  return {
-    open: worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room,
-    cpu: worker.cpu - worker.usedCpu,
-    memory: worker.memory - worker.usedMemory,
-  };
+/** Gives a worker a hold, or takes it away. */
+export function setHold(fleet: Fleet, shapes: Shapes, worker: Worker, hold: Hold | null): void {
+  const wasOpen = isOpen(worker, fleet.room);
+  worker.hold = hold;
+  recount(fleet, shapes, worker, wasOpen, worker.usedCpu, worker.usedMemory);
 }
+
+/** Brings up to date whatever depends on what a worker holds, by what it held before. */
+function recount(
+  fleet: Fleet,
+  shapes: Shapes,
+  worker: Worker,
+  wasOpen: boolean,
+  usedCpu: number,
+  usedMemory: number,
+): void {
+  const { cpu, memory } = worker;
+  const open = isOpen(worker, fleet.room);
+  for (const demand of worker.demands) {
+    const did = wasOpen && cpu - usedCpu >= demand.cpu && memory - usedMemory >= demand.memory;
+    const does = open && cpu - worker.usedCpu >= demand.cpu && memory - worker.usedMemory >= demand.memory;
+    if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
+  }
+  writeLeaf(fleet, worker);
+  for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
+}
+
+const isOpen = (worker: Worker, room: number): boolean =>
+  worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room;
 
 /** Brings every count up to date after placement.maxQueuePerWorker changed. */
 export function setRoom(fleet: Fleet, shapes: Shapes, room: number): void {
@@ -177,29 +199,26 @@ function replant(fleet: Fleet): void {
   fleet.cpuLeast = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
   fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
   fleet.blooms = new Int32Array(leaves * 2);
+  fleet.offers = new Int32Array(leaves);
   for (const [place, worker] of fleet.leaves.entries()) {
     worker.place = place;
+    fleet.offers[place] = bloomOf(worker.capabilities);
     writeLeaf(fleet, worker);
   }
   for (let node = leaves - 1; node > 0; node--) writeNode(fleet, node);
 }
 
-function refreshLeaf(fleet: Fleet, worker: Worker): void {
-  writeLeaf(fleet, worker);
-  for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
-}
-
 function writeLeaf(fleet: Fleet, worker: Worker): void {
   const leaf = fleet.width + worker.place;
-  const { open, cpu, memory } = freeOf(worker, fleet.room);
+  const open = isOpen(worker, fleet.room);
   // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
   fleet.lightest[leaf] = open
     ? worker.attempts.size * CAPABILITIES_SPAN + worker.capabilities.length
     : Number.POSITIVE_INFINITY;
-  fleet.cpuMost[leaf] = open ? cpu : -1;
-  fleet.cpuLeast[leaf] = open ? cpu : Number.POSITIVE_INFINITY;
-  fleet.memoryMost[leaf] = open ? memory : -1;
-  fleet.blooms[leaf] = open ? bloomOf(worker.capabilities) : 0;
+  fleet.cpuMost[leaf] = open ? worker.cpu - worker.usedCpu : -1;
+  fleet.cpuLeast[leaf] = open ? worker.cpu - worker.usedCpu : Number.POSITIVE_INFINITY;
+  fleet.memoryMost[leaf] = open ? worker.memory - worker.usedMemory : -1;
+  fleet.blooms[leaf] = open ? (fleet.offers[worker.place] as number) : 0;
 }
 
 function writeNode(fleet: Fleet, node: number): void {

@@ -11,7 +11,7 @@
  */
 import { hasBit } from "./bit-set.ts";
 import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
-import { reweigh } from "./fleet.ts";
+import { setHold } from "./fleet.ts";
 import { bestGroup } from "./queue.ts";
 import { couldServe } from "./shape.ts";
 import { first, items } from "./sorted-list.ts";
@@ -96,9 +96,7 @@ const freeMemory = (worker: Worker): number => worker.memory - worker.usedMemory
 
 export function takeHold(state: State, task: Task, worker: Worker): void {
   const hold: Hold = { task, worker };
-  reweigh(state.fleet, state.shapes, worker, () => {
-    worker.hold = hold;
-  });
+  setHold(state.fleet, state.shapes, worker, hold);
   task.project.hold = hold;
   state.holds.add(hold);
 }
@@ -109,7 +107,5 @@ export function dropHold(state: State, task: Task): void {
   if (hold === null || hold.task !== task) return;
   task.project.hold = null;
   state.holds.delete(hold);
-  reweigh(state.fleet, state.shapes, hold.worker, () => {
-    hold.worker.hold = null;
-  });
+  setHold(state.fleet, state.shapes, hold.worker, null);
 }

@@ -7,6 +7,7 @@
  * `setPhase`, every way to end goes through `endTask`, and whether a task stands in a queue follows from
  * its facts (queue.ts), so no transition can forget one of them.
  */
+import { askFor } from "./ask.ts";
 import type { Instant, TaskId, WorkerId } from "./brand.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
@@ -17,7 +18,6 @@ import { compareSeqs } from "./order.ts";
 import { settleQueue } from "./queue.ts";
 import { insert, remove, sortedList } from "./sorted-list.ts";
 import {
-  type Ask,
   type End,
   type EndPhase,
   hasEnded,
@@ -33,6 +33,8 @@ import { setTimer } from "./timers.ts";
 
 const AGENTS_KEPT_MAX = 1000;
 const STALE_MAX = 64;
+/** The timers an end calls off. */
+const ENDED_BY_END = ["deadline", "wake", "timeout"] as const;
 
 export function submitTask(state: State, event: TaskSubmitted): void {
   const project = state.projects.get(event.project) as Project;
@@ -49,7 +51,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     seq: state.seq,
     project,
     agent,
-    ask: internAsk(state, event),
+    ask: askFor(state, agent, event),
     bodyHash: event.named ? event.bodyHash : "",
     createdAt: event.at,
     depth: event.depth,
@@ -81,25 +83,6 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
-}
-
-/** What the task asks for, shared with all that ask for the same. */
-export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shape">): Ask {
-  // Names hold no blanks and no control characters, so these separators cannot be in them.
-  const { capabilities, locks } = event;
-  const wants = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}`;
-  const tries = `${event.maxAttempts}\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}`;
-  const key = `${wants}\n${tries}\n${capabilities.join(" ")}\n${locks.join(" ")}`;
-  let ask = state.asks.get(key);
-  if (ask === undefined) {
-    const { type, cpu, memory, provider, zone, tab } = event;
-    const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = event;
-    const rules = { maxAttempts, timeoutMs, onDependencyFailure, prioritised };
-    ask = { key, type, capabilities, cpu, memory, provider, locks, zone, tab, ...rules, users: 0, shape: null };
-    state.asks.set(key, ask);
-  }
-  ask.users++;
-  return ask;
 }
 
 export function linksOf(task: Task): Links {
@@ -283,17 +266,17 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
 }
 
 /** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
-export function endTask(state: State, task: Task, phase: EndPhase, how: Omit<End, "seq">): void {
+export function endTask(state: State, task: Task, phase: EndPhase, end: End): void {
   setRipe(state, task, false);
   setPhase(state, task, phase);
   settleQueue(state, task);
-  for (const kind of ["deadline", "wake", "timeout"] as const) setTimer(state, task, kind, -1);
-  setPin(state, task, null, how.at);
+  if (task.timers !== null) for (const kind of ENDED_BY_END) setTimer(state, task, kind, -1);
+  setPin(state, task, null, end.at);
   forgetArtifact(state, task);
   dropHold(state, task);
   task.restUntil = -1;
-  task.end = { ...how, seq: state.seq };
-  push(state.ended, { task, end: task.end });
+  task.end = end;
+  push(state.ended, { task, end });
   state.results++;
   if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
   tally(state, task, phase);

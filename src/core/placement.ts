@@ -132,7 +132,7 @@ export function pinFor(
   );
   for (const id of [...wanted, task.lastWorker]) {
     const worker = id === null ? undefined : state.fleet.byId.get(id);
-    if (worker !== undefined && couldServe(worker, { ...demand, key: "", pin: null, bloom: 0 })) return worker.id;
+    if (worker !== undefined && couldServe(worker, { ...demand, pin: null })) return worker.id;
   }
   return null;
 }

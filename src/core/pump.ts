@@ -30,7 +30,7 @@ import type { State } from "./state.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 
-export function pump(state: State, now: Instant): Event[] {
+export function pump(state: State, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;
   const told = nextTold(state, now);

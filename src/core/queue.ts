@@ -12,8 +12,10 @@ import { typeLimit } from "./config.ts";
 import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
-import { countWhile, first, insert, items, remove, sortedList } from "./sorted-list.ts";
+import { countWhile, first, insert, items, placeOf, remove, reseat, sortedList } from "./sorted-list.ts";
 import type { Agent, Group, Project, State, Task } from "./state.ts";
+
+const FEW_GROUPS = 8;
 
 /** Whether a task belongs in a queue: runnable, not resting, not paused, no former attempt still stopping. */
 export const isRunnable = (task: Task): boolean =>
@@ -27,10 +29,11 @@ export function isOversize(state: State, task: Task): boolean {
 
 /** Puts a task into its queue or takes it out, as its facts say. */
 export function settleQueue(state: State, task: Task): void {
-  const isTooLarge = isRunnable(task) && isOversize(state, task);
+  const runnable = isRunnable(task);
+  const isTooLarge = runnable && isOversize(state, task);
   if (isTooLarge) task.project.oversize.add(task);
   else if (task.project.oversize.size > 0) task.project.oversize.delete(task);
-  const belongs = isRunnable(task) && !isTooLarge;
+  const belongs = runnable && !isTooLarge;
   if (belongs && task.group === null) enter(state, task);
   else if (!belongs && task.group !== null) leave(state, task);
 }
@@ -55,11 +58,10 @@ export function shapeOf(state: State, task: Task): Shape {
 }
 
 /** The part of a task's score that time does not change, failures included. */
-export const fixedOf = (state: State, task: Task): number =>
-  fixedScore(
-    { type: task.ask.type, depth: task.depth, iteration: task.iteration + task.ownFailures },
-    state.config.scheduler.priority,
-  );
+export function fixedOf(state: State, task: Task): number {
+  const iteration = task.iteration + task.ownFailures;
+  return fixedScore({ type: task.ask.type, depth: task.depth, iteration }, state.config.scheduler.priority);
+}
 
 function enter(state: State, task: Task): void {
   const { agent, project } = task;
@@ -109,8 +111,14 @@ function countShape(project: Project, { id }: Shape, by: 1 | -1): void {
 }
 
 function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): Group {
+  const { groups } = agent;
+  // Among a few, comparing numbers is quicker than spelling out a key.
+  if (groups.length <= FEW_GROUPS) {
+    for (const group of groups)
+      if (group.shape === shape && group.priority === priority && group.fixedScore === fixed) return group;
+  }
   const key = `${priority}|${fixed}|${shape.id}`;
-  const known = agent.groupByKey.get(key);
+  const known = groups.length <= FEW_GROUPS ? undefined : agent.groupByKey.get(key);
   if (known !== undefined) return known;
   const group: Group = {
     key,
@@ -121,9 +129,9 @@ function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): 
     tasks: sortedList(compareTasks),
     headAt: 0,
     headSeq: 0,
-    place: agent.groups.length,
+    place: groups.length,
   };
-  agent.groups.push(group);
+  groups.push(group);
   agent.groupByKey.set(key, group);
   return group;
 }
@@ -146,18 +154,18 @@ function unlistOldest(state: State, group: Group): void {
   if (asksForRoom(group)) remove(state.oldest, group);
 }
 
-/** Changes what an agent's turn depends on. */
-export function moveAgent(agent: Agent, change: () => void): void {
-  if (agent.queued > 0) remove(agent.project.turn, agent);
-  change();
-  if (agent.queued > 0) insert(agent.project.turn, agent);
+/** Where an agent or a project stands in the order of turns; -1 if it has nothing queued and stands nowhere. */
+export const agentPlace = (agent: Agent): number => (agent.queued > 0 ? placeOf(agent.project.turn, agent) : -1);
+export const projectPlace = (state: State, project: Project): number =>
+  project.queued > 0 ? placeOf(state.turn, project) : -1;
+
+/** To be called after what its turn depends on has changed, with the place it had before. */
+export function reseatAgent(agent: Agent, from: number): void {
+  if (from >= 0) reseat(agent.project.turn, agent, from);
 }
 
-/** Changes what a project's turn depends on. */
-export function moveProject(state: State, project: Project, change: () => void): void {
-  if (project.queued > 0) remove(state.turn, project);
-  change();
-  if (project.queued > 0) insert(state.turn, project);
+export function reseatProject(state: State, project: Project, from: number): void {
+  if (from >= 0) reseat(state.turn, project, from);
 }
 
 /**

@@ -103,7 +103,7 @@ export function internShape(
   if (known !== undefined) return known;
   if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
   const id = shapes.freeIds.pop() ?? shapes.idsUsed++;
-  const type = useOf(shapes.types, ask.type, () => ({ type: ask.type, mask: idSet(), inFlight: 0, shapes: 0 }));
+  const type = typeUse(shapes, ask.type);
   const gate = ask.provider === null ? null : gateUse(shapes, ask.provider);
   const locks = ask.locks.map((lock) => lockUse(shapes, lock));
   const demand = internDemand(shapes, ask, pin, world);
@@ -137,7 +137,7 @@ function useOf<Use>(uses: Map<string, Use>, key: string, make: () => Use): Use {
 }
 
 export const typeUse = (shapes: Shapes, type: string): TypeUse =>
-  useOf(shapes.types, type, () => ({ type, mask: idSet(), inFlight: 0, shapes: 0 }));
+  shapes.types.get(type) ?? useOf(shapes.types, type, () => ({ type, mask: idSet(), inFlight: 0, shapes: 0 }));
 export const lockUse = (shapes: Shapes, key: string): LockUse =>
   useOf(shapes.locks, key, () => ({ key, mask: idSet(), holder: null, shapes: 0 }));
 export const gateUse = (shapes: Shapes, name: string): GateUse =>
@@ -190,7 +190,7 @@ export function bloomOf(capabilities: readonly string[]): number {
 }
 
 /** Whether a worker would serve this demand if it had nothing else to do. */
-export function couldServe(worker: Worker, demand: Omit<Demand, "mask" | "shapes" | "capable" | "feasible">): boolean {
+export function couldServe(worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory" | "pin">): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
   if (demand.pin !== null && demand.pin !== worker.id) return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;

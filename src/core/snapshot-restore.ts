@@ -8,6 +8,8 @@
  * A line that cannot be read or names something that is not there, a file that was cut and a format of a later
  * version are refused with a typed error that says which; half a state is never handed out.
  */
+
+import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
 import { emptyState, newAgent, newProject } from "./empty-state.ts";
@@ -15,7 +17,7 @@ import { push } from "./fifo.ts";
 import { addWorker, setRoom } from "./fleet.ts";
 import { type Gate, gateFromFacts } from "./gate.ts";
 import { takeHold } from "./hold.ts";
-import { armWake, awaitArtifact, count, internAsk, setPin } from "./lifecycle.ts";
+import { armWake, awaitArtifact, count, setPin } from "./lifecycle.ts";
 import { bookCall, gateSettings } from "./permits.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { settleQueue } from "./queue.ts";

@@ -5,7 +5,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { BrokenInvariant } from "./result.ts";
-import { countWhile, first, insert, items, remove, type SortedList, sortedList } from "./sorted-list.ts";
+import {
+  countWhile,
+  first,
+  insert,
+  items,
+  placeOf,
+  remove,
+  reseat,
+  type SortedList,
+  sortedList,
+} from "./sorted-list.ts";
 
 type Item = { readonly at: number; readonly order: number };
 const compare = (left: Item, right: Item): number => left.at - right.at || left.order - right.order;
@@ -73,6 +83,26 @@ test("a list rebuilt from the same items in any order has the same order", () =>
         return [...items(list)];
       });
       assert.deepEqual(left, right);
+    }),
+  );
+});
+
+test("an item whose rank changes is put where it belongs, within its chunk and beyond", () => {
+  type Movable = { at: number; order: number };
+  const steps = fc.array(fc.tuple(fc.nat(), fc.integer({ min: -3, max: 3 }), fc.boolean()), { maxLength: 60 });
+  fc.assert(
+    fc.property(fc.constantFrom(1, 2, 20, 1500), steps, (count, given) => {
+      const naive: Movable[] = Array.from({ length: count }, (_, order) => ({ at: order * 2, order }));
+      const list = sortedList<Movable>(compare);
+      for (const item of naive) insert(list, item);
+      for (const [who, by, isFar] of given) {
+        const item = naive[who % count] as Movable;
+        const from = placeOf(list, item);
+        item.at += isFar ? by * count : by;
+        reseat(list, item, from);
+        naive.sort(compare);
+      }
+      isSame({ list, naive });
     }),
   );
 });

@@ -10,6 +10,8 @@
 import { invariant } from "./result.ts";
 
 const CHUNK_MAX = 512;
+/** A place is one number: the number of its chunk times this, plus its place in the chunk. */
+const CHUNK_SPAN = 1024;
 
 export type Compare<Item> = (left: Item, right: Item) => number;
 export type SortedList<Item> = { readonly chunks: Item[][]; readonly compare: Compare<Item>; size: number };
@@ -44,10 +46,46 @@ export function remove<Item>(list: SortedList<Item>, item: Item): void {
   const chunk = chunks[index];
   const place = chunk === undefined ? -1 : placeIn(chunk, item, compare);
   invariant(chunk !== undefined && chunk[place] === item, "an item taken out of a sorted list is in it");
-  if (chunk.length === 1) chunks.splice(index, 1);
+  takeOut(list, index, place);
+}
+
+function takeOut<Item>(list: SortedList<Item>, index: number, place: number): void {
+  const chunk = list.chunks[index] as Item[];
+  if (chunk.length === 1) list.chunks.splice(index, 1);
   else if (place === 0) chunk.shift();
   else chunk.splice(place, 1);
   list.size--;
+}
+
+/** Where an item is; it must be in the list. Asked before its rank changes, and given to `reseat` after. */
+export function placeOf<Item>(list: SortedList<Item>, item: Item): number {
+  const index = chunkFor(list, item);
+  const chunk = list.chunks[index];
+  const place = chunk === undefined ? -1 : placeIn(chunk, item, list.compare);
+  invariant(chunk !== undefined && chunk[place] === item, "an item looked for in a sorted list is in it");
+  return index * CHUNK_SPAN + place;
+}
+
+/** Puts an item whose rank has changed where it belongs; `from` is where it was. Within a chunk it only shifts. */
+export function reseat<Item>(list: SortedList<Item>, item: Item, from: number): void {
+  const { chunks, compare } = list;
+  const index = Math.floor(from / CHUNK_SPAN);
+  const chunk = chunks[index] as Item[];
+  const before = chunks[index - 1];
+  const behind = chunks[index + 1];
+  if (
+    (before !== undefined && compare(before[before.length - 1] as Item, item) > 0) ||
+    (behind !== undefined && compare(item, behind[0] as Item) > 0)
+  ) {
+    takeOut(list, index, from % CHUNK_SPAN);
+    insert(list, item);
+    return;
+  }
+  let place = from % CHUNK_SPAN;
+  for (; place > 0 && compare(chunk[place - 1] as Item, item) > 0; place--) chunk[place] = chunk[place - 1] as Item;
+  const last = chunk.length - 1;
+  for (; place < last && compare(item, chunk[place + 1] as Item) > 0; place++) chunk[place] = chunk[place + 1] as Item;
+  chunk[place] = item;
 }
 
 /** The first items, at most so many. */

@@ -149,6 +149,8 @@ export type Agent = {
   /** Tasks of its that are still readable, ended or not. */
   records: number;
   readonly totals: AgentTotals;
+  /** What its last task asked for: its next one most likely asks for the same. */
+  lastAsk: Ask | null;
 };
 export type AgentTotals = { submitted: number; completed: number; failed: number; cancelled: number };
 
