@@ -176,6 +176,7 @@ function admit(
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
   const submitted = submittedEvent({ task, id, priority, depth: ties.depth, runnable, settings, now, state });
   events.push({ ...submitted, prioritised: task.priority !== null || ties.prioritised });
+  if (task.callback === true) events.push({ kind: "callback-asked", at: now, task: id });
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);

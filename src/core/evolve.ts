@@ -31,6 +31,7 @@ import {
 import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
 import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
+import { evolveSchedule } from "./schedule-order.ts";
 import type { Attempt, Project, State, Task, Worker } from "./state.ts";
 import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
@@ -53,7 +54,7 @@ function apply(state: State, event: Event): void {
     case "engine-started":
       return restartGates(state);
     case "config-changed":
-      return changeConfig(state, event.config);
+      return changeConfig(state, event.config, event.patch);
     case "project-put":
       return putProject(state, event.project, event.settings, event.source);
     case "pause-changed":
@@ -73,6 +74,16 @@ function apply(state: State, event: Event): void {
       return strike(state, event.gate, event);
     case "gate-opened":
       return openGate(state, event.gate);
+    case "callback-asked":
+      state.callbacks.wanted.add(event.task);
+      return;
+    case "callback-settled":
+      state.callbacks.due.delete(event.end);
+      return;
+    case "schedule-put":
+    case "schedule-moved":
+    case "schedule-removed":
+      return evolveSchedule(state, event);
     case "results-expired":
       return expireResults(state, event.count);
     case "tombstones-forgotten":
@@ -82,10 +93,7 @@ function apply(state: State, event: Event): void {
   }
 }
 
-type TaskEvent = Exclude<
-  Extract<Event, { task: unknown }>,
-  { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }
->;
+type TaskEvent = Exclude<Extract<Event, { task: unknown }>, { kind: `permit-${string}` | `callback-${string}` }>;
 
 function applyToTask(state: State, event: TaskEvent): void {
   if (event.kind === "task-submitted") return submitTask(state, event);
@@ -291,8 +299,9 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     if (event.kind === "worker-joined") {
       if (known !== undefined) dropWorker(fleet, shapes, known);
       const holds = { attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
-      const { worker: id, workerKind: kind, session, at: joinedAt } = event;
-      addWorker(fleet, shapes, { id, kind, session, joinedAt, ...settings, ...holds });
+      const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path } = event;
+      const target = endpoint === null ? null : { endpoint, path };
+      addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...settings, ...holds });
     } else {
       const worker = known as Worker;
       if (worker.hold !== null) dropHold(state, worker.hold.task);

@@ -8,6 +8,7 @@
  * its facts (queue.ts), so no transition can forget one of them.
  */
 import type { Instant, TaskId, WorkerId } from "./brand.ts";
+import { noteEnd } from "./callbacks.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
@@ -296,6 +297,7 @@ export function endTask(state: State, task: Task, phase: EndPhase, how: Omit<End
   push(state.ended, { task, end: task.end });
   state.results++;
   if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  noteEnd(state, task, phase, state.seq);
   tally(state, task, phase);
 }
 
@@ -350,6 +352,7 @@ export function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
+  state.callbacks.wanted.delete(task.id);
   state.results--;
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);
