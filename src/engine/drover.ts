@@ -40,6 +40,7 @@ import {
 import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
 import { recover } from "./recovery.ts";
 import { createRejectedRing, type RejectedRing } from "./rejected.ts";
+import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remote-workers.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
 import {
   type GateView,
@@ -85,6 +86,8 @@ export type Drover = AsyncDisposable &
     why(task: string): Promise<Why>;
     worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
     workers(): Promise<WorkerView[]>;
+    /** Workers in other processes. */
+    readonly remote: RemoteWorkers;
     projects(): Promise<ProjectView[]>;
     /** Registers a project or changes its settings; what is absent keeps its value. */
     putProject(id: string, settings: unknown): Promise<ProjectView>;
@@ -177,12 +180,14 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         ends.onCommitted(batch);
         for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
+        remote.onCommitted(batch);
         snapshots.onCommitted(writer.committedSeq());
       },
       onStopped: (error) => {
         desk.stop(error);
         ends.stop(error);
         workers.stop(error);
+        remote.stop(error);
         if (error.code !== "closed") failed.resolve(error);
       },
     },
@@ -190,6 +195,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const desk = createPermitDesk(writer);
   const steady = withSteadyClock(host);
   const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
+  const remote = createRemoteWorkers({ writer, host: steady, bodies });
+  const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
@@ -197,10 +204,11 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     onFailure: (error) =>
       onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });
-  const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
+  const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf });
   await begin(writer, config);
+  remote.begin();
   artifacts = watchArtifacts({ writer, host: steady, exists, onWarning });
-  return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
+  return faceOf({ writer, log, tasks, workers, remote, desk, rejected, snapshots, artifacts, failed: failed.promise });
 }
 
 type Parts = {
@@ -208,6 +216,7 @@ type Parts = {
   readonly log: Log;
   readonly tasks: TaskDesk;
   readonly workers: LocalWorkers;
+  readonly remote: RemoteDesk;
   readonly desk: PermitDesk;
   readonly rejected: RejectedRing;
   readonly snapshots: Snapshotter;
@@ -216,7 +225,7 @@ type Parts = {
 };
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
-function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed }: Parts): Drover {
+function faceOf({ writer, log, tasks, workers, remote, desk, rejected, snapshots, artifacts, failed }: Parts): Drover {
   const { state } = writer;
 
   async function read<Value>(view: () => Value): Promise<Value> {
@@ -257,6 +266,7 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     failed,
     why: (task) => read(() => ask(task)),
     worker: (worker, handler) => workers.join(worker, handler),
+    remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
     projects: () => read(() => projectViews(state, writer.now())),
     putProject: (id, settings) => putProject(writer, id, settings),
