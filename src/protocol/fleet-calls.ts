@@ -36,7 +36,7 @@ const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
 const idOf = (what: string): s.Schema<Id> => s.object<Id>({ id: s.described(s.name(), `The ${what}'s id.`) });
 const projectId = idOf("project");
 const workerId = idOf("worker");
-const scheduleId = s.object<Id>({ id: s.described(s.name(200), "The schedule's id.") });
+const scheduleId = s.object<Id>({ id: s.described(s.name(100), "The schedule's id.") });
 const permitId = idOf("permit");
 
 const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {

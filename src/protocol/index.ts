@@ -1,6 +1,8 @@
 /**
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
+
+export { type Refusal, sentence } from "../core/refusal.ts";
 export {
   type Ask,
   type Call,

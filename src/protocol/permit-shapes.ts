@@ -34,20 +34,27 @@ export type PermitStatus = { readonly status: "settled" | "dropped"; readonly pe
 
 export const permitBody: s.Schema<PermitBody> = s.component(
   "PermitBody",
-  s.object<PermitBody>(
-    {
-      gate: s.described(s.name(), "The provider account, such as anthropic/default.", {
-        expected: `the gate to pass: ${s.notesOf(s.name()).expected}`,
-      }),
-      id: s.described(s.optional(s.name()), "Chosen by the caller. The same id again is the same ticket."),
-      project: s.optional(s.name()),
-      class: s.described(s.optional(s.oneOf("critical", "high", "normal", "low")), "Absent: by the task, else normal."),
-      tokens: s.described(s.optional(s.whole(0, 1_000_000_000_000)), "What the call is expected to use."),
-      taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
-      attempt: s.optional(s.whole(1)),
-      waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
-    },
-    { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
+  s.refined(
+    s.object<PermitBody>(
+      {
+        gate: s.described(s.name(), "The provider account, such as anthropic/default.", {
+          expected: `the gate to pass: ${s.notesOf(s.name()).expected}`,
+        }),
+        id: s.described(s.optional(s.name()), "Chosen by the caller. The same id again is the same ticket."),
+        project: s.optional(s.name()),
+        class: s.described(
+          s.optional(s.oneOf("critical", "high", "normal", "low")),
+          "Absent: by the task, else normal.",
+        ),
+        tokens: s.described(s.optional(s.whole(0, 1_000_000_000_000)), "What the call is expected to use."),
+        taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
+        attempt: s.optional(s.whole(1, 1_000_000_000)),
+        waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
+      },
+      { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
+    ),
+    ({ taskId, attempt }) => (taskId === undefined) === (attempt === undefined),
+    "a gate to pass, with taskId and attempt together or neither",
   ),
 );
 export const permitAnswer: s.Schema<PermitAnswer> = s.component(
@@ -67,7 +74,7 @@ export const settleBody: s.Schema<SettleBody> = s.component(
     ok: s.described(s.optional(s.flag()), "Whether the call succeeded.", { default: true }),
     usage: s.described(s.optional(usage), "Absent: it is charged at its estimate."),
     rateLimited: s.described(
-      s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.whole(0, 31_556_952_000_000) })),
+      s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) })),
       "The provider said 429 or 529, and how long to wait.",
     ),
   }),

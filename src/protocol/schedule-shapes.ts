@@ -4,7 +4,8 @@
 import * as s from "./schema.ts";
 import { type TaskBody, taskBody } from "./task-shapes.ts";
 
-export type ScheduleTask = Omit<TaskBody, "id">;
+/** Without an id, since each instant has its own, and without a deadline, since that would pass. */
+export type ScheduleTask = Omit<TaskBody, "id" | "deadline">;
 export type ScheduleBody = {
   readonly cron: string;
   readonly timeZone?: string;
@@ -12,8 +13,8 @@ export type ScheduleBody = {
   readonly overlap?: "skip" | "queue" | "cancel";
   readonly catchUp?: number;
   readonly paused?: boolean;
-  readonly startAt?: string;
-  readonly endAt?: string;
+  readonly startAt?: string | null;
+  readonly endAt?: string | null;
 };
 export type ScheduleJson = ScheduleBody & {
   readonly id: string;
@@ -24,17 +25,19 @@ export type ScheduleJson = ScheduleBody & {
 export type ScheduleList = { readonly schedules: readonly ScheduleJson[]; readonly count: number };
 export type ScheduleStatus = { readonly status: "removed"; readonly id: string };
 
-const { id: _, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
+const { id: _, deadline: __, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
 const scheduleTask: s.Schema<ScheduleTask> = s.component(
   "ScheduleTask",
-  s.object<ScheduleTask>(taskFields, { expected: "a task without id: an object with agentId and action" }),
+  s.object<ScheduleTask>(taskFields, { expected: "the task of each instant: an object with agentId and action" }),
 );
 
 const fields: s.Fields<ScheduleBody> = {
   cron: s.described(s.text(1, 256), "Five or six fields, or a nickname such as @daily.", {
     expected: "a cron expression such as 0 9 * * 1-5",
   }),
-  timeZone: s.described(s.optional(s.name()), "An IANA time zone; it decides what the hours mean.", { default: "UTC" }),
+  timeZone: s.described(s.optional(s.text(1, 256)), "An IANA time zone; it decides what the hours mean.", {
+    default: "UTC",
+  }),
   task: s.described(scheduleTask, "Submitted at every instant."),
   overlap: s.described(
     s.optional(s.oneOf("skip", "queue", "cancel")),
@@ -45,8 +48,8 @@ const fields: s.Fields<ScheduleBody> = {
     default: 1,
   }),
   paused: s.optional(s.flag()),
-  startAt: s.optional(s.instant()),
-  endAt: s.optional(s.instant()),
+  startAt: s.optional(s.nullable(s.instant())),
+  endAt: s.optional(s.nullable(s.instant())),
 };
 export const scheduleBody: s.Schema<ScheduleBody> = s.component(
   "ScheduleBody",

@@ -36,34 +36,34 @@ export type StatsJson = {
   };
   readonly config: SchedulerConfig;
 };
-/** The head of an agent's queue; `why` is the code of the first gate that is shut, absent when none is. */
-export type QueuedHead = {
+export type QueuedTask = {
   readonly taskId: string;
   readonly type: string;
   readonly priority: number;
   readonly score: number;
   readonly waitMs: number;
-  readonly why?: string;
 };
-export type QueueAgent = {
-  readonly id: string;
+export type AgentQueue = {
+  readonly agentId: string;
   readonly queued: number;
   readonly inFlight: number;
-  readonly heads: readonly QueuedHead[];
+  readonly next: readonly QueuedTask[];
 };
-export type QueueProject = {
-  readonly id: string;
+export type ProjectQueue = {
+  readonly project: string;
   readonly status: "active" | "paused";
+  readonly level: number;
   readonly queued: number;
   readonly inFlight: number;
-  readonly agents: readonly QueueAgent[];
+  readonly agents: readonly AgentQueue[];
 };
 export type QueueJson = {
   readonly paused: boolean;
   readonly waiting: number;
   readonly queued: number;
   readonly inFlight: number;
-  readonly projects: readonly QueueProject[];
+  readonly maxInFlight: number;
+  readonly projects: readonly ProjectQueue[];
 };
 export type PauseBody = { readonly project?: string; readonly task?: string };
 export type PauseStatus = PauseBody & { readonly status: "paused" | "active" };
@@ -119,13 +119,18 @@ export const statsJson: s.Schema<StatsJson> = s.component(
   }),
 );
 
-const queuedHead: s.Schema<QueuedHead> = s.answer<QueuedHead>({
+const queuedTask: s.Schema<QueuedTask> = s.answer<QueuedTask>({
   taskId: s.name(),
   type: s.name(),
   priority: s.whole(-Number.MAX_SAFE_INTEGER),
   score: s.finite(-1e300, 1e300),
   waitMs: count(),
-  why: s.described(s.optional(s.name()), "The code of the first gate that is shut; absent: it starts next."),
+});
+const agentQueue: s.Schema<AgentQueue> = s.answer<AgentQueue>({
+  agentId: s.name(),
+  queued: count(),
+  inFlight: count(),
+  next: s.described(s.list(queuedTask), "The first few, in the order they would start."),
 });
 export const queueJson: s.Schema<QueueJson> = s.component(
   "Queue",
@@ -134,16 +139,19 @@ export const queueJson: s.Schema<QueueJson> = s.component(
     waiting: count(),
     queued: count(),
     inFlight: count(),
-    projects: s.list(
-      s.answer<QueueProject>({
-        id: s.name(),
-        status: s.oneOf("active", "paused"),
-        queued: count(),
-        inFlight: count(),
-        agents: s.list(
-          s.answer<QueueAgent>({ id: s.name(), queued: count(), inFlight: count(), heads: s.list(queuedHead) }),
-        ),
-      }),
+    maxInFlight: count(),
+    projects: s.described(
+      s.list(
+        s.answer<ProjectQueue>({
+          project: s.name(),
+          status: s.oneOf("active", "paused"),
+          level: s.finite(-1e300, 1e300),
+          queued: count(),
+          inFlight: count(),
+          agents: s.list(agentQueue),
+        }),
+      ),
+      "In the order of their turn.",
     ),
   }),
 );

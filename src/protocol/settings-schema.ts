@@ -67,7 +67,7 @@ const gateSection: Section = section(
   { description: "A gate." },
 );
 
-const tokenSchema: s.Schema<TokenSettings> = s.refined(
+const tokenRefined: s.Schema<TokenSettings> = s.refined(
   s.object<TokenSettings>({
     token: s.described(s.optional(s.noted(s.text(16, 1024), { secret: true })), "The token itself.", {
       expected: "a token of 16 to 1024 characters",
@@ -94,6 +94,8 @@ const tokenSchema: s.Schema<TokenSettings> = s.refined(
   "a role and exactly one of token, tokenHash and tokenEnv",
 );
 
+const tokenSchema = s.noted(tokenRefined, { secret: true });
+const tokenList: s.Schema = s.noted(s.list(tokenSchema, { max: 10_000 }), { secret: true });
 const hosts = (): s.Schema => s.list(s.text(1, 256), { max: 1000 });
 export const serverSection: Section = section(
   {
@@ -101,7 +103,7 @@ export const serverSection: Section = section(
     port: knob(s.whole(0, 65_535), 4747, "0: any that is free."),
     bodyLimit: knob(sizeSchema(BODY_LIMIT.min, BODY_LIMIT.max), "1MiB", "The largest body of a request."),
     shutdownGrace: spanKnob(0, 10_000, "How long what runs may take to end when the server stops."),
-    tokens: knob(s.list(tokenSchema, { max: 10_000 }), [], "Who may call; empty: anybody who reaches the address."),
+    tokens: knob(tokenList, [], "Who may call; empty: anybody who reaches the address."),
     allowedHosts: knob(hosts(), [], "Further names under which the server may be called, beside its own address."),
     allowedOrigins: knob(hosts(), [], "Origins of web pages that may call the server, beside its own."),
     telemetry: knob(s.flag(), false, "Spans by the OpenTelemetry API; the process must register an SDK."),

@@ -96,7 +96,7 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
         { taskId: "b", attempt: 0, outcome: "done" },
       ],
     },
-    "results[1].attempt is 0, and must be a whole number from 1 to 9007199254740991",
+    "results[1].attempt is 0, and must be a whole number from 1 to 1000000000",
   ],
   [
     "an outcome nobody knows",

@@ -82,10 +82,10 @@ function objectRefusal(schema: TSchema, value: Record<string, unknown>, at: stri
     if (inner === false) return { type: "unknown-field", field: place, known: Object.keys(properties) };
     if (propertyNames !== undefined && !Check(propertyNames, key)) return badLeaf(propertyNames, key, place);
     if (typeof inner !== "object") continue;
-    if (value[key] === undefined && !required.includes(key)) continue;
+    if (value[key] === undefined) continue;
     if (!Check(inner, value[key])) return refusalOf(inner, value[key], place);
   }
-  const missing = required.find((key) => !Object.hasOwn(value, key));
+  const missing = required.find((key) => !Object.hasOwn(value, key) || value[key] === undefined);
   const wanted = missing === undefined ? undefined : properties[missing];
   return missing === undefined || wanted === undefined ? null : badLeaf(wanted, undefined, join(at, missing));
 }

@@ -22,7 +22,12 @@ export type JoinBody = {
   readonly endpoint?: string;
   readonly path?: string;
 };
-export type Joined = { readonly workerId: string; readonly session: string; readonly leaseMs: number };
+export type Joined = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly leaseMs: number;
+  readonly maxWorktrees?: number;
+};
 export type AttemptRef = { readonly taskId: string; readonly attempt: number };
 export type RunningAttempt = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
 export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
@@ -69,9 +74,10 @@ export type WorkerStatus = { readonly status: "draining" | "left"; readonly work
 
 export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;
-const ATTEMPT_MAX = Number.MAX_SAFE_INTEGER;
+const ATTEMPT_MAX = 1_000_000_000;
+const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
-const ERROR_MAX = 100_000;
+const ERROR_MAX = 1_048_576;
 
 const capabilities = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: CAPABILITIES_MAX }), { expected: `a list of at most ${CAPABILITIES_MAX} names` });
@@ -90,22 +96,26 @@ export const usage: s.Schema<Usage> = s.component(
 
 export const joinBody: s.Schema<JoinBody> = s.component(
   "JoinBody",
-  s.object<JoinBody>(
-    {
-      id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
-      slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
-      capabilities: s.optional(capabilities()),
-      resources: s.optional(workerResources),
-      zone: s.optional(s.nullable(s.name())),
-      endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
-      path: s.described(
-        s.optional(
-          s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
+  s.refined(
+    s.object<JoinBody>(
+      {
+        id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
+        slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
+        capabilities: s.optional(capabilities()),
+        resources: s.optional(workerResources),
+        zone: s.optional(s.nullable(s.name())),
+        endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
+        path: s.described(
+          s.optional(
+            s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
+          ),
+          "The path under the endpoint; {tabId} and {taskId} in it are filled in.",
         ),
-        "The path under the endpoint; {tabId} and {taskId} in it are filled in.",
-      ),
-    },
-    { examples: [{ id: "mac-1", slots: 4, capabilities: ["git"] }] },
+      },
+      { examples: [{ id: "mac-1", slots: 4, capabilities: ["git"] }] },
+    ),
+    ({ endpoint, path }) => path === undefined || endpoint !== undefined,
+    "a worker, with a path only beside an endpoint",
   ),
 );
 export const joined: s.Schema<Joined> = s.component(
@@ -114,6 +124,7 @@ export const joined: s.Schema<Joined> = s.component(
     workerId: s.name(),
     session: s.described(s.text(1, 256), "Say it in every sync: it tells this run of the worker from another."),
     leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
+    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees a worker of this fleet may keep."),
   }),
 );
 
@@ -136,7 +147,7 @@ export const syncBody: s.Schema<SyncBody> = s.component(
             progress: s.described(s.optional(s.anything()), "Shown with the task; not kept."),
             usage: s.optional(usage),
           }),
-          { max: SLOTS_MAX },
+          { max: REPORTS_MAX },
         ),
       ),
       "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
@@ -149,10 +160,10 @@ export const syncBody: s.Schema<SyncBody> = s.component(
           result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
           error: s.optional(s.text(0, ERROR_MAX)),
           usage: s.optional(usage),
-          retryAfterMs: s.described(s.optional(s.whole(0, 31_556_952_000_000)), "Rest at least so long."),
+          retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
           permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
         }),
-        { max: SLOTS_MAX },
+        { max: REPORTS_MAX },
       ),
     ),
   }),
@@ -169,7 +180,10 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       s.answer<ResultAnswer>({
         ...attemptRef,
         accepted: s.flag(),
-        code: s.described(s.optional(s.name()), "duplicate: it had come before; stale_attempt: another one counts."),
+        code: s.described(
+          s.optional(s.name()),
+          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+        ),
       }),
     ),
     leaseUntil: s.instant(),
