@@ -172,6 +172,7 @@ function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties,
   const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
   const prioritised = task.priority !== null || ties.prioritised;
   events.push(submittedEvent(state, task, { id, capabilities, priority, prioritised, settings, ties }, now));
+  if (task.callback === true) events.push({ kind: "callback-asked", at: now, task: id });
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);

@@ -51,6 +51,16 @@ export function decideFinish(state: State, report: AttemptReport, now: Instant):
   return ok({ events: finish(state, found.value, report, now) });
 }
 
+/** Its worker says, by not naming it, that it has it no longer. */
+export function decideLoss(state: State, command: Extract<Command, { type: "lose-attempt" }>, now: Instant): Decided {
+  const found = liveAttempt(state, command.task, command.attempt);
+  if (!found.ok) return found;
+  const attempt = found.value;
+  const loss = { cause: "worker-lost", tokens: null, retryAfterMs: null } as const;
+  const isStopping = attempt.state === "stopping";
+  return ok({ events: [isStopping ? endOfStop(state, attempt, null, now) : loseAttempt(state, attempt, loss, now)] });
+}
+
 function finish(state: State, attempt: Attempt, report: AttemptReport, now: Instant): Event[] {
   const { task, attempt: number, tokens } = report;
   const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";

@@ -15,6 +15,7 @@ export type AgentId = Brand<string, "AgentId">;
 export type WorkerId = Brand<string, "WorkerId">;
 export type GateId = Brand<string, "GateId">;
 export type PermitId = Brand<string, "PermitId">;
+export type ScheduleId = Brand<string, "ScheduleId">;
 /** A moment in log time, in whole milliseconds since 1970. */
 export type Instant = Brand<number, "Instant">;
 /** A span, in whole milliseconds. */

@@ -5,8 +5,9 @@
  * each with the events that make it true, or with a refusal. `pump` is the one command nobody asks
  * for: the host gives it whenever capacity or the clock may have changed, until it yields nothing.
  */
-import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
 import type { Config, ProjectSettings } from "./config.ts";
+import type { ConfigPatch } from "./config-patch.ts";
 import type { Event } from "./events.ts";
 import type { GateClass } from "./gate.ts";
 import type { Refusal } from "./refusal.ts";
@@ -39,9 +40,13 @@ export type Submission = {
   readonly maxAttempts: number | null;
   readonly timeoutMs: number | null;
   readonly onDependencyFailure: "skip" | "run";
+  /** Whether somebody is to be told when it ends. */
+  readonly callback?: boolean;
 };
 
 export type WorkerKind = "local" | "pull" | "push";
+/** Where a push worker is posted its tasks. */
+export type PushTarget = { readonly endpoint: string; readonly path: string | null };
 export type WorkerSettings = {
   readonly slots: number;
   readonly capabilities: readonly string[];
@@ -68,7 +73,7 @@ export type AttemptReport = {
 
 export type Command =
   | { readonly type: "start-engine"; readonly coreVersion: string; readonly policyHash: string }
-  | { readonly type: "set-config"; readonly config: Config }
+  | { readonly type: "set-config"; readonly config: Config; readonly patch?: ConfigPatch | null }
   | { readonly type: "put-project"; readonly project: ProjectId; readonly settings: ProjectSettings }
   | {
       readonly type: "set-paused";
@@ -92,12 +97,15 @@ export type Command =
       readonly kind: WorkerKind;
       readonly session: string;
       readonly settings: WorkerSettings;
+      readonly target?: PushTarget | null;
     }
   | { readonly type: "change-worker"; readonly worker: WorkerId; readonly settings: WorkerSettings }
   | { readonly type: "leave-worker"; readonly worker: WorkerId; readonly lost: boolean }
   | { readonly type: "start-attempt"; readonly task: TaskId; readonly attempt: number }
   | { readonly type: "report-usage"; readonly task: TaskId; readonly attempt: number; readonly tokens: number }
   | { readonly type: "finish-attempt"; readonly report: AttemptReport }
+  /** Its worker no longer has it. */
+  | { readonly type: "lose-attempt"; readonly task: TaskId; readonly attempt: number }
   | AskPermit
   | { readonly type: "drop-permit"; readonly permit: PermitId }
   | { readonly type: "settle-permit"; readonly permit: PermitId; readonly ok: boolean; readonly tokens: number | null }
@@ -107,7 +115,25 @@ export type Command =
       readonly permit: PermitId | null;
       readonly retryAfterMs: number;
     }
+  | { readonly type: "settle-callback"; readonly end: Seq; readonly outcome: CallbackOutcome }
+  | {
+      readonly type: "put-schedule";
+      readonly schedule: ScheduleId;
+      readonly body: string;
+      readonly nextAt: Instant | null;
+    }
+  | {
+      readonly type: "move-schedule";
+      readonly schedule: ScheduleId;
+      readonly lastAt: Instant;
+      readonly lastTask: TaskId | null;
+      readonly nextAt: Instant | null;
+    }
+  | { readonly type: "remove-schedule"; readonly schedule: ScheduleId }
   | { readonly type: "pump" };
+
+/** What came of telling a caller that its task has ended. */
+export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };
 
 export type AskPermit = {
   readonly type: "ask-permit";
@@ -120,6 +146,8 @@ export type AskPermit = {
   readonly tokens: number;
   /** When the call was first asked for: a call that comes back after a 429 keeps its age. */
   readonly askedAt: Instant | null;
+  /** Asked for by another process, which may outlive this engine. */
+  readonly remote?: boolean;
 };
 
 /** Something the caller should know though nothing was refused. */

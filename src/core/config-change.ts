@@ -9,6 +9,7 @@
 
 import type { ProjectId } from "./brand.ts";
 import { type Config, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
+import { type ConfigPatch, withPatch } from "./config-patch.ts";
 import { newProject } from "./empty-state.ts";
 import { restartHalvings } from "./fairness.ts";
 import { setRoom } from "./fleet.ts";
@@ -20,8 +21,11 @@ import { setTypeShut } from "./shape.ts";
 import type { Project, State } from "./state.ts";
 import { watchTabs } from "./tab.ts";
 
-export function changeConfig(state: State, config: Config): void {
+export function changeConfig(state: State, base: Config, patch: ConfigPatch | null): void {
   const former = state.config;
+  const config = withPatch(base, patch);
+  state.base = base;
+  state.patch = patch;
   const isBudgetNew = former.budget.limit !== config.budget.limit;
   if (former.scheduler.fairness.halfLife !== config.scheduler.fairness.halfLife) restartHalvings(state, state.at);
   state.config = config;

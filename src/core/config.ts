@@ -83,6 +83,12 @@ export type ProjectSettings = {
   readonly maxPriority: number;
   readonly provider: string | null;
 };
+export type WorkerRules = {
+  readonly lease: number;
+  readonly maxWorktrees: number;
+  readonly killGrace: number;
+  readonly artifactPoll: number;
+};
 export type Config = {
   readonly scheduler: SchedulerRules;
   readonly budget: BudgetRules;
@@ -92,7 +98,7 @@ export type Config = {
     readonly named: Readonly<Record<string, ProjectSettings>>;
   };
   readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
-  readonly workers: { readonly killGrace: number; readonly artifactPoll: number };
+  readonly workers: WorkerRules;
   readonly log: { readonly snapshotEvery: number; readonly retain: number };
 };
 
@@ -146,7 +152,7 @@ export const DEFAULT_CONFIG: Config = {
     named: {},
   },
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
-  workers: { killGrace: 10_000, artifactPoll: 1000 },
+  workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   log: { snapshotEvery: 500_000, retain: 30 * DAY },
 };
 
@@ -354,7 +360,10 @@ const configFields: Fields<Config> = {
     (base) => section(projectFields(base), base),
   ),
   gates: namedSection<object, GateSettings>({}, DEFAULT_CONFIG.gates, readGate),
-  workers: section({ killGrace: span(0), artifactPoll: span(1) }, DEFAULT_CONFIG.workers),
+  workers: section<WorkerRules>(
+    { lease: span(100), maxWorktrees: whole(1, 100_000), killGrace: span(0), artifactPoll: span(1) },
+    DEFAULT_CONFIG.workers,
+  ),
   log: section({ snapshotEvery: whole(1), retain: span(1000) }, DEFAULT_CONFIG.log),
 };
 

@@ -40,8 +40,9 @@ function dueTimer(state: State, timer: Timer, now: Instant): Event[] {
     case "wake":
       return [queued(state, task, null, now)];
     case "timeout": {
-      const { number } = timer.attempt as Attempt;
-      const stopBy = stopByFor(state, now);
+      const attempt = timer.attempt as Attempt;
+      const { number } = attempt;
+      const stopBy = stopByFor(state, attempt, now);
       return [{ kind: "attempt-stopping", at: now, task: task.id, attempt: number, cause: "timeout", stopBy }];
     }
     case "stop":
@@ -56,7 +57,7 @@ function dueTimer(state: State, timer: Timer, now: Instant): Event[] {
 function deadlineEvent(state: State, task: Task, now: Instant): Event {
   const runs = task.phase === "assigned" || task.phase === "running";
   const reason = runs ? "deadline exceeded" : "deadline exceeded while queued";
-  const stopBy = runs ? stopByFor(state, now) : null;
+  const stopBy = runs && task.attempt !== null ? stopByFor(state, task.attempt, now) : null;
   return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };
 }
 

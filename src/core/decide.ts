@@ -6,13 +6,15 @@
  */
 
 import { decideSubmit, PROJECTS_MAX } from "./admission.ts";
-import { decideFinish, decideStart, decideUsage } from "./attempt-report.ts";
+import { decideFinish, decideLoss, decideStart, decideUsage } from "./attempt-report.ts";
 import type { Instant } from "./brand.ts";
+import { decideCallback } from "./callbacks.ts";
 import type { Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
 import { decideDrop, decidePermit, decideSettle, GATES_MAX } from "./permits.ts";
 import { pump } from "./pump.ts";
 import { fail, ok, unreachable } from "./result.ts";
+import { decideSchedule } from "./schedule-order.ts";
 import type { Project, State, Task } from "./state.ts";
 import { hasEnded } from "./state.ts";
 import { decideCancel, decidePatch, decideRetry } from "./task-order.ts";
@@ -36,6 +38,8 @@ export function decide(state: State, command: Command, now: Instant): Decided {
       return decideUsage(state, command, now);
     case "finish-attempt":
       return decideFinish(state, command.report, now);
+    case "lose-attempt":
+      return decideLoss(state, command, now);
     case "ask-permit":
       return decidePermit(state, command, now);
     case "drop-permit":
@@ -52,7 +56,8 @@ type WorldCommand = Extract<
   {
     type:
       | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "strike-gate")
-      | ("join-worker" | "change-worker" | "leave-worker");
+      | ("join-worker" | "change-worker" | "leave-worker" | "settle-callback")
+      | ("put-schedule" | "move-schedule" | "remove-schedule");
   }
 >;
 
@@ -61,7 +66,7 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
     case "start-engine":
       return decideEngineStart(state, command, now);
     case "set-config":
-      return one({ kind: "config-changed", at: now, config: command.config });
+      return one({ kind: "config-changed", at: now, config: command.config, patch: command.patch ?? null });
     case "put-project":
       return decideProject(state, command, now);
     case "set-paused":
@@ -81,6 +86,12 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
       return decideChange(state, command, now);
     case "leave-worker":
       return decideLeave(state, command, now);
+    case "settle-callback":
+      return decideCallback(state, command.end, command.outcome, now);
+    case "put-schedule":
+    case "move-schedule":
+    case "remove-schedule":
+      return decideSchedule(state, command, now);
     default:
       return unreachable(command);
   }

@@ -4,6 +4,7 @@
 
 import { bitSet } from "./bit-set.ts";
 import type { AgentId, Instant, ProjectId } from "./brand.ts";
+import { newCallbacks } from "./callbacks.ts";
 import { DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
 import { fifo } from "./fifo.ts";
 import { newFleet } from "./fleet.ts";
@@ -20,6 +21,8 @@ export function emptyState(): State {
     seq: 0,
     at: 0 as Instant,
     config: DEFAULT_CONFIG,
+    base: DEFAULT_CONFIG,
+    patch: null,
     paused: false,
     projects: new Map(),
     registrations: 0,
@@ -31,6 +34,8 @@ export function emptyState(): State {
     asks: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),
+    callbacks: newCallbacks(),
+    schedules: new Map(),
     tabs: new Map(),
     timers: sortedList(compareTimers),
     pins: new Map(),

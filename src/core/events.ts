@@ -7,9 +7,10 @@
  * added, never edited. FIELDS fixes the order in which an event's values are written; a field added
  * to a variant goes to the end and needs a default for old logs.
  */
-import type { AgentId, GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "./brand.ts";
+import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
 import type { WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
+import type { ConfigPatch } from "./config-patch.ts";
 import type { GateClass } from "./gate.ts";
 import type { Reason } from "./placement.ts";
 
@@ -69,7 +70,8 @@ export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
 export type Event =
   | Told<"engine-started", { coreVersion: string; policyHash: string }>
-  | Told<"config-changed", { config: Config }>
+  /** The config as the host gave it, and what was changed over it by hand. */
+  | Told<"config-changed", { config: Config; patch: ConfigPatch | null }>
   | Told<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
   | Told<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
   | TaskSubmitted
@@ -123,6 +125,8 @@ export type Event =
         memory: number | null;
         zone: string | null;
         status: "ready" | "overloaded" | "draining";
+        endpoint: string | null;
+        path: string | null;
       }
     >
   | Told<
@@ -150,6 +154,7 @@ export type Event =
         class: GateClass;
         tokens: number;
         askedAt: Instant;
+        remote: boolean;
       }
     >
   | Told<"permit-granted", { permit: PermitId; gate: GateId }>
@@ -157,6 +162,11 @@ export type Event =
   | Told<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
   | Told<"gate-struck", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
   | Told<"gate-opened", { gate: GateId }>
+  | Told<"callback-asked", { task: TaskId }>
+  | Told<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
+  | Told<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
+  | Told<"schedule-moved", { schedule: ScheduleId; lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }>
+  | Told<"schedule-removed", { schedule: ScheduleId }>
   | Told<"results-expired", { count: number }>
   | Told<"tombstones-forgotten", { count: number }>;
 
@@ -166,7 +176,7 @@ type FieldsOf<Kind extends EventKind> = readonly Exclude<keyof Extract<Event, { 
 /** The order in which the values of an event are written, after its kind and instant. */
 export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "engine-started": ["coreVersion", "policyHash"],
-  "config-changed": ["config"],
+  "config-changed": ["config", "patch"],
   "project-put": ["project", "settings", "source"],
   "pause-changed": ["scope", "id", "paused"],
   "task-submitted": [
@@ -217,17 +227,41 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "pin-released": ["task"],
   "hold-placed": ["task", "worker"],
   "hold-released": ["task", "worker"],
-  "worker-joined": ["worker", "workerKind", "session", "slots", "capabilities", "cpu", "memory", "zone", "status"],
+  "worker-joined": [
+    "worker",
+    "workerKind",
+    "session",
+    "slots",
+    "capabilities",
+    "cpu",
+    "memory",
+    "zone",
+    "status",
+    "endpoint",
+    "path",
+  ],
   "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-left": ["worker", "lost"],
-  "permit-asked": ["permit", "gate", "task", "attempt", "project", "weight", "class", "tokens", "askedAt"],
+  "permit-asked": ["permit", "gate", "task", "attempt", "project", "weight", "class", "tokens", "askedAt", "remote"],
   "permit-granted": ["permit", "gate"],
   "permit-dropped": ["permit", "gate"],
   "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
   "gate-struck": ["gate", "permit", "retryAfterMs"],
   "gate-opened": ["gate"],
+  "callback-asked": ["task"],
+  "callback-settled": ["task", "end", "ok", "status", "attempts"],
+  "schedule-put": ["schedule", "body", "nextAt"],
+  "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
+  "schedule-removed": ["schedule"],
   "results-expired": ["count"],
   "tombstones-forgotten": ["count"],
+};
+
+/** Fields that older logs do not have yet, and what they mean where they are absent: the last of their kind, in order. */
+export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
+  "config-changed": { patch: null },
+  "worker-joined": { endpoint: null, path: null },
+  "permit-asked": { remote: false },
 };
 
 /** The task an event is about, if it is about one. */

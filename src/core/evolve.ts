@@ -31,6 +31,7 @@ import {
 import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
 import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
+import { evolveSchedule } from "./schedule-order.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
 import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
@@ -45,7 +46,7 @@ export function evolve(state: State, event: Event): void {
     case "engine-started":
       return restartGates(state);
     case "config-changed":
-      return changeConfig(state, event.config);
+      return changeConfig(state, event.config, event.patch);
     case "project-put":
       return putProject(state, event.project, event.settings, event.source);
     case "pause-changed":
@@ -65,6 +66,13 @@ export function evolve(state: State, event: Event): void {
       return strike(state, event.gate, event);
     case "gate-opened":
       return openGate(state, event.gate);
+    case "callback-asked":
+    case "callback-settled":
+      return applyToCallback(state, event);
+    case "schedule-put":
+    case "schedule-moved":
+    case "schedule-removed":
+      return evolveSchedule(state, event);
     case "results-expired":
       return expireResults(state, event.count);
     case "tombstones-forgotten":
@@ -74,10 +82,7 @@ export function evolve(state: State, event: Event): void {
   }
 }
 
-type TaskEvent = Exclude<
-  Extract<Event, { task: unknown }>,
-  { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }
->;
+type TaskEvent = Exclude<Extract<Event, { task: unknown }>, { kind: `permit-${string}` | `callback-${string}` }>;
 
 function applyToTask(state: State, event: TaskEvent): void {
   if (event.kind === "task-submitted") return submitTask(state, event);
@@ -117,6 +122,13 @@ function changeTask(state: State, task: Task, event: Exclude<TaskEvent, Of<"task
     default:
       return applyToAttempt(state, task.attempt as Attempt, event);
   }
+}
+
+function applyToCallback(state: State, event: Of<"callback-asked" | "callback-settled">): void {
+  if (event.kind === "callback-asked") state.callbacks.wanted.add(event.task);
+  else state.callbacks.due.delete(event.end);
+  const task = state.tasks.get(event.task);
+  if (task !== undefined) task.lastSeq = state.seq;
 }
 
 function assign(state: State, task: Task, event: Of<"task-assigned">): void {
@@ -289,8 +301,9 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     if (event.kind === "worker-joined") {
       if (known !== undefined) dropWorker(fleet, shapes, known);
       const holds = { attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
-      const { worker: id, workerKind: kind, session, at: joinedAt } = event;
-      addWorker(fleet, shapes, { id, kind, session, joinedAt, ...settings, ...holds });
+      const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path } = event;
+      const target = endpoint === null ? null : { endpoint, path };
+      addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...settings, ...holds });
     } else {
       const worker = known as Worker;
       if (worker.hold !== null) dropHold(state, worker.hold.task);

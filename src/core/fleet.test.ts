@@ -49,6 +49,7 @@ function settingsOf(
 function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
+    ...{ target: null, offered: 1 },
     ...{ attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
   };
 }

@@ -32,6 +32,8 @@ export type Ticket = {
   readonly order: number;
   readonly task?: string;
   readonly attempt?: number;
+  /** Whoever asked is in another process, and may hold it longer than this one lives. */
+  readonly remote?: true;
 };
 
 /** One project at this gate. */

@@ -143,7 +143,7 @@ function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
   const { id, project, weight, tokens, askedAt, order } = ticket;
   // Spelled out, since this is the hot path and a spread is not.
   const permit: Permit =
-    ticket.task === undefined && ticket.attempt === undefined
+    ticket.task === undefined && ticket.attempt === undefined && ticket.remote === undefined
       ? { id, class: ticket.class, project, weight, tokens, askedAt, order, grantedAt: now, expiresAt, probe, episode }
       : { ...ticket, grantedAt: now, expiresAt, probe, episode };
   chargeShare(gate.queue, share, Math.max(1, tokens), weight);

@@ -9,6 +9,7 @@
  */
 import { askFor } from "./ask.ts";
 import type { Instant, TaskId, WorkerId } from "./brand.ts";
+import { noteEnd } from "./callbacks.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
@@ -279,6 +280,7 @@ export function endTask(state: State, task: Task, phase: EndPhase, end: End): vo
   push(state.ended, { task, end });
   state.results++;
   if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  noteEnd(state, task, phase, state.seq);
   tally(state, task, phase);
 }
 
@@ -333,6 +335,7 @@ export function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
+  state.callbacks.wanted.delete(task.id);
   state.results--;
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);

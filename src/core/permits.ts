@@ -71,6 +71,7 @@ export function evolvePermit(state: State, event: PermitEvent): void {
         order: state.seq,
         ...(event.task === null ? {} : { task: event.task }),
         ...(event.attempt === null ? {} : { attempt: event.attempt }),
+        ...(event.remote ? { remote: true as const } : {}),
       });
     case "permit-granted":
       grantPermit(gate, event.permit, event.at);
@@ -195,6 +196,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     }),
     tokens: command.tokens,
     askedAt: command.askedAt ?? now,
+    remote: command.remote ?? false,
   };
   return ok({ events: [...made, asked], id: permit });
 }

@@ -33,7 +33,11 @@ export type Refusal =
   | { readonly type: "worker-unknown"; readonly worker: string }
   | { readonly type: "worker-exists"; readonly worker: string }
   | { readonly type: "attempt-stale"; readonly task: string; readonly attempt: number; readonly current: number | null }
+  | { readonly type: "session-lost"; readonly worker: string }
+  | { readonly type: "sync-stale"; readonly worker: string; readonly n: number; readonly last: number }
   | { readonly type: "permit-exists"; readonly permit: string }
+  | { readonly type: "permit-unknown"; readonly permit: string }
+  | { readonly type: "schedule-unknown"; readonly schedule: string }
   | { readonly type: "budget-exhausted"; readonly project: string; readonly limit: number; readonly used: number }
   | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
 
@@ -139,7 +143,8 @@ type Holders = Extract<
   Refusal,
   {
     type:
-      | ("worker-unknown" | "worker-exists" | "attempt-stale" | "permit-exists")
+      | ("worker-unknown" | "worker-exists" | "attempt-stale" | "session-lost" | "sync-stale")
+      | ("permit-exists" | "permit-unknown" | "schedule-unknown")
       | ("budget-exhausted" | "dependency-failed");
   }
 >;
@@ -154,6 +159,14 @@ function aboutHolders(refusal: Holders): string {
       return refusal.current === null
         ? `attempt ${refusal.attempt} of ${refusal.task} is not running`
         : `attempt ${refusal.attempt} of ${refusal.task} lost its lease; attempt ${refusal.current} counts now`;
+    case "session-lost":
+      return `worker ${refusal.worker} has joined again under another session; stop what runs and join anew`;
+    case "sync-stale":
+      return `sync ${refusal.n} of worker ${refusal.worker} came after sync ${refusal.last}; it is ignored`;
+    case "permit-unknown":
+      return `no permit ${refusal.permit} is queued or held; it was settled, given up or ran out`;
+    case "schedule-unknown":
+      return `no schedule is called ${refusal.schedule}`;
     case "permit-exists":
       return `permit ${refusal.permit} is queued or held already`;
     case "budget-exhausted":

@@ -5,11 +5,13 @@
  * format number; SnapshotUnreadable says what is wrong with lines that cannot be taken.
  */
 import type { Config } from "./config.ts";
+import type { ConfigPatch } from "./config-patch.ts";
 import type { GateFacts } from "./gate.ts";
 import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "./state.ts";
 import type { RollingFacts } from "./window.ts";
 
-export const SNAPSHOT_FORMAT = 1;
+/** Format 2 added schedules, callbacks, a patch of the config and where push workers are. */
+export const SNAPSHOT_FORMAT = 2;
 /** How a phase is written. The number is its place here: add to the end only. */
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
@@ -21,7 +23,7 @@ export type HeaderRow = [
   ...[tag: "drover", format: number, seq: number, at: number, paused: boolean, cursor: string | null],
   ...[origin: number, highest: number, totals: Numbers],
 ];
-export type ConfigRow = [tag: "config", config: Config];
+export type ConfigRow = [tag: "config", base: Config, patch?: ConfigPatch | null];
 export type SpentRow = [tag: "spent", spent: RollingFacts];
 export type ProjectRow = [
   ...[tag: "project", id: string, settings: Project["settings"], source: Project["source"], status: Project["status"]],
@@ -33,6 +35,7 @@ export type AgentRow = [tag: "agent", id: string, lastServed: number, totals: Nu
 export type WorkerRow = [
   ...[tag: "worker", id: string, kind: Worker["kind"], session: string, slots: number, capabilities: readonly string[]],
   ...[cpu: number | null, memory: number | null, zone: string | null, status: Worker["status"], joinedAt: number],
+  ...[offered?: number, endpoint?: string | null, path?: string | null],
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
 export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
@@ -72,20 +75,26 @@ export type StoneRow = [
   ...[tag: "tombstone", id: string, bodyHash: string, phase: number, depth: number, priority: number],
   ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
 ];
+/** A task that is to be told of when it ends, or an end that is still to be told. */
+export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number];
+export type ScheduleRow = [
+  ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
+  ...[lastTask: string | null],
+];
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =
   | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
-  | (AskRow | TaskRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | EndOfFileRow);
+  | (AskRow | TaskRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | EndOfFileRow);
 
 /** Fewest and most values of each kind of line. */
 export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: number]>> = {
   drover: [9, 9],
-  config: [2, 2],
+  config: [2, 3],
   spent: [2, 2],
   project: [11, 11],
   agent: [4, 4],
-  worker: [11, 11],
+  worker: [11, 14],
   gate: [4, 4],
   tab: [4, 4],
   ask: [13, 13],
@@ -94,6 +103,8 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 12],
+  callback: [2, 4],
+  schedule: [6, 6],
   end: [2, 2],
 };
 

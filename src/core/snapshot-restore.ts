@@ -12,6 +12,7 @@
 import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import { withPatch } from "./config-patch.ts";
 import { emptyState, newAgent, newProject } from "./empty-state.ts";
 import { push } from "./fifo.ts";
 import { addWorker, setRoom } from "./fleet.ts";
@@ -23,6 +24,7 @@ import { EXPRESS_PRIORITY } from "./priority.ts";
 import { settleQueue } from "./queue.ts";
 import { BrokenInvariant } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
+import { loadCallback, loadSchedule } from "./snapshot-extras.ts";
 import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
 import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
@@ -116,13 +118,15 @@ function checkLength(loading: Loading, row: format.Row): void {
 
 type WorldRow =
   | (format.ConfigRow | format.SpentRow | format.WorkerRow | format.GateRow | format.TabRow)
-  | (format.HoldRow | format.ArtifactRow);
+  | (format.HoldRow | format.ArtifactRow | format.CallbackRow | format.ScheduleRow);
 
 function loadWorld(loading: Loading, row: WorldRow): void {
   const { state } = loading;
   switch (row[0]) {
     case "config":
-      state.config = row[1];
+      state.base = row[1];
+      state.patch = row[2] ?? null;
+      state.config = withPatch(state.base, state.patch);
       return setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);
     case "spent":
       state.spent = rollingSumFromFacts(row[1]);
@@ -141,6 +145,10 @@ function loadWorld(loading: Loading, row: WorldRow): void {
     case "artifact":
       for (const seq of row[2]) awaitArtifact(state, taskAt(loading, seq), row[1]);
       return;
+    case "callback":
+      return loadCallback(state, row);
+    case "schedule":
+      return loadSchedule(state, row);
   }
 }
 
@@ -153,7 +161,7 @@ function loadHeader(loading: Loading, row: format.HeaderRow): void {
     const detail = `its format is ${version}; this version reads up to ${format.SNAPSHOT_FORMAT}`;
     throw new SnapshotUnreadable("newer-format", loading.line, detail);
   }
-  if (version !== format.SNAPSHOT_FORMAT) throw corrupt(loading, `no such format: ${version}`);
+  if (!(version >= 1)) throw corrupt(loading, `no such format: ${version}`);
   checkLength(loading, row);
   state.seq = seq;
   state.at = at as Instant;
@@ -197,11 +205,14 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 
 function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
+  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null] = row;
   const attempts = new Set<Attempt>();
   addWorker(state.fleet, state.shapes, {
     id: id as WorkerId,
     kind,
     session,
+    target: endpoint === null ? null : { endpoint, path },
+    offered,
     joinedAt: joinedAt as Instant,
     slots,
     capabilities,

@@ -2,7 +2,8 @@
  * The facts of a state as lines of JSON, and back.
  *
  *     header · config · spent · projects with their agents · workers · gates · tabs
- *     asks and tasks, in the order of submission · attempts · holds · artifacts · tombstones · end
+ *     asks and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
+ *     schedules · end
  *
  * Only facts are written, none of the indices: queues, bit sets, trees, counts and timers follow from the
  * facts and are rebuilt by `restore` with the very functions that evolve uses. One line per thing, so that a million
@@ -38,7 +39,7 @@ export function* snapshotLines(state: State): Generator<string> {
 function* rowsOf(state: State): Generator<format.Row> {
   const { seq, at, paused, cursor, levels, totals } = state;
   yield ["drover", format.SNAPSHOT_FORMAT, seq, at, paused, cursor, levels.origin, levels.highest, totalsRow(totals)];
-  yield ["config", state.config];
+  yield ["config", state.base, state.patch];
   yield ["spent", state.spent.facts()];
   const agents = new Map<Agent, number>();
   for (const project of state.projects.values()) {
@@ -60,6 +61,13 @@ function* rowsOf(state: State): Generator<format.Row> {
     yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];
   }
   for (const stone of state.tombstones.values()) yield stoneRow(stone);
+  for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
+  for (const { task, end, phase } of state.callbacks.due.values()) {
+    yield ["callback", task, end, format.PHASES.indexOf(phase)];
+  }
+  for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
+    yield ["schedule", id, body, nextAt, lastAt, lastTask];
+  }
 }
 
 const byId = <Item extends { readonly id: string }>(items: Iterable<Item>): Item[] =>
@@ -85,9 +93,12 @@ function projectRow(project: Project): format.ProjectRow {
 
 /** Unlimited room is written as null: JSON has no infinity. */
 function workerRow(worker: Worker): format.WorkerRow {
-  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt } = worker;
+  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target } = worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
-  return ["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status, joinedAt];
+  return [
+    ...(["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status] as const),
+    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null] as const),
+  ];
 }
 
 function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<format.Row> {

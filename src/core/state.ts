@@ -13,13 +13,16 @@
  */
 
 import type { BitSet } from "./bit-set.ts";
-import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
-import type { WorkerKind } from "./commands.ts";
+import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, TaskId, WorkerId } from "./brand.ts";
+import type { Callbacks } from "./callbacks.ts";
+import type { PushTarget, WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
+import type { ConfigPatch } from "./config-patch.ts";
 import type { StopCause } from "./events.ts";
 import type { Fifo } from "./fifo.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Gate } from "./gate.ts";
+import type { Schedule } from "./schedule-order.ts";
 import type { Demand, Shape, Shapes } from "./shape.ts";
 import type { SortedList } from "./sorted-list.ts";
 import type { RollingSum } from "./window.ts";
@@ -210,6 +213,10 @@ export type Worker = {
   readonly id: WorkerId;
   readonly kind: WorkerKind;
   readonly session: string;
+  /** Where a push worker is posted its tasks. */
+  readonly target: PushTarget | null;
+  /** The slots it joined with; it may want fewer for a while. */
+  readonly offered: number;
   slots: number;
   capabilities: readonly string[];
   capabilitySet: ReadonlySet<string>;
@@ -280,7 +287,10 @@ export type Totals = {
 export type State = {
   seq: number;
   at: Instant;
+  /** What is in force: the base with the patch over it. */
   config: Config;
+  base: Config;
+  patch: ConfigPatch | null;
   paused: boolean;
   readonly projects: Map<ProjectId, Project>;
   registrations: number;
@@ -292,6 +302,8 @@ export type State = {
   readonly asks: Map<string, Ask>;
   readonly shapes: Shapes;
   readonly artifacts: Map<string, Set<Task>>;
+  readonly callbacks: Callbacks;
+  readonly schedules: Map<ScheduleId, Schedule>;
   readonly tabs: Map<string, Tab>;
   readonly timers: SortedList<Timer>;
   /** Tasks that wait for one worker, by worker, and the workers among them that have gone. */

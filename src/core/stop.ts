@@ -16,7 +16,11 @@ import type { Event, LossCause } from "./events.ts";
 import { fnv1a } from "./shape.ts";
 import type { Attempt, State } from "./state.ts";
 
-export const stopByFor = (state: State, now: Instant): Instant => after(now, state.config.workers.killGrace);
+/** When a stop counts as done whatever the worker says. One over the wire may hear of it a lease later. */
+export function stopByFor(state: State, { worker }: Attempt, now: Instant): Instant {
+  const { killGrace, lease } = state.config.workers;
+  return after(now, worker.kind === "local" ? killGrace : killGrace + lease);
+}
 
 /** The stop that follows if using this much overruns a budget. */
 export function stopForBudget(state: State, attempt: Attempt, used: number, now: Instant): Event[] {
@@ -33,7 +37,7 @@ export function stopForBudget(state: State, attempt: Attempt, used: number, now:
       task: task.id,
       attempt: number,
       cause: "budget",
-      stopBy: stopByFor(state, now),
+      stopBy: stopByFor(state, attempt, now),
     },
   ];
 }

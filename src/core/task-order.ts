@@ -24,7 +24,8 @@ export function decideCancel(state: State, id: TaskId, reason: string | null, no
   if (task === undefined || hasEnded(task)) return fail({ type: "task-ended", task: id, state: found.phase });
   // An attempt that stops for another reason already keeps the grace it was given.
   const isStopping = task.attempt?.state === "stopping";
-  const stopBy = task.attempt === null ? null : isStopping ? (task.attempt.stopBy as Instant) : stopByFor(state, now);
+  const stopBy =
+    task.attempt === null ? null : isStopping ? (task.attempt.stopBy as Instant) : stopByFor(state, task.attempt, now);
   return ok({ events: [{ kind: "task-cancelled", at: now, task: id, reason: reason ?? "cancelled", stopBy }] });
 }
 

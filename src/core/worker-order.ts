@@ -17,12 +17,23 @@ const WORKERS_MAX = 100_000;
 export function decideJoin(state: State, command: Extract<Command, { type: "join-worker" }>, now: Instant): Decided {
   const id = command.worker ?? (`wrk_${state.seq + 1}` as WorkerId);
   const known = state.fleet.byId.get(id);
-  if (known !== undefined && known.status !== "unreachable") return fail({ type: "worker-exists", worker: id });
+  // A worker over the wire that joins again has started anew, and what it held is lost; a function in this process
+  // cannot, so its name is taken.
+  const isTaken = known !== undefined && known.status !== "unreachable";
+  if (isTaken && (known.kind === "local" || command.kind === "local"))
+    return fail({ type: "worker-exists", worker: id });
   if (known === undefined && state.fleet.byId.size >= WORKERS_MAX) {
     return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
   }
-  const { kind: workerKind, session, settings } = command;
-  return ok({ events: [{ kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings }], id });
+  const { kind: workerKind, session, settings, target = null } = command;
+  const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
+  return ok({
+    events: [
+      ...(isTaken ? leave(state, known, true, now) : []),
+      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings, ...where },
+    ],
+    id,
+  });
 }
 
 export function decideChange(
@@ -71,13 +82,16 @@ function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event
   ];
 }
 
-/** Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. */
+/**
+ * Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. Those of
+ * other processes are still out, and come back or run out.
+ */
 function abandonedPermits(state: State, now: Instant): Event[] {
   const settled = { ok: false, tokens: null, expired: true };
   return [...state.gates].flatMap(([gate, { held }]) =>
-    [...held.keys()].map(
-      (permit): Event => ({ kind: "permit-settled", at: now, permit: permit as PermitId, gate, ...settled }),
-    ),
+    [...held.values()]
+      .filter(({ remote }) => remote !== true)
+      .map(({ id }): Event => ({ kind: "permit-settled", at: now, permit: id as PermitId, gate, ...settled })),
   );
 }
 

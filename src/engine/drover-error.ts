@@ -8,6 +8,7 @@ import { badField, type Refusal, sentence } from "../core/refusal.ts";
 
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
+  | ("session_lost" | "stale_sync")
   | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
@@ -30,7 +31,11 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "worker-unknown": "not_found",
   "worker-exists": "conflict",
   "attempt-stale": "stale_attempt",
+  "session-lost": "session_lost",
+  "sync-stale": "stale_sync",
   "permit-exists": "conflict",
+  "permit-unknown": "not_found",
+  "schedule-unknown": "not_found",
   "budget-exhausted": "budget_exhausted",
   "dependency-failed": "conflict",
 };

@@ -9,8 +9,6 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-import { hash } from "node:crypto";
-import { policyOf } from "../core/admission.ts";
 import { milliseconds, type ProjectId, seq } from "../core/brand.ts";
 import { type Config, projectFields, readConfig } from "../core/config.ts";
 import { settingsFor } from "../core/config-change.ts";
@@ -18,7 +16,6 @@ import { badField } from "../core/refusal.ts";
 import { fail, ok } from "../core/result.ts";
 import { isRecord, name, type Reader, readSection, whole } from "../core/shape-of-input.ts";
 import type { State } from "../core/state.ts";
-import { CORE_VERSION } from "../core/version.ts";
 import { type Why, why } from "../core/why.ts";
 import type { Anchor, Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
@@ -26,6 +23,8 @@ import { openSqliteLog } from "../log/sqlite-log.ts";
 import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { readOptions } from "./call-options.ts";
+import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
+import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
 import { badInput, type DroverError, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
 import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
@@ -37,9 +36,14 @@ import {
   type LocalWorkers,
   type WorkerOptions,
 } from "./local-worker.ts";
+import { createPast } from "./past.ts";
+import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permit-counter.ts";
 import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
+import { type QueueView, queueView } from "./queue-view.ts";
 import { recover } from "./recovery.ts";
 import { createRejectedRing, type RejectedRing } from "./rejected.ts";
+import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remote-workers.ts";
+import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
 import {
   type GateView,
@@ -81,10 +85,22 @@ type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: 
 type PauseTarget = { readonly project?: string; readonly task?: string };
 
 export type Drover = AsyncDisposable &
-  TaskDesk & {
-    why(task: string): Promise<Why>;
+  TaskDesk &
+  ConfigDesk & {
+    /** Every gate between a task and its start, now or as of an event. */
+    why(task: string, options?: { at?: number }): Promise<Why>;
     worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
     workers(): Promise<WorkerView[]>;
+    /** Workers in other processes. */
+    readonly remote: RemoteWorkers;
+    /** Permits for callers in other processes. */
+    readonly permits: PermitCounter;
+    /** Recurring tasks. */
+    readonly schedules: Schedules;
+    /** Ends that somebody is to be told of. */
+    readonly callbacks: Callbacks;
+    /** The queue, for people to look at. */
+    queue(): Promise<QueueView>;
     projects(): Promise<ProjectView[]>;
     /** Registers a project or changes its settings; what is absent keeps its value. */
     putProject(id: string, settings: unknown): Promise<ProjectView>;
@@ -96,8 +112,6 @@ export type Drover = AsyncDisposable &
     ): Promise<Value>;
     stats(): Promise<Stats>;
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
-    /** The whole config anew: what is absent has its default. A bad one changes nothing. */
-    reload(config: unknown): Promise<Config>;
     pause(target?: PauseTarget): Promise<void>;
     resume(target?: PauseTarget): Promise<void>;
     /** Looks for awaited artifacts now instead of at the next poll. */
@@ -171,25 +185,35 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     hooks: {
       onApplied: (applied) => {
         desk.onApplied(applied);
+        permits.onApplied(applied);
         artifacts?.onApplied();
       },
       onCommitted: (batch) => {
         ends.onCommitted(batch);
         for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
+        remote.onCommitted(batch);
+        callbacks.onCommitted(batch);
         snapshots.onCommitted(writer.committedSeq());
       },
       onStopped: (error) => {
         desk.stop(error);
         ends.stop(error);
         workers.stop(error);
+        remote.stop(error);
+        permits.stop(error);
+        schedules.stop();
         if (error.code !== "closed") failed.resolve(error);
       },
     },
   });
   const desk = createPermitDesk(writer);
   const steady = withSteadyClock(host);
+  const permits = createPermitCounter(writer, steady);
+  const callbacks = createCallbacks(writer);
   const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
+  const remote = createRemoteWorkers({ writer, host: steady, bodies });
+  const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
@@ -197,10 +221,27 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     onFailure: (error) =>
       onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });
-  const tasks = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf: workers.progressOf });
-  await begin(writer, config);
+  const { desk: tasks, placer } = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf });
+  const schedules = createSchedules({ writer, host: steady, submit: placer.place, onWarning });
+  await beginLife(writer, config);
+  remote.begin();
+  schedules.begin();
   artifacts = watchArtifacts({ writer, host: steady, exists, onWarning });
-  return faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed: failed.promise });
+  return faceOf({
+    writer,
+    log,
+    tasks,
+    workers,
+    remote,
+    permits,
+    schedules,
+    callbacks,
+    desk,
+    rejected,
+    snapshots,
+    artifacts,
+    failed: failed.promise,
+  });
 }
 
 type Parts = {
@@ -208,6 +249,10 @@ type Parts = {
   readonly log: Log;
   readonly tasks: TaskDesk;
   readonly workers: LocalWorkers;
+  readonly remote: RemoteDesk;
+  readonly permits: PermitCounterDesk;
+  readonly schedules: ScheduleDesk;
+  readonly callbacks: CallbackDesk;
   readonly desk: PermitDesk;
   readonly rejected: RejectedRing;
   readonly snapshots: Snapshotter;
@@ -216,8 +261,11 @@ type Parts = {
 };
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
-function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed }: Parts): Drover {
+function faceOf(parts: Parts): Drover {
+  const { writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed } = parts;
+  const { remote, permits, schedules, callbacks } = parts;
   const { state } = writer;
+  const past = createPast(log);
 
   async function read<Value>(view: () => Value): Promise<Value> {
     const value = view();
@@ -225,8 +273,13 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     return value;
   }
 
-  function ask(task: string): Why {
-    const answer = why(state, tasks.idOf(task), writer.now());
+  async function explain(task: string, options?: { at?: number }): Promise<Why> {
+    const { at } = readOptions<{ at?: number }>({ at: whole(1) }, options);
+    const id = tasks.idOf(task);
+    await writer.settled();
+    const then = at === undefined ? null : await past.stateAt(at, writer.committedSeq());
+    const answer = then === null ? why(state, id, writer.now()) : why(then, id, then.at);
+    await writer.settled();
     if (!answer.ok) throw refused(answer.failure);
     return answer.value;
   }
@@ -238,6 +291,7 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
 
   async function shut(): Promise<void> {
     artifacts.stop();
+    schedules.stop();
     writer.stopAdmitting();
     await workers.leaveAll();
     await snapshots.stop();
@@ -255,8 +309,9 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     ...tasks,
     state,
     failed,
-    why: (task) => read(() => ask(task)),
+    why: (task, given) => explain(task, given),
     worker: (worker, handler) => workers.join(worker, handler),
+    remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
     projects: () => read(() => projectViews(state, writer.now())),
     putProject: (id, settings) => putProject(writer, id, settings),
@@ -264,7 +319,11 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
     stats: () => read(() => statsOf(state, rejected)),
     events: (given) => readFeed(log, readFeedOptions(given)),
-    reload: (next) => reload(writer, next),
+    ...createConfigDesk(writer),
+    permits,
+    schedules,
+    callbacks,
+    queue: () => read(() => queueView(state, writer.now())),
     pause: (target = {}) => setPaused(target, true),
     resume: (target = {}) => setPaused(target, false),
     lookForArtifacts: async () => {
@@ -276,23 +335,6 @@ function faceOf({ writer, log, tasks, workers, desk, rejected, snapshots, artifa
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
-async function begin(writer: Writer, given: Config | null): Promise<void> {
-  const config = given ?? writer.state.config;
-  const policyHash = hash("sha256", policyOf(config), "hex");
-  writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
-  if (JSON.stringify(writer.state.config) !== JSON.stringify(config)) writer.execute({ type: "set-config", config });
-  writer.poke();
-  await writer.settled();
-}
-
-async function reload(writer: Writer, given: unknown): Promise<Config> {
-  const config = readConfig(given);
-  if (!config.ok) throw refused(config.failure);
-  await writer.run({ type: "set-config", config: config.value });
-  return config.value;
 }
 
 async function putProject(writer: Writer, id: string, given: unknown): Promise<ProjectView> {

@@ -59,6 +59,8 @@ export type TaskBody = {
   readonly maxAttempts?: number;
   readonly timeoutMs?: number;
   readonly onDependencyFailure?: "skip" | "run";
+  /** Where to post the task when it has ended. */
+  readonly callbackUrl?: string;
 };
 
 export type ReadTask = { readonly submission: Submission; readonly bytes: Uint8Array };
@@ -116,6 +118,7 @@ const FIELDS = {
   maxAttempts: whole(1, 1_000_000),
   timeoutMs: whole(1, 31_556_952_000_000),
   onDependencyFailure: oneOf("skip", "run"),
+  callbackUrl: text(1, 2048),
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
 
@@ -163,6 +166,7 @@ function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submiss
     maxAttempts: parsed.maxAttempts ?? null,
     timeoutMs: parsed.timeoutMs ?? null,
     onDependencyFailure: parsed.onDependencyFailure ?? "skip",
+    callback: parsed.callbackUrl !== undefined,
   };
 }
 

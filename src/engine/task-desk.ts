@@ -17,7 +17,7 @@ import { isRecord, name, orNull, readSection, text } from "../core/shape-of-inpu
 import { hasEnded } from "../core/state.ts";
 import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
 import { instantField, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
 import { matcher, readPage, readTask, type TaskFilter, type TaskPage, type TaskSources } from "./task-reading.ts";
@@ -36,6 +36,7 @@ export type Submitted = {
 export type BatchBody = {
   readonly agentId: string;
   readonly project?: string;
+  readonly callbackUrl?: string;
   readonly tasks: readonly Omit<TaskBody, "agentId">[];
 };
 export type BatchItem = {
@@ -69,10 +70,12 @@ export type TaskDesk = {
   wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
   idOf(task: unknown): TaskId;
 };
+/** For those who submit by themselves: decided now, durable later; the answer, or why not. */
+export type Placer = { place(body: unknown): Submitted | DroverError };
 
 export type TaskDeskParts = TaskSources & { readonly ends: EndWatch; readonly exists: ArtifactExists };
 
-export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
+export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk; readonly placer: Placer } {
   const { writer, ends } = parts;
   const { state } = writer;
 
@@ -83,6 +86,15 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     await writer.settled();
     if (answer instanceof DroverError) throw answer;
     return answer;
+  }
+
+  function placeNow(body: unknown): Submitted | DroverError {
+    try {
+      return place(parts, readTaskBody(body));
+    } catch (error) {
+      if (error instanceof DroverError && !isStop(error)) return error;
+      throw error;
+    }
   }
 
   async function submitBatch(batch: BatchBody): Promise<BatchAnswer> {
@@ -165,7 +177,8 @@ export function createTaskDesk(parts: TaskDeskParts): TaskDesk {
     await writer.settled();
     return page;
   };
-  return { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+  const desk = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+  return { desk, placer: { place: placeNow } };
 }
 
 const isAll = (filter: unknown): filter is { readonly all: true } =>
@@ -274,11 +287,15 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
 
 /** One item of a batch as a task of its own, or what is wrong with it. */
 function readItem(batch: BatchBody, item: unknown, index: number): ReadTask | DroverError {
-  const { agentId, project } = batch;
+  const { agentId, project, callbackUrl } = batch;
   if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
   if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
   try {
-    return readTaskBody({ ...(project === undefined ? {} : { project }), ...item, agentId });
+    const shared = {
+      ...(project === undefined ? {} : { project }),
+      ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    };
+    return readTaskBody({ ...shared, ...item, agentId });
   } catch (error) {
     if (error instanceof DroverError) return error;
     throw error;
@@ -306,7 +323,7 @@ function itemAnswer(answer: Submitted | DroverError): BatchItem {
 
 function readBatch(batch: unknown): readonly unknown[] {
   if (!isRecord(batch)) throw badInput("(body)", batch, "an object with agentId and tasks");
-  const known = ["agentId", "project", "tasks"];
+  const known = ["agentId", "project", "callbackUrl", "tasks"];
   const stranger = Object.keys(batch).find((key) => !known.includes(key));
   if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
   for (const field of ["agentId", ...(batch.project === undefined ? [] : ["project"])]) {

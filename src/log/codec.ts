@@ -9,7 +9,7 @@
  * whole number from 0, or the event has no bytes.
  */
 import { type Seq, seq } from "../core/brand.ts";
-import { type Event, type EventKind, FIELDS } from "../core/events.ts";
+import { ADDED, type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
 import { hotEvent, hotValues } from "./hot-events.ts";
 import { corruptAt, LogFailure } from "./log.ts";
@@ -48,10 +48,22 @@ export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
   const fields: readonly string[] | undefined = FIELDS[kind as EventKind];
   if (fields === undefined || typeof instant !== "number")
     throw corruptAt(at, `it is of no known kind (${String(kind)})`);
+  fillIn(kind as EventKind, fields, values);
   if (values.length !== HEADER_LENGTH + fields.length)
     throw corruptAt(at, `${String(kind)} has ${values.length} values`);
   const event = hotEvent(values) ?? anyEvent(fields, values);
   return { event, cause: typeof cause === "number" ? seq(cause) : null };
+}
+
+/** An event of an older log lacks the fields that its kind was given since. */
+function fillIn(kind: EventKind, fields: readonly string[], values: unknown[]): void {
+  const added = ADDED[kind];
+  if (added === undefined) return;
+  for (let index = values.length - HEADER_LENGTH; index < fields.length; index++) {
+    const field = fields[index] as string;
+    if (!Object.hasOwn(added, field)) return;
+    values.push(added[field]);
+  }
 }
 
 function anyEvent(fields: readonly string[], values: readonly unknown[]): Event {

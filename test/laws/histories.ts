@@ -355,7 +355,7 @@ export function configOf(dice: Dice): Config {
     budget: { limit: dice.pick([null, null, 101, 600, 4000]), window: dice.pick([1000, 3_600_000]) },
     projects: { autoCreate: dice.chance(95), default: settingsOf(dice), named: Object.fromEntries(named) },
     gates: { default: gateSettingsOf(dice), named: dice.chance(30) ? { g2: gateSettingsOf(dice) } : {} },
-    workers: { killGrace: dice.pick([0, 1000, 10_000]), artifactPoll: 1000 },
+    workers: { ...DEFAULT_CONFIG.workers, killGrace: dice.pick([0, 1000, 10_000]), artifactPoll: 1000 },
     log: DEFAULT_CONFIG.log,
   };
 }

@@ -76,7 +76,7 @@ test("a snapshot with a damaged line is refused with a typed error, or the damag
 
 test("a snapshot of a newer format is refused as such", () => {
   const [header = "", ...rest] = snapshotLines(live([1, 2, 3]).state);
-  assert.equal(problemOf([header.replace(/^\["drover",1/, '["drover",2'), ...rest]), "newer-format");
+  assert.equal(problemOf([header.replace(/^\["drover",2/, '["drover",3'), ...rest]), "newer-format");
   assert.equal(problemOf(['["drover",99]']), "newer-format");
   assert.equal(problemOf([]), "cut");
   assert.equal(problemOf(["{}"]), "corrupt");

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+/**
+ * `drover`, in a clone and when installed.
+ *
+ * In a clone there are sources, which the right Node runs as they are; an installed package has them compiled. A clone's
+ * own pinned Node (`npm ci` brings it) takes over when the one that started this file is too old. This file must itself
+ * run on any Node of the last years, so it is plain JavaScript and imports nothing of ours.
+ */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { constants } from "node:os";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const NODE_MAJOR_MIN = 24;
+const EXIT_BROKEN = 6;
+
+const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+// Sources win over a build that somebody made yesterday.
+const main = [at("src/cli/main.ts"), at("dist/cli/main.js")].find((path) => existsSync(path));
+const pinned = at(process.platform === "win32" ? "node_modules/node/bin/node.exe" : "node_modules/node/bin/node");
+const isOld = Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN;
+
+if (main === undefined) {
+  complain(
+    "this copy of Drover is not complete: it has neither src/cli/main.ts nor dist/cli/main.js; install it again",
+  );
+} else if (!isOld) {
+  process.argv[1] = main;
+  await import(pathToFileURL(main).href);
+} else if (existsSync(pinned)) {
+  runWith(pinned, main);
+} else {
+  complain(
+    `Drover needs Node ${NODE_MAJOR_MIN} or newer, this is ${process.versions.node}; ` +
+      "install it from https://nodejs.org, or run npm ci in a clone",
+  );
+}
+
+function complain(message) {
+  console.error(`error: ${message}`);
+  process.exitCode = EXIT_BROKEN;
+}
+
+/** The same command on another Node: same terminal, same signals, same end. */
+function runWith(node, script) {
+  const child = spawn(node, [script, ...process.argv.slice(2)], { stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("error", (error) => complain(`${node} cannot be started: ${error.message}`));
+  child.on("exit", (code, signal) => {
+    process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
+  });
+}

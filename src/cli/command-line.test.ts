@@ -1,0 +1,213 @@
+/**
+ * The command line as a whole: overview, help, usage errors, exit codes, completion, and the front door
+ * `bin/drover.js`.
+ */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { promisify } from "node:util";
+import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-terminal.ts";
+import { runCommandLine } from "./command-line.ts";
+import { EXIT, EXIT_MEANINGS } from "./exit-code.ts";
+import { CliProblem } from "./problem.ts";
+import { byteCount, cpuMillicores, milliseconds, number, several, type Verb, wholeNumber } from "./verb.ts";
+import { VERBS } from "./verbs.ts";
+
+const root = join(import.meta.dirname, "../..");
+type Ran = { readonly code: number; readonly out: string; readonly err: string };
+
+async function drover(args: readonly string[], options: TestTerminalOptions = {}, verbs = VERBS): Promise<Ran> {
+  const terminal = testTerminal(options);
+  const code = await runCommandLine(args, terminal, verbs);
+  return { code, out: terminal.shown(), err: terminal.complained() };
+}
+
+describe("help", () => {
+  test("drover alone is a short welcome, and no error", async () => {
+    const { code, out, err } = await drover([]);
+    assert.deepEqual([code, err], [0, ""]);
+    assert.ok(out.startsWith("drover decides which task runs next"), out);
+    assert.ok(out.split("\n").length <= 20, "it is short");
+  });
+
+  test("drover help lists every verb with a summary", async () => {
+    const { code, out } = await drover(["help"]);
+    assert.equal(code, 0);
+    for (const { name, summary } of VERBS) {
+      assert.ok(out.includes(`  ${name}`), `${name} is not in the help`);
+      assert.ok(summary.length > 10, `${name} has no summary`);
+    }
+  });
+
+  const paths = (verbs: readonly Verb<never>[], before: string[]): string[][] =>
+    verbs.flatMap((verb) => [
+      ...(verb.run === undefined ? [] : [[...before, verb.name]]),
+      ...paths(verb.verbs ?? [], [...before, verb.name]),
+    ]);
+  for (const path of paths(VERBS, []))
+    test(`drover ${path.join(" ")} --help has examples`, async () => {
+      const { code, out, err } = await drover([...path, "--help"]);
+      assert.deepEqual([code, err], [0, ""]);
+      assert.match(out, /\nExamples:\n {2}\S/);
+    });
+
+  test("drover help exit-codes has them all", async () => {
+    const { out } = await drover(["help", "exit-codes"]);
+    for (const [code, name] of EXIT_MEANINGS) assert.match(out, new RegExp(`^ +${code}  ${name} `, "m"));
+    assert.deepEqual(new Set(EXIT_MEANINGS.map(([code]) => code)), new Set(Object.values(EXIT)));
+  });
+
+  test("drover help config explains the layers; drover help VERB shows its flags", async () => {
+    assert.match((await drover(["help", "config"])).out, /DROVER_SCHEDULER__MAX_IN_FLIGHT=10/);
+    assert.match((await drover(["help", "config", "show"])).out, /--effective/);
+  });
+
+  test("help with nothing we know says what there is", async () => {
+    const { code, err } = await drover(["help", "zebra"]);
+    assert.equal(code, 2);
+    assert.match(err, /^error: there is no help with "zebra"\nhint: {2}drover help lists the verbs/);
+  });
+
+  test("the version is the package's", async () => {
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    assert.equal((await drover(["--version"])).out, `${version}\n`);
+  });
+});
+
+describe("a wrong call", () => {
+  const hint = "hint:  drover help shows the verbs, drover help VERB one of them\n";
+  const rows: [args: string[], err: string][] = [
+    [["comptetion"], `error: unknown command 'comptetion' (Did you mean completion?)\n${hint}`],
+    [["config", "show", "--efective"], `error: unknown option '--efective' (Did you mean --effective?)\n${hint}`],
+    [["completion"], `error: missing required argument 'shell'\n${hint}`],
+    [
+      ["completion", "tcsh"],
+      "error: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.\n" +
+        hint,
+    ],
+    [
+      ["completion", "bash", "zsh"],
+      `error: too many arguments for 'completion'. Expected 1 argument but got 2: bash, zsh.\n${hint}`,
+    ],
+  ];
+  for (const [args, err] of rows)
+    test(`drover ${args.join(" ")} is refused with code 2`, async () => {
+      const ran = await drover(args);
+      assert.deepEqual([ran.code, ran.out], [2, ""]);
+      assert.equal(ran.err, err);
+    });
+
+  test("with --json the error is JSON", async () => {
+    const { err } = await drover(["zebra", "--json"]);
+    assert.equal(JSON.parse(err).code, "usage");
+  });
+
+  test("what a verb throws on purpose becomes its exit code, in colour on a terminal", async () => {
+    const problem = { message: "no\u001b[2J", code: "conflict", exit: EXIT.refused, hint: "wait" };
+    const verb: Verb<never> = {
+      name: "fail",
+      summary: "fails",
+      run: () => {
+        throw new CliProblem(problem);
+      },
+    };
+    const plain = await drover(["fail"], {}, [verb]);
+    assert.deepEqual([plain.code, plain.err], [4, "error: no␛[2J\nhint:  wait\n"]);
+    const painted = await drover(["fail"], { hasColours: true }, [verb]);
+    assert.ok(painted.err.startsWith("\u001b[31merror:\u001b[0m "), painted.err);
+  });
+
+  test("a bug is not swallowed", async () => {
+    const verb: Verb<never> = {
+      name: "fail",
+      summary: "fails",
+      run: () => {
+        throw new TypeError("a bug");
+      },
+    };
+    await assert.rejects(drover(["fail"], {}, [verb]), TypeError);
+  });
+});
+
+describe("flags as values", () => {
+  const good: [name: string, read: (text: string) => unknown, text: string, value: unknown][] = [
+    ["milliseconds", milliseconds, "30s", 30_000],
+    ["milliseconds", milliseconds, "250", 250],
+    ["byteCount", byteCount, "512MiB", 536_870_912],
+    ["byteCount", byteCount, "1.5 GB", 1_500_000_000],
+    ["cpuMillicores", cpuMillicores, "0.5", 500],
+    ["cpuMillicores", cpuMillicores, "250m", 250],
+    ["wholeNumber", wholeNumber(-5, 5), "-5", -5],
+    ["number", number(0), "0.25", 0.25],
+    ["several", (text) => several(text, ["z"]), "a, b", ["z", "a", "b"]],
+  ];
+  for (const [name, read, text, value] of good) test(`${name} of ${text}`, () => assert.deepEqual(read(text), value));
+  const bad: [name: string, read: (text: string) => unknown, text: string][] = [
+    ["milliseconds", milliseconds, "soon"],
+    ["milliseconds", milliseconds, "-1s"],
+    ["byteCount", byteCount, "2 zebras"],
+    ["cpuMillicores", cpuMillicores, "1e9"],
+    ["wholeNumber", wholeNumber(0, 5), "6"],
+    ["wholeNumber", wholeNumber(0, 5), "1.0"],
+    ["number", number(0), ""],
+    ["several", (text) => several(text, undefined), "a,,b"],
+  ];
+  for (const [name, read, text] of bad)
+    test(`${name} refuses "${text}"`, () => assert.throws(() => read(text), /It must be/));
+});
+
+describe("completion", () => {
+  const OFFER = [
+    'eval "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); COMPREPLY=(); _drover',
+    'printf "%s\\n" "$' + '{COMPREPLY[@]}"',
+  ].join("\n");
+  /** What bash would offer after these words. */
+  async function offered(words: readonly string[]): Promise<string[]> {
+    const { out } = await drover(["completion", "bash"]);
+    const args = ["-c", OFFER, "bash", out, "drover", ...words];
+    const { status, stdout, stderr } = spawnSync("bash", args, { encoding: "utf8", cwd: root });
+    assert.deepEqual([status, stderr], [0, ""]);
+    return stdout.split("\n").filter((line) => line !== "");
+  }
+
+  test("every shell gets a script that names every verb", async () => {
+    for (const shell of ["bash", "zsh", "fish"]) {
+      const { out, code } = await drover(["completion", shell]);
+      assert.equal(code, 0);
+      for (const { name } of VERBS) assert.ok(out.includes(name), `${shell}: ${name}`);
+    }
+  });
+  test("bash: verbs, the verbs below one, flags, the values of a flag, files", async () => {
+    assert.deepEqual(await offered(["comp"]), ["completion"]);
+    assert.deepEqual(await offered(["config", "s"]), ["show", "schema"]);
+    assert.deepEqual(await offered(["config", "show", "--eff"]), ["--effective"]);
+    assert.deepEqual(await offered(["completion", "z"]), ["zsh"]);
+    assert.deepEqual(await offered(["config", "show", "--config", "packa"]), ["package-lock.json", "package.json"]);
+    assert.deepEqual(await offered(["config", "show", "--js"]), ["--json"]);
+  });
+});
+
+describe("bin/drover.js", () => {
+  const run = promisify(execFile);
+  const bin = join(root, "bin/drover.js");
+  test("runs the sources", async () => {
+    const { stdout, stderr } = await run(process.execPath, [bin, "help", "exit-codes"]);
+    assert.ok(stdout.startsWith("Exit codes"));
+    assert.equal(stderr, "");
+  });
+  test("passes on the exit code", async () => {
+    await assert.rejects(run(process.execPath, [bin, "zebra"]), { code: 2 });
+  });
+  test("is executable, as what npm links to must be", () => {
+    const { stdout } = spawnSync("sh", ["-c", `test -x ${bin} && echo yes`], { encoding: "utf8" });
+    assert.equal(stdout, "yes\n");
+  });
+  // Where the machine has a Node of its own, it may be an old one: then the pinned one must take over.
+  if (existsSync("/usr/bin/node"))
+    test("runs on the Node of the machine, whatever it is", async () => {
+      const { stdout } = await run("/usr/bin/node", [bin, "--version"]);
+      assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+    });
+});

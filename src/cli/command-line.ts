@@ -1,0 +1,96 @@
+/**
+ * The command line as a whole: all verbs, the overview, and the one place where whatever went wrong becomes an exit
+ * code.
+ *
+ * It is a function from arguments and a terminal to a number, so that tests run it as a person would without starting a
+ * process. `main.ts` is the only caller that has a real terminal.
+ */
+import { Command, CommanderError } from "commander";
+import { BadConfig } from "./config-problem.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { helpVerb, overview } from "./help.ts";
+import { painter } from "./output-text.ts";
+import { CliProblem, configProblem, type Problem, reportProblem } from "./problem.ts";
+import { InputTooLong, type Terminal } from "./terminal.ts";
+import { addVerb, type Stage, type Verb } from "./verb.ts";
+import { versionText } from "./version.ts";
+
+export async function runCommandLine(
+  args: readonly string[],
+  terminal: Terminal,
+  verbs: readonly Verb<never>[],
+): Promise<number> {
+  let code: ExitCode = EXIT.ok;
+  const program = createProgram(terminal, verbs, (finished) => {
+    code = finished;
+  });
+  const isJson = wantsJson(args);
+  if (args.length === 0) {
+    terminal.out(overview(program, painter(terminal.hasColours)));
+    return EXIT.ok;
+  }
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    const problem = problemOf(error);
+    if (problem === null) return EXIT.ok;
+    reportProblem(problem, terminal, isJson);
+    return problem.exit;
+  }
+}
+
+/** Flags behind `--` belong to somebody else. */
+const wantsJson = (args: readonly string[]): boolean => {
+  const end = args.indexOf("--");
+  return (end < 0 ? args : args.slice(0, end)).includes("--json");
+};
+
+export function createProgram(
+  terminal: Terminal,
+  verbs: readonly Verb<never>[],
+  finish: (code: ExitCode) => void,
+): Command {
+  const program = new Command("drover");
+  program
+    .description("Which task runs next, on which worker, and which LLM call may go out now. It always says why.")
+    .version(versionText(), "-V, --version", "print the version")
+    .option("--json", "answer in JSON, for programs")
+    .option("--url <url>", "the server (default: $DROVER_URL, or http://127.0.0.1:4747)")
+    .option("--no-color", "no colours, also on a terminal")
+    .helpOption("-h, --help", "show help")
+    .helpCommand(false)
+    .exitOverride()
+    .showSuggestionAfterError(true)
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: terminal.out,
+      writeErr: terminal.err,
+      // What is wrong is reported by us, in the same way as everything else that is.
+      outputError: () => {},
+      getOutHelpWidth: () => Math.min(terminal.width ?? 100, 120),
+      getErrHelpWidth: () => Math.min(terminal.width ?? 100, 120),
+      getOutHasColors: () => terminal.hasColours,
+      getErrHasColors: () => terminal.errorsHaveColours,
+    });
+  const stage: Stage = { terminal, program, finish };
+  for (const verb of [...verbs, helpVerb]) addVerb(program, verb, stage);
+  return program;
+}
+
+/** What went wrong, for whatever was thrown; null where nothing did (help was shown). A bug is not caught here. */
+function problemOf(error: unknown): Problem | null {
+  if (error instanceof CliProblem) return error.problem;
+  if (error instanceof BadConfig) return configProblem(error);
+  if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
+  if (error instanceof CommanderError) return usageOf(error);
+  throw error;
+}
+
+function usageOf({ code, exitCode, message }: CommanderError): Problem | null {
+  if (exitCode === 0) return null;
+  const hint = code === "commander.help" ? undefined : "drover help shows the verbs, drover help VERB one of them";
+  // Commander speaks first of "error:"; what it suggests comes in a line of its own.
+  const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
+  return { message: [first, ...rest].join(" "), code: "usage", exit: EXIT.usage, hint };
+}

@@ -1,0 +1,190 @@
+/**
+ * Shell completion, written from the commands themselves.
+ *
+ * The scripts hold everything they need, so that pressing Tab starts no process: the tree of verbs, the flags of each,
+ * and the words a flag takes where those are few. Since they are made from commander's own tree, a verb or flag that is
+ * added completes without anybody thinking of it. Where a value is free, shells complete file names.
+ */
+import type { Argument, Command, Option } from "commander";
+
+export type Shell = "bash" | "zsh" | "fish";
+export const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
+
+type Word = { readonly word: string; readonly about: string };
+type Flag = { readonly names: readonly string[]; readonly about: string; readonly value: Value };
+type Value =
+  | { readonly kind: "none" }
+  | { readonly kind: "free" }
+  | { readonly kind: "words"; readonly words: readonly string[] };
+type Place = {
+  /** The verbs that lead here, such as `config check`; empty at the top. */
+  readonly path: string;
+  readonly verbs: readonly Word[];
+  readonly flags: readonly Flag[];
+  readonly words: readonly string[];
+};
+
+export function completionScript(shell: Shell, program: Command): string {
+  const places = placesOf(program, [], []);
+  switch (shell) {
+    case "bash":
+      return bash(places);
+    case "zsh":
+      return zsh(places);
+    case "fish":
+      return fish(places);
+    default:
+      return shell satisfies never;
+  }
+}
+
+function placesOf(command: Command, path: readonly string[], inherited: readonly Flag[]): Place[] {
+  const own = command.options.filter(({ hidden }) => !hidden).map(flagOf);
+  const flags = [...own, ...inherited, HELP];
+  const visible = command.createHelp().visibleCommands(command);
+  const here: Place = {
+    path: path.join(" "),
+    verbs: visible.map((verb) => ({ word: verb.name(), about: verb.summary() || verb.description() })),
+    flags,
+    words: command.registeredArguments.flatMap(({ argChoices }: Argument) => argChoices ?? []),
+  };
+  const passedOn = [...own.filter(({ names }) => !names.includes("--version")), ...inherited];
+  return [here, ...visible.flatMap((verb) => placesOf(verb, [...path, verb.name()], passedOn))];
+}
+
+const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: { kind: "none" } };
+
+function flagOf({ short, long, description, required, optional, argChoices }: Option): Flag {
+  const names = [short, long].filter((name) => name !== undefined);
+  const takes: Value = argChoices === undefined ? { kind: "free" } : { kind: "words", words: argChoices };
+  return { names, about: description, value: required || optional ? takes : { kind: "none" } };
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const summaryOf = (about: string): string => (about.split("\n")[0] ?? "").slice(0, 80);
+
+// ---------------------------------------------------------------------- bash
+
+function bash(places: readonly Place[]): string {
+  const steps = places
+    .filter(({ path }) => path !== "")
+    .map(({ path }) => `      ${quoted(path)}) path=${quoted(path)} ;;`);
+  const values = places.flatMap(({ path, flags }) =>
+    flags.flatMap(({ names, value }) =>
+      value.kind === "none" ? [] : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${bashValue(value)} ;;`),
+    ),
+  );
+  const words = places.map(({ path, verbs, flags, words: own }) => {
+    const all = [...verbs.map(({ word }) => word), ...own, ...flags.flatMap(({ names }) => names)];
+    return `    ${quoted(path)}) words=${quoted(all.join(" "))} ;;`;
+  });
+  return `# Completion of drover for bash. In ~/.bashrc:  eval "$(drover completion bash)"
+_drover_files() { local IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$1")); }
+_drover_words() { COMPREPLY=($(compgen -W "$2" -- "$1")); }
+_drover() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "\${path:+$path }\${COMP_WORDS[i]}" in
+${steps.join("\n")}
+    esac
+  done
+  case "$path:$prev" in
+${values.join("\n")}
+  esac
+  case "$path" in
+${words.join("\n")}
+  esac
+  _drover_words "$cur" "$words"
+  if [[ \${#COMPREPLY[@]} -eq 0 && "$cur" != -* && -n "$path" ]]; then _drover_files "$cur"; fi
+}
+complete -o filenames -F _drover drover
+`;
+}
+
+function bashValue(value: Exclude<Value, { kind: "none" }>): string {
+  const ask = value.kind === "words" ? `_drover_words "$cur" ${quoted(value.words.join(" "))}` : '_drover_files "$cur"';
+  return `${ask}; return`;
+}
+
+// ----------------------------------------------------------------------- zsh
+
+function zsh(places: readonly Place[]): string {
+  const cases = places.map(({ path, verbs, flags, words }) => {
+    const described = [
+      ...verbs.map(({ word, about }) => zshPair(word, about)),
+      ...words.map((word) => zshPair(word, "")),
+      ...flags.flatMap(({ names, about }) => names.map((name) => zshPair(name, about))),
+    ];
+    const lines = described.map((pair) => `        ${pair}`).join("\n");
+    return `    ${quoted(path)})\n      words_here=(\n${lines}\n      ) ;;`;
+  });
+  const values = places.flatMap(({ path, flags }) =>
+    flags.flatMap(({ names, value }) =>
+      value.kind === "none"
+        ? []
+        : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${zshValue(value)}; return ;;`),
+    ),
+  );
+  const steps = places
+    .filter(({ path }) => path !== "")
+    .map(({ path }) => `      ${quoted(path)}) place=${quoted(path)} ;;`);
+  return `#compdef drover
+# Completion of drover for zsh. In ~/.zshrc, after compinit:  eval "$(drover completion zsh)"
+_drover() {
+  local place="" word
+  local -a words_here
+  for word in "\${(@)words[2,CURRENT-1]}"; do
+    case "\${place:+$place }$word" in
+${steps.join("\n")}
+    esac
+  done
+  case "$place:\${words[CURRENT-1]}" in
+${values.join("\n")}
+  esac
+  case "$place" in
+${cases.join("\n")}
+  esac
+  _describe -t drover drover words_here || _files
+}
+compdef _drover drover
+`;
+}
+
+const zshPair = (word: string, about: string): string =>
+  quoted(`${word.replaceAll(":", "\\:")}${about === "" ? "" : `:${summaryOf(about)}`}`);
+
+const zshValue = (value: Exclude<Value, { kind: "none" }>): string =>
+  value.kind === "words" ? `compadd -- ${value.words.map(quoted).join(" ")}` : "_files";
+
+// ---------------------------------------------------------------------- fish
+
+function fish(places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, verbs, flags, words }) => {
+    const condition = `-n ${quoted(`__drover_at ${quoted(path)}`)}`;
+    return [
+      ...verbs.map(({ word, about }) => `complete -c drover -f ${condition} -a ${word} -d ${quoted(summaryOf(about))}`),
+      ...words.map((word) => `complete -c drover -f ${condition} -a ${quoted(word)}`),
+      ...flags.map((flag) => fishFlag(flag, condition)),
+    ];
+  });
+  const paths = places.filter(({ path }) => path !== "").map(({ path }) => quoted(path));
+  return `# Completion of drover for fish. Once:  drover completion fish > ~/.config/fish/completions/drover.fish
+function __drover_at
+    set -l place ""
+    for word in (commandline -opc)[2..]
+        set -l longer (string trim "$place $word")
+        if contains -- $longer ${paths.join(" ")}
+            set place $longer
+        end
+    end
+    test "$place" = "$argv[1]"
+end
+${lines.join("\n")}
+`;
+}
+
+function fishFlag({ names, about, value }: Flag, condition: string): string {
+  const spelled = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
+  const takes = value.kind === "none" ? "" : value.kind === "free" ? " -r" : ` -x -a ${quoted(value.words.join(" "))}`;
+  return `complete -c drover ${condition} ${spelled.join(" ")}${takes} -d ${quoted(summaryOf(about))}`;
+}

@@ -1,0 +1,67 @@
+/**
+ * A server's config while it runs: read again when a file changes and on SIGHUP, taken as a whole or not at all.
+ *
+ * A bad file must never stop a server that runs well, so it is complained of and the old config stays in force.
+ * Readings come one after another: two quick saves cannot overtake each other. A file that was saved without a change
+ * is nobody's news, except to the person who sent a SIGHUP and waits for an answer.
+ */
+import { BadConfig } from "./config-problem.ts";
+import { type ConfigWatch, realWorld, type WatchWorld, watchFiles } from "./config-watch.ts";
+import type { Terminal } from "./terminal.ts";
+
+type Loaded = { readonly given: unknown; readonly files: readonly string[] };
+
+export type ReloadHooks<Config extends Loaded> = {
+  /** All layers anew; throws `BadConfig`. */
+  readonly load: () => Config;
+  /** Puts a changed config in force. What it throws is complained of like a bad file. */
+  readonly apply: (config: Config) => Promise<void>;
+  readonly say: (message: string) => void;
+  readonly complain: (message: string) => void;
+};
+
+export type Reloading = {
+  readonly stop: () => void;
+  /** Resolves when every change noticed so far has been dealt with. */
+  readonly settled: () => Promise<void>;
+};
+
+export function keepReloading<Config extends Loaded>(
+  first: Config,
+  hooks: ReloadHooks<Config>,
+  terminal: Pick<Terminal, "onSignal">,
+  world: WatchWorld = realWorld,
+): Reloading {
+  let inForce = JSON.stringify(first.given);
+  let line: Promise<void> = Promise.resolve();
+
+  async function reload(isAsked: boolean): Promise<void> {
+    try {
+      const config = hooks.load();
+      const next = JSON.stringify(config.given);
+      if (next === inForce) {
+        if (isAsked) hooks.say("the config has not changed");
+        return;
+      }
+      await hooks.apply(config);
+      inForce = next;
+      hooks.say("the config has changed and is in force");
+    } catch (error) {
+      const reason = error instanceof BadConfig ? error.message : (error as Error).message;
+      hooks.complain(`the new config is not taken, the old one stays in force\n${reason}`);
+    }
+  }
+
+  const ask = (isAsked: boolean): void => {
+    line = line.then(() => reload(isAsked));
+  };
+  const watch: ConfigWatch = watchFiles(first.files, { onChange: () => ask(false), onWarning: hooks.complain }, world);
+  const stopHearing = terminal.onSignal(["SIGHUP"], () => ask(true));
+  return {
+    stop: () => {
+      stopHearing();
+      watch.stop();
+    },
+    settled: () => line,
+  };
+}

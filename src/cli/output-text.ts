@@ -1,0 +1,111 @@
+/**
+ * Text that is safe to show and fits where it is shown.
+ *
+ * Ids, errors and logs come from strangers. An escape sequence in a task's error must not move the cursor, retitle
+ * the window or hide a line, so control characters are shown as pictures and never sent. Widths are counted in
+ * columns, since a Chinese character takes two and a combining accent none; a table that counts code units would
+ * not line up.
+ */
+
+const ELLIPSIS = "…";
+const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+const ASCII = /^[\x20-\x7e]*$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const NO_WIDTH = /^[\p{Mark}\p{Cf}]+$/u;
+/** The blocks of East Asian characters that take two columns, by first and last code point. */
+const WIDE_BLOCKS: readonly (readonly [first: number, last: number])[] = [
+  ...([
+    [0x1100, 0x115f],
+    [0x2e80, 0x303e],
+    [0x3041, 0x4dbf],
+    [0x4e00, 0xa4cf],
+    [0xa960, 0xa97f],
+  ] as const),
+  ...([
+    [0xac00, 0xd7a3],
+    [0xf900, 0xfaff],
+    [0xfe30, 0xfe6f],
+    [0xff00, 0xff60],
+    [0xffe0, 0xffe6],
+  ] as const),
+  [0x20000, 0x3fffd],
+];
+const EMOJI = /\p{Emoji_Presentation}|\ufe0f/u;
+
+/** One line, without anything a terminal would obey. */
+export function plain(text: string): string {
+  return text.replaceAll(CONTROL, pictureOf);
+}
+
+/** Several lines, each made plain; line ends and tabs stay what they are. */
+export function plainLines(text: string): string {
+  return text
+    .replaceAll(/\r\n/g, "\n")
+    .replaceAll(CONTROL, (char) => (char === "\n" || char === "\t" ? char : pictureOf(char)));
+}
+
+/** ␊ for a line feed and so on: what was there can still be read. */
+function pictureOf(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return code === 0x7f ? "␡" : "�";
+}
+
+/** How many columns a text takes. */
+export function widthOf(text: string): number {
+  if (ASCII.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of segmenter.segment(text)) width += widthOfSegment(segment);
+  return width;
+}
+
+function widthOfSegment(segment: string): number {
+  if (NO_WIDTH.test(segment)) return 0;
+  const code = segment.codePointAt(0) ?? 0;
+  return EMOJI.test(segment) || WIDE_BLOCKS.some(([first, last]) => code >= first && code <= last) ? 2 : 1;
+}
+
+/** The text in at most so many columns; what is cut off is marked. */
+export function clip(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text;
+  if (columns <= 0) return "";
+  let width = 0;
+  let kept = "";
+  for (const { segment } of segmenter.segment(text)) {
+    width += widthOfSegment(segment);
+    if (width > columns - 1) break;
+    kept += segment;
+  }
+  return kept + ELLIPSIS;
+}
+
+export function padEnd(text: string, columns: number): string {
+  return text + " ".repeat(Math.max(0, columns - widthOf(text)));
+}
+
+export function padStart(text: string, columns: number): string {
+  return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
+}
+
+/** Words in lines of at most so many columns; a word longer than that stands alone. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/ +/)) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (line !== "" && widthOf(longer) > columns) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+export type Tint = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
+const TINTS: Readonly<Record<Tint, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 };
+export type Paint = (tint: Tint, text: string) => string;
+
+export function painter(hasColours: boolean): Paint {
+  return (tint, text) => (hasColours && text !== "" ? `\u001b[${TINTS[tint]}m${text}\u001b[0m` : text);
+}

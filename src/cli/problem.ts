@@ -1,0 +1,59 @@
+/**
+ * How a command says what went wrong: the thing itself, then what to do about it, then an exit code.
+ *
+ * Whatever a verb throws ends here. A refusal of the server is passed on in its own words, which name the field and
+ * what would be right; this file adds the next step and the number a script needs. With --json the same is one JSON
+ * object of the shape the API uses, also on standard error, so that standard output stays what was asked for.
+ */
+import type { BadConfig } from "./config-problem.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { painter, plainLines } from "./output-text.ts";
+import type { Terminal } from "./terminal.ts";
+
+export type Problem = {
+  readonly message: string;
+  readonly code: string;
+  readonly exit: ExitCode;
+  /** What to do next, as a sentence or a command. */
+  readonly hint?: string | undefined;
+  readonly retryable?: boolean | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+};
+
+/** A problem a verb has found by itself. */
+export class CliProblem extends Error {
+  override readonly name: string = "CliProblem";
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+export const usageProblem = (message: string, hint?: string): CliProblem =>
+  new CliProblem({ message, code: "usage", exit: EXIT.usage, hint });
+
+export function reportProblem(problem: Problem, terminal: Terminal, isJson: boolean): void {
+  if (isJson) {
+    const { message, code, retryable, details, hint } = problem;
+    terminal.err(`${JSON.stringify({ error: message, code, retryable, details, hint })}\n`);
+    return;
+  }
+  const paint = painter(terminal.errorsHaveColours);
+  const [first = "", ...rest] = plainLines(problem.message).split("\n");
+  terminal.err(`${paint("red", "error:")} ${first}\n`);
+  for (const line of rest) terminal.err(`${line}\n`);
+  if (problem.hint !== undefined) terminal.err(`${paint("dim", "hint:")}  ${plainLines(problem.hint)}\n`);
+}
+
+export function configProblem(error: BadConfig): Problem {
+  const count = error.problems.length;
+  return {
+    message: count === 1 ? error.message : `the config has ${count} problems\n${error.message}`,
+    code: "bad_config",
+    exit: EXIT.usage,
+    hint: "drover help config says where settings come from; drover config check tries a file without a server",
+    details: { problems: error.problems },
+  };
+}

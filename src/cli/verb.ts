@@ -1,0 +1,154 @@
+/**
+ * One shape for every verb of `drover`: what it is called, what it takes, examples, and what it does.
+ *
+ * A verb is data and one function. The function is handed a call (its arguments, its flags, a terminal, a client) and
+ * answers an exit code. So every verb has --json, --url, help with examples and the same way of failing without a line
+ * of its own, and a test calls it like any function.
+ */
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import type { ExitCode } from "./exit-code.ts";
+import { createOutput, type Output } from "./output.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** The flags every verb has. */
+export type GlobalFlags = { readonly json?: boolean; readonly url?: string; readonly color?: boolean };
+
+export type Call<Flags = Readonly<Record<string, unknown>>> = {
+  readonly args: readonly string[];
+  readonly flags: Flags & GlobalFlags;
+  readonly terminal: Terminal;
+  readonly output: Output;
+  /** The whole command line, for completion and help. */
+  readonly program: Command;
+};
+
+export type FlagSpec = {
+  /** As commander writes it: `-p, --project <name>`. */
+  readonly flags: string;
+  readonly about: string;
+  /** Turns the text into a value, or throws `InvalidArgumentError` with what would be right. */
+  readonly read?: (text: string, before: unknown) => unknown;
+  readonly choices?: readonly string[];
+  readonly default?: unknown;
+};
+
+export type ArgumentSpec = { readonly name: string; readonly about: string; readonly choices?: readonly string[] };
+
+export type Verb<Flags = Readonly<Record<string, unknown>>> = {
+  readonly name: string;
+  readonly summary: string;
+  readonly group?: string;
+  /** What the help says below the summary. */
+  readonly about?: string;
+  /** Names as commander writes them: `<id>`, `[ids...]`. */
+  readonly takes?: readonly ArgumentSpec[];
+  readonly flags?: readonly FlagSpec[];
+  readonly examples?: readonly (readonly [command: string, meaning: string])[];
+  readonly verbs?: readonly Verb<never>[];
+  readonly run?: (call: Call<Flags>) => Promise<ExitCode> | ExitCode;
+};
+
+export type Stage = {
+  readonly terminal: Terminal;
+  readonly program: Command;
+  /** Takes the exit code of the verb that ran. */
+  readonly finish: (code: ExitCode) => void;
+};
+
+/** Puts a verb, and those below it, onto a command. */
+export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage): void {
+  const command = parent
+    .command(verb.name)
+    .summary(verb.summary)
+    .description(verb.about ?? verb.summary);
+  if (verb.group !== undefined) command.helpGroup(verb.group);
+  for (const { name, about, choices } of verb.takes ?? []) {
+    const argument = new Argument(name, about);
+    command.addArgument(choices === undefined ? argument : argument.choices(choices));
+  }
+  for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
+  if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
+  for (const inner of verb.verbs ?? []) addVerb(command, inner, stage);
+  const { run } = verb;
+  if (run === undefined) return;
+  command.action(async () => {
+    const flags = command.optsWithGlobals() as Flags & GlobalFlags;
+    const { terminal, program } = stage;
+    const output = createOutput(terminal, flags);
+    stage.finish(await run({ args: command.processedArgs.flat().filter(isText), flags, terminal, output, program }));
+  });
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function optionOf({ flags, about, read, choices, default: fallback }: FlagSpec): Option {
+  const option = new Option(flags, about);
+  if (choices !== undefined) option.choices(choices);
+  if (read !== undefined) option.argParser(read);
+  if (fallback !== undefined) option.default(fallback);
+  return option;
+}
+
+export function shownExamples(examples: readonly (readonly [command: string, meaning: string])[]): string {
+  const lines = examples.map(([command, meaning]) => `  ${command}\n      ${meaning}`);
+  return `\nExamples:\n${lines.join("\n")}`;
+}
+
+// ------------------------------------------------------------- flags as values
+
+export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^-?\d+$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+export function number(min: number, max: number = Number.MAX_VALUE): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== "" && Number.isFinite(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+  };
+}
+
+const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `30s`, `5m`, `250ms`, or whole milliseconds. */
+export function milliseconds(text: string): number {
+  const [, digits = "", unit = "ms"] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  if (digits === "") throw new InvalidArgumentError("It must be a span such as 250ms, 30s, 5m, 24h, or milliseconds.");
+  return Number(digits) * (SPAN_UNITS[unit] ?? 1);
+}
+
+const BYTE_UNITS: Readonly<Record<string, number>> = {
+  ...{ "": 1, b: 1, k: 1000, kb: 1000, ki: 1024, kib: 1024, m: 1e6, mb: 1e6, mi: 1024 ** 2, mib: 1024 ** 2 },
+  ...{ g: 1e9, gb: 1e9, gi: 1024 ** 3, gib: 1024 ** 3, t: 1e12, tb: 1e12, ti: 1024 ** 4, tib: 1024 ** 4 },
+};
+
+/** `512MiB`, `2GB`, or bytes. */
+export function byteCount(text: string): number {
+  const [, digits = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,3})?) ?([a-zA-Z]*)$/.exec(text) ?? [];
+  const size = BYTE_UNITS[unit.toLowerCase()];
+  if (digits === "" || size === undefined) throw new InvalidArgumentError("It must be a size such as 512MiB or 2GB.");
+  return Math.round(Number(digits) * size);
+}
+
+/** `500m` or `0.5`: cores, as thousandths of one. */
+export function cpuMillicores(text: string): number {
+  const [, digits = "", milli] = /^(\d{1,9}(?:\.\d{1,3})?)(m)?$/.exec(text) ?? [];
+  if (digits === "") throw new InvalidArgumentError("It must be cores such as 2, 0.5 or 500m.");
+  return Math.round(Number(digits) * (milli === undefined ? 1000 : 1));
+}
+
+/** A flag that may be given again, and takes several separated by commas. */
+export function several(text: string, before: unknown): string[] {
+  const more = text.split(",").map((part) => part.trim());
+  if (more.some((part) => part === "")) throw new InvalidArgumentError("It must be one name, or several with commas.");
+  return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
+}
+
+/** A flag that may be given again, each time as one value. */
+export function each(text: string, before: unknown): string[] {
+  return [...(Array.isArray(before) ? (before as string[]) : []), text];
+}

@@ -1,0 +1,33 @@
+/**
+ * Who is to be told when a task ends.
+ *
+ * A task may carry an address to be called at its end. The core knows only that there is one: a set of tasks that
+ * want it, and the ends that nobody has been told of yet, each by the number of the event that ended it. An end
+ * leaves that list by an event of its own, so a delivery that was under way when a process died is taken up by
+ * the next. Telling never changes the task.
+ */
+import type { Instant, Seq, TaskId } from "./brand.ts";
+import type { CallbackOutcome, Decided } from "./commands.ts";
+import { ok } from "./result.ts";
+import type { EndPhase, State, Task } from "./state.ts";
+
+/** An end that somebody is still to be told of. */
+export type DueCallback = { readonly task: TaskId; readonly end: Seq; readonly phase: EndPhase };
+export type Callbacks = {
+  readonly wanted: Set<TaskId>;
+  /** By the event that ended the task, oldest first. */
+  readonly due: Map<Seq, DueCallback>;
+};
+
+export const newCallbacks = (): Callbacks => ({ wanted: new Set(), due: new Map() });
+
+export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
+  if (callbacks.wanted.size === 0 || !callbacks.wanted.has(task.id)) return;
+  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase });
+}
+
+export function decideCallback(state: State, end: Seq, outcome: CallbackOutcome, now: Instant): Decided {
+  const due = state.callbacks.due.get(end);
+  if (due === undefined) return ok({ events: [], repeated: true });
+  return ok({ events: [{ kind: "callback-settled", at: now, task: due.task, end, ...outcome }] });
+}

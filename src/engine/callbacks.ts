@@ -1,0 +1,51 @@
+/**
+ * Ends that somebody is to be told of, for whoever does the telling.
+ *
+ * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
+ * engine's business; it only keeps the list and says when it has grown.
+ */
+import { seq } from "../core/brand.ts";
+import type { CallbackOutcome } from "../core/commands.ts";
+import { flag, orNull, readSection, whole } from "../core/shape-of-input.ts";
+import { refused } from "./drover-error.ts";
+import { isEnd } from "./end-watch.ts";
+import type { Applied, Writer } from "./writer.ts";
+
+export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
+export type Callbacks = {
+  /** Not settled yet, the oldest end first. */
+  pending(): DueCallback[];
+  /** Hears of new ones once they are durable; answers how to stop hearing. */
+  onDue(listener: () => void): () => void;
+  settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
+};
+export type CallbackDesk = Callbacks & { onCommitted(batch: readonly Applied[]): void };
+
+export function createCallbacks(writer: Writer): CallbackDesk {
+  const { state } = writer;
+  const listeners = new Set<() => void>();
+  return {
+    pending() {
+      const committed = writer.committedSeq();
+      const due = [...state.callbacks.due.values()].filter(({ end }) => end <= committed);
+      return due.map(({ task, end, phase }) => ({ taskId: task, seq: end, state: phase }));
+    },
+    onDue(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    async settle(end, outcome) {
+      const fields = { ok: flag, status: orNull(whole(0, 999)), attempts: whole(0, 1_000_000) };
+      const read = readSection<CallbackOutcome>(fields, { ok: false, status: null, attempts: 0 }, outcome, "");
+      const at = whole(1)(end, "seq");
+      if (!read.ok) throw refused(read.failure);
+      if (!at.ok) throw refused(at.failure);
+      await writer.run({ type: "settle-callback", end: seq(at.value), outcome: read.value });
+    },
+    onCommitted(batch) {
+      if (listeners.size === 0 || state.callbacks.due.size === 0) return;
+      if (!batch.some(({ event, seq: at }) => isEnd(event) && state.callbacks.due.has(at))) return;
+      for (const listener of listeners) listener();
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * The config while the engine runs: given anew as a whole, or changed by hand field by field.
+ *
+ * What the host gives is the base; what is changed by hand lies over it and outlives every new base and every restart,
+ * until it is taken back. Both are one event, so no reader ever sees one without the other.
+ */
+import { hash } from "node:crypto";
+import { policyOf } from "../core/admission.ts";
+import { type Config, readConfig } from "../core/config.ts";
+import { amendPatch } from "../core/config-patch.ts";
+import { CORE_VERSION } from "../core/version.ts";
+import { refused } from "./drover-error.ts";
+import type { Writer } from "./writer.ts";
+
+export type ConfigDesk = {
+  /** The whole config anew: what is absent has its default. A bad one changes nothing. */
+  reload(config: unknown): Promise<Config>;
+  /** Changes fields of the scheduler section over every config that is given; null takes a field, or all, back. */
+  patchConfig(patch: unknown): Promise<Config>;
+  /** What is in force. */
+  effectiveConfig(): Config;
+};
+
+export function createConfigDesk(writer: Writer): ConfigDesk {
+  const { state } = writer;
+  return {
+    async reload(given) {
+      const read = readConfig(given);
+      if (!read.ok) throw refused(read.failure);
+      if (JSON.stringify(read.value) !== JSON.stringify(state.base))
+        await writer.run({ type: "set-config", config: read.value, patch: state.patch });
+      return state.config;
+    },
+    async patchConfig(given) {
+      const patch = amendPatch(state.base, state.patch, given);
+      if (!patch.ok) throw refused(patch.failure);
+      await writer.run({ type: "set-config", config: state.base, patch: patch.value });
+      return state.config;
+    },
+    effectiveConfig: () => state.config,
+  };
+}
+
+/** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
+export async function beginLife(writer: Writer, given: Config | null): Promise<void> {
+  const { state } = writer;
+  const base = given ?? state.base;
+  const policyHash = hash("sha256", policyOf(base), "hex");
+  writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
+  if (JSON.stringify(state.base) !== JSON.stringify(base))
+    writer.execute({ type: "set-config", config: base, patch: state.patch });
+  writer.poke();
+  await writer.settled();
+}

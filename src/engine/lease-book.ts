@@ -1,0 +1,103 @@
+/**
+ * Who is still there: one lease per worker over the wire, in memory.
+ *
+ * A worker that says anything has its lease renewed; one that is silent for the length of a lease is given up. Leases
+ * never enter the log: a new engine grants everybody a full one, since silence towards a dead process says nothing.
+ *
+ * Only silence that this process would have heard counts. The book looks at the clock several times per lease, and if a
+ * look comes much later than it was meant to (the event loop stood still, the machine slept, the clock jumped ahead)
+ * every worker gets a full lease anew. A lease that ends is ended a turn later, after whatever had arrived was read. A
+ * clock that is set back costs nobody anything: only time that passes forwards is counted.
+ */
+import type { WorkerId } from "../core/brand.ts";
+import type { Host } from "./host.ts";
+
+/** How often the book looks at the clock within a lease, and how late a look may be before it counts as a stall. */
+const LOOKS_PER_LEASE = 8;
+const LATE_MS_MIN = 250;
+
+export type LeaseBook = {
+  /** Grants a full lease; answers the instant at which it ends, by the machine's clock. */
+  renew(worker: WorkerId): number;
+  end(worker: WorkerId): void;
+  stop(): void;
+};
+
+export function createLeaseBook(options: {
+  readonly host: Host;
+  readonly leaseMs: () => number;
+  readonly onSilent: (worker: WorkerId) => void;
+}): LeaseBook {
+  const { host, leaseMs, onSilent } = options;
+  const ends = new Map<WorkerId, number>();
+  const clock = createForwardClock(host);
+  let cancel: (() => void) | null = null;
+  let stopped = false;
+
+  function renew(worker: WorkerId): number {
+    const end = clock.now() + leaseMs();
+    ends.set(worker, end);
+    if (cancel === null) watch();
+    return clock.asHostTime(end);
+  }
+
+  /** The next look: at the earliest end, or an eighth of a lease from now. */
+  function watch(): void {
+    cancel?.();
+    cancel = null;
+    if (stopped || ends.size === 0) return;
+    const now = clock.now();
+    let next = now + Math.max(1, Math.ceil(leaseMs() / LOOKS_PER_LEASE));
+    for (const end of ends.values()) if (end < next) next = Math.max(end, now);
+    cancel = host.setAlarm(clock.asHostTime(next), () => look(next), { keepAlive: false });
+  }
+
+  function look(meantFor: number): void {
+    cancel = null;
+    if (clock.now() - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll();
+    // What has arrived meanwhile is read before anybody is given up.
+    host.defer(() => {
+      const now = clock.now();
+      for (const [worker, end] of ends) {
+        if (end > now) continue;
+        ends.delete(worker);
+        onSilent(worker);
+      }
+      watch();
+    });
+  }
+
+  function grantAll(): void {
+    for (const worker of ends.keys()) ends.set(worker, clock.now() + leaseMs());
+    watch();
+  }
+
+  return {
+    renew,
+    end(worker) {
+      ends.delete(worker);
+    },
+    stop() {
+      stopped = true;
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
+
+type ForwardClock = { now(): number; asHostTime(instant: number): number };
+
+/** The machine's clock without its steps back. */
+function createForwardClock(host: Host): ForwardClock {
+  let last = host.now();
+  let ahead = 0;
+  return {
+    now() {
+      const reading = host.now();
+      if (reading < last) ahead += last - reading;
+      last = reading;
+      return reading + ahead;
+    },
+    asHostTime: (instant) => instant - ahead,
+  };
+}

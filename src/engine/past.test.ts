@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createTestDrover } from "../testing/index.ts";
+
+test("why can be asked of the past: the state after any event", async () => {
+  const { drover, settle } = await createTestDrover();
+  await drover.submit({ agentId: "a", action: "x", id: "t" });
+  const then = drover.state.seq;
+  await drover.worker({}, () => new Promise(() => {}));
+  await settle();
+  assert.equal((await drover.why("t")).state, "running");
+  const past = await drover.why("t", { at: then });
+  assert.equal(past.state, "queued");
+  assert.ok(past.gates.some(({ ok }) => !ok));
+  await assert.rejects(drover.why("t", { at: 10_000 }), /at most/);
+  await assert.rejects(drover.why("t", { at: 0 }), /at/);
+  await assert.rejects(drover.why("t", { at: 1 }), /no task/);
+});
+
+test("the queue shows projects in turn, their agents and who is next", async () => {
+  const { drover } = await createTestDrover();
+  for (const [project, agentId, id, priority] of [
+    ["p", "a", "low", "low"],
+    ["p", "a", "high", "high"],
+    ["q", "b", "only", "normal"],
+  ] as const)
+    await drover.submit({ agentId, project, action: "x", id, priority });
+  const { projects, queued } = await drover.queue();
+  assert.equal(queued, 3);
+  assert.deepEqual(
+    projects.map(({ project, agents }) => [
+      project,
+      agents.map(({ agentId, next }) => [agentId, next.map(({ taskId }) => taskId)]),
+    ]),
+    [
+      ["p", [["a", ["high", "low"]]]],
+      ["q", [["b", ["only"]]]],
+    ],
+  );
+  await drover.close();
+});

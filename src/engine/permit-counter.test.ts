@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createTestDrover } from "../testing/index.ts";
+
+const ONE = { gates: { default: { maxConcurrent: 1, requests: 1000 } } };
+
+test("a permit is granted, queued behind another, and granted when that one is settled", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const first = await drover.permits.ask({ gate: "g" });
+  assert.equal(first.status, "granted");
+  const second = await drover.permits.ask({ gate: "g", id: "mine" });
+  assert.deepEqual(second, { permitId: "mine", gate: "g", status: "queued", position: 1 });
+  const waiting = drover.permits.ask({ gate: "g", id: "mine", waitMs: 30_000 });
+  await clock.advance(1000);
+  await drover.permits.settle(first.permitId, { usage: { inputTokens: 5 } });
+  assert.equal((await waiting).status, "granted");
+  await drover.permits.settle(first.permitId);
+  await drover.permits.settle("mine", { ok: false });
+  await assert.rejects(drover.permits.settle("nobody"), /no permit nobody/);
+  await drover.close();
+});
+
+test("T1 a caller that asks again keeps its place", async () => {
+  const { drover } = await createTestDrover({ config: ONE });
+  const held = await drover.permits.ask({ gate: "g" });
+  await drover.permits.ask({ gate: "g", id: "first" });
+  await drover.permits.ask({ gate: "g", id: "second" });
+  assert.equal((await drover.permits.ask({ gate: "g", id: "first" })).position, 1);
+  await drover.permits.drop(held.permitId);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "first" })).status, "granted");
+  await assert.rejects(drover.permits.ask({ gate: "other", id: "second" }), /second/);
+  await drover.close();
+});
+
+test("T2 a ticket nobody asks for any more is given up, and one whose caller hung up keeps its place for a while", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const held = await drover.permits.ask({ gate: "g" });
+  const gone = new AbortController();
+  const asked = drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }, { signal: gone.signal });
+  gone.abort(new Error("hung up"));
+  await assert.rejects(asked, /hung up/);
+  await clock.advance(59_000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "mine" })).position, 1);
+  await clock.advance(60_000);
+  assert.equal(drover.state.permits.has("mine" as never), false);
+  await drover.permits.drop(held.permitId);
+  await drover.close();
+});
+
+test("a 429 that a caller reports blocks the gate", async () => {
+  const { drover } = await createTestDrover();
+  const { permitId } = await drover.permits.ask({ gate: "g" });
+  await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: 30_000 } });
+  assert.equal((await drover.permits.ask({ gate: "g" })).status, "queued");
+  await drover.close();
+});
+
+test("T17 a permit of another process outlives the engine, and runs out by itself", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-permits-"));
+  const first = await createTestDrover({ data, config: ONE });
+  await first.drover.permits.ask({ gate: "g", id: "mine" });
+  await first.drover.close();
+  const { drover, clock } = await createTestDrover({ data, at: first.clock.now() + 1000 });
+  assert.equal((await drover.permits.ask({ gate: "g", id: "mine" })).status, "granted");
+  assert.equal((await drover.permits.ask({ gate: "g", id: "other" })).status, "queued");
+  await clock.advance(10 * 60_000);
+  assert.equal(drover.state.permits.has("mine" as never), false);
+  await drover.close();
+  await rm(data, { recursive: true });
+});
+
+test("bad asks are refused by field", async () => {
+  const { drover } = await createTestDrover();
+  const bad: [object, string][] = [
+    [{}, "gate"],
+    [{ gate: "g", class: "vip" }, "class"],
+    [{ gate: "g", tokens: -1 }, "tokens"],
+    [{ gate: "g", waitMs: 1e9 }, "waitMs"],
+    [{ gate: "g", taskId: "t" }, "attempt"],
+    [{ gate: "g", surprise: 1 }, "surprise"],
+  ];
+  for (const [body, field] of bad)
+    await assert.rejects(drover.permits.ask(body as never), (error: unknown) => {
+      assert.equal((error as { details: { field: string } }).details.field, field);
+      return true;
+    });
+  await assert.rejects(drover.permits.ask({ gate: "g", id: "p123" }), /no permit p123/);
+  await drover.close();
+});

@@ -1,0 +1,256 @@
+/**
+ * Permits for callers in other processes: asked for, settled and given back by their id.
+ *
+ * A ticket keeps its place however often its caller asks again under the same id, so a call over a wire that breaks loses
+ * nothing; one that nobody has asked for in a minute is given up. A grant is answered when it is applied, like any
+ * (permits are logged behind). A permit that is never settled comes back by itself when its time is over.
+ */
+import type { GateId, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import { type GateClass, ticketPosition } from "../core/gate.ts";
+import { ok } from "../core/result.ts";
+import {
+  type Fields,
+  finite,
+  flag,
+  name,
+  oneOf,
+  readSection,
+  SPAN_MS_MAX,
+  section,
+  whole,
+} from "../core/shape-of-input.ts";
+import { abortSignal, readOptions } from "./call-options.ts";
+import { badInput, type DroverError, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
+import { tokensOf, type Usage } from "./permit-desk.ts";
+import { WAIT_MS_MAX } from "./sync-body.ts";
+import { isoTime } from "./task-view.ts";
+import type { Applied, Writer } from "./writer.ts";
+
+const GIVE_UP_MS = 60_000;
+const SETTLED_KEPT_MAX = 10_000;
+const TOKENS_MAX = 1_000_000_000_000;
+/** Ids of this form are Drover's own. */
+const OWN_ID = /^p\d+$/;
+
+export type PermitBody = {
+  readonly gate: string;
+  readonly id?: string;
+  readonly project?: string;
+  readonly class?: GateClass;
+  /** An estimate, for token windows and budgets. */
+  readonly tokens?: number;
+  /** The attempt on whose reservation the call draws. */
+  readonly taskId?: string;
+  readonly attempt?: number;
+  /** How long the answer may wait for the grant. */
+  readonly waitMs?: number;
+};
+export type PermitView = {
+  readonly permitId: string;
+  readonly gate: string;
+  readonly status: "granted" | "queued";
+  readonly expiresAt?: string;
+  /** 1: next. */
+  readonly position?: number;
+};
+export type SettleBody = {
+  readonly ok?: boolean;
+  readonly usage?: Usage;
+  /** The provider answered 429 or 529, and asked to wait so long. */
+  readonly rateLimited?: { readonly retryAfterMs: number };
+};
+export type PermitCounter = {
+  ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView>;
+  settle(permit: string, body?: SettleBody): Promise<void>;
+  /** Gives a ticket up, or a permit back unused. */
+  drop(permit: string): Promise<void>;
+};
+export type PermitCounterDesk = PermitCounter & { onApplied(applied: Applied): void; stop(error: DroverError): void };
+
+export function createPermitCounter(writer: Writer, host: Host): PermitCounterDesk {
+  const { state } = writer;
+  const waiting = new Map<string, Set<() => void>>();
+  const givingUp = new Map<string, () => void>();
+  const settled = new Set<string>();
+  let stopped: DroverError | null = null;
+
+  async function ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView> {
+    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+    const call = readAsk(body);
+    const id = call.id !== undefined && state.permits.has(call.id as PermitId) ? again(call.id, call) : enqueue(call);
+    givingUp.get(id)?.();
+    givingUp.delete(id);
+    try {
+      if (!isGranted(id)) await untilGranted(id, call.waitMs ?? 0, signal);
+    } finally {
+      if (!isGranted(id)) giveUpLater(id);
+    }
+    return viewOf(id, call.gate as GateId);
+  }
+
+  function enqueue(call: PermitBody): string {
+    // A ticket of Drover's own naming that is gone was given up, settled, or never there.
+    if (call.id !== undefined && OWN_ID.test(call.id)) throw refused({ type: "permit-unknown", permit: call.id });
+    const decided = writer.execute({
+      type: "ask-permit",
+      permit: (call.id ?? null) as PermitId | null,
+      gate: call.gate as GateId,
+      task: (call.taskId ?? null) as TaskId | null,
+      attempt: call.attempt ?? null,
+      project: (call.project ?? "default") as ProjectId,
+      class: call.class ?? null,
+      tokens: call.tokens ?? 0,
+      askedAt: null,
+      remote: true,
+    });
+    if (!decided.ok) throw refused(decided.failure);
+    return decided.value.id as string;
+  }
+
+  /** The same ticket, if it is the same call. */
+  function again(id: string, { gate }: PermitBody): string {
+    if (state.permits.get(id as PermitId) !== gate) throw refused({ type: "permit-exists", permit: id });
+    return id;
+  }
+
+  function isGranted(id: string): boolean {
+    const gate = state.permits.get(id as PermitId);
+    return gate !== undefined && state.gates.get(gate)?.held.has(id) === true;
+  }
+
+  function untilGranted(id: string, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    // The pump has its turn first even if nobody waits: most calls are let out at once.
+    return new Promise((resolve, reject) => {
+      const over = (): void => {
+        cancel();
+        signal?.removeEventListener("abort", over);
+        const others = waiting.get(id);
+        others?.delete(over);
+        if (others?.size === 0) waiting.delete(id);
+        if (stopped !== null) reject(stopped);
+        else if (signal?.aborted === true) reject(signal.reason);
+        else resolve();
+      };
+      const cancel = waitMs > 0 ? host.setAlarm(host.now() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+      signal?.addEventListener("abort", over, { once: true });
+      waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
+    });
+  }
+
+  function afterTurn(over: () => void): () => void {
+    host.defer(() => host.defer(over));
+    return () => {};
+  }
+
+  /** Whoever asked has stopped asking, perhaps only for now. */
+  function giveUpLater(id: string): void {
+    const drop = (): void => {
+      givingUp.delete(id);
+      if (stopped === null && state.permits.has(id as PermitId) && !isGranted(id))
+        writer.execute({ type: "drop-permit", permit: id as PermitId });
+    };
+    givingUp.get(id)?.();
+    givingUp.set(id, host.setAlarm(host.now() + GIVE_UP_MS, drop, { keepAlive: false }));
+  }
+
+  function viewOf(permitId: string, gate: GateId): PermitView {
+    const queue = state.gates.get(gate);
+    const held = queue?.held.get(permitId);
+    if (held !== undefined) return { permitId, gate, status: "granted", expiresAt: isoTime(held.expiresAt) };
+    const position = queue === undefined ? null : ticketPosition(queue, permitId, writer.now());
+    return { permitId, gate, status: "queued", ...(position === null ? {} : { position }) };
+  }
+
+  async function settle(permit: string, body: SettleBody = {}): Promise<void> {
+    const id = readId(permit);
+    const { ok: went = true, usage, rateLimited } = readSettle(body);
+    if (isRepeated(id)) return;
+    if (!isGranted(id))
+      throw badInput("permit", id, "a permit that was granted; this one still waits: drop it instead");
+    const tokens = usage === undefined ? null : tokensOf(usage);
+    const gate = state.permits.get(id) as GateId;
+    if (rateLimited !== undefined) {
+      const retryAfterMs = Math.ceil(rateLimited.retryAfterMs);
+      writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
+    }
+    const isGood = went && rateLimited === undefined;
+    writer.execute({ type: "settle-permit", permit: id, ok: isGood, tokens: isGood ? tokens : (tokens ?? 0) });
+    remember(id);
+    await writer.settled();
+  }
+
+  async function drop(permit: string): Promise<void> {
+    const id = readId(permit);
+    if (isRepeated(id)) return;
+    writer.execute({ type: "drop-permit", permit: id });
+    remember(id);
+    await writer.settled();
+  }
+
+  /** Saying it twice is no fault; saying it of what never was is. */
+  function isRepeated(id: PermitId): boolean {
+    if (state.permits.has(id)) return false;
+    if (settled.has(id)) return true;
+    throw refused({ type: "permit-unknown", permit: id });
+  }
+
+  function remember(id: string): void {
+    settled.add(id);
+    if (settled.size > SETTLED_KEPT_MAX) settled.delete(settled.values().next().value as string);
+  }
+
+  return {
+    ...{ ask, settle, drop },
+    onApplied({ event }) {
+      if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
+      for (const over of [...(waiting.get(event.permit) ?? [])]) over();
+    },
+    stop(error) {
+      stopped = error;
+      for (const cancel of givingUp.values()) cancel();
+      for (const waiters of [...waiting.values()]) for (const over of [...waiters]) over();
+    },
+  };
+}
+
+const ASK: Fields<Required<PermitBody>> = {
+  gate: name(),
+  id: name(),
+  project: name(),
+  class: oneOf("critical", "high", "normal", "low"),
+  tokens: whole(0, TOKENS_MAX),
+  taskId: name(),
+  attempt: whole(1, 1_000_000_000),
+  waitMs: whole(0, WAIT_MS_MAX),
+};
+const SETTLE: Fields<Required<SettleBody>> = {
+  ok: flag,
+  usage: (value) => {
+    tokensOf(value as Usage);
+    return ok(value as Usage);
+  },
+  rateLimited: section({ retryAfterMs: finite(0, SPAN_MS_MAX) }, { retryAfterMs: 0 }),
+};
+
+function readAsk(body: unknown): PermitBody {
+  const read = readSection<PermitBody>(ASK as unknown as Fields<PermitBody>, {} as PermitBody, body, "");
+  if (!read.ok) throw refused(read.failure);
+  const { gate, taskId, attempt } = read.value;
+  if (gate === undefined) throw badInput("gate", undefined, "the name of a gate, such as anthropic/default");
+  if ((taskId === undefined) !== (attempt === undefined))
+    throw badInput(taskId === undefined ? "taskId" : "attempt", undefined, "given together with the other");
+  return read.value;
+}
+
+function readSettle(body: unknown): SettleBody {
+  const read = readSection<SettleBody>(SETTLE as unknown as Fields<SettleBody>, {}, body, "");
+  if (!read.ok) throw refused(read.failure);
+  return read.value;
+}
+
+function readId(permit: unknown): PermitId {
+  const read = name()(permit, "permit");
+  if (!read.ok) throw refused(read.failure);
+  return read.value as PermitId;
+}

@@ -1,0 +1,96 @@
+/**
+ * The queue as people look at it: projects in the order of their turn, their agents, and who is next at each.
+ *
+ * Bounded everywhere: so many projects, so many agents of each, so many tasks of each agent.
+ */
+import type { Instant } from "../core/brand.ts";
+import { shownLevel } from "../core/fairness.ts";
+import { compareRanks, shownScore } from "../core/priority.ts";
+import { fixedOf, queuedTasks, taskRank } from "../core/queue.ts";
+import { items } from "../core/sorted-list.ts";
+import type { Agent, Project, State, Task } from "../core/state.ts";
+
+const PROJECTS_MAX = 100;
+const AGENTS_MAX = 100;
+const TASKS_MAX = 5;
+/** An agent's queue is sorted only as far as people look. */
+const SORTED_MAX = 10_000;
+
+export type QueuedTask = {
+  readonly taskId: string;
+  readonly type: string;
+  readonly priority: number;
+  readonly score: number;
+  readonly waitMs: number;
+};
+export type AgentQueue = {
+  readonly agentId: string;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly next: readonly QueuedTask[];
+};
+export type ProjectQueue = {
+  readonly project: string;
+  readonly status: "active" | "paused";
+  readonly level: number;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly agents: readonly AgentQueue[];
+};
+export type QueueView = {
+  readonly paused: boolean;
+  readonly waiting: number;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly maxInFlight: number;
+  readonly projects: readonly ProjectQueue[];
+};
+
+export function queueView(state: State, now: Instant): QueueView {
+  const runnable = [...items(state.turn)];
+  const others = [...state.projects.values()].filter((project) => project.queued === 0 && isBusy(project));
+  return {
+    paused: state.paused,
+    waiting: state.waiting,
+    queued: state.queued,
+    inFlight: state.inFlight,
+    maxInFlight: state.config.scheduler.maxInFlight,
+    projects: [...runnable, ...others].slice(0, PROJECTS_MAX).map((project) => projectQueue(state, project, now)),
+  };
+}
+
+const isBusy = (project: Project): boolean => project.backlog > 0 || project.inFlight > 0;
+
+function projectQueue(state: State, project: Project, now: Instant): ProjectQueue {
+  const turn = [...items(project.turn)];
+  const others = [...project.agents.values()].filter(
+    (agent) => agent.queued === 0 && agent.backlog + agent.inFlight > 0,
+  );
+  return {
+    project: project.id,
+    status: project.status,
+    level: shownLevel(state, project, now),
+    queued: project.backlog,
+    inFlight: project.inFlight,
+    agents: [...turn, ...others].slice(0, AGENTS_MAX).map((agent) => agentQueue(state, agent, now)),
+  };
+}
+
+function agentQueue(state: State, agent: Agent, now: Instant): AgentQueue {
+  const { id, backlog, inFlight } = agent;
+  return { agentId: id, queued: backlog, inFlight, next: nextOf(state, agent, now) };
+}
+
+function nextOf(state: State, agent: Agent, now: Instant): QueuedTask[] {
+  const tasks: Task[] = [];
+  for (const task of queuedTasks(agent)) if (tasks.push(task) >= SORTED_MAX) break;
+  const ranked = tasks.map((task) => ({ task, rank: taskRank(state, task, now) }));
+  ranked.sort((left, right) => compareRanks(left.rank, right.rank));
+  return ranked.slice(0, TASKS_MAX).map(({ task }) => ({
+    taskId: task.id,
+    type: task.ask.type,
+    priority: task.priority,
+    score: shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority),
+    waitMs: Math.max(0, now - task.runnableAt),
+  }));
+}

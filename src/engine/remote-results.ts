@@ -1,0 +1,101 @@
+/**
+ * What a worker over the wire says of how its attempts ended.
+ *
+ * Only the worker that holds an attempt has a say, and only in the attempt that is live. A result that is sent again
+ * because its answer was lost is known again and counts once: by what the log has of the task's end, or, where
+ * the task goes on, by what this process remembers of the last reports.
+ */
+import { hash } from "node:crypto";
+import { type TaskId, taskId, type WorkerId } from "../core/brand.ts";
+import type { AttemptReport } from "../core/commands.ts";
+import { blank, RESULT_BYTES_MAX } from "./attempt-report.ts";
+import { canonical } from "./canonical.ts";
+import { tokensOf } from "./permit-desk.ts";
+import type { ResultReport } from "./sync-body.ts";
+import type { Writer } from "./writer.ts";
+
+const REMEMBERED_MAX = 100_000;
+
+export type ResultAnswer = {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly accepted: boolean;
+  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | "result_too_large";
+};
+
+export type RemoteResults = { take(worker: WorkerId, given: ResultReport): ResultAnswer };
+
+export function createRemoteResults(writer: Writer): RemoteResults {
+  /** Digests of the last reports that counted, by task and attempt. */
+  const counted = new Map<string, string>();
+
+  function remember(key: string, digest: string): void {
+    counted.set(key, digest);
+    if (counted.size > REMEMBERED_MAX) counted.delete(counted.keys().next().value as string);
+  }
+
+  function take(worker: WorkerId, given: ResultReport): ResultAnswer {
+    const { taskId: name, attempt: number } = given;
+    const id = taskId(name);
+    const say = (accepted: boolean, code?: ResultAnswer["code"]): ResultAnswer => ({
+      ...{ taskId: name, attempt: number, accepted },
+      ...(code === undefined ? {} : { code }),
+    });
+    const read = readReport(id, given);
+    const key = `${id}#${number}`;
+    const task = writer.state.tasks.get(id);
+    const live = task?.attempt ?? null;
+    if (live === null || live.number !== number) {
+      if (counted.get(key) === read.digest || isEndOf(writer, id, read.report)) return say(true, "duplicate");
+      const isKnown = task !== undefined || writer.state.tombstones.has(id);
+      return say(false, isKnown ? "stale_attempt" : "not_found");
+    }
+    if (live.worker.id !== worker) return say(false, "not_held");
+    const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.bytes);
+    if (!decided.ok) return say(false, "stale_attempt");
+    remember(key, read.digest);
+    // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
+    if (given.outcome === "done" && read.report.outcome === "done" && task?.phase !== "done")
+      return say(false, "conflict");
+    return say(true, read.isTooLarge ? "result_too_large" : undefined);
+  }
+
+  return { take };
+}
+
+type Read = {
+  readonly report: AttemptReport;
+  readonly bytes?: Uint8Array;
+  readonly digest: string;
+  readonly isTooLarge: boolean;
+};
+
+function readReport(task: TaskId, given: ResultReport): Read {
+  const { attempt, outcome, error = null, retryAfterMs, permanent = false, usage } = given;
+  const tokens = usage === undefined ? null : tokensOf(usage);
+  const told = error?.toWellFormed() ?? null;
+  const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
+  const plain = { ...blank({ task, attempt, tokens }), outcome, error: told, retryAfterMs: rest, permanent };
+  const bytes = outcome === "done" ? bytesOf(given.result) : undefined;
+  const resultHash = bytes === undefined ? null : hash("sha256", bytes, "hex");
+  const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
+  if (bytes === undefined || bytes.length <= RESULT_BYTES_MAX) {
+    const report = { ...plain, resultHash, resultSize: bytes?.length ?? 0 };
+    return { report, digest, isTooLarge: false, ...(bytes === undefined ? {} : { bytes }) };
+  }
+  // Nobody could make it smaller by trying again: the worker has the bytes and Drover will not take them.
+  const why = `its result is ${bytes.length} bytes, and at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
+  return { report: { ...plain, outcome: "failed", error: why, permanent: true }, digest, isTooLarge: true };
+}
+
+function bytesOf(result: unknown): Uint8Array | undefined {
+  return result === undefined ? undefined : Buffer.from(canonical(result, "result"));
+}
+
+/** Whether the log has just this as the end of the task. */
+function isEndOf({ state }: Writer, id: TaskId, report: AttemptReport): boolean {
+  const task = state.tasks.get(id);
+  if (task?.end == null || task.attempts !== report.attempt) return false;
+  if (report.outcome === "done") return task.phase === "done" && task.end.resultHash === report.resultHash;
+  return report.outcome === "failed" && task.phase === "failed" && task.end.error === report.error;
+}

@@ -1,0 +1,315 @@
+/**
+ * Workers over the wire: they join, and then say and hear everything by one call, `sync`.
+ *
+ * A sync is level-triggered: it says all that the worker runs, and the answer says all that it should run and has not
+ * named yet, and all that it must stop. So an answer that is lost loses nothing, the next one says it again. Naming
+ * an attempt makes it running; one that was running and is no longer named is queued again at once; one that is
+ * named but not held any more (its lease had ended) is to be stopped. Syncs are numbered: an older one that arrives
+ * late is refused, a newer one ends a long poll that still waits, and one worker has one session.
+ *
+ * Answers speak of committed events only. A worker that says nothing for a lease (lease-book.ts) is given up as lost.
+ * One that comes back under its old session goes on, but what it held is gone and it is told to stop it.
+ */
+import type { Seq, WorkerId } from "../core/brand.ts";
+import type { Command, WorkerSettings } from "../core/commands.ts";
+import { name } from "../core/shape-of-input.ts";
+import type { Attempt, Task, Worker } from "../core/state.ts";
+import type { BodyStore } from "./body-store.ts";
+import { abortSignal, readOptions } from "./call-options.ts";
+import { type DroverError, isStop, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
+import { createLeaseBook } from "./lease-book.ts";
+import { tokensOf } from "./permit-desk.ts";
+import { createPollLine } from "./poll-line.ts";
+import { createRemoteResults, type ResultAnswer } from "./remote-results.ts";
+import { type JoinBody, type RunningReport, readJoin, readSync, type SyncBody } from "./sync-body.ts";
+import { parseStored } from "./task-body.ts";
+import { isoTime, type TaskView, viewOf } from "./task-view.ts";
+import type { Applied, Writer } from "./writer.ts";
+
+/** What was said is said again after so long, if the worker goes on asking without having heard. */
+const SAY_AGAIN_MS = 1000;
+/** A worker that was given up is forgotten if it has not come back by then. */
+const FORGET_MS = 3_600_000;
+const DRAIN = "drain";
+
+export type Joined = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly leaseMs: number;
+  /** How many worktrees a worker of this fleet may keep. */
+  readonly maxWorktrees: number;
+};
+type Named = { readonly taskId: string; readonly attempt: number };
+export type Assignment = Named & { readonly task: TaskView; readonly leaseUntil: string };
+export type SyncAnswer = {
+  readonly assignments: readonly Assignment[];
+  readonly cancel: readonly Named[];
+  readonly results: readonly ResultAnswer[];
+  readonly leaseUntil: string;
+  readonly drain?: true;
+};
+export type RemoteWorkers = {
+  join(body: JoinBody): Promise<Joined>;
+  sync(worker: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer>;
+  /** It gets nothing more and is told so; what it runs goes on. */
+  drain(worker: string): Promise<void>;
+  /** It leaves; its attempts are queued again at no cost. */
+  leave(worker: string): Promise<void>;
+};
+export type RemoteDesk = RemoteWorkers & {
+  /** A new life: whoever the log says is there gets a full lease. */
+  begin(): void;
+  progressOf(task: string): unknown;
+  onCommitted(batch: readonly Applied[]): void;
+  stop(error: DroverError): void;
+};
+
+export function createRemoteWorkers(deps: {
+  readonly writer: Writer;
+  readonly host: Host;
+  readonly bodies: BodyStore;
+}): RemoteDesk {
+  const { writer, host, bodies } = deps;
+  const { state } = writer;
+  const results = createRemoteResults(writer);
+  const progress = new Map<string, unknown>();
+  const line = createPollLine(host);
+  const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
+
+  async function join(body: JoinBody): Promise<Joined> {
+    const { id, settings, target } = readJoin(body);
+    const session = host.newId();
+    const worker = id as WorkerId | null;
+    const kind = target === null ? "pull" : "push";
+    const decided = writer.execute({ type: "join-worker", worker, kind, session, settings, target });
+    if (!decided.ok) throw refused(decided.failure);
+    const workerId = decided.value.id as WorkerId;
+    line.forget(workerId);
+    leases.renew(workerId);
+    await writer.settled();
+    const { lease, maxWorktrees } = state.config.workers;
+    return { workerId, session, leaseMs: lease, maxWorktrees };
+  }
+
+  async function sync(given: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer> {
+    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+    const told = readSync(body);
+    const id = find(given).id;
+    checkSession(find(given), told);
+    line.advance(id, told.n);
+    if (find(given).status === "unreachable") comeBack(find(given));
+    const leaseUntil = isoTime(leases.renew(id));
+    const answers = (told.results ?? []).map((result) => results.take(id, result));
+    const stray = told.running === undefined ? [] : hear(find(given), told.running);
+    adjust(find(given), told);
+    if (answers.length === 0 && stray.length === 0 && (told.waitMs ?? 0) > 0)
+      await line.wait(id, { waitMs: told.waitMs ?? 0, signal, hasNews: () => hasNews(id) });
+    // What was said becomes durable together with what follows from it, so a result is answered with the next task.
+    await writer.settled();
+    const worker = state.fleet.byId.get(id);
+    if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
+    return { ...(await say(worker, stray)), results: answers, leaseUntil };
+  }
+
+  function find(given: string): Worker {
+    const read = name()(given, "workerId");
+    if (!read.ok) throw refused(read.failure);
+    const worker = state.fleet.byId.get(read.value as WorkerId);
+    if (worker === undefined || worker.kind === "local") throw refused({ type: "worker-unknown", worker: read.value });
+    return worker;
+  }
+
+  function checkSession(worker: Worker, { session, n }: SyncBody): void {
+    if (session !== undefined && session !== worker.session) throw refused({ type: "session-lost", worker: worker.id });
+    const last = line.last(worker.id);
+    if (n !== undefined && n < last) throw refused({ type: "sync-stale", worker: worker.id, n, last });
+  }
+
+  /** It was given up and is there after all: the same worker, with nothing in its hands. */
+  function comeBack(worker: Worker): void {
+    const { id, kind, session, target } = worker;
+    must({
+      type: "join-worker",
+      worker: id,
+      kind,
+      session,
+      settings: { ...settingsOf(worker), status: "ready" },
+      target,
+    });
+  }
+
+  function must(command: Command): void {
+    const decided = writer.execute(command);
+    if (!decided.ok) throw refused(decided.failure);
+  }
+
+  /** What it runs, by its own word. Answers what it runs and does not hold. */
+  function hear(worker: Worker, running: readonly RunningReport[]): Named[] {
+    const named = new Set<Attempt>();
+    const stray: Named[] = [];
+    for (const { taskId, attempt: number, ...news } of running) {
+      const attempt = state.tasks.get(taskId as Task["id"])?.attempt ?? null;
+      if (attempt === null || attempt.number !== number || attempt.worker.id !== worker.id) {
+        stray.push({ taskId, attempt: number });
+        continue;
+      }
+      named.add(attempt);
+      if (attempt.state === "assigned") must({ type: "start-attempt", task: attempt.task.id, attempt: number });
+      if (news.progress !== undefined) progress.set(taskId, news.progress);
+      if (news.usage !== undefined) {
+        must({ type: "report-usage", task: attempt.task.id, attempt: number, tokens: tokensOf(news.usage) });
+      }
+    }
+    for (const attempt of [...worker.attempts]) {
+      if (attempt.state === "assigned" || named.has(attempt)) continue;
+      // One that is told to stop may have been taken back before it was ever named.
+      if (attempt.startedAt < 0 && attempt.state === "stopping" && !line.wasTold(worker.id, keyOf(attempt))) continue;
+      must({ type: "lose-attempt", task: attempt.task.id, attempt: attempt.number });
+    }
+    return stray;
+  }
+
+  /** What it offers now. */
+  function adjust(worker: Worker, told: SyncBody): void {
+    const { want, capabilities, resources } = told;
+    const slots = want === undefined ? worker.offered : Math.min(worker.offered, worker.attempts.size + want);
+    const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
+    const settings: WorkerSettings = {
+      ...settingsOf(worker),
+      slots: Math.max(1, slots),
+      status: statusFor(worker, told, slots),
+      ...(capabilities === undefined ? {} : { capabilities }),
+      ...(resources === undefined ? {} : room),
+    };
+    must({ type: "change-worker", worker: worker.id, settings });
+  }
+
+  /** The attempts it should know of: those it has not named, and those it must stop. */
+  function dueFor(worker: Worker): Attempt[] {
+    const committed = writer.committedSeq();
+    return [...worker.attempts].filter(({ state: at, task }) => at !== "running" && task.lastSeq <= committed);
+  }
+
+  function hasNews(id: WorkerId): boolean {
+    const worker = state.fleet.byId.get(id);
+    if (worker === undefined) return true;
+    const before = host.now() - SAY_AGAIN_MS;
+    return keysFor(worker, dueFor(worker)).some((key) => !line.wasTold(id, key, before));
+  }
+
+  async function say(worker: Worker, stray: readonly Named[]): Promise<Omit<SyncAnswer, "results" | "leaseUntil">> {
+    const due = dueFor(worker);
+    line.tell(worker.id, keysFor(worker, due));
+    const leaseUntil = isoTime(leases.renew(worker.id));
+    const given = due.filter(({ state: at }) => at === "assigned");
+    const assignments = await Promise.all(given.map((attempt) => assignmentOf(attempt, leaseUntil)));
+    const stopping = due.filter(({ state: at }) => at === "stopping").map(nameOf);
+    return {
+      assignments: assignments.filter((assignment) => assignment !== null),
+      cancel: [...stopping, ...stray],
+      ...(worker.status === "draining" ? { drain: true as const } : {}),
+    };
+  }
+
+  async function assignmentOf(attempt: Attempt, leaseUntil: string): Promise<Assignment | null> {
+    const { task, number } = attempt;
+    const bytes = await bodies.read(task.seq as Seq);
+    if (bytes !== null) {
+      const { position: _, ...view } = viewOf(state, task, parseStored(bytes), writer.now());
+      return { ...nameOf(attempt), task: view, leaseUntil };
+    }
+    const error = `its body is not in the log (event ${task.seq}); submit it again under another id`;
+    const nothing = { tokens: 0, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: true };
+    writer.execute({
+      type: "finish-attempt",
+      report: { task: task.id, attempt: number, outcome: "failed", error, ...nothing },
+    });
+    return null;
+  }
+
+  function onSilent(worker: WorkerId): void {
+    part(worker, true);
+    forgetLater(worker);
+  }
+
+  /** A writer that has stopped has told everybody; there is nobody left to part from. */
+  function part(worker: WorkerId, lost: boolean): void {
+    try {
+      writer.execute({ type: "leave-worker", worker, lost });
+    } catch (error) {
+      if (!isStop(error)) throw error;
+    }
+  }
+
+  function forgetLater(worker: WorkerId): void {
+    const forget = (): void => {
+      if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
+      part(worker, false);
+      line.forget(worker);
+    };
+    host.setAlarm(host.now() + FORGET_MS, forget, { keepAlive: false });
+  }
+
+  async function drain(given: string): Promise<void> {
+    const worker = find(given);
+    const settings: WorkerSettings = { ...settingsOf(worker), status: "draining" };
+    await writer.run({ type: "change-worker", worker: worker.id, settings });
+  }
+
+  async function leave(given: string): Promise<void> {
+    const { id } = find(given);
+    leases.end(id);
+    await writer.run({ type: "leave-worker", worker: id, lost: false });
+    line.forget(id);
+  }
+
+  return {
+    ...{ join, sync, drain, leave },
+    begin() {
+      for (const { id, kind, status } of state.fleet.order) {
+        if (status === "unreachable") forgetLater(id);
+        else if (kind !== "local") leases.renew(id);
+      }
+    },
+    progressOf: (task) => progress.get(task),
+    onCommitted(batch) {
+      for (const { event } of batch) {
+        if (event.kind === "task-assigned" || event.kind === "worker-changed") line.wake(event.worker);
+        else if (event.kind === "worker-left") line.wake(event.worker);
+        else if ("task" in event && event.task !== null) {
+          const task = state.tasks.get(event.task);
+          if (task === undefined || task.attempt === null) progress.delete(event.task);
+          else if (task.attempt.state === "stopping") line.wake(task.attempt.worker.id);
+        }
+      }
+    },
+    stop(error) {
+      leases.stop();
+      line.stop(error);
+    },
+  };
+}
+
+const nameOf = ({ task, number }: Attempt): Named => ({ taskId: task.id, attempt: number });
+const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
+
+/** Everything a worker is to hear of, by a name each. */
+const keysFor = (worker: Worker, due: readonly Attempt[]): string[] => [
+  ...due.map(keyOf),
+  ...(worker.status === "draining" ? [DRAIN] : []),
+];
+
+/** A worker that drains goes on draining until it joins again; one that wants nothing and has nothing has no slot. */
+function statusFor({ status }: Worker, told: SyncBody, slots: number): WorkerSettings["status"] {
+  if (status === "draining") return "draining";
+  if (slots === 0) return "overloaded";
+  return told.status ?? "ready";
+}
+
+function settingsOf(worker: Worker): WorkerSettings {
+  const { slots, capabilities, cpu, memory, zone, status } = worker;
+  const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
+  const shown = status === "unreachable" ? "ready" : status;
+  return { slots, capabilities, cpu: orNull(cpu), memory: orNull(memory), zone, status: shown };
+}

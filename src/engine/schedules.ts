@@ -1,0 +1,201 @@
+/**
+ * Recurring tasks: a cron pattern in a time zone, and the task that each of its instants makes.
+ *
+ * Exact over restarts: an instant's task has an id made of the schedule and the instant, and the schedule moves on by an
+ * event of its own after it was submitted. A crash in between repeats the submit, which is known again by its id. What
+ * was missed while nobody ran is made up for as far as `catchUp` says, the latest instants first in line to be
+ * kept. Where the former task still lives, `overlap` decides: the instant is passed over, queued all the
+ * same, or the former task is cancelled. croner knows the calendar.
+ */
+import { Cron } from "croner";
+import { type Instant, instant, type ScheduleId, type TaskId } from "../core/brand.ts";
+import type { Schedule } from "../core/schedule-order.ts";
+import { hasEnded } from "../core/state.ts";
+import { canonical } from "./canonical.ts";
+import { DroverError, isStop, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
+import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
+import { isoTime } from "./task-view.ts";
+import type { Writer } from "./writer.ts";
+
+/** How soon an instant is tried again whose task found no room. */
+const NO_ROOM_MS = 1000;
+/** Instants dealt with in one turn, so that many schedules never hold up the event loop. */
+const AT_ONCE_MAX = 100;
+
+export type ScheduleView = ScheduleBody & {
+  readonly id: string;
+  readonly nextAt?: string;
+  readonly lastAt?: string;
+  readonly lastTaskId?: string;
+};
+export type Schedules = {
+  /** Makes a schedule or changes it; the same body again changes nothing. */
+  put(id: string, body: ScheduleBody): Promise<ScheduleView>;
+  get(id: string): Promise<ScheduleView>;
+  list(): Promise<ScheduleView[]>;
+  remove(id: string): Promise<void>;
+};
+export type ScheduleDesk = Schedules & { begin(): void; stop(): void };
+
+export function createSchedules(deps: {
+  readonly writer: Writer;
+  readonly host: Host;
+  /** Submits now; durable later. */
+  readonly submit: (body: unknown) => unknown;
+  readonly onWarning: (message: string) => void;
+}): ScheduleDesk {
+  const { writer, host } = deps;
+  const { schedules, tasks } = writer.state;
+  let cancelAlarm: (() => void) | null = null;
+  let stopped = false;
+
+  async function put(given: string, body: ScheduleBody): Promise<ScheduleView> {
+    const id = scheduleId(given);
+    const read = readSchedule(body);
+    const text = canonical(body, "");
+    const known = schedules.get(id);
+    const from = Math.max(writer.now(), known?.lastAt ?? 0);
+    const nextAt = known?.body === text ? known.nextAt : nextOf(read, from);
+    await writer.run({ type: "put-schedule", schedule: id, body: text, nextAt });
+    watch();
+    return viewOf(schedules.get(id) as Schedule);
+  }
+
+  function find(given: string): Schedule {
+    const id = scheduleId(given);
+    const schedule = schedules.get(id);
+    if (schedule === undefined) throw refused({ type: "schedule-unknown", schedule: id });
+    return schedule;
+  }
+
+  async function read<Value>(view: () => Value): Promise<Value> {
+    const value = view();
+    await writer.settled();
+    return value;
+  }
+
+  function watch(): void {
+    cancelAlarm?.();
+    cancelAlarm = null;
+    let next = Number.POSITIVE_INFINITY;
+    for (const { nextAt } of schedules.values()) next = Math.min(next, nextAt ?? next);
+    if (!stopped && next < Number.POSITIVE_INFINITY) setAlarm(host.now() + Math.max(0, next - writer.now()));
+  }
+
+  function setAlarm(at: number): void {
+    cancelAlarm = host.setAlarm(at, ring, { keepAlive: true });
+  }
+
+  function ring(): void {
+    cancelAlarm = null;
+    if (stopped) return;
+    try {
+      if (runDue()) watch();
+      else setAlarm(host.now() + NO_ROOM_MS);
+    } catch (error) {
+      if (!isStop(error)) throw error;
+    }
+  }
+
+  /** Whether all that is due was dealt with; what found no room is tried again. */
+  function runDue(): boolean {
+    const now = writer.now();
+    let isAll = true;
+    let left = AT_ONCE_MAX;
+    for (const schedule of [...schedules.values()]) {
+      if (schedule.nextAt === null || schedule.nextAt > now) continue;
+      if (left-- <= 0) return false;
+      isAll = runSchedule(schedule, now) && isAll;
+    }
+    return isAll;
+  }
+
+  function runSchedule(schedule: Schedule, now: Instant): boolean {
+    const body = readSchedule(JSON.parse(schedule.body));
+    const due = dueInstants(body, schedule.nextAt as Instant, now);
+    for (const [index, at] of due.entries()) {
+      const next = due[index + 1] ?? nextOf(body, Math.max(now, at));
+      const task = runInstant(schedule, body, at);
+      if (task === "no-room") return false;
+      writer.execute({ type: "move-schedule", schedule: schedule.id, lastAt: at, lastTask: task, nextAt: next });
+    }
+    // Nothing of what was missed is made up for.
+    if (due.length === 0) {
+      const nextAt = nextOf(body, now);
+      writer.execute({ type: "move-schedule", schedule: schedule.id, lastAt: now, lastTask: null, nextAt });
+    }
+    return true;
+  }
+
+  /** The task of one instant, or null if it was passed over. */
+  function runInstant({ id, lastTask }: Schedule, body: ReadSchedule, at: Instant): TaskId | null | "no-room" {
+    const former = lastTask === null ? undefined : tasks.get(lastTask);
+    const isLive = former !== undefined && !hasEnded(former);
+    const task = taskOf(id, at);
+    if (isLive && former.id !== task) {
+      if (body.overlap === "skip") return null;
+      if (body.overlap === "cancel")
+        writer.execute({ type: "cancel-task", task: former.id, reason: `schedule ${id} has its next turn` });
+    }
+    const answer = deps.submit({ ...body.task, id: task });
+    if (!(answer instanceof DroverError)) return task;
+    if (answer.retryable) return "no-room";
+    deps.onWarning(`schedule ${id} could not submit the task of ${isoTime(at)}: ${answer.message}`);
+    return null;
+  }
+
+  return {
+    put,
+    get: (id) => read(() => viewOf(find(id))),
+    list: () => read(() => [...schedules.values()].sort((left, right) => (left.id < right.id ? -1 : 1)).map(viewOf)),
+    async remove(id) {
+      await writer.run({ type: "remove-schedule", schedule: find(id).id });
+      watch();
+    },
+    begin: watch,
+    stop() {
+      stopped = true;
+      cancelAlarm?.();
+    },
+  };
+}
+
+/** The instants to run: those from the first that is due on, but of what was missed only the last few. */
+function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[] {
+  // The one that is due now is not missed: it is only late by what a timer is late.
+  const most = Math.max(1, body.catchUp);
+  const isMissed = now - first >= LATE_MS;
+  if (isMissed && body.catchUp === 0) return [];
+  const found = cronOf(body).previousRuns(most, new Date(now + 1000));
+  const instants = found.map((date) => instant(date.getTime())).filter((at) => at >= first && at <= now);
+  return instants.length === 0 ? [first] : instants.sort((left, right) => left - right).slice(-most);
+}
+
+/** An instant that is so late was missed: nobody ran then. */
+const LATE_MS = 60_000;
+
+const cronOf = ({ cron, timeZone }: ReadSchedule): Cron => new Cron(cron, { timezone: timeZone, paused: true });
+
+/** The first instant after the given one, within the schedule's life. */
+function nextOf(body: ReadSchedule, after: number): Instant | null {
+  if (body.paused) return null;
+  const from = body.startAt === null ? after : Math.max(after, body.startAt - 1);
+  const next = cronOf(body).nextRun(new Date(from));
+  if (next === null || (body.endAt !== null && next.getTime() > body.endAt)) return null;
+  return instant(next.getTime());
+}
+
+/** Ids sort by time: sch_nightly_20260131T120000Z. */
+export const taskOf = (schedule: ScheduleId, at: Instant): TaskId =>
+  `sch_${schedule}_${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}` as TaskId;
+
+function viewOf({ id, body, nextAt, lastAt, lastTask }: Schedule): ScheduleView {
+  return {
+    ...(JSON.parse(body) as ScheduleBody),
+    id,
+    ...(nextAt === null ? {} : { nextAt: isoTime(nextAt) }),
+    ...(lastAt === null ? {} : { lastAt: isoTime(lastAt) }),
+    ...(lastTask === null ? {} : { lastTaskId: lastTask }),
+  };
+}

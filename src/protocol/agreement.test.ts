@@ -1,0 +1,378 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { DEFAULT_CONFIG, projectFields } from "../core/config.ts";
+import { amendPatch } from "../core/config-patch.ts";
+import type { Refusal } from "../core/refusal.ts";
+import { isRecord, readSection } from "../core/shape-of-input.ts";
+import { DroverError } from "../engine/drover-error.ts";
+import { readSchedule } from "../engine/schedule-body.ts";
+import { readJoin, readSync } from "../engine/sync-body.ts";
+import { readTaskBody } from "../engine/task-body.ts";
+import { CALLS } from "./calls.ts";
+import type { Schema } from "./schema.ts";
+import { readShape } from "./validate.ts";
+
+/**
+ * The wire and the engine read the same bodies. For bodies nobody thought of, mostly right and with something wrong
+ * in them, both must say the same of them, and name the same field.
+ */
+type Said = { readonly ok: true } | { readonly ok: false; readonly refusal: Refusal };
+
+const engineSays = (read: () => unknown): Said => {
+  try {
+    read();
+    return { ok: true };
+  } catch (error) {
+    if (!(error instanceof DroverError) || error.refusal === null) throw error;
+    return { ok: false, refusal: error.refusal };
+  }
+};
+const fieldOf = (refusal: Refusal): string => ("field" in refusal ? refusal.field : "");
+
+const text = (length: number, letter: string = "x"): string => letter.repeat(length);
+const names = ["a", "ann", "plan", "repo:x", "ä", "😀", text(256), text(128, "😀"), "constructor", "__proto__", "0"];
+const badNames = [
+  "",
+  " ",
+  "a b",
+  "None",
+  "none",
+  "null",
+  "NaN",
+  text(257),
+  text(129, "😀"),
+  "a\n",
+  "\u0000",
+  "\ud800",
+  "a\u00a0b",
+];
+const instants = [
+  "2030-01-31T12:00:00Z",
+  "2030-01-31T12:00:00.123456+02:00",
+  "2030-01-31 12:00:00Z",
+  "1970-01-01T00:00:00Z",
+];
+const badInstants = [
+  "2030-01-31",
+  "tomorrow",
+  "2030-13-01T00:00:00Z",
+  "1969-12-31T23:59:59Z",
+  "2030-01-31T24:61:00Z",
+  "2016-12-31T23:59:60Z",
+];
+const numbers = [
+  0,
+  1,
+  -1,
+  1.5,
+  -0,
+  2,
+  64,
+  100,
+  101,
+  65_535,
+  1e6,
+  1e6 + 1,
+  1e9,
+  1e9 + 1,
+  -1e9,
+  -1e9 - 1,
+  1e12,
+  1e12 + 1,
+];
+const large = [
+  31_556_952_000_000,
+  31_556_952_000_001,
+  Number.MAX_SAFE_INTEGER,
+  2 ** 53,
+  1e21,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+];
+const lists = [
+  [],
+  ["a"],
+  ["a", "a"],
+  ["a b"],
+  [1],
+  [null],
+  [["a"]],
+  ...[64, 65, 1000, 1001, 10_001].map((n) => Array.from({ length: n }, (_, i) => `n${i}`)),
+];
+const objects = [
+  {},
+  { a: 1 },
+  { cpuMillicores: 1 },
+  { cpuMillicores: -1 },
+  { memoryBytes: 1.5 },
+  { cpu: 1 },
+  { cpuMillicores: null, memoryBytes: 2 },
+];
+const words = [
+  "skip",
+  "run",
+  "queue",
+  "cancel",
+  "critical",
+  "low",
+  "ready",
+  "draining",
+  "done",
+  "requeue",
+  "Skip",
+  "60s",
+  "1ms",
+  "0ms",
+  "5x",
+];
+const urls = [
+  "http://a.example/x",
+  "https://a.example",
+  "ftp://a.example",
+  "/x",
+  "x",
+  "http://u:p@a.example",
+  "http://",
+];
+const oddities = [null, true, false, undefined, text(1024), text(1025), text(4096), text(4097)];
+const POOL: readonly unknown[] = [
+  ...[names, badNames, instants, badInstants, numbers, large, lists, objects, words, urls, oddities].flat(),
+  ...lists,
+];
+const ODD_KEYS = ["id", "agent_id", "x", "", "__proto__", "constructor", "toString", "agentId", "tasks", "deadline"];
+
+type Good = Readonly<Record<string, readonly unknown[]>>;
+
+/** A body mostly right: some of the fields, each with a value that may be right, and up to two that are not. */
+function bodies(good: Good, needed: readonly string[]): fc.Arbitrary<Record<string, unknown>> {
+  const known = Object.keys(good);
+  const right = fc
+    .subarray(known)
+    .chain((keys) =>
+      fc.record(
+        Object.fromEntries(
+          [...new Set([...needed, ...keys])].map((key) => [key, fc.constantFrom(...(good[key] as unknown[]))]),
+        ),
+      ),
+    );
+  const wrong = fc.array(fc.tuple(fc.constantFrom(...known, ...ODD_KEYS), fc.constantFrom(...POOL)), { maxLength: 2 });
+  const left = fc.option(fc.constantFrom(...known), { freq: 8 });
+  return fc.tuple(right, wrong, left).map(([body, extra, out]) => {
+    const made = new Map(Object.entries(body));
+    for (const [key, value] of extra) made.set(key, value);
+    if (out !== null) made.delete(out);
+    return Object.fromEntries(made);
+  });
+}
+
+type Agreement = {
+  readonly schema: Schema | null;
+  readonly engine: (body: unknown) => unknown;
+  readonly bodies: fc.Arbitrary<unknown>;
+  /** Whether the engine, too, names what is wrong in the order it was written. */
+  readonly inOrder?: false;
+  /** Fields the engine judges by more than their shape. */
+  readonly engineKnowsMore?: (field: string) => boolean;
+  /** Fields of which the wire takes less than the engine, on purpose. */
+  readonly wireTakesLess?: (field: string, body: Record<string, unknown>) => boolean;
+};
+
+const TASK: Good = {
+  agentId: names,
+  action: ["build", text(1024)],
+  id: names,
+  project: names,
+  type: names,
+  tabId: names,
+  ref: ["", text(4096)],
+  selector: ["#x"],
+  params: [{}, { a: { b: [1] } }],
+  payload: [null, 0, "x", [1], { a: 1 }],
+  priority: [0, -200, 1e9, "critical", "low"],
+  deadline: instants,
+  notBefore: instants,
+  callbackUrl: urls.slice(0, 2),
+  parent: names,
+  needs: [[], ["a", "b"]],
+  inputArtifact: ["x/y", text(4096)],
+  resources: [{}, { cpuMillicores: 0 }, { memoryBytes: 1e12 }],
+  capabilities: [[], ["git"]],
+  locks: [["repo:x"]],
+  zone: names,
+  provider: ["anthropic/default"],
+  estimatedTokens: [0, 1.5, 1e12],
+  iteration: [0, 1e6],
+  maxAttempts: [1, 1e6],
+  timeoutMs: [1, 31_556_952_000_000],
+  onDependencyFailure: ["skip", "run"],
+};
+const REPORT = { taskId: "t", attempt: 1 };
+const SYNC: Good = {
+  session: ["s"],
+  n: [0, 1],
+  want: [0, 100_000],
+  waitMs: [0, 60_000],
+  status: ["ready", "overloaded", "draining"],
+  capabilities: [["git"]],
+  resources: [{ cpuMillicores: null }, {}],
+  running: [
+    [],
+    [REPORT],
+    [{ ...REPORT, progress: 1, usage: { inputTokens: 1 } }],
+    [{ ...REPORT, attempt: 0 }],
+    [{ taskId: "t" }],
+    [1],
+  ],
+  results: [
+    [{ ...REPORT, outcome: "done", result: { a: 1 } }],
+    [{ ...REPORT, outcome: "failed", error: "no", permanent: true, retryAfterMs: 1.5 }],
+    [REPORT],
+    [{ ...REPORT, outcome: "ok" }],
+    [{ ...REPORT, outcome: "done", usage: { outputTokens: 1e12 } }],
+    [{ ...REPORT, outcome: "done", extra: 1 }],
+  ],
+};
+const JOIN: Good = {
+  id: names,
+  slots: [1, 100_000],
+  capabilities: [["git", "tab:1"]],
+  resources: [{ cpuMillicores: 4000, memoryBytes: null }],
+  zone: [...names, null],
+  endpoint: urls.slice(0, 2),
+  path: ["/", "/tabs/{tabId}/action"],
+};
+const SCHEDULE: Good = {
+  cron: ["* * * * *", "@daily"],
+  timeZone: ["UTC", "Europe/Berlin"],
+  task: [
+    { agentId: "a", action: "b" },
+    { agentId: "a", action: "b", priority: 1.5 },
+    { agentId: "a", action: "b", id: "x" },
+    { agentId: "a" },
+    1,
+  ],
+  overlap: ["skip", "queue", "cancel"],
+  catchUp: [0, 100],
+  paused: [true, false],
+  startAt: [instants[0], null],
+  endAt: [instants[0], null],
+};
+const PROJECT: Good = {
+  weight: [1, 0.5, 1e6],
+  maxConcurrent: [1],
+  budget: [{}, { limit: null }, { limit: 0 }, { window: "24h" }, { window: 999 }, { weight: 1 }],
+  maxPriority: ["high", -200],
+  provider: [null, "anthropic/default"],
+};
+const PATCH: Good = {
+  maxInFlight: [1, 50, null],
+  resultTtl: ["5m", 1, null],
+  perType: [{ plan: 1 }, { plan: null }, { plan: 0 }, { "a b": 1 }, null],
+  priority: [{ base: { code: 1.5 } }, { ageMax: -1 }, { starvationAfter: "60m" }, null],
+  fairness: [{ rule: "deficit" }, { rule: "x" }, { halfLife: 999 }, null],
+  placement: [{ strategy: "best-fit", preferLocality: true }, { affinityWait: 0 }],
+  backpressure: [{ perWorker: null }, { rejectThreshold: 0 }, { throttleAt: 0 }],
+  retry: [{ base: 1, max: "5m" }, { maxLosses: 0 }],
+};
+const isTime = (field: string): boolean => /(^|\.)(deadline|notBefore|startAt|endAt)$/.test(field);
+
+const agreements: Record<string, Agreement> = {
+  "a task": {
+    schema: CALLS.submit.body,
+    engine: readTaskBody,
+    bodies: bodies(TASK, ["agentId", "action"]),
+    engineKnowsMore: (field) => /^(payload|params|\(body\))/.test(field),
+    wireTakesLess: (field) => isTime(field) || field === "callbackUrl",
+  },
+  "a sync": { schema: CALLS.sync.body, engine: readSync, bodies: bodies(SYNC, []) },
+  "a worker that joins": {
+    schema: CALLS.joinWorker.body,
+    engine: readJoin,
+    inOrder: false,
+    bodies: bodies(JOIN, []),
+    wireTakesLess: (field, body) => (body[field] ?? null) === null,
+  },
+  "a schedule": {
+    schema: CALLS.putSchedule.body,
+    engine: readSchedule,
+    bodies: bodies(SCHEDULE, ["cron", "task"]),
+    engineKnowsMore: (field) => /^(cron|timeZone|endAt|\(body\))$/.test(field),
+    wireTakesLess: isTime,
+  },
+  "a project": {
+    schema: CALLS.putProject.body,
+    engine: (body) => {
+      const base = DEFAULT_CONFIG.projects.default;
+      const read = readSection(projectFields(base), base, body, "");
+      if (!read.ok) throw new DroverError("bad_request", "", { refusal: read.failure });
+    },
+    bodies: bodies(PROJECT, []),
+  },
+  "a patch of the config": {
+    schema: CALLS.patchConfig.body,
+    engine: (body) => {
+      const read = amendPatch(DEFAULT_CONFIG, null, body);
+      if (!read.ok) throw new DroverError("bad_request", "", { refusal: read.failure });
+    },
+    bodies: bodies(PATCH, []),
+    engineKnowsMore: (field) => field === "retry.max",
+    // To the engine null takes back what is not there, whatever it is called.
+    wireTakesLess: (field, body) => (body[field] ?? null) === null,
+  },
+};
+
+/** What both agree on, where a field is named: one may name a place within the other's. */
+const sameField = (left: string, right: string): boolean =>
+  left === right || left.startsWith(right) || right.startsWith(left);
+
+for (const [what, { schema, engine, bodies, engineKnowsMore, wireTakesLess, inOrder }] of Object.entries(agreements)) {
+  test(`the wire and the engine agree about ${what}`, () => {
+    let taken = 0;
+    let refused = 0;
+    const agree = (body: unknown): void => {
+      const wire = readShape(schema as Schema, body);
+      const said = engineSays(() => engine(body));
+      if (wire.ok) taken++;
+      else refused++;
+      if (wire.ok && said.ok) return;
+      if (wire.ok && !said.ok) {
+        assert.ok(
+          engineKnowsMore?.(fieldOf(said.refusal)) === true,
+          `only the engine: ${JSON.stringify(said.refusal)}`,
+        );
+        return;
+      }
+      if (wire.ok) return;
+      const field = fieldOf(wire.failure);
+      if (said.ok) {
+        const mayDiffer = isRecord(body) && wireTakesLess?.(field, body) === true;
+        assert.ok(mayDiffer, `only the wire: ${JSON.stringify(wire.failure)}`);
+        return;
+      }
+      const other = fieldOf(said.refusal);
+      if (inOrder === false) return;
+      const explained = engineKnowsMore?.(other) === true || (isRecord(body) && wireTakesLess?.(field, body) === true);
+      assert.ok(explained || field === "(body)" || sameField(field, other), `${field} or ${other}?`);
+    };
+    fc.assert(fc.property(bodies, agree), { numRuns: 1500 });
+    assert.ok(taken > 40 && refused > 40, `${taken} taken, ${refused} refused`);
+    for (const value of POOL.filter((one) => one !== null && one !== undefined)) agree(value);
+  });
+}
+
+test("every field of a task, wrong in every way of the pool: both say the same, and name the field", () => {
+  for (const key of Object.keys(TASK)) {
+    for (const value of POOL) {
+      const body = { agentId: "ann", action: "build", [key]: value };
+      const wire = readShape(CALLS.submit.body as Schema, body);
+      const said = engineSays(() => readTaskBody(body));
+      if (wire.ok) {
+        assert.ok(said.ok || /^(payload|params)/.test(fieldOf(said.refusal)), `${key}: ${String(value)}`);
+        continue;
+      }
+      assert.ok(fieldOf(wire.failure).startsWith(key), `${key}: ${JSON.stringify(wire.failure)}`);
+      if (said.ok) assert.ok(isTime(key) || key === "callbackUrl", `${key}: ${String(value)}`);
+    }
+  }
+});

@@ -1,0 +1,160 @@
+/**
+ * The calls about who executes, who pays and what stands before a provider: workers, projects, permits, schedules.
+ */
+import { type Call, call, type Id, type Role } from "./call.ts";
+import * as permit from "./permit-shapes.ts";
+import * as project from "./project-shapes.ts";
+import * as schedule from "./schedule-shapes.ts";
+import * as s from "./schema.ts";
+import * as worker from "./worker-shapes.ts";
+
+export type FleetCalls = {
+  readonly projects: Call<Record<never, never>, project.ProjectList>;
+  readonly project: Call<{ params: Id }, project.ProjectJson>;
+  readonly putProject: Call<{ params: Id; body: project.ProjectBody }, project.ProjectJson>;
+  readonly workers: Call<Record<never, never>, worker.WorkerList>;
+  readonly joinWorker: Call<{ body: worker.JoinBody }, worker.Joined>;
+  readonly sync: Call<{ params: Id; body: worker.SyncBody }, worker.SyncAnswer>;
+  readonly drainWorker: Call<{ params: Id }, worker.WorkerStatus>;
+  readonly leaveWorker: Call<{ params: Id }, worker.WorkerStatus>;
+  readonly schedules: Call<Record<never, never>, schedule.ScheduleList>;
+  readonly schedule: Call<{ params: Id }, schedule.ScheduleJson>;
+  readonly putSchedule: Call<{ params: Id; body: schedule.ScheduleBody }, schedule.ScheduleJson>;
+  readonly removeSchedule: Call<{ params: Id }, schedule.ScheduleStatus>;
+  readonly askPermit: Call<{ body: permit.PermitBody }, permit.PermitAnswer>;
+  readonly settlePermit: Call<{ params: Id; body: permit.SettleBody }, permit.PermitStatus>;
+  readonly dropPermit: Call<{ params: Id }, permit.PermitStatus>;
+  readonly gates: Call<Record<never, never>, project.GateList>;
+};
+
+const ADMIN: readonly Role[] = ["admin"];
+const AGENTS: readonly Role[] = ["admin", "agent"];
+const WORKERS: readonly Role[] = ["admin", "worker"];
+const READERS: readonly Role[] = ["admin", "agent", "viewer"];
+const EVERYBODY: readonly Role[] = ["admin", "agent", "worker", "viewer"];
+const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
+const idOf = (what: string): s.Schema<Id> => s.object<Id>({ id: s.described(s.name(), `The ${what}'s id.`) });
+const projectId = idOf("project");
+const workerId = idOf("worker");
+const scheduleId = s.object<Id>({ id: s.described(s.name(100), "The schedule's id.") });
+const permitId = idOf("permit");
+
+const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
+  projects: call("projects", {
+    ...{ method: "GET", path: "/projects", tag: "projects", roles: READERS },
+    summary: "All projects: weight, budget, charge, level, target",
+    answers: { 200: project.projectList },
+  }),
+  project: call("project", {
+    ...{ method: "GET", path: "/projects/{id}", tag: "projects", roles: READERS, params: projectId },
+    summary: "One project",
+    answers: { 200: project.projectJson },
+    errors: ["not_found"],
+  }),
+  putProject: call("putProject", {
+    ...{ method: "PUT", path: "/projects/{id}", tag: "projects", roles: ADMIN, params: projectId },
+    ...{ body: project.projectBody, needsBody: true },
+    summary: "Register a project, or change its settings; what is absent keeps its value",
+    answers: { 200: project.projectJson },
+    errors: ["limit"],
+  }),
+};
+
+const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker"> = {
+  workers: call("workers", {
+    ...{ method: "GET", path: "/workers", tag: "workers", roles: EVERYBODY },
+    summary: "All workers",
+    answers: { 200: worker.workerList },
+  }),
+  joinWorker: call("joinWorker", {
+    ...{ method: "POST", path: "/workers", tag: "workers", roles: WORKERS, body: worker.joinBody, repeatable: true },
+    summary: "Join as a worker",
+    description:
+      "Joining again under the same id begins a new session; what the former one held is queued again. " +
+      "With an endpoint it is a push worker: it needs no sync, Drover posts to it.",
+    answers: { 201: worker.joined },
+    errors: ["conflict", "limit"],
+  }),
+  sync: call("sync", {
+    ...{ method: "POST", path: "/workers/{id}/sync", tag: "workers", roles: WORKERS, params: workerId },
+    ...{ body: worker.syncBody, repeatable: true, waits: true },
+    summary: "Say what runs and what has ended; hear what to run and what to stop",
+    description:
+      "Level-triggered: every answer lists all attempts this worker should hold and has not yet named in running. " +
+      "A sync with results answers at once; another waits up to waitMs for something to say.",
+    answers: { 200: worker.syncAnswer },
+    errors: ["not_found", "session_lost", "stale_sync"],
+  }),
+  drainWorker: call("drainWorker", {
+    ...{ method: "POST", path: "/workers/{id}/drain", tag: "workers", roles: WORKERS, params: workerId },
+    ...{ repeatable: true },
+    summary: "Give a worker nothing more, and let it finish",
+    answers: { 200: worker.workerStatus },
+    errors: ["not_found"],
+  }),
+  leaveWorker: call("leaveWorker", {
+    ...{ method: "DELETE", path: "/workers/{id}", tag: "workers", roles: WORKERS, params: workerId },
+    summary: "Leave; what the worker held is queued again",
+    answers: { 200: worker.workerStatus },
+    errors: ["not_found"],
+  }),
+};
+
+const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" | "removeSchedule"> = {
+  schedules: call("schedules", {
+    ...{ method: "GET", path: "/schedules", tag: "schedules", roles: READERS },
+    summary: "All recurring tasks",
+    answers: { 200: schedule.scheduleList },
+  }),
+  schedule: call("schedule", {
+    ...{ method: "GET", path: "/schedules/{id}", tag: "schedules", roles: READERS, params: scheduleId },
+    summary: "One recurring task, and when it is next due",
+    answers: { 200: schedule.scheduleJson },
+    errors: ["not_found"],
+  }),
+  putSchedule: call("putSchedule", {
+    ...{ method: "PUT", path: "/schedules/{id}", tag: "schedules", roles: AGENTS, params: scheduleId },
+    ...{ body: schedule.scheduleBody, needsBody: true },
+    summary: "Create or replace a recurring task",
+    answers: { 200: schedule.scheduleJson },
+    errors: ["limit"],
+  }),
+  removeSchedule: call("removeSchedule", {
+    ...{ method: "DELETE", path: "/schedules/{id}", tag: "schedules", roles: AGENTS, params: scheduleId },
+    summary: "Remove a recurring task; what it has submitted stays",
+    answers: { 200: schedule.scheduleStatus },
+    errors: ["not_found"],
+  }),
+};
+
+const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | "gates"> = {
+  askPermit: call("askPermit", {
+    ...{ method: "POST", path: "/permits", tag: "gates", roles: CALLERS },
+    ...{ body: permit.permitBody, needsBody: true, waits: true },
+    summary: "Ask for the right to make one LLM call",
+    description:
+      "The same id again is the same ticket and keeps its place. A queued ticket nobody asked for in 60 s is given up.",
+    answers: { 200: permit.permitAnswer },
+    errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
+  }),
+  settlePermit: call("settlePermit", {
+    ...{ method: "POST", path: "/permits/{id}/settle", tag: "gates", roles: CALLERS, params: permitId },
+    ...{ body: permit.settleBody, repeatable: true },
+    summary: "Say what came of the call, and give the permit back",
+    answers: { 200: permit.permitStatus },
+    errors: ["not_found"],
+  }),
+  dropPermit: call("dropPermit", {
+    ...{ method: "DELETE", path: "/permits/{id}", tag: "gates", roles: CALLERS, params: permitId },
+    summary: "Give up a ticket, or a permit that was not used",
+    answers: { 200: permit.permitStatus },
+    errors: ["not_found"],
+  }),
+  gates: call("gates", {
+    ...{ method: "GET", path: "/gates", tag: "gates", roles: EVERYBODY },
+    summary: "All gates: what is out, what waits, what holds them",
+    answers: { 200: project.gateList },
+  }),
+};
+
+export const FLEET_CALLS: FleetCalls = { ...projectCalls, ...workerCalls, ...scheduleCalls, ...gateCalls };

@@ -1,0 +1,36 @@
+/**
+ * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
+ */
+
+export { type Refusal, sentence } from "../core/refusal.ts";
+export {
+  type Ask,
+  type Call,
+  errorsOf,
+  type Id,
+  type Method,
+  ROLES,
+  type Role,
+  type Tag,
+} from "./call.ts";
+export { type Answered, type Asked, CALL_LIST, CALLS, type CallName, type Calls } from "./calls.ts";
+export * from "./event-shapes.ts";
+export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
+export * from "./permit-shapes.ts";
+export * from "./project-shapes.ts";
+export * from "./schedule-shapes.ts";
+export * from "./scheduler-shapes.ts";
+export type { Schema } from "./schema.ts";
+export {
+  readSettings,
+  type ServerSettings,
+  type Settings,
+  type WebhookSettings,
+} from "./settings.ts";
+export { settingsJsonSchema, settingsSchema, type TokenSettings } from "./settings-schema.ts";
+export * from "./task-call-shapes.ts";
+export * from "./task-shapes.ts";
+export { checkOf, type RawQuery, readQuery, readShape } from "./validate.ts";
+export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode, type WireError, wireErrorSchema } from "./wire-error.ts";
+export * from "./worker-shapes.ts";

@@ -1,0 +1,146 @@
+/**
+ * The OpenAPI 3.1 document, generated from the table of calls.
+ *
+ * Nothing is written here that is not true of the server, because both come from the same table.
+ */
+import type { TSchema } from "typebox";
+import { type Call, errorsOf } from "./call.ts";
+import { CALL_LIST } from "./calls.ts";
+import { type Published, published, publishedInFull, type RefTo } from "./published.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./version.ts";
+import { WIRE_CODES, type WireCode, wireErrorSchema } from "./wire-error.ts";
+
+export type OpenApiOptions = {
+  /** The version of Drover. */
+  readonly version: string;
+  /** Where the server is, as its callers see it. */
+  readonly url?: string;
+};
+
+const TAGS: Readonly<Record<Call["tag"], string>> = {
+  tasks: "Units of work: submit, read, change, cancel, and ask why one is not running.",
+  scheduler: "The whole: numbers, queues, rules, pauses.",
+  projects: "Who pays: a weight, a token budget, a cap.",
+  workers: "Who executes. One level-triggered sync carries assignments, results, leases and cancels.",
+  schedules: "Recurring tasks: cron with a time zone.",
+  gates: "Which LLM call may go out now: permits for provider accounts.",
+  events: "The log itself, event by event, with its chain of hashes.",
+  server: "Health, metrics, this document.",
+};
+const DESCRIPTION = `Drover schedules fleets of AI agents: which task runs next, on which worker, and which LLM call may
+go out now. It can always say why.
+
+Errors are always \`{error, code, retryable?, details?}\`. Times are RFC 3339 text; what is unset is absent. A field
+nobody knows is refused by name. Nothing is acknowledged before it is durable. Every answer carries the header
+\`${PROTOCOL_HEADER}: ${PROTOCOL_VERSION}\`. A server on loopback needs no token unless some are configured.`;
+
+const REUSED = "#/components/schemas/";
+
+export function openApiDocument({ version, url = "http://127.0.0.1:4747" }: OpenApiOptions): Published {
+  const components = new Map<string, TSchema>();
+  const refTo: RefTo = (name, schema) => {
+    if (!components.has(name)) components.set(name, schema);
+    return `${REUSED}${name}`;
+  };
+  const paths: Record<string, Published> = {};
+  for (const call of CALL_LIST) {
+    paths[call.path] = { ...paths[call.path], [call.method.toLowerCase()]: operationOf(call, refTo) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Drover", version, summary: "A scheduler for fleets of AI agents", description: DESCRIPTION },
+    servers: [{ url }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    security: [{ bearer: [] }, {}],
+    paths,
+    components: {
+      schemas: shownComponents(components, refTo),
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "A token of server.tokens; each has a role." },
+      },
+    },
+  };
+}
+
+/** Showing one may meet others that nobody has named yet; a Map is walked to its end even while it grows. */
+function shownComponents(components: ReadonlyMap<string, TSchema>, refTo: RefTo): Published {
+  const shown: [string, Published][] = [];
+  for (const [name, schema] of components) shown.push([name, publishedInFull(schema, refTo)]);
+  return Object.fromEntries(shown.sort(([left], [right]) => (left < right ? -1 : 1)));
+}
+
+function operationOf(call: Call, refTo: RefTo): Published {
+  const { operationId, tag, summary, description, roles, body, needsBody } = call;
+  const allowed = roles === null ? "Needs no token." : `Roles: ${roles.join(", ")}.`;
+  const parameters = [...parametersOf(call.params, "path", refTo), ...parametersOf(call.query, "query", refTo)];
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description: description === undefined ? allowed : `${description}\n\n${allowed}`,
+    ...(roles === null ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === null
+      ? {}
+      : { requestBody: { required: needsBody, content: { "application/json": { schema: published(body, refTo) } } } }),
+    responses: { ...answersOf(call, refTo), ...refusalsOf(call, refTo) },
+  };
+}
+
+function parametersOf(schema: TSchema | null, place: "path" | "query", refTo: RefTo): Published[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as {
+    properties?: Readonly<Record<string, TSchema>>;
+    required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...shown } = published(property, refTo);
+    return {
+      name,
+      in: place,
+      required: place === "path" || required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      ...(shown.type === "array" ? { style: "form", explode: false } : {}),
+      schema: shown,
+    };
+  });
+}
+
+const versionHeader = {
+  [PROTOCOL_HEADER]: {
+    description: "The version of the protocol.",
+    schema: { type: "string", const: String(PROTOCOL_VERSION) },
+  },
+};
+
+function answersOf({ answers, produces, summary }: Call, refTo: RefTo): Published {
+  const shown = Object.entries(answers).map(([status, schema]) => {
+    const content = produces.map((media) => [
+      media,
+      { schema: media === "text/event-stream" ? { type: "string" } : published(schema, refTo) },
+    ]);
+    return [status, { description: summary, headers: versionHeader, content: Object.fromEntries(content) }];
+  });
+  return Object.fromEntries(shown) as Published;
+}
+
+const retryAfter = {
+  "retry-after": { description: "Seconds to wait before the next try.", schema: { type: "integer", minimum: 0 } },
+};
+
+/** Refusals by status: one status may stand for several codes. */
+function refusalsOf(call: Call, refTo: RefTo): Published {
+  const byStatus = new Map<number, WireCode[]>();
+  for (const code of errorsOf(call)) {
+    const { status } = WIRE_CODES[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const shown = [...byStatus].map(([status, codes]) => [
+    status,
+    {
+      description: codes.map((code) => `\`${code}\`: ${WIRE_CODES[code].meaning}.`).join("\n\n"),
+      headers: status === 429 || status === 503 ? { ...versionHeader, ...retryAfter } : versionHeader,
+      content: { "application/json": { schema: published(wireErrorSchema, refTo) } },
+    },
+  ]);
+  return Object.fromEntries(shown) as Published;
+}

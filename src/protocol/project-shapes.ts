@@ -1,0 +1,129 @@
+/**
+ * Projects and gates on the wire: who pays, and what stands before a provider.
+ */
+import type { ProjectSettings } from "../core/config.ts";
+import * as s from "./schema.ts";
+import { type PriorityName, priority } from "./task-shapes.ts";
+
+/** What is absent keeps its value. */
+export type ProjectBody = {
+  readonly weight?: number;
+  readonly maxConcurrent?: number;
+  readonly budget?: { readonly limit?: number | null; readonly window?: number | string };
+  readonly maxPriority?: number | PriorityName;
+  readonly provider?: string | null;
+};
+export type ProjectJson = ProjectSettings & {
+  readonly id: string;
+  readonly status: "active" | "paused";
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly level: number;
+  readonly target: number;
+  readonly charged: number;
+  readonly spent: number;
+  readonly reserved: number;
+};
+export type ProjectList = { readonly projects: readonly ProjectJson[]; readonly count: number };
+
+type TokenWindow = { readonly limit: number; readonly used: number } | null;
+export type GateJson = {
+  readonly id: string;
+  readonly running: number;
+  readonly queued: number;
+  readonly limit: number;
+  readonly maxConcurrent: number;
+  readonly blockedUntil?: string;
+  readonly strikes: number;
+  readonly slowStart: number | null;
+  readonly requests: number;
+  readonly requestsUsed: number;
+  readonly windowMs: number;
+  readonly tokensUsed: {
+    readonly perMinute: TokenWindow;
+    readonly perHour: TokenWindow;
+    readonly perDay: TokenWindow;
+  };
+  readonly tokensReserved: number;
+  readonly held: string | null;
+  readonly heldUntil?: string;
+};
+export type GateList = { readonly gates: readonly GateJson[]; readonly count: number };
+
+const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);
+
+export const projectBody: s.Schema<ProjectBody> = s.component(
+  "ProjectBody",
+  s.object<ProjectBody>(
+    {
+      weight: s.described(s.optional(s.finite(0, 1_000_000, true)), "Its share among the projects that have work."),
+      maxConcurrent: s.described(s.optional(s.whole(1)), "How many of its tasks run at once."),
+      budget: s.optional(
+        s.object<NonNullable<ProjectBody["budget"]>>({
+          limit: s.described(s.optional(s.nullable(s.whole(1))), "Tokens in the window; null: as many as it likes."),
+          window: s.optional(s.span(1000)),
+        }),
+      ),
+      maxPriority: s.described(
+        s.optional(priority()),
+        "The most urgent its tasks may be; −200 opens the express lane.",
+      ),
+      provider: s.described(s.optional(s.nullable(s.name())), "The gate of tasks that name none."),
+    },
+    { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
+  ),
+);
+export const projectJson: s.Schema<ProjectJson> = s.component(
+  "Project",
+  s.answer<ProjectJson>({
+    id: s.name(),
+    weight: s.finite(0, 1_000_000, true),
+    maxConcurrent: s.whole(1),
+    budget: s.answer<ProjectJson["budget"]>({
+      limit: s.nullable(s.whole(1)),
+      window: s.described(s.whole(1), "Milliseconds."),
+    }),
+    maxPriority: s.whole(-1_000_000_000, 1_000_000_000),
+    provider: s.nullable(s.name()),
+    status: s.oneOf("active", "paused"),
+    queued: s.described(s.whole(0), "Waiting and queued tasks."),
+    inFlight: s.whole(0),
+    level: amount("Charged ÷ weight, halved every half life: the lowest goes first."),
+    target: amount("Its weight ÷ the weights of all."),
+    charged: amount("Tokens and start costs it was charged altogether."),
+    spent: amount("Tokens in the budget's window."),
+    reserved: amount("Tokens set aside for what runs now."),
+  }),
+);
+export const projectList: s.Schema<ProjectList> = s.answer<ProjectList>({
+  projects: s.list(projectJson),
+  count: s.whole(0),
+});
+
+const tokenWindow = (): s.Schema<TokenWindow> =>
+  s.nullable(s.answer<NonNullable<TokenWindow>>({ limit: s.whole(0), used: s.finite(0, 1e300) }));
+const gateJson: s.Schema<GateJson> = s.component(
+  "Gate",
+  s.answer<GateJson>({
+    id: s.name(),
+    running: s.whole(0),
+    queued: s.whole(0),
+    limit: s.described(s.whole(0), "How many may run now: maxConcurrent, or fewer while it recovers."),
+    maxConcurrent: s.whole(1),
+    blockedUntil: s.described(s.optional(s.instant()), "The provider said 429 or 529: nothing goes out until then."),
+    strikes: s.described(s.whole(0), "Episodes of 429 in a row."),
+    slowStart: s.nullable(s.whole(1)),
+    requests: s.whole(0),
+    requestsUsed: s.finite(0, 1e300),
+    windowMs: s.whole(1),
+    tokensUsed: s.answer<GateJson["tokensUsed"]>({
+      perMinute: tokenWindow(),
+      perHour: tokenWindow(),
+      perDay: tokenWindow(),
+    }),
+    tokensReserved: s.finite(-1e300, 1e300),
+    held: s.described(s.nullable(s.name()), "What holds the next call, if anything does."),
+    heldUntil: s.described(s.optional(s.instant()), "When time alone may let it go."),
+  }),
+);
+export const gateList: s.Schema<GateList> = s.answer<GateList>({ gates: s.list(gateJson), count: s.whole(0) });

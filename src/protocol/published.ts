@@ -1,0 +1,49 @@
+/**
+ * A schema as the world sees it: plain JSON Schema 2020-12, without the notes that are only for us.
+ *
+ * Where a schema has a name of its own, whoever publishes may put a reference in its place, so that people find each
+ * shape once.
+ */
+import type { TSchema } from "typebox";
+import { notesOf, PRIVATE_NOTES } from "./schema.ts";
+
+export type Published = Record<string, unknown>;
+/** Gives the reference under which a named schema is found. */
+export type RefTo = (name: string, schema: TSchema) => string;
+
+const isSchema = (value: unknown): value is TSchema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export function published(schema: TSchema, refTo: RefTo | null = null): Published {
+  const { component, shownAs } = notesOf(schema);
+  if (shownAs !== undefined) return published(shownAs, refTo);
+  return component !== undefined && refTo !== null
+    ? { $ref: refTo(component, schema) }
+    : publishedInFull(schema, refTo);
+}
+
+/** The schema itself, also where it has a name. */
+export function publishedInFull(schema: TSchema, refTo: RefTo | null): Published {
+  const shown: Published = {};
+  for (const [key, value] of Object.entries(schema)) {
+    if (!PRIVATE_NOTES.includes(key)) shown[key] = part(key, value, refTo);
+  }
+  return shown;
+}
+
+function part(key: string, value: unknown, refTo: RefTo | null): unknown {
+  switch (key) {
+    case "properties":
+      return Object.fromEntries(
+        Object.entries(value as object).map(([name, inner]) => [name, published(inner as TSchema, refTo)]),
+      );
+    case "items":
+    case "propertyNames":
+    case "additionalProperties":
+      return isSchema(value) ? published(value, refTo) : value;
+    case "anyOf":
+      return (value as TSchema[]).map((inner) => published(inner, refTo));
+    default:
+      return value;
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * The calls about tasks.
+ */
+import { type Call, call, type Id, type Role } from "./call.ts";
+import * as s from "./schema.ts";
+import * as about from "./task-call-shapes.ts";
+import * as task from "./task-shapes.ts";
+
+export type TaskCalls = {
+  readonly submit: Call<{ body: task.TaskBody }, task.Submitted>;
+  readonly submitBatch: Call<{ body: task.BatchBody }, task.BatchAnswer>;
+  readonly tasks: Call<{ query: about.TasksQuery }, about.TaskPage>;
+  readonly task: Call<{ params: Id }, task.TaskJson>;
+  readonly patch: Call<{ params: Id; body: about.PatchBody }, task.Submitted>;
+  readonly cancel: Call<{ params: Id; body: about.CancelBody }, about.Cancelled>;
+  readonly cancelWhere: Call<{ body: about.CancelWhereBody }, about.CancelledMany>;
+  readonly retry: Call<{ params: Id }, task.Submitted>;
+  readonly why: Call<{ params: Id; query: about.WhyQuery }, about.WhyAnswer>;
+  readonly wait: Call<{ params: Id; query: about.WaitQuery }, task.TaskJson>;
+  readonly logs: Call<{ params: Id; query: about.LogsQuery }, about.TaskLogs>;
+};
+
+const WRITERS: readonly Role[] = ["admin", "agent"];
+const READERS: readonly Role[] = ["admin", "agent", "viewer"];
+const id: s.Schema<Id> = s.object<Id>({ id: s.described(s.name(), "The task's id.") });
+const tag = "tasks";
+
+export const TASK_CALLS: TaskCalls = {
+  submit: call("submit", {
+    ...{ method: "POST", path: "/tasks", tag, roles: WRITERS, body: task.taskBody, needsBody: true },
+    summary: "Submit a task",
+    description:
+      "Answers when the task is durable. The same id and body again is the same task, so a caller that gives an id " +
+      "may repeat the request after a lost answer.",
+    answers: { 202: task.submitted },
+    errors: ["conflict", "not_found", "queue_full", "backpressure", "limit"],
+  }),
+  submitBatch: call("submitBatch", {
+    ...{ method: "POST", path: "/tasks/batch", tag, roles: WRITERS, body: task.batchBody, needsBody: true },
+    summary: "Submit many tasks at once",
+    description: "A bad item never fails the others. Items may need each other by id, in any order.",
+    answers: { 202: task.batchAnswer },
+    errors: ["batch_too_large"],
+  }),
+  tasks: call("tasks", {
+    ...{ method: "GET", path: "/tasks", tag, roles: READERS, query: about.tasksQuery },
+    summary: "Page through tasks, in the order of submission",
+    answers: { 200: about.taskPage },
+  }),
+  task: call("task", {
+    ...{ method: "GET", path: "/tasks/{id}", tag, roles: READERS, params: id },
+    summary: "Read a task",
+    answers: { 200: task.taskJson },
+    errors: ["not_found"],
+  }),
+  patch: call("patch", {
+    ...{ method: "PATCH", path: "/tasks/{id}", tag, roles: WRITERS, params: id },
+    ...{ body: about.patchBody, needsBody: true, repeatable: true },
+    summary: "Change the priority or deadline of a task",
+    answers: { 200: task.submitted },
+    errors: ["not_found", "conflict"],
+  }),
+  cancel: call("cancel", {
+    ...{ method: "POST", path: "/tasks/{id}/cancel", tag, roles: WRITERS, params: id },
+    ...{ body: about.cancelBody, repeatable: true },
+    summary: "Cancel a task",
+    description: "It is cancelled at once; what runs is told to stop. A task that has ended stays as it is: conflict.",
+    answers: { 200: about.cancelled },
+    errors: ["not_found", "conflict"],
+  }),
+  cancelWhere: call("cancelWhere", {
+    ...{ method: "POST", path: "/tasks/cancel", tag, roles: WRITERS },
+    ...{ body: about.cancelWhereBody, needsBody: true, repeatable: true },
+    summary: "Cancel every task a filter names",
+    answers: { 200: about.cancelledMany },
+  }),
+  retry: call("retry", {
+    ...{ method: "POST", path: "/tasks/{id}/retry", tag, roles: WRITERS, params: id },
+    summary: "Run a failed, cancelled or skipped task again, as a new iteration",
+    answers: { 202: task.submitted },
+    errors: ["not_found", "conflict"],
+  }),
+  why: call("why", {
+    ...{ method: "GET", path: "/tasks/{id}/why", tag, roles: READERS, params: id, query: about.whyQuery },
+    summary: "Why a task is not running, gate by gate, now or as of an event",
+    answers: { 200: about.whyAnswer },
+    errors: ["not_found"],
+  }),
+  wait: call("wait", {
+    ...{
+      method: "GET",
+      path: "/tasks/{id}/wait",
+      tag,
+      roles: READERS,
+      params: id,
+      query: about.waitQuery,
+      waits: true,
+    },
+    summary: "Wait until a task has ended",
+    description: "Answers the task when it has ended, or as it stands when the time is over: look at its state.",
+    answers: { 200: task.taskJson },
+    errors: ["not_found"],
+  }),
+  logs: call("logs", {
+    ...{ method: "GET", path: "/tasks/{id}/logs", tag, roles: READERS, params: id, query: about.logsQuery },
+    summary: "The end of what an attempt wrote, where this machine's exec worker ran it",
+    answers: { 200: about.taskLogs },
+    errors: ["not_found"],
+  }),
+};

@@ -1,0 +1,213 @@
+/**
+ * Workers on the wire: joining, and the one call by which a worker hears and says everything.
+ *
+ * `sync` is level-triggered: each answer lists all attempts the worker should hold and has not yet named, so a lost
+ * answer loses nothing and every sync may be repeated.
+ */
+import * as s from "./schema.ts";
+import { type TaskJson, taskJson } from "./task-shapes.ts";
+
+export type Usage = {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheCreationTokens?: number;
+};
+export type WorkerResources = { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
+export type JoinBody = {
+  readonly id?: string;
+  readonly slots?: number;
+  readonly capabilities?: readonly string[];
+  readonly resources?: WorkerResources;
+  readonly zone?: string | null;
+  readonly endpoint?: string;
+  readonly path?: string;
+};
+export type Joined = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly leaseMs: number;
+  readonly maxWorktrees?: number;
+};
+export type AttemptRef = { readonly taskId: string; readonly attempt: number };
+export type RunningAttempt = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
+export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
+export type AttemptResult = AttemptRef & {
+  readonly outcome: AttemptOutcome;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly usage?: Usage;
+  readonly retryAfterMs?: number;
+  readonly permanent?: boolean;
+};
+export type SyncBody = {
+  readonly session?: string;
+  readonly n?: number;
+  readonly want?: number;
+  readonly waitMs?: number;
+  readonly status?: "ready" | "overloaded" | "draining";
+  readonly capabilities?: readonly string[];
+  readonly resources?: WorkerResources;
+  readonly running?: readonly RunningAttempt[];
+  readonly results?: readonly AttemptResult[];
+};
+export type Assignment = AttemptRef & { readonly task: TaskJson; readonly leaseUntil: string };
+export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
+export type SyncAnswer = {
+  readonly assignments: readonly Assignment[];
+  readonly cancel: readonly AttemptRef[];
+  readonly results: readonly ResultAnswer[];
+  readonly leaseUntil: string;
+  readonly drain?: true;
+};
+export type WorkerJson = {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  readonly slots: number;
+  readonly inFlight: number;
+  readonly capabilities: readonly string[];
+  readonly zone?: string;
+  readonly heldFor?: string;
+};
+export type WorkerList = { readonly workers: readonly WorkerJson[]; readonly count: number };
+export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
+
+export const SLOTS_MAX = 100_000;
+const CAPABILITIES_MAX = 10_000;
+const ATTEMPT_MAX = 1_000_000_000;
+const REPORTS_MAX = 10_000;
+const TOKENS_MAX = 1_000_000_000_000;
+const ERROR_MAX = 1_048_576;
+
+const capabilities = (): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(), { max: CAPABILITIES_MAX }), { expected: `a list of at most ${CAPABILITIES_MAX} names` });
+const workerResources: s.Schema<WorkerResources> = s.object<WorkerResources>({
+  cpuMillicores: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
+  memoryBytes: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
+});
+export const usage: s.Schema<Usage> = s.component(
+  "Usage",
+  s.object<Usage>({
+    inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
+  }),
+);
+
+export const joinBody: s.Schema<JoinBody> = s.component(
+  "JoinBody",
+  s.refined(
+    s.object<JoinBody>(
+      {
+        id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
+        slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
+        capabilities: s.optional(capabilities()),
+        resources: s.optional(workerResources),
+        zone: s.optional(s.nullable(s.name())),
+        endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
+        path: s.described(
+          s.optional(
+            s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
+          ),
+          "The path under the endpoint; {tabId} and {taskId} in it are filled in.",
+        ),
+      },
+      { examples: [{ id: "mac-1", slots: 4, capabilities: ["git"] }] },
+    ),
+    ({ endpoint, path }) => path === undefined || endpoint !== undefined,
+    "a worker, with a path only beside an endpoint",
+  ),
+);
+export const joined: s.Schema<Joined> = s.component(
+  "Joined",
+  s.answer<Joined>({
+    workerId: s.name(),
+    session: s.described(s.text(1, 256), "Say it in every sync: it tells this run of the worker from another."),
+    leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
+    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees a worker of this fleet may keep."),
+  }),
+);
+
+const attemptRef: s.Fields<AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
+export const syncBody: s.Schema<SyncBody> = s.component(
+  "SyncBody",
+  s.object<SyncBody>({
+    session: s.optional(s.text(1, 256)),
+    n: s.described(s.optional(s.whole(0)), "Counts up. A lower one than seen before is refused: stale_sync."),
+    want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
+    waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
+    status: s.optional(s.oneOf("ready", "overloaded", "draining")),
+    capabilities: s.optional(capabilities()),
+    resources: s.optional(workerResources),
+    running: s.described(
+      s.optional(
+        s.list(
+          s.object<RunningAttempt>({
+            ...attemptRef,
+            progress: s.described(s.optional(s.anything()), "Shown with the task; not kept."),
+            usage: s.optional(usage),
+          }),
+          { max: REPORTS_MAX },
+        ),
+      ),
+      "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
+    ),
+    results: s.optional(
+      s.list(
+        s.object<AttemptResult>({
+          ...attemptRef,
+          outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
+          result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
+          error: s.optional(s.text(0, ERROR_MAX)),
+          usage: s.optional(usage),
+          retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
+          permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
+        }),
+        { max: REPORTS_MAX },
+      ),
+    ),
+  }),
+);
+export const syncAnswer: s.Schema<SyncAnswer> = s.component(
+  "SyncAnswer",
+  s.answer<SyncAnswer>({
+    assignments: s.described(
+      s.list(s.answer<Assignment>({ ...attemptRef, task: taskJson, leaseUntil: s.instant() })),
+      "All attempts this worker should hold and has not yet named in running.",
+    ),
+    cancel: s.described(s.list(s.answer<AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
+    results: s.list(
+      s.answer<ResultAnswer>({
+        ...attemptRef,
+        accepted: s.flag(),
+        code: s.described(
+          s.optional(s.name()),
+          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+        ),
+      }),
+    ),
+    leaseUntil: s.instant(),
+    drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
+  }),
+);
+const workerJson: s.Schema<WorkerJson> = s.component(
+  "Worker",
+  s.answer<WorkerJson>({
+    id: s.name(),
+    kind: s.described(s.name(), "local, pull or push."),
+    status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
+    slots: s.whole(0),
+    inFlight: s.whole(0),
+    capabilities: s.list(s.name()),
+    zone: s.optional(s.name()),
+    heldFor: s.described(s.optional(s.name()), "The large overdue task for which it is kept free."),
+  }),
+);
+export const workerList: s.Schema<WorkerList> = s.answer<WorkerList>({
+  workers: s.list(workerJson),
+  count: s.whole(0),
+});
+export const workerStatus: s.Schema<WorkerStatus> = s.answer<WorkerStatus>({
+  status: s.oneOf("draining", "left"),
+  workerId: s.name(),
+});

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createLines } from "./webhook-lines.ts";
+
+function linesOf(limit: number) {
+  const started: string[] = [];
+  const knob = { limit };
+  const lines = createLines<string>({ limit: () => knob.limit, start: (item) => started.push(item) });
+  const add = (host: string, count: number): void => {
+    for (let index = 1; index <= count; index++) lines.add(host, `${host}${index}`);
+  };
+  return { lines, started, knob, add };
+}
+
+test("within a host the order is that of arrival, and a host has at most a quarter", () => {
+  const { lines, started, add } = linesOf(8);
+  add("a", 5);
+  assert.deepEqual(started, ["a1", "a2"]);
+  lines.release("a", true);
+  assert.deepEqual(started, ["a1", "a2", "a3"]);
+  assert.deepEqual([lines.underWay(), lines.waiting()], [2, 2]);
+});
+
+test("P23 a host that hangs leaves room for the others, however much waits for it", () => {
+  const { lines, started, add } = linesOf(16);
+  add("hangs", 1000);
+  add("b", 3);
+  assert.deepEqual(started.slice(-3), ["b1", "b2", "b3"]);
+  assert.equal(lines.underWay(), 7);
+});
+
+test("a host that gave no answer has one at a time until it answers", () => {
+  const { lines, started, add } = linesOf(16);
+  add("a", 20);
+  assert.equal(started.length, 4);
+  for (let count = 0; count < 4; count++) lines.release("a", false);
+  assert.deepEqual([started.length, lines.underWay()], [5, 1]);
+  lines.release("a", true);
+  assert.equal(lines.underWay(), 4);
+});
+
+test("where all wait, hosts take turns", () => {
+  const { lines, started, add } = linesOf(1);
+  add("a", 3);
+  add("b", 3);
+  add("c", 1);
+  for (const host of ["a", "b", "c", "a", "b", "a"]) lines.release(host, true);
+  assert.deepEqual(started, ["a1", "b1", "c1", "a2", "b2", "a3", "b3"]);
+});
+
+test("a raised limit is used at once, a lowered one lets what is under way end", () => {
+  const { lines, started, knob, add } = linesOf(4);
+  for (const host of ["a", "b", "c", "d", "e", "f"]) add(host, 2);
+  assert.equal(started.length, 4);
+  knob.limit = 8;
+  lines.serve();
+  assert.equal(lines.underWay(), 8);
+  knob.limit = 1;
+  lines.serve();
+  for (const host of ["a", "b", "c", "d"]) lines.release(host, true);
+  assert.deepEqual([lines.underWay(), started.length], [4, 8]);
+});
+
+test("closed lines start nothing", () => {
+  const { lines, started, add } = linesOf(1);
+  add("a", 2);
+  lines.close();
+  lines.release("a", true);
+  add("b", 1);
+  assert.deepEqual([started, lines.waiting()], [["a1"], 2]);
+});
+
+test("whatever comes and goes: the limits hold, nobody waits without cause, nothing is lost or doubled", () => {
+  const step = fc.record({ host: fc.constantFrom("a", "b", "c"), end: fc.boolean(), answered: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 9 }), (steps, limit) => {
+      const share = Math.max(1, Math.floor(limit / 4));
+      const open = new Map<string, number>();
+      const started: string[] = [];
+      const lines = createLines<string>({
+        limit: () => limit,
+        start: (item) => {
+          started.push(item);
+          open.set(item.charAt(0), (open.get(item.charAt(0)) ?? 0) + 1);
+        },
+      });
+      let added = 0;
+      for (const { host, end, answered } of steps) {
+        const count = open.get(host) ?? 0;
+        if (!end) lines.add(host, `${host}${++added}`);
+        else if (count > 0) {
+          open.set(host, count - 1);
+          lines.release(host, answered);
+        }
+        const total = [...open.values()].reduce((sum, each) => sum + each, 0);
+        assert.ok(total <= limit && Math.max(0, ...open.values()) <= share);
+        assert.equal(total, lines.underWay());
+        assert.equal(started.length + lines.waiting(), added);
+        assert.ok(lines.waiting() === 0 || total > 0, "something waits and nothing is under way");
+      }
+      assert.equal(new Set(started).size, started.length);
+    }),
+    { numRuns: 500 },
+  );
+});

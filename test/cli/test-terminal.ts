@@ -1,0 +1,62 @@
+/**
+ * A terminal for tests: what a person would see, and an interrupt without a signal.
+ */
+import type { Environment, StopSignal, Terminal } from "../../src/cli/terminal.ts";
+
+export type TestTerminal = Terminal & {
+  readonly shown: () => string;
+  readonly complained: () => string;
+  /** As Ctrl-C, or kill. */
+  readonly signal: (signal: StopSignal) => void;
+  /** Resolves as soon as what was printed so far contains this text. */
+  readonly saw: (text: string) => Promise<void>;
+};
+
+export type TestTerminalOptions = {
+  readonly width?: number | null;
+  readonly hasColours?: boolean;
+  readonly env?: Environment;
+  readonly cwd?: string;
+  readonly home?: string;
+  readonly now?: () => number;
+  readonly input?: string;
+};
+
+export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
+  const { width = null, hasColours = false, env = {}, cwd = "/nowhere", home = "/nowhere", input = "" } = options;
+  const texts = { out: "", err: "" };
+  const listeners = new Set<{ readonly signals: readonly StopSignal[]; readonly hear: (signal: StopSignal) => void }>();
+  const waiting = new Set<{ readonly text: string; readonly resolve: () => void }>();
+
+  function write(to: "out" | "err", text: string): void {
+    texts[to] += text;
+    for (const one of waiting) {
+      if (!texts.out.includes(one.text) && !texts.err.includes(one.text)) continue;
+      waiting.delete(one);
+      one.resolve();
+    }
+  }
+
+  return {
+    ...{ width, hasColours, errorsHaveColours: hasColours, env, cwd, home },
+    now: options.now ?? Date.now,
+    out: (text) => write("out", text),
+    err: (text) => write("err", text),
+    readInput: async () => input,
+    onSignal: (signals, hear) => {
+      const one = { signals, hear };
+      listeners.add(one);
+      return () => void listeners.delete(one);
+    },
+    shown: () => texts.out,
+    complained: () => texts.err,
+    signal: (signal) => {
+      for (const { signals, hear } of [...listeners]) if (signals.includes(signal)) hear(signal);
+    },
+    saw: (text) =>
+      new Promise((resolve) => {
+        if (texts.out.includes(text) || texts.err.includes(text)) resolve();
+        else waiting.add({ text, resolve });
+      }),
+  };
+}
