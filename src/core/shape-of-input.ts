@@ -12,6 +12,8 @@ import { fail, ok, type Result } from "./result.ts";
 export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
 
 const NAMES_THAT_MEAN_NOTHING = new Set(["", "None", "none", "null", "undefined", "NaN"]);
+const BLANK = 32;
+const DELETE = 127;
 const ID_PATTERN = /^[^\s\p{Cc}]+$/u;
 const UNITS: ReadonlyMap<string, number> = new Map([
   ["ms", 1],
@@ -72,6 +74,15 @@ export function orNull<Value>(reader: Reader<Value>): Reader<Value | null> {
   return (value, field) => (value === null ? ok(null) : reader(value, field));
 }
 
+/** ASCII without blanks and control characters: what nearly every name is, known faster than by a pattern. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code <= BLANK || code >= DELETE) return false;
+  }
+  return true;
+}
+
 /** Text that names something: no blanks or control characters, and not a word that means nothing. */
 export function name(lengthMax: number = 256): Reader<string> {
   const expected = `a name of 1 to ${lengthMax} characters without blanks, and not "None" or "null"`;
@@ -79,8 +90,7 @@ export function name(lengthMax: number = 256): Reader<string> {
     typeof value === "string" &&
     value.length <= lengthMax &&
     !NAMES_THAT_MEAN_NOTHING.has(value) &&
-    ID_PATTERN.test(value) &&
-    value.isWellFormed()
+    (isPlain(value) || (ID_PATTERN.test(value) && value.isWellFormed()))
       ? ok(value)
       : fail(badField(field, value, expected));
 }

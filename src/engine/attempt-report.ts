@@ -4,12 +4,11 @@
  * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
  * back: a `TaskRequeue`, or a provider's 429 or 529.
  */
-import { hash } from "node:crypto";
 import type { TaskId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
 import { shown } from "../core/refusal.ts";
 import { finite, SPAN_MS_MAX } from "../core/shape-of-input.ts";
-import { canonical } from "./canonical.ts";
+import { payloadOf } from "./canonical.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import { rateLimitOf } from "./permit-desk.ts";
 
@@ -17,7 +16,7 @@ export const RESULT_BYTES_MAX: number = 256 * 1024;
 
 /** The attempt a report is of, and the tokens it says it used. */
 type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
-export type Report = { readonly report: AttemptReport; readonly bytes?: Uint8Array };
+export type Report = { readonly report: AttemptReport; readonly text?: string };
 
 /** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
 export class TaskRequeue extends Error {
@@ -39,16 +38,15 @@ export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, 
 
 export function done(entry: Reported, result: unknown): Report {
   if (result === undefined) return { report: { ...blank(entry), outcome: "done" } };
-  const bytes = Buffer.from(canonical(result, "result"));
-  if (bytes.length > RESULT_BYTES_MAX) {
+  const { text, size: resultSize, hash: resultHash } = payloadOf(result, "result");
+  if (resultSize > RESULT_BYTES_MAX) {
     throw badInput(
       "result",
-      `${bytes.length} bytes`,
+      `${resultSize} bytes`,
       `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
     );
   }
-  const resultHash = hash("sha256", bytes, "hex");
-  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize: bytes.length }, bytes };
+  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize }, text };
 }
 
 export function failed(entry: Reported, error: unknown): Report {

@@ -13,30 +13,33 @@ import { corruptAt, type Log } from "../log/log.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 100;
+const decoder = new TextDecoder();
 
 export type BodyStore = {
-  keep(seq: number, bytes: Uint8Array): void;
+  keep(seq: number, text: string): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
-  read(seq: Seq): Promise<Uint8Array | null>;
+  /** The text, if it is at hand. */
+  peek(seq: Seq): string | undefined;
+  read(seq: Seq): Promise<string | null>;
 };
 
 export function createBodyStore(log: Log): BodyStore {
-  const kept = new Map<number, Uint8Array>();
+  const kept = new Map<number, string>();
   const released = fifo<number>();
   let size = 0;
 
   function drop(seq: number): void {
-    const bytes = kept.get(seq);
-    if (bytes === undefined) return;
+    const text = kept.get(seq);
+    if (text === undefined) return;
     kept.delete(seq);
-    size -= bytes.length + ENTRY_OVERHEAD;
+    size -= text.length + ENTRY_OVERHEAD;
   }
 
   return {
-    keep(seq, bytes) {
-      kept.set(seq, bytes);
-      size += bytes.length + ENTRY_OVERHEAD;
+    keep(seq, text) {
+      kept.set(seq, text);
+      size += text.length + ENTRY_OVERHEAD;
       while (size > KEPT_BYTES_MAX) {
         // With none released the newest goes: what was submitted first is started first.
         drop(shift(released) ?? seq);
@@ -45,13 +48,14 @@ export function createBodyStore(log: Log): BodyStore {
     release(seq) {
       if (kept.has(seq)) push(released, seq);
     },
+    peek: (seq) => kept.get(seq),
     async read(seq) {
-      const bytes = kept.get(seq);
-      if (bytes !== undefined) return bytes;
+      const text = kept.get(seq);
+      if (text !== undefined) return text;
       const record = await log.readRecord(seq);
       if (record?.beside === undefined) return null;
       if (record.bytes.length > 0) checkHash(record.bytes, record.beside, seq);
-      return record.beside;
+      return decoder.decode(record.beside);
     },
   };
 }

@@ -214,12 +214,12 @@ export function createLocalWorkers(deps: {
     running.set(task, entry);
     begun.push(entry);
     crew.active++;
-    const { report, bytes } = await outcomeOf(crew.handler, entry, seq);
+    const { report, text } = await outcomeOf(crew.handler, entry, seq);
     letGo(entry);
     // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
     const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
     if (!isCutShort || report.outcome !== "failed" || report.permanent)
-      tryExecute({ type: "finish-attempt", report }, bytes);
+      tryExecute({ type: "finish-attempt", report }, text);
     wakeIdle(worker);
   }
 
@@ -242,9 +242,9 @@ export function createLocalWorkers(deps: {
   }
 
   /** A writer that has stopped has told everybody; a handler that ends later has nobody to tell. */
-  function tryExecute(command: Parameters<Writer["execute"]>[0], bytes?: Uint8Array): void {
+  function tryExecute(command: Parameters<Writer["execute"]>[0], payload?: string): void {
     try {
-      writer.execute(command, bytes);
+      writer.execute(command, payload);
     } catch (error) {
       if (!isStop(error)) throw error;
     }
@@ -253,10 +253,10 @@ export function createLocalWorkers(deps: {
   async function outcomeOf(handler: Handler, entry: Running, seq: Seq): Promise<Report> {
     const { task, attempt } = entry;
     try {
-      const bytes = await bodies.read(seq);
+      const text = await bodies.read(seq);
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
-      if (bytes === null) throw missingBody(seq);
-      const { id: _, ...body } = parseStored(bytes);
+      if (text === null) throw missingBody(seq);
+      const { id: _, ...body } = parseStored(text);
       const context: TaskContext = {
         get signal() {
           return signalOf(entry);

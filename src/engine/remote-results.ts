@@ -9,7 +9,7 @@ import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
 import { blank, RESULT_BYTES_MAX } from "./attempt-report.ts";
-import { canonical } from "./canonical.ts";
+import { payloadOf } from "./canonical.ts";
 import { tokensOf } from "./permit-desk.ts";
 import type { ResultReport } from "./sync-body.ts";
 import type { Writer } from "./writer.ts";
@@ -51,7 +51,7 @@ export function createRemoteResults(writer: Writer): RemoteResults {
       return say(false, isKnown ? "stale_attempt" : "not_found");
     }
     if (live.worker.id !== worker) return say(false, "not_held");
-    const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.bytes);
+    const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
     remember(key, read.digest);
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
@@ -65,7 +65,7 @@ export function createRemoteResults(writer: Writer): RemoteResults {
 
 type Read = {
   readonly report: AttemptReport;
-  readonly bytes?: Uint8Array;
+  readonly text?: string;
   readonly digest: string;
   readonly isTooLarge: boolean;
 };
@@ -76,20 +76,17 @@ function readReport(task: TaskId, given: ResultReport): Read {
   const told = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const plain = { ...blank({ task, attempt, tokens }), outcome, error: told, retryAfterMs: rest, permanent };
-  const bytes = outcome === "done" ? bytesOf(given.result) : undefined;
-  const resultHash = bytes === undefined ? null : hash("sha256", bytes, "hex");
+  const isResult = outcome === "done" && given.result !== undefined;
+  const payload = isResult ? payloadOf(given.result, "result") : null;
+  const resultHash = payload?.hash ?? null;
   const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
-  if (bytes === undefined || bytes.length <= RESULT_BYTES_MAX) {
-    const report = { ...plain, resultHash, resultSize: bytes?.length ?? 0 };
-    return { report, digest, isTooLarge: false, ...(bytes === undefined ? {} : { bytes }) };
+  if (payload === null || payload.size <= RESULT_BYTES_MAX) {
+    const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
+    return { report, digest, isTooLarge: false, ...(payload === null ? {} : { text: payload.text }) };
   }
   // Nobody could make it smaller by trying again: the worker has the bytes and Drover will not take them.
-  const why = `its result is ${bytes.length} bytes, and at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
+  const why = `its result is ${payload.size} bytes, and at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
   return { report: { ...plain, outcome: "failed", error: why, permanent: true }, digest, isTooLarge: true };
-}
-
-function bytesOf(result: unknown): Uint8Array | undefined {
-  return result === undefined ? undefined : Buffer.from(canonical(result, "result"));
 }
 
 /** Whether the log has just this as the end of the task. */

@@ -214,9 +214,9 @@ export function createRemoteWorkers(deps: {
 
   async function assignmentOf(attempt: Attempt, leaseUntil: string): Promise<Assignment | null> {
     const { task, number } = attempt;
-    const bytes = await bodies.read(task.seq as Seq);
-    if (bytes !== null) {
-      const { position: _, ...view } = viewOf(state, task, parseStored(bytes), writer.now());
+    const text = await bodies.read(task.seq as Seq);
+    if (text !== null) {
+      const { position: _, ...view } = viewOf(state, task, parseStored(text), writer.now());
       return { ...nameOf(attempt), task: view, leaseUntil };
     }
     const error = `its body is not in the log (event ${task.seq}); submit it again under another id`;

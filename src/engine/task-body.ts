@@ -5,7 +5,6 @@
  * when and where the task runs becomes the core's `Submission`; the body as a whole, with payload and
  * params, is kept beside the log under its hash and never enters the core.
  */
-import { hash } from "node:crypto";
 import { agentId, type Instant, projectId, taskId } from "../core/brand.ts";
 import type { Submission } from "../core/commands.ts";
 import { priority } from "../core/config.ts";
@@ -24,7 +23,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
-import { canonical } from "./canonical.ts";
+import { type Payload, payloadOf } from "./canonical.ts";
 import { badInput, refused } from "./drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
@@ -63,7 +62,7 @@ export type TaskBody = {
   readonly callbackUrl?: string;
 };
 
-export type ReadTask = { readonly submission: Submission; readonly bytes: Uint8Array };
+export type ReadTask = { readonly submission: Submission; readonly text: string };
 
 export const instantField: Reader<number> = (value, field) => {
   const at = typeof value === "string" && RFC_3339.test(value) ? Date.parse(value) : value;
@@ -122,41 +121,40 @@ const FIELDS = {
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
 
-const decoder = new TextDecoder();
-const encoder = new TextEncoder();
-
 export function readTaskBody(body: unknown): ReadTask {
   const read = readSection<Parsed>(FIELDS as unknown as Fields<Parsed>, {}, body, "");
   if (!read.ok) throw refused(read.failure);
   const parsed = read.value;
   if (parsed.agentId === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
   if (parsed.action === undefined) throw badInput("action", undefined, "what is to be done, as text");
-  const bytes = encoder.encode(canonical(body, ""));
-  if (bytes.length > BODY_BYTES_MAX) {
-    throw badInput("(body)", `${bytes.length} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
+  const payload = payloadOf(body, "");
+  if (payload.size > BODY_BYTES_MAX) {
+    throw badInput("(body)", `${payload.size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
   }
-  return { submission: toSubmission(parsed, parsed.agentId, bytes), bytes };
+  return { submission: toSubmission(parsed, parsed.agentId, payload), text: payload.text };
 }
 
-function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submission {
+const NO_NAMES: readonly never[] = [];
+
+function toSubmission(parsed: Parsed, agent: string, payload: Payload): Submission {
   const tab = parsed.tabId ?? null;
   return {
     id: parsed.id === undefined ? null : taskId(parsed.id),
     project: projectId(parsed.project ?? "default"),
     agent: agentId(agent),
-    bodyHash: hash("sha256", bytes, "hex"),
-    bodySize: bytes.length,
+    bodyHash: payload.hash,
+    bodySize: payload.size,
     type: parsed.type ?? "other",
-    capabilities: parsed.capabilities ?? [],
+    capabilities: parsed.capabilities ?? NO_NAMES,
     cpu: parsed.resources?.cpuMillicores ?? 0,
     memory: parsed.resources?.memoryBytes ?? 0,
     provider: parsed.provider ?? null,
-    locks: parsed.locks ?? [],
+    locks: parsed.locks ?? NO_NAMES,
     zone: parsed.zone ?? null,
     tab,
     priority: parsed.priority ?? null,
     parent: parsed.parent === undefined ? null : taskId(parsed.parent),
-    needs: (parsed.needs ?? []).map(taskId),
+    needs: parsed.needs === undefined ? NO_NAMES : parsed.needs.map(taskId),
     artifact: parsed.inputArtifact ?? null,
     artifactReady: false,
     notBefore: (parsed.notBefore ?? null) as Instant | null,
@@ -171,4 +169,4 @@ function toSubmission(parsed: Parsed, agent: string, bytes: Uint8Array): Submiss
 }
 
 /** A stored body as it was given. */
-export const parseStored = (bytes: Uint8Array): TaskBody => JSON.parse(decoder.decode(bytes)) as TaskBody;
+export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskBody;

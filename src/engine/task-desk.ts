@@ -209,9 +209,9 @@ async function lookForArtifact({ exists }: TaskDeskParts, read: ReadTask): Promi
 }
 
 /** Decides a submit now; the answer may leave when it is durable. */
-function place(parts: TaskDeskParts, { submission, bytes }: ReadTask): Submitted | DroverError {
+function place(parts: TaskDeskParts, { submission, text: body }: ReadTask): Submitted | DroverError {
   const { writer, bodies, rejected } = parts;
-  const decided: Decided = writer.execute({ type: "submit-task", submission }, bytes);
+  const decided: Decided = writer.execute({ type: "submit-task", submission }, body);
   if (!decided.ok) {
     const { failure } = decided;
     if (!isForWantOfRoom(failure)) return refused(failure);
@@ -221,7 +221,7 @@ function place(parts: TaskDeskParts, { submission, bytes }: ReadTask): Submitted
   }
   const id = taskId(decided.value.id as string);
   const task = writer.state.tasks.get(id);
-  if (decided.value.repeated !== true && task !== undefined) bodies.keep(task.seq, bytes);
+  if (decided.value.repeated !== true && task !== undefined) bodies.keep(task.seq, body);
   return answerFor(parts, id, decided.value.warnings ?? []);
 }
 

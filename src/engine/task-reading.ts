@@ -48,7 +48,7 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
     const progress = parts.progressOf(id);
     return {
       ...view,
-      ...(result === null ? {} : { result: JSON.parse(Buffer.from(result).toString()) as unknown }),
+      ...(result === null ? {} : { result: JSON.parse(result) as unknown }),
       ...(progress === undefined ? {} : { progress }),
     };
   }
@@ -63,8 +63,8 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
 }
 
 async function bodyOf(bodies: BodyStore, seq: Seq): Promise<TaskBody | null> {
-  const bytes = await bodies.read(seq);
-  return bytes === null ? null : parseStored(bytes);
+  const text = await bodies.read(seq);
+  return text === null ? null : parseStored(text);
 }
 
 /** How a buried task ended, as the log has it. */

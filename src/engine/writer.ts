@@ -22,8 +22,8 @@ import type { Event } from "../core/events.ts";
 import { taskOf } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
 import type { State } from "../core/state.ts";
-import { encodeEvent } from "../log/codec.ts";
-import { type Log, LogFailure, type LogRecord } from "../log/log.ts";
+import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
+import { type Log, LogFailure } from "../log/log.ts";
 import { DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
@@ -46,10 +46,10 @@ export type Writer = {
   committedSeq(): Seq;
   /** Log time: never behind the last event, and the last good one while the clock says nothing sensible. */
   now(): Instant;
-  /** Decides and applies at once; durable later. Throws if the writer has stopped. */
-  execute(command: Command, beside?: Uint8Array): Decided;
+  /** Decides and applies at once; durable later. `payload` is the text beside its event. Throws if it has stopped. */
+  execute(command: Command, payload?: string): Decided;
   /** `execute`, answered when it is durable; a refusal is thrown as a DroverError. */
-  run(command: Command, beside?: Uint8Array): Promise<Decision>;
+  run(command: Command, payload?: string): Promise<Decision>;
   /** Resolves when everything applied so far is durable; rejects once the writer has stopped. */
   settled(): Promise<void>;
   /** Something outside changed: take a turn. */
@@ -71,8 +71,10 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "strike-gate"] as const),
 ]);
 
-type Gathered = Applied & { readonly record: LogRecord };
-type Waiter = { readonly seq: number; resolve(): void; reject(error: DroverError): void };
+/** A batch that is being gathered: what was applied, and its bytes. */
+type Pending = { readonly applied: Applied[]; readonly bytes: Gathering };
+/** All who wait for the same batch wait for one promise. */
+type Waiter = PromiseWithResolvers<void> & { seq: number };
 
 export function startWriter(options: {
   readonly state: State;
@@ -85,40 +87,56 @@ export function startWriter(options: {
 }): Writer {
   const { state, log, epoch, host, hooks, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const waiters: Waiter[] = [];
+  /** Those who wait for the batch that is on its way, and those who wait for the one that is gathering. */
+  const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
   const phase = {
     ...{ committed: state.seq, scheduled: false, appending: false, admitting: true },
     stopped: null as DroverError | null,
   };
-  let gathered: Gathered[] = [];
+  /** Batches in the order in which they go to the log; the last one is gathering. */
+  const pending: Pending[] = [];
+  let spare: Gathering | null = null;
   let cancelAlarm: (() => void) | null = null;
 
   const clock = createLogClock(host.now, state.at);
   const { nowOrLast } = clock;
 
-  function apply(event: Event, beside: Uint8Array | undefined): void {
-    const id = taskOf(event);
-    const known = id === null ? undefined : state.tasks.get(id);
-    const cause = ("cause" in event && typeof event.cause === "number" ? event.cause : known?.lastSeq) ?? null;
-    const bytes = encodeEvent(event, cause as Seq | null);
+  function apply(event: Event, payload: string | undefined): void {
+    const cause = causeOf(state, event);
     evolve(state, event);
-    const carries = beside !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
-    const applied: Gathered = { event, seq: seq(state.seq), record: carries ? { bytes, beside } : { bytes } };
-    gathered.push(applied);
+    const carries = payload !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
+    const applied: Applied = { event, seq: seq(state.seq) };
+    const batch = gathering();
+    gather(batch.bytes, state.seq, event, cause, carries ? payload : undefined);
+    batch.applied.push(applied);
     hooks.onApplied(applied);
   }
 
-  function execute(command: Command, beside?: Uint8Array): Decided {
+  /** The batch that is gathering, with room for one more event. */
+  function gathering(): Pending {
+    const last = pending[pending.length - 1];
+    if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
+      return last;
+    const next: Pending = { applied: [], bytes: spare ?? createGathering() };
+    spare = null;
+    pending.push(next);
+    return next;
+  }
+
+  function execute(command: Command, payload?: string): Decided {
     if (phase.stopped !== null) throw phase.stopped;
     if (ADDS_WORK.has(command.type)) admit();
     const at = REPORTS.has(command.type) ? nowOrLast() : clock.now();
-    return guarded(() => {
+    try {
       const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
-        for (const event of decided.value.events) apply(event, beside);
+        for (const event of decided.value.events) apply(event, payload);
         poke();
       }
       return decided;
-    });
+    } catch (error) {
+      throw broken(error);
+    }
   }
 
   function admit(): void {
@@ -128,16 +146,10 @@ export function startWriter(options: {
   }
 
   /** A broken rule may have left the state half changed: nothing may be built on it any more. */
-  function guarded<Value>(work: () => Value): Value {
-    try {
-      return work();
-    } catch (error) {
-      const broken = new DroverError("broken", `a rule of the core broke: ${(error as Error).message}`, {
-        cause: error,
-      });
-      stop(broken);
-      throw broken;
-    }
+  function broken(cause: unknown): DroverError {
+    const error = new DroverError("broken", `a rule of the core broke: ${(cause as Error).message}`, { cause });
+    stop(error);
+    return error;
   }
 
   function poke(): void {
@@ -150,13 +162,11 @@ export function startWriter(options: {
     phase.scheduled = false;
     if (phase.stopped !== null) return;
     try {
-      guarded(() => {
-        pump();
-        setAlarm();
-      });
+      pump();
+      setAlarm();
     } catch (error) {
-      // The writer has stopped and told everybody. Nobody called this turn: thrown on, it would end the program.
-      if (phase.stopped === null) throw error;
+      // The writer stops and tells everybody. Nobody called this turn: thrown on, it would end the program.
+      broken(error);
       return;
     }
     void flush();
@@ -185,11 +195,16 @@ export function startWriter(options: {
     if (phase.appending) return;
     phase.appending = true;
     try {
-      while (gathered.length > 0 && phase.stopped === null) {
-        const batch = takeBatch();
-        await appendForSure(batch);
-        phase.committed = batch[batch.length - 1]?.seq ?? phase.committed;
-        hooks.onCommitted(batch);
+      while (pending.length > 0 && phase.stopped === null) {
+        const { applied, bytes } = pending.shift() as Pending;
+        if (pending.length === 0) {
+          waiting.sent = waiting.gathering;
+          waiting.gathering = null;
+        }
+        await appendForSure(bytes);
+        spare ??= emptied(bytes);
+        phase.committed = applied[applied.length - 1]?.seq ?? phase.committed;
+        hooks.onCommitted(applied);
         release();
       }
     } catch (error) {
@@ -199,25 +214,12 @@ export function startWriter(options: {
     }
   }
 
-  function takeBatch(): Gathered[] {
-    let bytes = 0;
-    let count = 0;
-    for (const { record } of gathered) {
-      bytes += record.bytes.length + (record.beside?.length ?? 0);
-      if (count > 0 && (count >= BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX)) break;
-      count++;
-    }
-    const batch = count === gathered.length ? gathered : gathered.slice(0, count);
-    gathered = count === gathered.length ? [] : gathered.slice(count);
-    return batch;
-  }
-
-  async function appendForSure(batch: readonly Gathered[]): Promise<void> {
+  async function appendForSure(bytes: Gathering): Promise<void> {
     const firstSeq = seq(phase.committed + 1);
-    const records = batch.map(({ record }) => record);
+    const batch = batchOf(bytes, firstSeq);
     const batchId = host.newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
-      const answer = await log.append(seq(phase.committed), epoch, { firstSeq, records }, batchId);
+      const answer = await log.append(seq(phase.committed), epoch, batch, batchId);
       if (answer.type === "appended") return;
       if (answer.type === "conflict") {
         const { head } = answer;
@@ -238,6 +240,7 @@ export function startWriter(options: {
     while (done < waiters.length && (waiters[done] as Waiter).seq <= phase.committed)
       (waiters[done++] as Waiter).resolve();
     waiters.splice(0, done);
+    if (waiting.sent !== null && waiting.sent.seq <= phase.committed) waiting.sent = null;
   }
 
   function stop(error: DroverError): void {
@@ -252,13 +255,16 @@ export function startWriter(options: {
     const { seq: seen } = state;
     if (phase.stopped !== null) return Promise.reject(phase.stopped);
     if (seen <= phase.committed) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      waiters.push({ seq: seen, resolve, reject });
-    });
+    const which = pending.length === 0 ? "sent" : "gathering";
+    const waiter = waiting[which] ?? { seq: seen, ...Promise.withResolvers<void>() };
+    if (waiting[which] === null) waiters.push(waiter);
+    waiting[which] = waiter;
+    waiter.seq = seen;
+    return waiter.promise;
   }
 
-  async function run(command: Command, beside?: Uint8Array): Promise<Decision> {
-    const decided = execute(command, beside);
+  async function run(command: Command, payload?: string): Promise<Decision> {
+    const decided = execute(command, payload);
     // A refusal may rest on events that are not durable yet: it waits for them like any answer.
     await settled();
     if (!decided.ok) throw refused(decided.failure);
@@ -288,6 +294,14 @@ export function startWriter(options: {
     poke,
     close,
   };
+}
+
+/** The event that led to this one: the one it names, or the last about the same task. */
+function causeOf(state: State, event: Event): Seq | null {
+  if (event.kind === "task-submitted") return null;
+  if ("cause" in event && typeof event.cause === "number") return event.cause;
+  const id = taskOf(event);
+  return id === null ? null : ((state.tasks.get(id)?.lastSeq ?? null) as Seq | null);
 }
 
 const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");

@@ -21,7 +21,7 @@ export const FORMAT = 1;
 export const BATCH_RECORDS_MAX = 65_536;
 export const BATCH_BYTES_MAX: number = 256 * 1024 * 1024;
 export const BATCH_ID_CHARACTERS_MAX = 256;
-const LENGTH_BYTES = 4;
+export const LENGTH_BYTES = 4;
 
 export type BatchRow = {
   readonly firstSeq: Seq;
@@ -42,7 +42,7 @@ export function checkAppend(after: Seq, epoch: number, batch: Batch, batchId: st
   invariant(Number.isSafeInteger(epoch) && epoch >= 0, `an epoch is a whole number from 0, got ${epoch}`);
   invariant(typeof batchId === "string" && batchId !== "", "a batch has an id that is not empty");
   invariant(batchId.length <= BATCH_ID_CHARACTERS_MAX, `a batch id has at most ${BATCH_ID_CHARACTERS_MAX} characters`);
-  const { length } = batch.records;
+  const length = batch.packed?.count ?? batch.records.length;
   invariant(length > 0, "a batch has at least one record");
   invariant(length <= BATCH_RECORDS_MAX, `a batch has at most ${BATCH_RECORDS_MAX} records, got ${length}`);
   invariant(
@@ -143,7 +143,7 @@ export function recordBytes(row: BatchRow, wanted: Seq): Uint8Array {
   return row.bytes.subarray(starts[index], ends[index]);
 }
 
-function spansOf(first: Seq, bytes: Uint8Array, count: number): Spans {
+export function spansOf(first: Seq, bytes: Uint8Array, count: number): Spans {
   const starts = new Uint32Array(count);
   const ends = new Uint32Array(count);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

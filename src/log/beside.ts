@@ -19,8 +19,8 @@ import type { Batch, LogRecord } from "./log.ts";
 import { corruptAt } from "./log.ts";
 
 export const BLOCK_BYTES = 16_384;
-const ENTRY_FRAME_BYTES = 12;
-const LENGTH_AT = 8;
+export const ENTRY_FRAME_BYTES = 12;
+export const LENGTH_AT = 8;
 
 export type Block = { readonly firstSeq: Seq; readonly bytes: Uint8Array };
 

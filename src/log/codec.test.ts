@@ -3,10 +3,13 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Instant, instant, seq } from "../core/brand.ts";
+import fc from "fast-check";
+import { type Instant, instant, type Seq, seq, taskId } from "../core/brand.ts";
 import { type Event, FIELDS } from "../core/events.ts";
 import { BrokenInvariant } from "../core/result.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
+import { batchOf, createGathering, gather, packedOf } from "./gathering.ts";
+import type { LogRecord } from "./log.ts";
 
 const started = (at: Instant) => ({ kind: "engine-started", at, coreVersion: "1", policyHash: "" }) as const;
 
@@ -22,12 +25,69 @@ test("an event without an instant has no bytes", () => {
     assert.throws(() => encodeEvent(started(at as Instant), null), BrokenInvariant);
 });
 
-test("the frequent events are written in the order of FIELDS, like all others", () => {
-  for (const kind of ["task-submitted", "task-assigned", "task-done"] as const) {
+/** Names as people choose them, and as they should not. */
+const name = fc.oneof(fc.stringMatching(/^[a-z]{1,8}-\d{1,9}$/), fc.string({ unit: "grapheme", maxLength: 20 }));
+const amount = fc.oneof(
+  fc.nat(),
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.maxSafeInteger(),
+);
+const orNull = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | null> => fc.option(value, { nil: null });
+const rank = fc.record({
+  ...{ express: fc.boolean(), hold: fc.boolean(), level: amount, weight: amount, agentInFlight: amount },
+  ...{ priority: amount, overdue: fc.boolean(), score: amount },
+});
+const reason = fc.oneof(
+  fc.constantFrom({ type: "only-worker-available" }, { type: "round-robin" }),
+  fc.record({ type: fc.constant("least-loaded"), queueDepth: fc.nat() }),
+  fc.record({ type: fc.constant("resource-fit"), availableCpu: orNull(amount), requiredCpu: amount }),
+);
+/** An event of each frequent kind; where a test does not care what a field holds it is text. */
+const FREQUENT = {
+  "task-submitted": {},
+  "task-assigned": { task: name, attempt: amount, worker: name, reason, rank, charge: amount, reserve: amount },
+  "task-done": { task: name, attempt: amount, tokens: orNull(amount), resultHash: orNull(name), resultSize: amount },
+};
+
+test("the frequent events are written in the order of FIELDS and as JSON spells them, like all others", () => {
+  for (const [kind, known] of Object.entries(FREQUENT) as [keyof typeof FREQUENT, Record<string, unknown>][]) {
     const fields: readonly string[] = FIELDS[kind];
-    const event = { kind, at: instant(1), ...Object.fromEntries(fields.map((field) => [field, `the ${field}`])) };
-    const written = JSON.parse(Buffer.from(encodeEvent(event as unknown as Event, null)).toString()) as unknown[];
-    assert.deepEqual(written, [1, kind, 1, null, ...fields.map((field) => `the ${field}`)]);
-    assert.deepEqual(decodeEvent(encodeEvent(event as unknown as Event, null), seq(1)).event, event);
+    const values = fields.map((field) => [field, known[field] ?? name] as [string, fc.Arbitrary<unknown>]);
+    const events = fc.record({ kind: fc.constant(kind), at: fc.maxSafeNat(), ...Object.fromEntries(values) });
+    fc.assert(
+      fc.property(events, orNull(fc.nat()), (given, cause) => {
+        const event = given as unknown as Record<string, unknown>;
+        const spelled = JSON.stringify([1, kind, event.at, cause, ...fields.map((field) => event[field])]);
+        const bytes = encodeEvent(event as unknown as Event, cause as Seq | null);
+        assert.equal(Buffer.from(bytes).toString(), spelled);
+        assert.deepEqual(decodeEvent(bytes, seq(1)), { event: asRead(event), cause });
+      }),
+    );
   }
+});
+
+/** JSON knows no minus zero. */
+const asRead = (event: unknown): unknown => JSON.parse(JSON.stringify(event));
+
+test("what is gathered is the batch that would be packed record by record", () => {
+  const given = fc.array(fc.tuple(name, fc.option(fc.json(), { nil: undefined })), { minLength: 1, maxLength: 30 });
+  fc.assert(
+    fc.property(given, (all) => {
+      const gathering = createGathering();
+      const records = all.map(([task, payload], index) => {
+        const event = { kind: "pin-released", at: instant(index), task: taskId(task) } as const;
+        gather(gathering, 7 + index, event, null, payload);
+        const bytes = new Uint8Array(encodeEvent(event, null));
+        return payload === undefined ? { bytes } : { bytes, beside: new TextEncoder().encode(payload) };
+      });
+      const batch = batchOf(gathering, seq(7));
+      const packed = packedOf({ firstSeq: seq(7), records });
+      assert.equal(batch.packed?.count, records.length);
+      assert.deepEqual(new Uint8Array(batch.packed.bytes), packed.bytes);
+      assert.deepEqual(new Uint8Array(batch.packed.beside), packed.beside);
+      const plain = ({ bytes, beside }: LogRecord) => [new Uint8Array(bytes), beside && new Uint8Array(beside)];
+      assert.deepEqual(batch.records.map(plain), records.map(plain));
+    }),
+  );
 });

@@ -11,21 +11,40 @@
 import { type Seq, seq } from "../core/brand.ts";
 import { ADDED, type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
-import { hotEvent, hotValues } from "./hot-events.ts";
+import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
+import { roomFor, writeAssigned, writeDone } from "./hot-bytes.ts";
+import { hotEvent, submittedValues } from "./hot-events.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
 const HEADER_LENGTH = 4;
+const ROOM_AT_FIRST = 512;
 
 export type Told = { readonly event: Event; readonly cause: Seq | null };
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
+  const block = createBlock(ROOM_AT_FIRST);
+  writeEvent(block, event, cause);
+  return block.bytes.subarray(0, block.length);
+}
+
+/** Writes an event behind what a block holds. */
+export function writeEvent(block: Block, event: Event, cause: Seq | null): void {
   if (!Number.isSafeInteger(event.at) || event.at < 0) {
     invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
   }
-  return Buffer.from(JSON.stringify(hotValues(event, FORMAT, cause) ?? allValues(event, cause)));
+  if (event.kind === "task-assigned") {
+    makeRoom(block, roomFor(event));
+    block.length = writeAssigned(block.bytes, block.length, event, cause);
+  } else if (event.kind === "task-done") {
+    makeRoom(block, roomFor(event));
+    block.length = writeDone(block.bytes, block.length, event, cause);
+  } else {
+    const isSubmit = event.kind === "task-submitted";
+    writeText(block, JSON.stringify(isSubmit ? submittedValues(event, FORMAT, cause) : allValues(event, cause)));
+  }
 }
 
 function allValues(event: Event, cause: Seq | null): unknown[] {

@@ -44,7 +44,12 @@ export type LogRecord = {
 export type Batch = {
   readonly firstSeq: Seq;
   readonly records: readonly LogRecord[];
+  /** The same records as they are stored, where the caller has them so: a driver of blocks need not pack them again. */
+  readonly packed?: PackedBatch;
 };
+
+/** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
+export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
 
 export type ReadBatch = Batch & {
   readonly epoch: number;

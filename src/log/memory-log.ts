@@ -14,11 +14,13 @@ import { createHash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
 import { seq } from "../core/brand.ts";
 import type { BatchRow } from "./batch-row.ts";
-import { checkAppend, checkSeq, packedSize, packRecords, recordBytes, unpackRow } from "./batch-row.ts";
+import { checkAppend, checkSeq, recordBytes, unpackRow } from "./batch-row.ts";
+import { collectBeside } from "./beside.ts";
 import { GENESIS, toHex } from "./chain.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { createMemorySigner } from "./checkpoint.ts";
 import { planAppend } from "./compare-and-set.ts";
+import { packedOf } from "./gathering.ts";
 import type { Anchor, AppendResult, Batch, Head, Log, LogRecord, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
 import { closedFailure } from "./log.ts";
 import type { RowPage, RowSource } from "./page.ts";
@@ -102,14 +104,12 @@ type AppendCall = {
 
 function append(store: MemoryStore, { after, epoch, batch, batchId }: AppendCall): AppendResult {
   checkAppend(after, epoch, batch, batchId);
-  const bytes = new Uint8Array(packedSize(batch.records));
-  packRecords(batch.records, bytes);
-  const plan = planAppend(sourceOf(store), { after, epoch, batchId, count: batch.records.length, bytes });
+  const { count, bytes, beside } = packedOf(batch);
+  const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
   if (plan.type !== "store") return plan;
   store.rows.push(plan.row);
-  for (const [index, { beside }] of batch.records.entries()) {
-    if (beside !== undefined) store.besides.set(seq(batch.firstSeq + index), Uint8Array.from(beside));
-  }
+  const payloads = collectBeside([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(beside) }]);
+  for (const [at, payload] of payloads) store.besides.set(at, payload);
   store.head = plan.head;
   store.bell.ring();
   return { type: "appended", head: plan.head };

@@ -17,10 +17,11 @@
 import { resolve } from "node:path";
 import type { Seq } from "../core/brand.ts";
 import { invariant } from "../core/result.ts";
-import { checkAppend, checkSeq, packedSize, packRecords, unpackRow } from "./batch-row.ts";
-import { besideSize, collectBeside, packBeside } from "./beside.ts";
+import { checkAppend, checkSeq, unpackRow } from "./batch-row.ts";
+import { collectBeside } from "./beside.ts";
 import type { Checkpoint, Signer } from "./checkpoint.ts";
 import { openSigner, openVerifier } from "./checkpoint.ts";
+import { packedOf } from "./gathering.ts";
 import type { AppendResult, Batch, Log, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Bell, FetchPage } from "./read-log.ts";
@@ -138,8 +139,12 @@ type AppendCall = {
 
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
-  const { buffer, besideAt } = packBatch(batch);
-  const input = { after, epoch, batchId, count: batch.records.length, buffer, besideAt };
+  const { count, bytes, beside } = packedOf(batch);
+  // Copied, because what is moved to another thread is gone here, and an append may have to be repeated.
+  const buffer = new ArrayBuffer(bytes.length + beside.length);
+  new Uint8Array(buffer).set(bytes);
+  new Uint8Array(buffer).set(beside, bytes.length);
+  const input = { after, epoch, batchId, count, buffer, besideAt: bytes.length };
   try {
     const result = await thread.ask("append", input, [buffer]);
     if (result.type === "appended") bell.ring();
@@ -148,15 +153,6 @@ async function append({ thread, bell }: Session, { after, epoch, batch, batchId 
     if (!thread.isLostAnswer(error)) throw error;
     return { type: "unknown", cause: "the log's thread ended before it answered" };
   }
-}
-
-/** The whole batch in one buffer that can be moved to another thread. */
-function packBatch(batch: Batch): { buffer: ArrayBuffer; besideAt: number } {
-  const besideAt = packedSize(batch.records);
-  const buffer = new ArrayBuffer(besideAt + besideSize(batch.records));
-  packRecords(batch.records, new Uint8Array(buffer, 0, besideAt));
-  packBeside(batch, new Uint8Array(buffer, besideAt));
-  return { buffer, besideAt };
 }
 
 function pagesOf(thread: StoreThread, beside: boolean): FetchPage {

@@ -92,8 +92,8 @@ function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry
   const { state } = writer;
   return {
     submit: async (body) => {
-      const { submission, bytes } = readTaskBody(body);
-      return { taskId: (await writer.run({ type: "submit-task", submission }, bytes)).id ?? "" };
+      const { submission, text } = readTaskBody(body);
+      return { taskId: (await writer.run({ type: "submit-task", submission }, text)).id ?? "" };
     },
     cancel: async (task) => {
       await writer.run({ type: "cancel-task", task: taskId(task), reason: null });

@@ -1,0 +1,92 @@
+/**
+ * A batch while it is gathered: each event is written once, straight into the block it will be stored in.
+ *
+ * An array of bytes for each event, and for each payload, would be made only to be copied into such a block, and
+ * collecting that garbage takes as long as making it. Whoever wants the records one by one can still have them;
+ * they are cut out of the block then.
+ */
+import { type Seq, seq } from "../core/brand.ts";
+import type { Event } from "../core/events.ts";
+import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
+import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./beside.ts";
+import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
+import { writeEvent } from "./codec.ts";
+import type { Batch, LogRecord, PackedBatch } from "./log.ts";
+
+const ROOM_AT_FIRST = 65_536;
+/** A block that one large batch made larger than this is not kept for the next. */
+const ROOM_KEPT_MAX = 4 * 1024 * 1024;
+
+export type Gathering = { count: number; readonly records: Block; readonly beside: Block };
+
+export const createGathering = (): Gathering => ({
+  ...{ count: 0, records: createBlock(ROOM_AT_FIRST), beside: createBlock(ROOM_AT_FIRST) },
+});
+
+/** How many bytes have been gathered. */
+export const gatheredBytes = ({ records, beside }: Gathering): number => records.length + beside.length;
+
+/** Adds the event with this number, and the text that lies beside it if there is one. */
+export function gather(
+  into: Gathering,
+  at: number,
+  event: Event,
+  cause: Seq | null,
+  payload: string | undefined,
+): void {
+  const { records, beside } = into;
+  const start = records.length;
+  makeRoom(records, LENGTH_BYTES);
+  records.length += LENGTH_BYTES;
+  writeEvent(records, event, cause);
+  records.bytes.writeUInt32BE(records.length - start - LENGTH_BYTES, start);
+  into.count++;
+  if (payload === undefined) return;
+  const entry = beside.length;
+  makeRoom(beside, ENTRY_FRAME_BYTES);
+  beside.length += ENTRY_FRAME_BYTES;
+  writeText(beside, payload);
+  beside.bytes.writeDoubleBE(at, entry);
+  beside.bytes.writeUInt32BE(beside.length - entry - ENTRY_FRAME_BYTES, entry + LENGTH_AT);
+}
+
+/** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied. */
+export function batchOf({ count, records, beside }: Gathering, firstSeq: Seq): Batch {
+  const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
+  const packed: PackedBatch = { count, bytes: written(records), beside: written(beside) };
+  return {
+    firstSeq,
+    packed,
+    get records() {
+      return unpack(firstSeq, packed);
+    },
+  };
+}
+
+/** Empty again, with the room it has; or null if that is too much to keep. */
+export function emptied(gathering: Gathering): Gathering | null {
+  const { records, beside } = gathering;
+  if (records.bytes.length > ROOM_KEPT_MAX || beside.bytes.length > ROOM_KEPT_MAX) return null;
+  gathering.count = records.length = beside.length = 0;
+  return gathering;
+}
+
+/** A batch as it is stored. */
+export function packedOf(batch: Batch): PackedBatch {
+  if (batch.packed !== undefined) return batch.packed;
+  const bytes = new Uint8Array(packedSize(batch.records));
+  packRecords(batch.records, bytes);
+  const beside = new Uint8Array(besideSize(batch.records));
+  packBeside(batch, beside);
+  return { count: batch.records.length, bytes, beside };
+}
+
+function unpack(firstSeq: Seq, { count, bytes, beside }: PackedBatch): LogRecord[] {
+  const { starts, ends } = spansOf(firstSeq, bytes, count);
+  const besides = collectBeside([{ firstSeq, bytes: beside }]);
+  return Array.from({ length: count }, (_, index) => {
+    const record = bytes.subarray(starts[index], ends[index]);
+    const payload = besides.get(seq(firstSeq + index));
+    return payload === undefined ? { bytes: record } : { bytes: record, beside: payload };
+  });
+}
