@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Instant, instant, seq } from "../core/brand.ts";
-import { type Event, FIELDS } from "../core/events.ts";
+import { ADDED, type Event, FIELDS } from "../core/events.ts";
 import { BrokenInvariant } from "../core/result.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
 
@@ -29,5 +29,18 @@ test("the frequent events are written in the order of FIELDS, like all others", 
     const written = JSON.parse(Buffer.from(encodeEvent(event as unknown as Event, null)).toString()) as unknown[];
     assert.deepEqual(written, [1, kind, 1, null, ...fields.map((field) => `the ${field}`)]);
     assert.deepEqual(decodeEvent(encodeEvent(event as unknown as Event, null), seq(1)).event, event);
+  }
+});
+
+test("an event of an older log, without the fields its kind was given since, reads as their defaults", () => {
+  for (const [kind, added] of Object.entries(ADDED) as [keyof typeof FIELDS, Record<string, unknown>][]) {
+    const fields: readonly string[] = FIELDS[kind];
+    const before = fields.slice(0, fields.length - Object.keys(added).length);
+    assert.deepEqual(fields.slice(before.length), Object.keys(added), `${kind} was given its new fields at the end`);
+    const old = [1, kind, 5, null, ...before.map((field) => `the ${field}`)];
+    const { event } = decodeEvent(Buffer.from(JSON.stringify(old)), seq(1));
+    const told = Object.fromEntries(before.map((field) => [field, `the ${field}`]));
+    assert.deepEqual(event, { kind, at: 5, ...told, ...added });
+    assert.throws(() => decodeEvent(Buffer.from(JSON.stringify(old.slice(0, -1))), seq(1)), /values/);
   }
 });
