@@ -8,7 +8,6 @@ export {
   type Call,
   errorsOf,
   type Id,
-  type Method,
   ROLES,
   type Role,
   type Tag,
@@ -17,6 +16,7 @@ export { type Answered, type Asked, CALL_LIST, CALLS, type CallName, type Calls 
 export * from "./event-shapes.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export * from "./permit-shapes.ts";
+export { type Method, PLACES, type Place } from "./places.ts";
 export * from "./project-shapes.ts";
 export * from "./schedule-shapes.ts";
 export * from "./scheduler-shapes.ts";
@@ -30,7 +30,9 @@ export {
 export { settingsJsonSchema, settingsSchema, type TokenSettings } from "./settings-schema.ts";
 export * from "./task-call-shapes.ts";
 export * from "./task-shapes.ts";
+export * from "./task-state.ts";
 export { checkOf, type RawQuery, readQuery, readShape } from "./validate.ts";
 export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
-export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode, type WireError, wireErrorSchema } from "./wire-error.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire-code.ts";
+export { type WireError, wireErrorSchema } from "./wire-error.ts";
 export * from "./worker-shapes.ts";

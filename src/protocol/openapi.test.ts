@@ -7,7 +7,7 @@ import { CALL_LIST, CALLS } from "./calls.ts";
 import { openApiDocument } from "./openapi.ts";
 import { notesOf, PRIVATE_NOTES } from "./schema.ts";
 import { checkOf, readShape } from "./validate.ts";
-import { CODE_NAMES, WIRE_CODES } from "./wire-error.ts";
+import { CODE_NAMES, WIRE_CODES } from "./wire-code.ts";
 
 type Operation = {
   operationId: string;
