@@ -12,7 +12,17 @@ export {
   type Role,
   type Tag,
 } from "./call.ts";
-export { type Answered, type Asked, CALL_LIST, CALLS, type CallName, type Calls } from "./calls.ts";
+export {
+  type Answered,
+  type Asked,
+  CALL_LIST,
+  CALLS,
+  type CallName,
+  type Calls,
+  type FleetCallName,
+  type ServerCallName,
+  type TaskCallName,
+} from "./calls.ts";
 export * from "./event-shapes.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export * from "./permit-shapes.ts";
