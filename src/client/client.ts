@@ -133,7 +133,13 @@ const askOf =
   (name, asked, options, afterLoss) =>
     exchange(wiring, name, asked, options, afterLoss);
 
-const newId = (kind: string): string => `${kind}_${crypto.randomUUID()}`;
+/** Digits and letters that are not taken for each other; 16 of them are 80 bits, which do not meet by chance. */
+const LETTERS = "0123456789abcdefghjkmnpqrstvwxyz";
+function newId(kind: string): string {
+  const chances = crypto.getRandomValues(new Uint8Array(16));
+  return `${kind}_${Array.from(chances, (chance) => LETTERS[chance % LETTERS.length]).join("")}`;
+}
+
 const named = <Body extends { readonly id?: string }>(body: Body, kind: string): Body =>
   body.id === undefined ? { ...body, id: newId(kind) } : body;
 /** Gone already, and this very call was perhaps what took it away. */
