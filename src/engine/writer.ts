@@ -23,7 +23,8 @@ import { taskOf } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
 import type { State } from "../core/state.ts";
 import { encodeEvent } from "../log/codec.ts";
-import { type Log, LogFailure, type LogRecord } from "../log/log.ts";
+import { type Head, type Log, LogFailure, type LogRecord } from "../log/log.ts";
+import type { Commit } from "./commit-watch.ts";
 import { DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
@@ -38,7 +39,7 @@ export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
   onApplied(applied: Applied): void;
-  onCommitted(batch: readonly Applied[]): void;
+  onCommitted(batch: readonly Applied[], commit: Commit): void;
   onStopped(error: DroverError): void;
 };
 export type Writer = {
@@ -187,9 +188,10 @@ export function startWriter(options: {
     try {
       while (gathered.length > 0 && phase.stopped === null) {
         const batch = takeBatch();
-        await appendForSure(batch);
+        const startedAt = performance.now();
+        const head = await appendForSure(batch);
         phase.committed = batch[batch.length - 1]?.seq ?? phase.committed;
-        hooks.onCommitted(batch);
+        hooks.onCommitted(batch, { head, appendMs: performance.now() - startedAt });
         release();
       }
     } catch (error) {
@@ -212,13 +214,13 @@ export function startWriter(options: {
     return batch;
   }
 
-  async function appendForSure(batch: readonly Gathered[]): Promise<void> {
+  async function appendForSure(batch: readonly Gathered[]): Promise<Head> {
     const firstSeq = seq(phase.committed + 1);
     const records = batch.map(({ record }) => record);
     const batchId = host.newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
       const answer = await log.append(seq(phase.committed), epoch, { firstSeq, records }, batchId);
-      if (answer.type === "appended") return;
+      if (answer.type === "appended") return answer.head;
       if (answer.type === "conflict") {
         const { head } = answer;
         throw new DroverError(
