@@ -12,6 +12,7 @@ import { type Options, progress, type Report, toJson, toText } from "./report.ts
 const BENCHMARKS: Record<string, string> = {
   core: "decisions per second, growth, memory per queued task",
   engine: "submit → assign → finish, durable, embedded, next to the peers",
+  http: "the service: submits next to a bare server, submit → start, a thousand pull workers",
   gate: "acquire + release in process, next to Bottleneck and p-queue",
   peers: "BullMQ, pg-boss and graphile-worker alone: no-op jobs, durable",
 };

@@ -8,6 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import module from "node:module";
 import { constants } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -25,10 +26,12 @@ if (main === undefined) {
     "this copy of Drover is not complete: it has neither src/cli/main.ts nor dist/cli/main.js; install it again",
   );
 } else if (!isOld) {
+  // Compiled once and kept in the temporary directory: halves the time until a verb has answered.
+  module.enableCompileCache?.();
   process.argv[1] = main;
   await import(pathToFileURL(main).href);
 } else if (existsSync(pinned)) {
-  runWith(pinned, main);
+  runWith(pinned);
 } else {
   complain(
     `Drover needs Node ${NODE_MAJOR_MIN} or newer, this is ${process.versions.node}; ` +
@@ -42,8 +45,8 @@ function complain(message) {
 }
 
 /** The same command on another Node: same terminal, same signals, same end. */
-function runWith(node, script) {
-  const child = spawn(node, [script, ...process.argv.slice(2)], { stdio: "inherit" });
+function runWith(node) {
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => complain(`${node} cannot be started: ${error.message}`));
   child.on("exit", (code, signal) => {

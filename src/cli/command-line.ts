@@ -6,7 +6,9 @@
  * process. `main.ts` is the only caller that has a real terminal.
  */
 import { Command, CommanderError } from "commander";
+import { ClientError } from "../client/index.ts";
 import { BadConfig } from "./config-problem.ts";
+import { clientProblem } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { helpVerb, overview } from "./help.ts";
 import { painter } from "./output-text.ts";
@@ -82,6 +84,7 @@ export function createProgram(
 function problemOf(error: unknown): Problem | null {
   if (error instanceof CliProblem) return error.problem;
   if (error instanceof BadConfig) return configProblem(error);
+  if (error instanceof ClientError) return clientProblem(error);
   if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
   if (error instanceof CommanderError) return usageOf(error);
   throw error;

@@ -71,7 +71,7 @@ export function overview(program: Command, paint: Paint): string {
   const rows: [string, string][] = [
     ["drover serve", "start the server here, with a worker that runs commands"],
     ["drover run plan.yml", "run a plan file on this machine until it is done"],
-    ["drover submit --agent me --action shell --command 'echo hello' --wait", "give it a first task"],
+    ["drover submit --command 'echo hello' --wait", "give it a first task"],
     ["drover tasks", "what there is; drover task ID shows one"],
     ["drover why ID", "every gate between a task and its start"],
   ];

@@ -22,6 +22,7 @@ export type Terminal = {
   readonly cwd: string;
   readonly home: string;
   readonly now: () => number;
+  readonly fetch: typeof globalThis.fetch;
   /** All of standard input as text; refused when it is longer than `bytesMax`. */
   readonly readInput: (bytesMax: number) => Promise<string>;
   /** Calls the listener at each of these signals until the returned function is called. */
@@ -43,6 +44,7 @@ export function processTerminal(): Terminal {
     cwd: process.cwd(),
     home: homedir(),
     now: Date.now,
+    fetch: globalThis.fetch,
     readInput,
     onSignal,
   };
@@ -64,9 +66,19 @@ async function readInput(bytesMax: number): Promise<string> {
   return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
 }
 
+/** One press of Ctrl-C arrives twice under npm and bin/drover.js, which both pass on what the terminal sent us too. */
+const SAME_PRESS_MS = 200;
+
 function onSignal(signals: readonly StopSignal[], listener: (signal: StopSignal) => void): () => void {
-  for (const signal of signals) process.on(signal, listener as NodeJS.SignalsListener);
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const hear = (signal: NodeJS.Signals): void => {
+    const now = performance.now();
+    const isSamePress = now - heardAt < SAME_PRESS_MS;
+    heardAt = now;
+    if (!isSamePress) listener(signal as StopSignal);
+  };
+  for (const signal of signals) process.on(signal, hear);
   return () => {
-    for (const signal of signals) process.off(signal, listener as NodeJS.SignalsListener);
+    for (const signal of signals) process.off(signal, hear);
   };
 }

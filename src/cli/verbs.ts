@@ -1,8 +1,27 @@
 /**
  * Every verb of `drover`, in the order of the help.
  */
+import { cancelVerb, retryVerb } from "./cancel.ts";
 import { completionVerb } from "./completion.ts";
 import { configVerb } from "./config.ts";
+import { eventsVerb } from "./events.ts";
+import { gatesVerb } from "./gates.ts";
+import { pauseVerb, resumeVerb } from "./pause.ts";
+import { projectsVerb } from "./projects.ts";
+import { schedulesVerb } from "./schedules.ts";
+import { submitVerb } from "./submit.ts";
+import { taskVerb } from "./task.ts";
+import { tasksVerb } from "./tasks.ts";
 import type { Verb } from "./verb.ts";
+import { whyVerb } from "./why.ts";
+import { workersVerb } from "./workers.ts";
 
-export const VERBS: readonly Verb<never>[] = [configVerb, completionVerb];
+const group = (name: string, verbs: readonly Verb<never>[]): Verb<never>[] =>
+  verbs.map((verb) => ({ ...verb, group: name }));
+
+export const VERBS: readonly Verb<never>[] = [
+  ...group("Tasks:", [submitVerb, tasksVerb, taskVerb, whyVerb, cancelVerb, retryVerb]),
+  ...group("The fleet:", [workersVerb, projectsVerb, gatesVerb, schedulesVerb, pauseVerb, resumeVerb]),
+  ...group("The log:", [eventsVerb]),
+  ...group("This program:", [configVerb, completionVerb]),
+];

@@ -30,6 +30,7 @@ export function checkInvariants(state: State): string[] {
   checkEnds(state, complain);
   checkTombstones(state, complain);
   checkGates(state, complain);
+  checkCallbacks(state, complain);
   checkIndices(state, complain);
   return complaints;
 }
@@ -52,6 +53,13 @@ function checkTask(state: State, task: Task, complain: Complain): void {
   complain(task.agent.project === task.project, say("is of its agent's project"));
   complain(state.asks.get(task.ask.key) === task.ask, say("asks for what is known"));
   complain(task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.ask.maxAttempts, say("may still fail"));
+}
+
+function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
+  for (const task of callbacks.wanted)
+    complain(tasks.has(task), () => `${task} is to be told of, so its record is still there`);
+  for (const { end, task } of callbacks.due.values())
+    complain(end <= seq, () => `the end of ${task} that is to be told has been`);
 }
 
 function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Complain): void {

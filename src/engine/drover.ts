@@ -17,13 +17,14 @@ import { fail, ok } from "../core/result.ts";
 import { isRecord, name, type Reader, readSection, whole } from "../core/shape-of-input.ts";
 import type { State } from "../core/state.ts";
 import { type Why, why } from "../core/why.ts";
-import type { Anchor, Log, VerifyReport } from "../log/log.ts";
+import type { Anchor, Head, Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
 import { openSqliteLog } from "../log/sqlite-log.ts";
 import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { readOptions } from "./call-options.ts";
 import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
+import { type CommitListener, createCommitWatch } from "./commit-watch.ts";
 import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
 import { badInput, type DroverError, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
@@ -112,6 +113,10 @@ export type Drover = AsyncDisposable &
     ): Promise<Value>;
     stats(): Promise<Stats>;
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
+    /** Hears of every commit from now on, and what it cost; answers how to stop hearing. */
+    watch(listener: CommitListener): () => void;
+    /** Where the log ends. */
+    head(): Promise<Head>;
     pause(target?: PauseTarget): Promise<void>;
     resume(target?: PauseTarget): Promise<void>;
     /** Looks for awaited artifacts now instead of at the next poll. */
@@ -179,6 +184,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const bodies = createBodyStore(log);
   const ends = createEndWatch();
   const rejected = createRejectedRing();
+  const commits = createCommitWatch(onWarning);
   let artifacts: ArtifactWatch | null = null;
   const writer: Writer = startWriter({
     ...{ state, log, epoch: lead.epoch, host },
@@ -188,13 +194,14 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         permits.onApplied(applied);
         artifacts?.onApplied();
       },
-      onCommitted: (batch) => {
+      onCommitted: (batch, commit) => {
         ends.onCommitted(batch);
         for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
         remote.onCommitted(batch);
         callbacks.onCommitted(batch);
         snapshots.onCommitted(writer.committedSeq());
+        commits.onCommitted(batch, commit);
       },
       onStopped: (error) => {
         desk.stop(error);
@@ -236,6 +243,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     permits,
     schedules,
     callbacks,
+    watch: commits.watch,
     desk,
     rejected,
     snapshots,
@@ -253,6 +261,7 @@ type Parts = {
   readonly permits: PermitCounterDesk;
   readonly schedules: ScheduleDesk;
   readonly callbacks: CallbackDesk;
+  readonly watch: Drover["watch"];
   readonly desk: PermitDesk;
   readonly rejected: RejectedRing;
   readonly snapshots: Snapshotter;
@@ -319,6 +328,8 @@ function faceOf(parts: Parts): Drover {
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
     stats: () => read(() => statsOf(state, rejected)),
     events: (given) => readFeed(log, readFeedOptions(given)),
+    watch: parts.watch,
+    head: () => log.head(),
     ...createConfigDesk(writer),
     permits,
     schedules,

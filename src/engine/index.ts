@@ -13,6 +13,8 @@ export { LogFailure } from "../log/log.ts";
 export { createMemoryLog } from "../log/memory-log.ts";
 export { openSqliteLog } from "../log/sqlite-log.ts";
 export type { ArtifactExists } from "./artifact-watch.ts";
+export type { Callbacks, DueCallback } from "./callbacks.ts";
+export type { ConfigDesk } from "./config-desk.ts";
 export { type Drover, type OpenOptions, openDrover } from "./drover.ts";
 export { DroverError, type DroverErrorCode } from "./drover-error.ts";
 export type { FeedEvent } from "./feed.ts";
@@ -25,8 +27,14 @@ export {
   TaskRequeue,
   type WorkerOptions,
 } from "./local-worker.ts";
+export type { PermitBody, PermitCounter, PermitView, SettleBody } from "./permit-counter.ts";
 export type { HeldPermit, PermitOptions, Usage } from "./permit-desk.ts";
+export type { QueueView } from "./queue-view.ts";
+export type { Assignment, Joined, RemoteWorkers, SyncAnswer } from "./remote-workers.ts";
+export type { ScheduleBody } from "./schedule-body.ts";
+export type { Schedules, ScheduleView } from "./schedules.ts";
 export type { GateView, ProjectView, Stats, WorkerView } from "./stats.ts";
+export type { JoinBody, ResultReport, RunningReport, SyncBody } from "./sync-body.ts";
 export type { TaskBody } from "./task-body.ts";
 export type { BatchAnswer, BatchBody, Submitted } from "./task-desk.ts";
 export type { TaskFilter, TaskPage } from "./task-reading.ts";

@@ -10,6 +10,7 @@ import { shownLevel } from "../core/fairness.ts";
 import { type GateStanding, gateStanding } from "../core/gate.ts";
 import type { Project, State, Worker } from "../core/state.ts";
 import type { RejectedRing } from "./rejected.ts";
+import { isoTime } from "./task-view.ts";
 
 export type AgentNumbers = {
   submitted: number;
@@ -126,6 +127,11 @@ export type WorkerView = {
   readonly capabilities: readonly string[];
   readonly zone?: string;
   readonly heldFor?: string;
+  /** Where a push worker is posted its tasks. */
+  readonly endpoint?: string;
+  readonly path?: string;
+  readonly resources?: { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+  readonly joinedAt: string;
 };
 
 export const workerView = (worker: Worker): WorkerView => ({
@@ -137,4 +143,17 @@ export const workerView = (worker: Worker): WorkerView => ({
   capabilities: worker.capabilities,
   ...(worker.zone === null ? {} : { zone: worker.zone }),
   ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),
+  ...(worker.target === null ? {} : { endpoint: worker.target.endpoint }),
+  ...(worker.target === null || worker.target.path === null ? {} : { path: worker.target.path }),
+  ...roomOf(worker),
+  joinedAt: isoTime(worker.joinedAt),
 });
+
+/** What it has in all; what is unlimited is absent. */
+function roomOf({ cpu, memory }: Worker): Pick<WorkerView, "resources"> {
+  const resources = {
+    ...(cpu === Number.POSITIVE_INFINITY ? {} : { cpuMillicores: cpu }),
+    ...(memory === Number.POSITIVE_INFINITY ? {} : { memoryBytes: memory }),
+  };
+  return Object.keys(resources).length === 0 ? {} : { resources };
+}

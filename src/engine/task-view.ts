@@ -40,10 +40,17 @@ export function isoTime(at: number): string {
 }
 
 export function viewOf(state: State, task: Task, body: TaskBody | null, now: number): TaskView {
+  return { ...submittedOf(body), ...standing(state, task, now) };
+}
+
+/** The fields as they were submitted; instants are shown as text, however they were given. */
+function submittedOf(body: TaskBody | null): Partial<Omit<TaskBody, "id">> {
   const { id: _, ...submitted } = body ?? { id: "" };
+  const { deadline, notBefore } = submitted as Partial<TaskBody>;
   return {
     ...submitted,
-    ...standing(state, task, now),
+    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
+    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
   };
 }
 
@@ -67,6 +74,11 @@ export function standing(state: State, task: Task, now: number): TaskView {
 }
 
 export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {
-  const { id: _, ...submitted } = body ?? { id: "" };
-  return { ...submitted, taskId: stone.id, state: stone.phase, attempt: 0, completedAt: isoTime(stone.endedAt) };
+  return {
+    ...submittedOf(body),
+    taskId: stone.id,
+    state: stone.phase,
+    attempt: 0,
+    completedAt: isoTime(stone.endedAt),
+  };
 }

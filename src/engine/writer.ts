@@ -23,7 +23,8 @@ import { taskOf } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
 import type { State } from "../core/state.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
-import { type Log, LogFailure } from "../log/log.ts";
+import { type Head, type Log, LogFailure } from "../log/log.ts";
+import type { Commit } from "./commit-watch.ts";
 import { DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
@@ -38,7 +39,7 @@ export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
   onApplied(applied: Applied): void;
-  onCommitted(batch: readonly Applied[]): void;
+  onCommitted(batch: readonly Applied[], commit: Commit): void;
   onStopped(error: DroverError): void;
 };
 export type Writer = {
@@ -201,10 +202,11 @@ export function startWriter(options: {
           waiting.sent = waiting.gathering;
           waiting.gathering = null;
         }
-        await appendForSure(bytes);
+        const startedAt = performance.now();
+        const head = await appendForSure(bytes);
         spare ??= emptied(bytes);
         phase.committed = applied[applied.length - 1]?.seq ?? phase.committed;
-        hooks.onCommitted(applied);
+        hooks.onCommitted(applied, { head, appendMs: performance.now() - startedAt });
         release();
       }
     } catch (error) {
@@ -214,13 +216,13 @@ export function startWriter(options: {
     }
   }
 
-  async function appendForSure(bytes: Gathering): Promise<void> {
+  async function appendForSure(bytes: Gathering): Promise<Head> {
     const firstSeq = seq(phase.committed + 1);
     const batch = batchOf(bytes, firstSeq);
     const batchId = host.newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
       const answer = await log.append(seq(phase.committed), epoch, batch, batchId);
-      if (answer.type === "appended") return;
+      if (answer.type === "appended") return answer.head;
       if (answer.type === "conflict") {
         const { head } = answer;
         throw new DroverError(

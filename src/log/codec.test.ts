@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Instant, instant, type Seq, seq, taskId } from "../core/brand.ts";
-import { type Event, FIELDS } from "../core/events.ts";
+import { ADDED, type Event, FIELDS } from "../core/events.ts";
 import { BrokenInvariant } from "../core/result.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
 import { batchOf, createGathering, gather, packedOf } from "./gathering.ts";
@@ -90,4 +90,17 @@ test("what is gathered is the batch that would be packed record by record", () =
       assert.deepEqual(batch.records.map(plain), records.map(plain));
     }),
   );
+});
+
+test("an event of an older log, without the fields its kind was given since, reads as their defaults", () => {
+  for (const [kind, added] of Object.entries(ADDED) as [keyof typeof FIELDS, Record<string, unknown>][]) {
+    const fields: readonly string[] = FIELDS[kind];
+    const before = fields.slice(0, fields.length - Object.keys(added).length);
+    assert.deepEqual(fields.slice(before.length), Object.keys(added), `${kind} was given its new fields at the end`);
+    const old = [1, kind, 5, null, ...before.map((field) => `the ${field}`)];
+    const { event } = decodeEvent(Buffer.from(JSON.stringify(old)), seq(1));
+    const told = Object.fromEntries(before.map((field) => [field, `the ${field}`]));
+    assert.deepEqual(event, { kind, at: 5, ...told, ...added });
+    assert.throws(() => decodeEvent(Buffer.from(JSON.stringify(old.slice(0, -1))), seq(1)), /values/);
+  }
 });

@@ -4,24 +4,21 @@
  * Whatever concerns a call is said here once: where it is, who may make it, what it takes, what it answers. The server
  * builds its routes from it, the document is generated from it, the client's types come from it.
  */
+import { PLACES, type Place } from "./places.ts";
 import type { Schema } from "./schema.ts";
-import type { WireCode } from "./wire-error.ts";
+import type { WireCode } from "./wire-code.ts";
 
 /** `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
 export type Role = "admin" | "agent" | "worker" | "viewer";
 export const ROLES: readonly Role[] = ["admin", "agent", "worker", "viewer"];
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Tag = "tasks" | "scheduler" | "projects" | "workers" | "schedules" | "gates" | "events" | "server";
 
 /** What a call takes. */
 export type Ask = { readonly params?: object; readonly query?: object; readonly body?: unknown };
 export type Id = { readonly id: string };
 
-export type Call<Asked extends Ask = Ask, Answer = unknown> = {
+export type Call<Asked extends Ask = Ask, Answer = unknown> = Place & {
   readonly operationId: string;
-  readonly method: Method;
-  /** With parameters as in `/tasks/{id}`. */
-  readonly path: string;
   readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
@@ -36,28 +33,23 @@ export type Call<Asked extends Ask = Ask, Answer = unknown> = {
   readonly answers: Readonly<Record<number, Schema<Answer>>>;
   /** What it can refuse beside what every call can. */
   readonly errors: readonly WireCode[];
-  /** The media types of its answer, where they are not just JSON. */
-  readonly produces: readonly string[];
-  /** Whether the very same request may be sent again after a lost answer. */
-  readonly repeatable: boolean;
-  /** Whether it may hold its answer back for a while. */
-  readonly waits: boolean;
 };
 
-type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "method" | "path" | "tag" | "summary" | "roles"> &
-  Partial<Call<Asked, Answer>> & { readonly answers: Readonly<Record<number, Schema<Answer>>> };
+type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "tag" | "summary" | "roles" | "answers"> &
+  Partial<Omit<Call<Asked, Answer>, keyof Place>>;
 
-/** A call with what is not said filled in. */
-export function call<Asked extends Ask, Answer>(operationId: string, given: Given<Asked, Answer>): Call<Asked, Answer> {
+/** A call with its place, and with what is not said filled in. */
+export function call<Asked extends Ask, Answer>(
+  operationId: keyof typeof PLACES,
+  given: Given<Asked, Answer>,
+): Call<Asked, Answer> {
   return {
+    ...PLACES[operationId],
     params: null,
     query: null,
     body: null,
     needsBody: false,
     errors: [],
-    produces: ["application/json"],
-    repeatable: given.method !== "POST" && given.method !== "PATCH",
-    waits: false,
     ...given,
     operationId,
   };

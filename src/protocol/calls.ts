@@ -8,6 +8,9 @@ import { TASK_CALLS, type TaskCalls } from "./task-calls.ts";
 
 export type Calls = TaskCalls & FleetCalls & ServerCalls;
 export type CallName = keyof Calls;
+export type TaskCallName = keyof TaskCalls;
+export type FleetCallName = keyof FleetCalls;
+export type ServerCallName = keyof ServerCalls;
 
 export const CALLS: Calls = { ...TASK_CALLS, ...FLEET_CALLS, ...SERVER_CALLS };
 export const CALL_LIST: readonly Call[] = Object.values(CALLS) as unknown as readonly Call[];

@@ -41,19 +41,25 @@ const permitId = idOf("permit");
 
 const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
   projects: call("projects", {
-    ...{ method: "GET", path: "/projects", tag: "projects", roles: READERS },
+    tag: "projects",
+    roles: READERS,
     summary: "All projects: weight, budget, charge, level, target",
     answers: { 200: project.projectList },
   }),
   project: call("project", {
-    ...{ method: "GET", path: "/projects/{id}", tag: "projects", roles: READERS, params: projectId },
+    tag: "projects",
+    roles: READERS,
+    params: projectId,
     summary: "One project",
     answers: { 200: project.projectJson },
     errors: ["not_found"],
   }),
   putProject: call("putProject", {
-    ...{ method: "PUT", path: "/projects/{id}", tag: "projects", roles: ADMIN, params: projectId },
-    ...{ body: project.projectBody, needsBody: true },
+    tag: "projects",
+    roles: ADMIN,
+    params: projectId,
+    body: project.projectBody,
+    needsBody: true,
     summary: "Register a project, or change its settings; what is absent keeps its value",
     answers: { 200: project.projectJson },
     errors: ["limit"],
@@ -62,12 +68,15 @@ const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
 
 const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker"> = {
   workers: call("workers", {
-    ...{ method: "GET", path: "/workers", tag: "workers", roles: EVERYBODY },
+    tag: "workers",
+    roles: EVERYBODY,
     summary: "All workers",
     answers: { 200: worker.workerList },
   }),
   joinWorker: call("joinWorker", {
-    ...{ method: "POST", path: "/workers", tag: "workers", roles: WORKERS, body: worker.joinBody, repeatable: true },
+    tag: "workers",
+    roles: WORKERS,
+    body: worker.joinBody,
     summary: "Join as a worker",
     description:
       "Joining again under the same id begins a new session; what the former one held is queued again. " +
@@ -76,8 +85,10 @@ const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWo
     errors: ["conflict", "limit"],
   }),
   sync: call("sync", {
-    ...{ method: "POST", path: "/workers/{id}/sync", tag: "workers", roles: WORKERS, params: workerId },
-    ...{ body: worker.syncBody, repeatable: true, waits: true },
+    tag: "workers",
+    roles: WORKERS,
+    params: workerId,
+    body: worker.syncBody,
     summary: "Say what runs and what has ended; hear what to run and what to stop",
     description:
       "Level-triggered: every answer lists all attempts this worker should hold and has not yet named in running. " +
@@ -86,14 +97,17 @@ const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWo
     errors: ["not_found", "session_lost", "stale_sync"],
   }),
   drainWorker: call("drainWorker", {
-    ...{ method: "POST", path: "/workers/{id}/drain", tag: "workers", roles: WORKERS, params: workerId },
-    ...{ repeatable: true },
+    tag: "workers",
+    roles: WORKERS,
+    params: workerId,
     summary: "Give a worker nothing more, and let it finish",
     answers: { 200: worker.workerStatus },
     errors: ["not_found"],
   }),
   leaveWorker: call("leaveWorker", {
-    ...{ method: "DELETE", path: "/workers/{id}", tag: "workers", roles: WORKERS, params: workerId },
+    tag: "workers",
+    roles: WORKERS,
+    params: workerId,
     summary: "Leave; what the worker held is queued again",
     answers: { 200: worker.workerStatus },
     errors: ["not_found"],
@@ -102,25 +116,33 @@ const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWo
 
 const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" | "removeSchedule"> = {
   schedules: call("schedules", {
-    ...{ method: "GET", path: "/schedules", tag: "schedules", roles: READERS },
+    tag: "schedules",
+    roles: READERS,
     summary: "All recurring tasks",
     answers: { 200: schedule.scheduleList },
   }),
   schedule: call("schedule", {
-    ...{ method: "GET", path: "/schedules/{id}", tag: "schedules", roles: READERS, params: scheduleId },
+    tag: "schedules",
+    roles: READERS,
+    params: scheduleId,
     summary: "One recurring task, and when it is next due",
     answers: { 200: schedule.scheduleJson },
     errors: ["not_found"],
   }),
   putSchedule: call("putSchedule", {
-    ...{ method: "PUT", path: "/schedules/{id}", tag: "schedules", roles: AGENTS, params: scheduleId },
-    ...{ body: schedule.scheduleBody, needsBody: true },
+    tag: "schedules",
+    roles: AGENTS,
+    params: scheduleId,
+    body: schedule.scheduleBody,
+    needsBody: true,
     summary: "Create or replace a recurring task",
     answers: { 200: schedule.scheduleJson },
     errors: ["limit"],
   }),
   removeSchedule: call("removeSchedule", {
-    ...{ method: "DELETE", path: "/schedules/{id}", tag: "schedules", roles: AGENTS, params: scheduleId },
+    tag: "schedules",
+    roles: AGENTS,
+    params: scheduleId,
     summary: "Remove a recurring task; what it has submitted stays",
     answers: { 200: schedule.scheduleStatus },
     errors: ["not_found"],
@@ -129,8 +151,10 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
 
 const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | "gates"> = {
   askPermit: call("askPermit", {
-    ...{ method: "POST", path: "/permits", tag: "gates", roles: CALLERS },
-    ...{ body: permit.permitBody, needsBody: true, waits: true },
+    tag: "gates",
+    roles: CALLERS,
+    body: permit.permitBody,
+    needsBody: true,
     summary: "Ask for the right to make one LLM call",
     description:
       "The same id again is the same ticket and keeps its place. A queued ticket nobody asked for in 60 s is given up.",
@@ -138,20 +162,25 @@ const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | 
     errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
   }),
   settlePermit: call("settlePermit", {
-    ...{ method: "POST", path: "/permits/{id}/settle", tag: "gates", roles: CALLERS, params: permitId },
-    ...{ body: permit.settleBody, repeatable: true },
+    tag: "gates",
+    roles: CALLERS,
+    params: permitId,
+    body: permit.settleBody,
     summary: "Say what came of the call, and give the permit back",
     answers: { 200: permit.permitStatus },
     errors: ["not_found"],
   }),
   dropPermit: call("dropPermit", {
-    ...{ method: "DELETE", path: "/permits/{id}", tag: "gates", roles: CALLERS, params: permitId },
+    tag: "gates",
+    roles: CALLERS,
+    params: permitId,
     summary: "Give up a ticket, or a permit that was not used",
     answers: { 200: permit.permitStatus },
     errors: ["not_found"],
   }),
   gates: call("gates", {
-    ...{ method: "GET", path: "/gates", tag: "gates", roles: EVERYBODY },
+    tag: "gates",
+    roles: EVERYBODY,
     summary: "All gates: what is out, what waits, what holds them",
     answers: { 200: project.gateList },
   }),

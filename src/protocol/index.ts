@@ -8,15 +8,25 @@ export {
   type Call,
   errorsOf,
   type Id,
-  type Method,
   ROLES,
   type Role,
   type Tag,
 } from "./call.ts";
-export { type Answered, type Asked, CALL_LIST, CALLS, type CallName, type Calls } from "./calls.ts";
+export {
+  type Answered,
+  type Asked,
+  CALL_LIST,
+  CALLS,
+  type CallName,
+  type Calls,
+  type FleetCallName,
+  type ServerCallName,
+  type TaskCallName,
+} from "./calls.ts";
 export * from "./event-shapes.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export * from "./permit-shapes.ts";
+export { type Method, PLACES, type Place } from "./places.ts";
 export * from "./project-shapes.ts";
 export * from "./schedule-shapes.ts";
 export * from "./scheduler-shapes.ts";
@@ -30,7 +40,9 @@ export {
 export { settingsJsonSchema, settingsSchema, type TokenSettings } from "./settings-schema.ts";
 export * from "./task-call-shapes.ts";
 export * from "./task-shapes.ts";
+export * from "./task-state.ts";
 export { checkOf, type RawQuery, readQuery, readShape } from "./validate.ts";
 export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
-export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode, type WireError, wireErrorSchema } from "./wire-error.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire-code.ts";
+export { type WireError, wireErrorSchema } from "./wire-error.ts";
 export * from "./worker-shapes.ts";

@@ -4,10 +4,12 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import type { TSchema } from "typebox";
 import { errorsOf, ROLES } from "./call.ts";
 import { CALL_LIST, CALLS } from "./calls.ts";
+import { EXAMPLES } from "./examples.ts";
 import { openApiDocument } from "./openapi.ts";
 import { notesOf, PRIVATE_NOTES } from "./schema.ts";
 import { checkOf, readShape } from "./validate.ts";
-import { CODE_NAMES, WIRE_CODES } from "./wire-error.ts";
+import { CODE_NAMES, WIRE_CODES } from "./wire-code.ts";
+import { wireErrorSchema } from "./wire-error.ts";
 
 type Operation = {
   operationId: string;
@@ -55,7 +57,7 @@ test("what is only for us is not published", () => {
     if (typeof value !== "object" || value === null) return;
     for (const [key, inner] of Object.entries(value)) {
       seen.add(key);
-      walk(inner);
+      if (key !== "examples") walk(inner);
     }
   };
   walk({ ...document, paths: {} });
@@ -105,6 +107,13 @@ test("every example is one: it passes the schema it explains", () => {
     }
   }
   assert.ok(count > 20, `${count} examples`);
+});
+
+test("every example belongs to a shape of the document", () => {
+  const { schemas } = document.components as { schemas: Record<string, { examples?: unknown }> };
+  for (const [name, examples] of Object.entries(EXAMPLES)) assert.deepEqual(schemas[name]?.examples, examples, name);
+  const error = EXAMPLES.Error ?? [];
+  for (const example of error) assert.equal(readShape(wireErrorSchema, example).ok, true);
 });
 
 test("every schema of the wire compiles, and has words for what it expects wherever somebody may be wrong", () => {

@@ -8,7 +8,8 @@ import { type Call, errorsOf } from "./call.ts";
 import { CALL_LIST } from "./calls.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./published.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./version.ts";
-import { WIRE_CODES, type WireCode, wireErrorSchema } from "./wire-error.ts";
+import { WIRE_CODES, type WireCode } from "./wire-code.ts";
+import { wireErrorSchema } from "./wire-error.ts";
 
 export type OpenApiOptions = {
   /** The version of Drover. */

@@ -11,6 +11,7 @@
  */
 import { type TProperties, type TSchema, type TUnsafe, Type } from "typebox";
 import * as core from "../core/shape-of-input.ts";
+import { EXAMPLES } from "./examples.ts";
 
 /** A schema of values of this type; TypeBox's `Static` gives the type back. */
 export type Schema<Value = unknown> = TUnsafe<Value>;
@@ -55,7 +56,11 @@ export function noted<Kind extends TSchema>(schema: Kind, notes: Notes): Kind {
 }
 export const described = <Kind extends TSchema>(schema: Kind, description: string, more: Notes = {}): Kind =>
   noted(schema, { ...more, description });
-export const component = <Kind extends TSchema>(name: string, schema: Kind): Kind => noted(schema, { component: name });
+/** A shape with a name of its own, and with the example for it if there is one. */
+export function component<Kind extends TSchema>(name: string, schema: Kind): Kind {
+  const examples = EXAMPLES[name];
+  return noted(schema, { component: name, ...(examples === undefined ? {} : { examples }) });
+}
 
 export const optional = <Value>(schema: Schema<Value>): OptionalSchema<Value> =>
   Type.Optional(schema) as unknown as OptionalSchema<Value>;

@@ -29,42 +29,42 @@ const WATCHERS: readonly Role[] = ["admin", "viewer"];
 const schedulerCalls: Pick<ServerCalls, "stats" | "queue" | "config" | "patchConfig" | "reload" | "pause" | "resume"> =
   {
     stats: call("stats", {
-      ...{ method: "GET", path: "/scheduler/stats", tag: "scheduler", roles: READERS },
+      ...{ tag: "scheduler", roles: READERS },
       summary: "Queues, totals and the rules in force",
       answers: { 200: scheduler.statsJson },
     }),
     queue: call("queue", {
-      ...{ method: "GET", path: "/scheduler/queue", tag: "scheduler", roles: READERS },
+      ...{ tag: "scheduler", roles: READERS },
       summary: "Who waits, by project and agent, with the head of each queue; bounded",
       answers: { 200: scheduler.queueJson },
     }),
     config: call("config", {
-      ...{ method: "GET", path: "/scheduler/config", tag: "scheduler", roles: READERS },
+      ...{ tag: "scheduler", roles: READERS },
       summary: "The scheduler section in force",
       answers: { 200: scheduler.schedulerConfig },
     }),
     patchConfig: call("patchConfig", {
-      ...{ method: "PATCH", path: "/scheduler/config", tag: "scheduler", roles: ADMIN },
-      ...{ body: scheduler.configPatchBody, needsBody: true, repeatable: true },
+      ...{ tag: "scheduler", roles: ADMIN },
+      ...{ body: scheduler.configPatchBody, needsBody: true },
       summary: "Change fields of the scheduler section",
       description: "Field by field, judged as a whole, all or nothing. It lies over the file and survives a restart.",
       answers: { 200: scheduler.schedulerConfig },
     }),
     reload: call("reload", {
-      ...{ method: "POST", path: "/scheduler/reload", tag: "scheduler", roles: ADMIN, repeatable: true },
+      ...{ tag: "scheduler", roles: ADMIN },
       summary: "Read the config file again; a bad file changes nothing",
       answers: { 200: scheduler.schedulerConfig },
     }),
     pause: call("pause", {
-      ...{ method: "POST", path: "/scheduler/pause", tag: "scheduler", roles: ADMIN },
-      ...{ body: scheduler.pauseBody, repeatable: true },
+      ...{ tag: "scheduler", roles: ADMIN },
+      ...{ body: scheduler.pauseBody },
       summary: "Start nothing more: of the fleet, a project or a task; what runs goes on",
       answers: { 200: scheduler.pauseStatus },
       errors: ["not_found", "conflict"],
     }),
     resume: call("resume", {
-      ...{ method: "POST", path: "/scheduler/resume", tag: "scheduler", roles: ADMIN },
-      ...{ body: scheduler.pauseBody, repeatable: true },
+      ...{ tag: "scheduler", roles: ADMIN },
+      ...{ body: scheduler.pauseBody },
       summary: "Take a pause back",
       answers: { 200: scheduler.pauseStatus },
       errors: ["not_found", "conflict"],
@@ -74,33 +74,38 @@ const schedulerCalls: Pick<ServerCalls, "stats" | "queue" | "config" | "patchCon
 export const SERVER_CALLS: ServerCalls = {
   ...schedulerCalls,
   events: call("events", {
-    ...{ method: "GET", path: "/events", tag: "events", roles: WATCHERS, query: event.eventsQuery, waits: true },
+    tag: "events",
+    roles: WATCHERS,
+    query: event.eventsQuery,
     summary: "The events of the log with their hashes: a page of JSON, or a stream",
     description:
       "With Accept: text/event-stream it follows the log. Each message has the event's number as its id and its kind " +
       "as its event; Last-Event-ID (or after) says where to go on.",
     answers: { 200: event.eventPage },
-    produces: ["application/json", "text/event-stream"],
     errors: ["limit"],
   }),
   health: call("health", {
-    ...{ method: "GET", path: "/healthz", tag: "server", roles: null },
+    tag: "server",
+    roles: null,
     summary: "Whether the process is alive",
     answers: { 200: event.health },
   }),
   ready: call("ready", {
-    ...{ method: "GET", path: "/readyz", tag: "server", roles: null },
+    tag: "server",
+    roles: null,
     summary: "Whether it takes work: 503 while it starts or shuts down, or when its log has failed",
     answers: { 200: event.readiness },
     errors: ["log_failed", "deposed"],
   }),
   metrics: call("metrics", {
-    ...{ method: "GET", path: "/metrics", tag: "server", roles: WATCHERS, produces: ["text/plain"] },
+    tag: "server",
+    roles: WATCHERS,
     summary: "Numbers for Prometheus",
     answers: { 200: s.text(0, 100_000_000) },
   }),
   openapi: call("openapi", {
-    ...{ method: "GET", path: "/openapi.json", tag: "server", roles: null },
+    tag: "server",
+    roles: null,
     summary: "This document",
     answers: { 200: s.anyObject() },
   }),

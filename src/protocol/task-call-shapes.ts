@@ -2,7 +2,8 @@
  * What callers ask about tasks that are there already: pages, changes, cancelling, reasons, output.
  */
 import * as s from "./schema.ts";
-import { FILTER_STATES, type PriorityName, priority, type TaskJson, type TaskState, taskJson } from "./task-shapes.ts";
+import { type PriorityName, priority, type TaskJson, taskJson } from "./task-shapes.ts";
+import { FILTER_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
 
 export type TaskFilter = {
   readonly agentId?: string;
@@ -50,8 +51,6 @@ export type WhyAnswer = {
   readonly earliestStart?: string;
 };
 
-export const WAIT_MS_MAX = 60_000;
-export const WAIT_MS_DEFAULT = 30_000;
 export const PAGE_MAX = 1000;
 export const PAGE_DEFAULT = 100;
 export const TAIL_LINES_MAX = 10_000;

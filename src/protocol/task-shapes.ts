@@ -10,10 +10,8 @@ import { Type } from "typebox";
 import { priority as corePriority } from "../core/config.ts";
 import * as s from "./schema.ts";
 import { expectedBy, type Fields } from "./schema.ts";
+import { TASK_STATES, type TaskState } from "./task-state.ts";
 
-export type TaskState =
-  | ("waiting" | "queued" | "assigned" | "running")
-  | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
 export type PriorityName = "critical" | "high" | "normal" | "low";
 export type Resources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
 
@@ -101,9 +99,6 @@ export type TaskJson = Partial<Omit<TaskBody, "id">> & {
   readonly progress?: unknown;
 };
 
-const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;
-export const TASK_STATES: readonly TaskState[] = [...STATES, "rejected"];
-export const END_STATES: readonly TaskState[] = ["done", "failed", "cancelled", "skipped", "rejected"];
 const PRIORITY_MAX = 1_000_000_000;
 
 export const priority = (): s.Schema<number | PriorityName> =>
@@ -262,6 +257,3 @@ export const taskJson: s.Schema<TaskJson> = s.component(
     progress: s.described(s.optional(s.anything()), "What its worker last said of it."),
   }),
 );
-
-export const isEnded = (state: TaskState): boolean => END_STATES.includes(state);
-export const FILTER_STATES: readonly (typeof STATES)[number][] = STATES;

@@ -1,8 +1,8 @@
 /**
  * When somebody who answered "not now" wants to be asked again.
  *
- * The `Retry-After` header holds whole seconds, or a date. Servers also send fractions, negative numbers, dates long past
- * and nonsense; what cannot be read is as if it were absent, and what is past means at once. The caller bounds the
+ * The `Retry-After` header holds whole seconds, or a date. Servers also send fractions, negative numbers, dates long
+ * past and nonsense; what cannot be read is as if it were absent, and what is past means at once. The caller bounds the
  * answer: a header must not be able to put something off for a year.
  */
 

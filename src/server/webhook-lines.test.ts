@@ -49,6 +49,14 @@ test("where all wait, hosts take turns", () => {
   assert.deepEqual(started, ["a1", "b1", "c1", "a2", "b2", "a3", "b3"]);
 });
 
+test("hosts take turns also where each may have several", () => {
+  const { lines, started, knob, add } = linesOf(0);
+  for (const host of ["a", "b", "c"]) add(host, 3);
+  knob.limit = 8;
+  lines.serve();
+  assert.deepEqual(started, ["a1", "b1", "c1", "a2", "b2", "c2"]);
+});
+
 test("a raised limit is used at once, a lowered one lets what is under way end", () => {
   const { lines, started, knob, add } = linesOf(4);
   for (const host of ["a", "b", "c", "d", "e", "f"]) add(host, 2);

@@ -3,9 +3,9 @@
  *
  * A receiver that hangs holds every connection it is given for the whole time limit. If all webhooks stood in one line,
  * a single such receiver with many of them would soon hold all there are, and everybody else's would wait behind it. So
- * no host has more than a quarter of what may be under way at once, one that does not answer is down to a single one until
- * it answers again, and among the hosts that may have another, the one served longest ago is next. Within a host the
- * order is that of arrival. Every step costs the same however long the lines are.
+ * no host has more than a quarter of what may be under way at once, one that does not answer is down to a single one
+ * until it answers again, and among the hosts that may have another, the one served longest ago is next. Within a host
+ * the order is that of arrival. Every step costs the same however long the lines are.
  */
 import { type Fifo, fifo, lengthOf, push, shift } from "../core/fifo.ts";
 

@@ -7,9 +7,9 @@
  *
  * The instant is inside what is signed, so a webhook that somebody recorded cannot be played again later. To verify:
  * take the body's bytes as they came (not parsed and written again), compute the same, compare in constant time, and
- * refuse an instant more than five minutes off. `verifySignature` does exactly that. Several `v1=` may stand in one header
- * while a secret is being replaced; one that fits is enough. Since webhooks arrive at least once, a receiver also
- * remembers `X-Drover-Delivery` for as long as it would accept the instant.
+ * refuse an instant more than five minutes off. `verifySignature` does exactly that. Several `v1=` may stand in
+ * one header while a secret is being replaced; one that fits is enough. Since webhooks arrive at least once, a receiver
+ * also remembers `X-Drover-Delivery` for as long as it would accept the instant.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 

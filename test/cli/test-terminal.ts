@@ -20,6 +20,7 @@ export type TestTerminalOptions = {
   readonly home?: string;
   readonly now?: () => number;
   readonly input?: string;
+  readonly fetch?: typeof globalThis.fetch;
 };
 
 export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
@@ -40,6 +41,7 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
   return {
     ...{ width, hasColours, errorsHaveColours: hasColours, env, cwd, home },
     now: options.now ?? Date.now,
+    fetch: options.fetch ?? globalThis.fetch,
     out: (text) => write("out", text),
     err: (text) => write("err", text),
     readInput: async () => input,

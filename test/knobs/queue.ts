@@ -201,6 +201,25 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       return kit.drover.state.inFlight;
     },
   },
+  "workers.lease": {
+    cases: [
+      [5000, 0],
+      [5001, 1],
+    ],
+    tell: async (kit) => {
+      await kit.drover.remote.join({ id: "far" });
+      await kit.drover.submit(task("t"));
+      await kit.clock.advance(5000);
+      return kit.drover.state.inFlight;
+    },
+  },
+  "workers.maxWorktrees": {
+    cases: [
+      [50, 50],
+      [3, 3],
+    ],
+    tell: async (kit) => (await kit.drover.remote.join({ id: "far" })).maxWorktrees,
+  },
   "workers.artifactPoll": {
     cases: [
       [1000, ["t 1000"]],

@@ -10,7 +10,17 @@
  * that can happen (a deadline, a lost worker, a full budget, a struck gate) should happen within forty steps.
  */
 import fc from "fast-check";
-import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../src/core/brand.ts";
+import type {
+  AgentId,
+  GateId,
+  Instant,
+  PermitId,
+  ProjectId,
+  ScheduleId,
+  Seq,
+  TaskId,
+  WorkerId,
+} from "../../src/core/brand.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../src/core/commands.ts";
 import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from "../../src/core/config.ts";
 import type { GateSettings } from "../../src/core/gate.ts";
@@ -57,6 +67,7 @@ const WORKERS = ["w1", "w2", "w3", "w4"] as WorkerId[];
 const TASKS = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"] as TaskId[];
 const GATES = ["g1", "g2"] as GateId[];
 const PERMITS = ["c1", "c2", "c3"] as PermitId[];
+const SCHEDULES = ["nightly", "hourly"] as ScheduleId[];
 const ARTIFACTS = ["art1", "art2"];
 const TABS = ["x", "y"];
 const LOCKS = ["l1", "l2"];
@@ -112,7 +123,42 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
   if (roll < 70) return { type: "report-usage", ...attemptOf(dice, state), tokens: dice.pick([0, 5, 50, 400, 5000]) };
   if (roll < 80) return taskOrder(dice, state, now);
   if (roll < 90) return gateOrder(dice, state, now);
-  return worldOrder(dice, state);
+  return dice.chance(75) ? worldOrder(dice, state) : serviceOrder(dice, state, now);
+}
+
+/** What only a service asks: attempts lost one by one, schedules, callbacks, a patch of the config. */
+function serviceOrder(dice: Dice, state: State, now: Instant): Command {
+  const schedule = dice.pick(SCHEDULES);
+  const nextAt = dice.chance(80) ? ((now + dice.pick(SPANS_MS)) as Instant) : null;
+  switch (dice.below(6)) {
+    case 0:
+      return { type: "put-schedule", schedule, body: dice.pick(["{}", '{"x":1}']), nextAt };
+    case 1:
+      return {
+        type: "move-schedule",
+        schedule,
+        lastAt: now,
+        lastTask: dice.chance(50) ? dice.pick(TASKS) : null,
+        nextAt,
+      };
+    case 2:
+      return { type: "remove-schedule", schedule };
+    case 3: {
+      const end =
+        dice.chance(90) && state.callbacks.due.size > 0 ? dice.pick([...state.callbacks.due.keys()]) : (1 as Seq);
+      return {
+        type: "settle-callback",
+        end,
+        outcome: { ok: dice.chance(50), status: dice.pick([null, 200]), attempts: 1 },
+      };
+    }
+    case 4: {
+      const patch = dice.pick([null, { maxInFlight: 2 }, { retry: { maxLosses: 1 }, perType: { code: 1 } }]);
+      return { type: "set-config", config: state.base, patch };
+    }
+    default:
+      return { type: "lose-attempt", ...attemptOf(dice, state) };
+  }
 }
 
 function taskOrder(dice: Dice, state: State, now: Instant): Command {
@@ -157,6 +203,7 @@ function gateOrder(dice: Dice, state: State, now: Instant): Command {
         ...{ type: "ask-permit", permit: dice.chance(50) ? dice.pick(PERMITS) : null, gate },
         ...{ task: isOfTask ? task : null, attempt: isOfTask ? attempt : null, project: dice.pick(PROJECTS) },
         ...{ class: dice.pick([null, "critical", "high", "normal", "low"] as const), tokens: dice.pick([0, 10, 200]) },
+        ...(dice.chance(30) ? { remote: true } : {}),
         askedAt: dice.chance(80) ? null : ((now - dice.pick(SPANS_MS)) as Instant),
       };
     }
@@ -247,6 +294,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     ...{ estimatedTokens: dice.pick([null, null, 1, 100, 450]), iteration: dice.pick([1, 1, 1, 3]) },
     ...{ maxAttempts: dice.pick([null, null, 1, 2]), timeoutMs: sometimes(50) ? dice.pick([1, 2000]) : null },
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
+    callback: sometimes(20),
   };
 }
 
@@ -258,6 +306,7 @@ function joinOf(dice: Dice): Command {
     kind: dice.pick(["local", "pull", "push"]),
     session: "s",
     settings: workerSettings(dice),
+    target: dice.chance(20) ? { endpoint: "http://127.0.0.1:1/", path: dice.pick([null, "/go"]) } : null,
   };
 }
 

@@ -1,0 +1,72 @@
+/**
+ * How a verb reaches the server, and what it means for a script when that goes wrong.
+ *
+ * The address is --url, else DROVER_URL, else this machine; the token is DROVER_TOKEN and never a flag, since flags are
+ * read by everybody who may list processes. A verb waits for an answer only a little: a person who forgot to start the
+ * server wants to hear so at once.
+ */
+import { addressFromEnv, type Client, ClientError, type ClientErrorCode, createClient } from "../client/index.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { CliProblem, type Problem } from "./problem.ts";
+import type { Call } from "./verb.ts";
+
+/** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */
+const RETRIES = 2;
+/** For verbs that watch something for long: a restart of the server must not end them. */
+export const RETRIES_WHILE_WATCHING = 12;
+
+export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
+  const { url, token } = addressFromEnv(terminal.env);
+  const chosen = flags.url ?? url;
+  try {
+    return createClient({
+      ...(chosen === undefined ? {} : { url: chosen }),
+      ...(token === undefined ? {} : { token }),
+      retries: RETRIES,
+      fetch: terminal.fetch,
+    });
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";
+    throw new CliProblem({ message: error.message, code: "usage", exit: EXIT.usage, hint });
+  }
+}
+
+type Meaning = readonly [exit: ExitCode, hint?: string];
+
+const ELSEWHERE = "another server: --url http://HOST:PORT, or DROVER_URL";
+const LATER = "try again in a while, or raise the limit that the message names";
+
+/** Complete: a code that is added does not compile until somebody has said what it means here. */
+const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
+  network: [EXIT.unreachable, ELSEWHERE],
+  timeout: [EXIT.unreachable, ELSEWHERE],
+  closed: [EXIT.unreachable, "it is shutting down; try again when it is back"],
+  deposed: [EXIT.unreachable, "another server has taken over the log; ask that one"],
+  bad_answer: [EXIT.broken, ELSEWHERE],
+  bad_request: [EXIT.usage],
+  unsupported_protocol: [EXIT.usage, "use the drover of the server's version"],
+  batch_too_large: [EXIT.usage],
+  too_large: [EXIT.usage, "put large data into a file and pass its path"],
+  unsupported_media_type: [EXIT.usage],
+  method_not_allowed: [EXIT.usage],
+  unauthorized: [EXIT.refused, "set DROVER_TOKEN to a token of this server"],
+  forbidden: [EXIT.refused, "use a token with the right role, project and agent in DROVER_TOKEN"],
+  not_found: [EXIT.refused],
+  conflict: [EXIT.refused],
+  stale_attempt: [EXIT.refused],
+  session_lost: [EXIT.refused],
+  stale_sync: [EXIT.refused],
+  queue_full: [EXIT.noRoom, LATER],
+  backpressure: [EXIT.noRoom, LATER],
+  limit: [EXIT.noRoom],
+  budget_exhausted: [EXIT.noRoom, LATER],
+  overloaded: [EXIT.noRoom, LATER],
+  internal: [EXIT.broken, "the server's own log says more"],
+  log_failed: [EXIT.broken, "look at the server's disk and its log"],
+};
+
+export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
+  const [exit, hint] = MEANINGS[code];
+  return { message, code, exit, hint, retryable, details };
+}

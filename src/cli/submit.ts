@@ -1,0 +1,62 @@
+/**
+ * `drover submit`: gives the server one task.
+ *
+ * Alone it prints the id and nothing else, so that a script can keep it. With --wait it stays until the task has ended:
+ * what happens on the way goes to standard error, the result to standard output, and the exit code says how it ended.
+ */
+import type { Submitted, TaskJson } from "../protocol/index.ts";
+import { clientFor } from "./connection.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { interruptible } from "./interrupt.ts";
+import { plain } from "./output-text.ts";
+import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
+import { shownValue, taskLine } from "./task-view.ts";
+import type { Call, Verb } from "./verb.ts";
+import { watchTask } from "./watch-task.ts";
+
+type Flags = SubmitFlags & { readonly wait?: boolean };
+
+export const submitVerb: Verb<Flags> = {
+  name: "submit",
+  summary: "submit a task; print its id, or with --wait its result",
+  takes: [{ name: "[action]", about: "what is to be done (with --command: exec)" }],
+  flags: [...SUBMIT_FLAGS, { flags: "-w, --wait", about: "stay until it has ended; exit code 1 unless it is done" }],
+  examples: [
+    ["drover submit --command 'echo hello' --wait", "run a command on the local worker and print what it gave"],
+    ["drover submit build --project web --type code --capability git", "a task for workers that offer git"],
+    ["drover submit review --needs build-1 --params @review.json", "after another task, with arguments from a file"],
+    ["id=$(drover submit nightly --not-before 8h)", "the id alone is printed, so a script can keep it"],
+  ],
+  run: async (call) => {
+    const { args, flags, terminal, output } = call;
+    const body = await taskBodyFrom(args[0], flags, terminal);
+    const client = clientFor(call);
+    const submitted = await client.submit(body);
+    warn(submitted, call);
+    if (flags.wait === true) return waitFor(submitted.taskId, call);
+    output.answer(submitted, () => `${plain(submitted.taskId)}\n`);
+    return EXIT.ok;
+  },
+};
+
+function warn({ taskId, throttle, warnings = [] }: Submitted, { terminal }: Call<Flags>): void {
+  for (const { type, detail } of warnings) terminal.err(`warning: ${plain(detail ?? type)}\n`);
+  if (throttle === true) terminal.err("warning: the queue is filling; submit more slowly\n");
+  if (warnings.some(({ type }) => type === "never-fits" || type === "no-workers"))
+    terminal.err(`         drover why ${plain(taskId)} says what is missing\n`);
+}
+
+async function waitFor(id: string, call: Call<Flags>): Promise<ExitCode> {
+  const { terminal, output } = call;
+  const client = clientFor(call);
+  const tell = (task: TaskJson): void => (output.isJson ? undefined : terminal.err(`${taskLine(task, output)}\n`));
+  return interruptible(
+    terminal,
+    async (signal) => {
+      const task = await watchTask(client, id, { signal, onChange: tell });
+      output.answer(task, () => (task.result === undefined ? "" : `${shownValue(task.result).trimEnd()}\n`));
+      return task.state === "done" ? EXIT.ok : EXIT.failed;
+    },
+    () => terminal.err(`stopped waiting; the task goes on: drover task ${plain(id)} --watch\n`),
+  );
+}

@@ -1,0 +1,374 @@
+/**
+ * What each verb says, letter by letter: to people, to programs, and when it goes wrong. And what it asks of the
+ * server.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { type Asked, cannedServer, Refusal } from "../../test/cli/canned-server.ts";
+import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-terminal.ts";
+import { runCommandLine } from "./command-line.ts";
+import { newPart } from "./log-tail.ts";
+import { VERBS } from "./verbs.ts";
+
+const NOW = Date.parse("2026-01-31T12:00:00Z");
+const place = mkdtempSync(join(tmpdir(), "drover-verbs-"));
+after(() => rmSync(place, { recursive: true, force: true }));
+
+type Ran = { readonly code: number; readonly out: string; readonly err: string; readonly asked: readonly Asked[] };
+
+async function drover(
+  args: readonly string[],
+  answers: Readonly<Record<string, unknown>> = {},
+  options: TestTerminalOptions = {},
+): Promise<Ran> {
+  const { fetch, asked } = cannedServer(answers);
+  const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, cwd: place, fetch, ...options });
+  const code = await runCommandLine(args, terminal, VERBS);
+  return { code, out: terminal.shown(), err: terminal.complained(), asked };
+}
+
+const lines = (...all: string[]): string => `${all.join("\n")}\n`;
+
+const running = {
+  taskId: "tsk_12",
+  state: "running",
+  attempt: 2,
+  agentId: "ann",
+  project: "web",
+  action: "write the page",
+  worker: "mac-1",
+  createdAt: "2026-01-31T11:50:00.000Z",
+  startedAt: "2026-01-31T11:59:30.000Z",
+};
+const failed = {
+  taskId: "tsk_7",
+  state: "failed",
+  attempt: 3,
+  agentId: "ben",
+  project: "default",
+  action: "build",
+  error: "exit code 1: \u001b[31mno such file",
+  createdAt: "2026-01-31T10:00:00.000Z",
+  startedAt: "2026-01-31T10:00:01.000Z",
+  completedAt: "2026-01-31T10:00:05.200Z",
+  latencyMs: 5200,
+  result: { log: "a" },
+};
+
+describe("submit", () => {
+  const answer = { taskId: "tsk_1", state: "queued", position: 1, createdAt: "2026-01-31T12:00:00.000Z" };
+  const answers = { "POST /tasks": answer };
+  const bodyOf = ({ asked }: Ran): Record<string, unknown> => {
+    const { id, ...body } = (asked[0]?.body ?? {}) as Record<string, unknown>;
+    assert.equal(typeof id, "string");
+    return body;
+  };
+
+  test("prints the id and nothing else", async () => {
+    const ran = await drover(["submit", "build"], answers);
+    assert.deepEqual([ran.code, ran.out, ran.err], [0, "tsk_1\n", ""]);
+    assert.deepEqual(bodyOf(ran), { agentId: "ann", action: "build" });
+  });
+
+  test("--json prints the answer as it came", async () => {
+    const { out } = await drover(["submit", "build", "--json"], answers);
+    assert.deepEqual(JSON.parse(out), answer);
+  });
+
+  test("has a flag for every field", async () => {
+    writeFileSync(join(place, "payload.json"), '{"deep": [1]}');
+    const args = [
+      ...["submit", "click", "--agent", "bot", "--project", "web", "--type", "code", "--id", "mine"],
+      ...["--params", '{"a": 1}', "--payload", "@payload.json", "--priority", "-5", "--deadline", "30m"],
+      ...["--not-before", "2026-02-01T00:00:00Z", "--callback-url", "https://example.com/hook", "--parent", "p"],
+      ...["--needs", "a,b", "--needs", "c", "--artifact", "/tmp/x", "--cpu", "0.5", "--memory", "1GiB"],
+      ...["--capability", "git", "--lock", "repo:x", "--zone", "eu", "--provider", "anthropic/default"],
+      ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
+      ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run"],
+    ];
+    const { asked, err } = await drover(args, answers);
+    assert.equal(err, "");
+    assert.deepEqual(asked[0]?.body, {
+      ...{ agentId: "bot", action: "click", id: "mine", project: "web", type: "code", params: { a: 1 } },
+      ...{ payload: { deep: [1] }, priority: -5, deadline: "2026-01-31T12:30:00.000Z" },
+      ...{ notBefore: "2026-02-01T00:00:00Z", callbackUrl: "https://example.com/hook", parent: "p" },
+      ...{ needs: ["a", "b", "c"], inputArtifact: "/tmp/x" },
+      resources: { cpuMillicores: 500, memoryBytes: 1_073_741_824 },
+      ...{ capabilities: ["git"], locks: ["repo:x"], zone: "eu", provider: "anthropic/default" },
+      ...{ estimatedTokens: 500, iteration: 2, maxAttempts: 1, timeoutMs: 600_000, tabId: "t1", ref: "e5" },
+      ...{ selector: "#go", onDependencyFailure: "run" },
+    });
+  });
+
+  test("--command is params.command of an exec task, beside other params", async () => {
+    const ran = await drover(["submit", "--command", "echo hello", "--params", '{"cwd": "x"}'], answers);
+    assert.deepEqual(bodyOf(ran), { agentId: "ann", action: "exec", params: { cwd: "x", command: "echo hello" } });
+  });
+
+  test("--params - reads standard input", async () => {
+    const ran = await drover(["submit", "x", "--params", "-"], answers, { input: '{"from": "stdin"}' });
+    assert.deepEqual(bodyOf(ran).params, { from: "stdin" });
+  });
+
+  test("tells warnings on standard error", async () => {
+    const warnings = [{ type: "never-fits", detail: "it needs gpu; nobody offers gpu" }];
+    const { out, err } = await drover(["submit", "x"], { "POST /tasks": { ...answer, throttle: true, warnings } });
+    assert.equal(out, "tsk_1\n");
+    assert.equal(
+      err,
+      lines(
+        "warning: it needs gpu; nobody offers gpu",
+        "warning: the queue is filling; submit more slowly",
+        "         drover why tsk_1 says what is missing",
+      ),
+    );
+  });
+
+  test("--wait tells the way on standard error and the result on standard output", async () => {
+    const states = [{ ...running, state: "queued", position: 3, worker: undefined }, running];
+    const done = { ...running, state: "done", completedAt: "2026-01-31T12:00:00.000Z", result: { pages: 3 } };
+    const ran = await drover(["submit", "x", "--wait"], {
+      ...answers,
+      "GET /tasks/tsk_1": () => states.shift() ?? running,
+      "GET /tasks/tsk_1/wait": done,
+    });
+    assert.equal(ran.code, 0);
+    assert.equal(ran.out, '{\n  "pages": 3\n}\n');
+    assert.equal(ran.err, lines("tsk_12 queued: number 3 in its queue", "tsk_12 done: ran 30s on mac-1"));
+  });
+
+  test("--wait ends with code 1 when the task failed, and with --json prints the task", async () => {
+    const ran = await drover(["submit", "x", "--wait", "--json"], {
+      ...answers,
+      "GET /tasks/tsk_1": failed,
+      "GET /tasks/tsk_1/wait": failed,
+    });
+    assert.equal(ran.code, 1);
+    assert.deepEqual(JSON.parse(ran.out), failed);
+    assert.equal(ran.err, "");
+  });
+
+  test("Ctrl-C while waiting leaves the task alone, and says so", async () => {
+    const hanging = cannedServer({ ...answers, "GET /tasks/tsk_1": running });
+    const fetch: typeof globalThis.fetch = (input, init) => {
+      if (!String(input).includes("/wait")) return hanging.fetch(input, init);
+      return new Promise((_, reject) => {
+        init?.signal?.addEventListener("abort", () => reject(init.signal?.reason), { once: true });
+        terminal.signal("SIGINT");
+      });
+    };
+    const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, fetch });
+    const code = await runCommandLine(["submit", "x", "--wait"], terminal, VERBS);
+    assert.equal(code, 130);
+    assert.match(terminal.complained(), /stopped waiting; the task goes on: drover task tsk_1 --watch\n$/);
+  });
+
+  const wrong: [args: string[], err: string][] = [
+    [
+      [],
+      "error: what is to be done is missing\nhint:  drover submit ACTION, or drover submit --command 'echo hello'\n",
+    ],
+    [
+      ["x", "--params", "{"],
+      "error: --params: its value is not JSON: Expected property name or '}' in JSON at position 1 (line 1 column 2)\n" +
+        `hint:  such as --params '{"path": "src"}', --params @file.json, or --params - for standard input\n`,
+    ],
+    [["x", "--params", "[1]"], `error: --params must be a JSON object, such as '{"path": "src"}'\n`],
+    [["x", "--params", "@missing"], "error: --params: missing cannot be read: there is no such file\n"],
+    [
+      ["x", "--params", "-", "--payload", "-"],
+      "error: --params and --payload cannot both be standard input\nhint:  give one of them as @file\n",
+    ],
+    [
+      ["--command", "a", "--params", '{"command": "b"}'],
+      "error: --params has a command already\nhint:  give the command once: --command, or command in --params\n",
+    ],
+    [
+      ["x", "--deadline", "tomorrow"],
+      'error: --deadline is "tomorrow"\nhint:  give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h\n',
+    ],
+    [
+      ["x", "--memory", "lots"],
+      "error: option '--memory <size>' argument 'lots' is invalid. It must be a size such as 512MiB or 2GB.\n" +
+        "hint:  drover help shows the verbs, drover help VERB one of them\n",
+    ],
+  ];
+  for (const [args, err] of wrong)
+    test(`${args.join(" ") || "nothing"} is refused here, and the server is not asked`, async () => {
+      const ran = await drover(["submit", ...args], answers);
+      assert.deepEqual([ran.code, ran.out, ran.err, ran.asked.length], [2, "", err, 0]);
+    });
+});
+
+describe("the server says no", () => {
+  const rows: [refusal: Refusal, code: number, err: string][] = [
+    [new Refusal(400, "bad_request", "priority is 1.5, and must be …"), 2, "error: priority is 1.5, and must be …\n"],
+    [new Refusal(404, "not_found", "no task has the id x"), 4, "error: no task has the id x\n"],
+    [
+      new Refusal(401, "unauthorized", "no token"),
+      4,
+      "error: no token\nhint:  set DROVER_TOKEN to a token of this server\n",
+    ],
+    [
+      new Refusal(429, "queue_full", "the queue is full: 5 of maxQueue 5 tasks"),
+      5,
+      "error: the queue is full: 5 of maxQueue 5 tasks\n" +
+        "hint:  try again in a while, or raise the limit that the message names\n",
+    ],
+    [new Refusal(500, "internal", "a bug"), 6, "error: a bug\nhint:  the server's own log says more\n"],
+  ];
+  for (const [refusal, code, err] of rows)
+    test(`${refusal.body.code} is exit code ${code}`, async () => {
+      const ran = await drover(["task", "x"], { "GET /tasks/x": refusal });
+      assert.deepEqual([ran.code, ran.out, ran.err], [code, "", err]);
+    });
+
+  test("with --json the refusal is passed on as it came", async () => {
+    const refusal = new Refusal(409, "conflict", "task x has ended as done", { state: "done" });
+    const ran = await drover(["task", "x", "--json"], { "GET /tasks/x": refusal });
+    assert.deepEqual([ran.code, ran.out], [4, ""]);
+    const { error, code, details } = JSON.parse(ran.err);
+    assert.deepEqual([error, code, details], ["task x has ended as done", "conflict", { state: "done" }]);
+  });
+
+  test("an address that is none is refused before anything is asked", async () => {
+    const ran = await drover(["tasks", "--url", "localhost:1"]);
+    assert.deepEqual([ran.code, ran.asked.length], [2, 0]);
+    assert.match(ran.err, /^error: url is "localhost:1", and must be an http or https URL\nhint: /);
+  });
+
+  test("the token comes from DROVER_TOKEN, the address from DROVER_URL or --url", async () => {
+    const seen: [string, string | null][] = [];
+    const fetch: typeof globalThis.fetch = async (input, init) => {
+      seen.push([String(input), new Headers(init?.headers).get("authorization")]);
+      return new Response('{"workers": [], "count": 0}');
+    };
+    const env = { DROVER_URL: "http://one:1/", DROVER_TOKEN: "secret" };
+    await drover(["workers"], {}, { fetch, env });
+    await drover(["workers", "--url", "http://two:2"], {}, { fetch, env });
+    assert.deepEqual(seen, [
+      ["http://one:1/workers", "Bearer secret"],
+      ["http://two:2/workers", "Bearer secret"],
+    ]);
+  });
+});
+
+describe("tasks", () => {
+  const page = { tasks: [running, failed], count: 2, nextCursor: "12" };
+  test("is a table, and says that there is more", async () => {
+    const { out, asked } = await drover(["tasks"], { "GET /tasks": page });
+    assert.equal(
+      out,
+      lines(
+        "ID      STATE    PROJECT  AGENT  ACTION          TRY  WORKER  AGE   RAN  NOTE",
+        "tsk_12  running  web      ann    write the page    2  mac-1   10m   30s",
+        "tsk_7   failed            ben    build             3           2h  4.2s  exit code 1: ␛[31mno such file",
+        "",
+        "There are more: --cursor 12, or --all.",
+      ),
+    );
+    assert.equal(asked[0]?.call, "GET /tasks?limit=50");
+  });
+  test("in a narrow terminal keeps the ids whole", async () => {
+    const { out } = await drover(["tasks"], { "GET /tasks": page }, { width: 76 });
+    for (const line of out.split("\n")) assert.ok(line.length <= 76, line);
+    assert.match(out, /^tsk_12 .*…/m);
+  });
+  test("asks for what was filtered", async () => {
+    const args = [
+      "tasks",
+      "-p",
+      "web",
+      "-a",
+      "ann",
+      "-t",
+      "code",
+      "--state",
+      "queued,running",
+      "-n",
+      "5",
+      "--cursor",
+      "9",
+    ];
+    const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
+    assert.equal(
+      asked[0]?.call,
+      "GET /tasks?project=web&agentId=ann&type=code&state=queued%2Crunning&limit=5&cursor=9",
+    );
+  });
+  test("--all reads every page, --json answers one", async () => {
+    const { out, asked } = await drover(["tasks", "--all", "--json"], {
+      "GET /tasks?limit=1000": { tasks: [running], count: 1, nextCursor: "5" },
+      "GET /tasks?limit=1000&cursor=5": { tasks: [failed], count: 1 },
+    });
+    assert.equal(asked.length, 2);
+    assert.deepEqual(JSON.parse(out), { tasks: [running, failed], count: 2 });
+  });
+  test("nothing there", async () => {
+    const { out } = await drover(["tasks"], { "GET /tasks": { tasks: [], count: 0 } });
+    assert.equal(out, "No tasks here.\n");
+  });
+});
+
+describe("task", () => {
+  test("lists what there is to know, and nothing that is unset", async () => {
+    const { out } = await drover(["task", "tsk_7"], { "GET /tasks/tsk_7": failed });
+    assert.equal(
+      out,
+      lines(
+        "task     tsk_7",
+        "state    failed",
+        "error    exit code 1: ␛[31mno such file",
+        "action   build",
+        "agent    ben",
+        "project  default",
+        "attempt  3",
+        "created  2026-01-31T10:00:00.000Z (2h ago)",
+        "started  2026-01-31T10:00:01.000Z (2h ago)",
+        "ended    2026-01-31T10:00:05.200Z (2h ago)",
+        "took     5.2s from submit to end",
+        "ran      4.2s",
+        "result",
+        "  {",
+        '    "log": "a"',
+        "  }",
+      ),
+    );
+  });
+  test("--json is the task as it came", async () => {
+    const { out } = await drover(["task", "tsk_7", "--json"], { "GET /tasks/tsk_7": failed });
+    assert.deepEqual(JSON.parse(out), failed);
+  });
+  test("--logs prints the log, made safe", async () => {
+    const logs = { taskId: "tsk_7", attempt: 3, text: "one\n\u001b[2Jtwo\n", truncated: false };
+    const { out, asked } = await drover(["task", "tsk_7", "--logs", "--tail", "2", "--attempt", "3"], {
+      "GET /tasks/tsk_7/logs": logs,
+    });
+    assert.equal(out, "one\n␛[2Jtwo\n");
+    assert.equal(asked[0]?.call, "GET /tasks/tsk_7/logs?attempt=3&tail=2");
+  });
+  test("--watch tells each change, and the exit code tells the end", async () => {
+    const states: unknown[] = [{ ...failed, state: "queued", error: undefined, completedAt: undefined }];
+    const ran = await drover(["task", "tsk_7", "--watch"], {
+      "GET /tasks/tsk_7": () => states.shift() ?? failed,
+      "GET /tasks/tsk_7/wait": failed,
+    });
+    assert.equal(ran.code, 1);
+    assert.equal(ran.out, lines("tsk_7 queued", "tsk_7 failed: ran 4.2s, exit code 1: ␛[31mno such file"));
+  });
+  test("what is new in a log is found behind what was shown", () => {
+    const rows: [before: string, now: string, fresh: string][] = [
+      ["", "a\n", "a\n"],
+      ["a\n", "a\nb\n", "b\n"],
+      ["a\n", "a\n", ""],
+      ["a\nb\n", "b\nc\n", "c\n"],
+      ["x\nx\nx\n", "x\nx\ny\n", "y\n"],
+      ["x\ny\n", "p\nq\n", "p\nq\n"],
+      ["abcabc", "bcabcd", "d"],
+    ];
+    for (const [before, now, fresh] of rows) assert.equal(newPart(before, now), fresh, JSON.stringify([before, now]));
+  });
+});

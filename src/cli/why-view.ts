@@ -1,0 +1,87 @@
+/**
+ * Why a task is not running, as a picture: every gate, open or shut, with the numbers that decide; who is ahead; when
+ * it could start.
+ *
+ * The shut gates come first, since they are what a person came for. Instants in the numbers are milliseconds for
+ * programs; people get how long that is from now.
+ */
+import type { WhyAnswer, WhyGate } from "../protocol/index.ts";
+import type { Output } from "./output.ts";
+import { padEnd, plain, widthOf, wrap } from "./output-text.ts";
+import { age, count } from "./output-time.ts";
+
+const OPEN = "✔";
+const SHUT = "✘";
+const TEXT_MIN = 30;
+/** Instants after this look like milliseconds since 1970 and not like a count. */
+const INSTANT_MIN = 1e12;
+const INSTANT_KEYS: ReadonlySet<string> = new Set(["until", "deadline", "endedAt", "assignedAt", "blockedUntil"]);
+
+export function whyPicture(why: WhyAnswer, output: Output): string {
+  const { paint } = output;
+  const now = output.now();
+  const shut = why.gates.filter((gate) => !gate.ok);
+  const open = why.gates.filter((gate) => gate.ok);
+  const width = Math.max(0, ...why.gates.map(({ code }) => widthOf(code)));
+  const block = (gates: readonly WhyGate[]): string => gates.map((gate) => gateLines(gate, width, output)).join("");
+  return [
+    `${paint("bold", plain(why.task))} is ${why.state}. ${plain(inTime(why.summary, why.gates, now))}\n`,
+    shut.length === 0 ? "" : `\n${block(shut)}`,
+    open.length === 0 ? "" : `\n${block(open)}`,
+    aheadLines(why, output),
+    startLine(why, shut.length, now),
+  ].join("");
+}
+
+function gateLines(gate: WhyGate, width: number, output: Output): string {
+  const { paint } = output;
+  const now = output.now();
+  const mark = gate.ok ? paint("green", OPEN) : paint("red", SHUT);
+  const indent = " ".repeat(width + 6);
+  const room = output.width === null ? Number.POSITIVE_INFINITY : Math.max(TEXT_MIN, output.width - indent.length);
+  const [first = "", ...rest] = wrap(plain(inTime(gate.detail, [gate], now)), room);
+  const numbers = numbersOf(gate, now);
+  const lines = [...rest, ...(numbers === "" || gate.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line)))];
+  return [`  ${mark} ${padEnd(gate.code, width)}  ${first}`, ...lines.map((line) => indent + line), ""].join("\n");
+}
+
+function numbersOf({ numbers }: WhyGate, now: number): string {
+  return Object.entries(numbers)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${key} ${typeof value === "number" ? shownNumber(key, value, now) : plain(String(value))}`)
+    .join(", ");
+}
+
+const shownNumber = (key: string, value: number, now: number): string =>
+  INSTANT_KEYS.has(key) && value >= INSTANT_MIN ? age(value, now) : count(value);
+
+/** A sentence whose instants are told as people tell them. */
+function inTime(sentence: string, gates: readonly WhyGate[], now: number): string {
+  let told = sentence;
+  for (const { numbers } of gates)
+    for (const [key, value] of Object.entries(numbers)) {
+      if (!INSTANT_KEYS.has(key) || typeof value !== "number" || value < INSTANT_MIN) continue;
+      told = told.replaceAll(String(value), `${new Date(value).toISOString()} (${age(value, now)})`);
+    }
+  return told;
+}
+
+function aheadLines({ ahead }: WhyAnswer, output: Output): string {
+  if (ahead.count === 0 && ahead.next.length === 0) return "";
+  const own = ahead.count === 1 ? "1 task of its agent is" : `${count(ahead.count)} tasks of its agent are`;
+  const head = ahead.count === 0 ? "Before it:" : `Before it: ${own} ahead.`;
+  const rows = ahead.next.map(({ task, agent, reason }) => {
+    const because = output.paint("dim", plain(reason));
+    return `  ${plain(task)} of ${plain(agent)}  ${because}\n`;
+  });
+  return `\n${head}\n${rows.join("")}`;
+}
+
+function startLine({ state, earliestStart }: WhyAnswer, shut: number, now: number): string {
+  if (state !== "waiting" && state !== "queued") return "";
+  if (earliestStart !== undefined) {
+    const when = age(earliestStart, now);
+    return `\nEarliest start: ${earliestStart}${when === "" ? "" : ` (${when})`}\n`;
+  }
+  return shut === 0 ? "" : "\nEarliest start: not known, since it depends on others and not on the clock alone.\n";
+}

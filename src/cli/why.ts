@@ -1,0 +1,26 @@
+/**
+ * `drover why ID`: every gate between a task and its start, now or as of an event in the past.
+ */
+import { clientFor } from "./connection.ts";
+import { EXIT } from "./exit-code.ts";
+import { type Verb, wholeNumber } from "./verb.ts";
+import { whyPicture } from "./why-view.ts";
+
+type Flags = { readonly at?: number };
+
+export const whyVerb: Verb<Flags> = {
+  name: "why",
+  summary: "say why a task is not running: every gate, with numbers",
+  takes: [{ name: "<id>", about: "the task" }],
+  flags: [{ flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) }],
+  examples: [
+    ["drover why tsk_12", "what it waits for, who is ahead, when it could start"],
+    ["drover why tsk_12 --at 4711", "the same as of event 4711"],
+  ],
+  run: async (call) => {
+    const { at } = call.flags;
+    const why = await clientFor(call).why(call.args[0] ?? "", at === undefined ? {} : { at });
+    call.output.answer(why, () => whyPicture(why, call.output));
+    return EXIT.ok;
+  },
+};

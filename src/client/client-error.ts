@@ -1,0 +1,39 @@
+/**
+ * The one error a caller of the client sees.
+ *
+ * Where the server refused, it is the server's own word: `code` for programs, the message for people, `details` as
+ * data. Where no answer came, the code says so and the status is 0. `retryable` says whether the very same call may
+ * succeed later and is safe to make again; the client has then tried as often as it was told to.
+ */
+import type { WireCode } from "../protocol/index.ts";
+
+/** `network`: no answer came; `timeout`: none came in time; `bad_answer`: one came that is not Drover's. */
+export type ClientErrorCode = WireCode | "network" | "timeout" | "bad_answer";
+
+type More = {
+  readonly status?: number;
+  readonly retryable?: boolean;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+};
+
+export class ClientError extends Error {
+  override readonly name: string = "ClientError";
+  /** The HTTP status; 0 where no answer came. */
+  readonly status: number;
+  readonly code: ClientErrorCode;
+  readonly retryable: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** How long the server asked to wait. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ClientErrorCode, message: string, more: More = {}) {
+    super(message, more.cause === undefined ? {} : { cause: more.cause });
+    this.code = code;
+    this.status = more.status ?? 0;
+    this.retryable = more.retryable ?? false;
+    this.details = more.details ?? {};
+    this.retryAfterMs = more.retryAfterMs;
+  }
+}

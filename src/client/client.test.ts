@@ -1,0 +1,349 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  answers,
+  answersHalf,
+  losesTheAnswer,
+  neverAnswers,
+  type ScriptServer,
+  type Step,
+  startScript,
+} from "../../test/script-server.ts";
+import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
+import { type Client, createClient } from "./client.ts";
+import { ClientError } from "./client-error.ts";
+import { restAfter, retryAfterMs } from "./try-again.ts";
+
+const task = { agentId: "ann", action: "build" };
+const submitted: Answered<"submit"> = {
+  taskId: "t1",
+  state: "queued",
+  createdAt: "2026-01-31T12:00:00.000Z",
+  position: 1,
+};
+const refusal = (code: string, more: object = {}): object => ({ error: `no: ${code}`, code, ...more });
+
+type Story = { readonly client: Client; readonly server: ScriptServer; readonly rests: number[] };
+/** A client that rests in no time and writes down how long it would have. */
+async function story(steps: readonly Step[], told: (story: Story) => Promise<void>): Promise<void> {
+  await using server = await startScript(...steps);
+  const rests: number[] = [];
+  const rest = async (ms: number, signal?: AbortSignal): Promise<void> => {
+    rests.push(ms);
+    signal?.throwIfAborted();
+  };
+  await told({ client: createClient({ url: server.url, rest, timeoutMs: 5000 }), server, rests });
+}
+const failsWith = async (promise: Promise<unknown>, wanted: Partial<ClientError>): Promise<ClientError> => {
+  const error = await promise.then(
+    () => assert.fail("it did not fail"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ClientError, String(error));
+  for (const [key, value] of Object.entries(wanted)) assert.deepEqual(error[key as keyof ClientError], value, key);
+  return error;
+};
+
+test("a task whose answer was lost is submitted again under the same id, so it is one task", () =>
+  story([losesTheAnswer, answersHalf, answers(202, submitted)], async ({ client, server, rests }) => {
+    assert.deepEqual(await client.submit(task), submitted);
+    const ids = server.heard.map(({ body }) => (body as { id: string }).id);
+    assert.equal(ids.length, 3);
+    assert.equal(new Set(ids).size, 1);
+    assert.match(ids[0] ?? "", /^task_[0-9a-z]{16}$/);
+    assert.equal(rests.length, 2);
+  }));
+
+test("an id the caller chose is kept", () =>
+  story([answers(202, submitted)], async ({ client, server }) => {
+    await client.submit({ ...task, id: "mine" });
+    assert.deepEqual(server.heard[0]?.body, { ...task, id: "mine" });
+  }));
+
+test("every item of a batch, a worker and a permit get an id as well", () =>
+  story([answers(202, {})], async ({ client, server }) => {
+    await client.submitBatch({ agentId: "ann", tasks: [{ action: "a" }, { action: "b", id: "b" }] });
+    await client.joinWorker({ slots: 2 });
+    await client.askPermit({ gate: "anthropic/default" });
+    const [batch, worker, permit] = server.heard.map(({ body }) => body as { id: string; tasks: { id: string }[] });
+    assert.deepEqual(
+      batch?.tasks.map(({ id }) => id.split("_")[0]),
+      ["task", "b"],
+    );
+    assert.match(worker?.id ?? "", /^worker_/);
+    assert.match(permit?.id ?? "", /^permit_/);
+  }));
+
+test("a call that is not safe to repeat is not repeated after a lost answer", () =>
+  story([losesTheAnswer, answers(202, submitted)], async ({ client, server }) => {
+    await failsWith(client.retry("t1"), { code: "network", status: 0, retryable: false });
+    assert.equal(server.heard.length, 1);
+  }));
+
+test("it is repeated where it never left: nobody listens", async () => {
+  const server = await startScript(answers(200, {}));
+  await server[Symbol.asyncDispose]();
+  let rests = 0;
+  const client = createClient({ url: server.url, retries: 2, rest: async () => void rests++ });
+  const error = await failsWith(client.retry("t1"), { code: "network", retryable: true });
+  assert.match(
+    error.message,
+    /^cannot reach http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\); is it running\? Start it with/,
+  );
+  assert.equal(rests, 2);
+});
+
+test("no room: waits as long as the server asks, then it is let in", () =>
+  story(
+    [
+      answers(429, refusal("queue_full", { retryable: true, details: { queued: 5 } }), { "retry-after": "7" }),
+      answers(503, refusal("overloaded", { retryable: true })),
+      answers(202, submitted),
+    ],
+    async ({ client, rests }) => {
+      assert.deepEqual(await client.submit(task), submitted);
+      assert.equal(rests[0], 7000);
+      assert.ok((rests[1] ?? 0) >= 200 && (rests[1] ?? 0) <= 400, String(rests[1]));
+    },
+  ));
+
+test("tries are bounded, and the last refusal is the one the caller gets", () =>
+  story(
+    [answers(429, refusal("queue_full", { retryable: true, details: { maxQueue: 5 } }))],
+    async ({ client, server, rests }) => {
+      await failsWith(client.submit(task), {
+        status: 429,
+        code: "queue_full",
+        retryable: true,
+        details: { maxQueue: 5 },
+      });
+      assert.equal(server.heard.length, 5);
+      assert.equal(rests.length, 4);
+      await failsWith(client.submit(task, { retries: 0 }), { code: "queue_full" });
+      assert.equal(server.heard.length, 6);
+    },
+  ));
+
+test("a rest nobody would sit out is left to the caller", () =>
+  story(
+    [answers(429, refusal("backpressure", { retryable: true }), { "retry-after": "3600" })],
+    async ({ client, rests }) => {
+      await failsWith(client.submit(task), { code: "backpressure", retryAfterMs: 3_600_000 });
+      assert.deepEqual(rests, []);
+    },
+  ));
+
+test("what is wrong with the request is said at once and in the server's words", () =>
+  story([answers(400, refusal("bad_request", { details: { field: "priority" } }))], async ({ client, server }) => {
+    const error = await failsWith(client.submit(task), { status: 400, code: "bad_request", retryable: false });
+    assert.equal(error.message, "no: bad_request");
+    assert.deepEqual(error.details, { field: "priority" });
+    assert.equal(server.heard.length, 1);
+  }));
+
+test("a cancel whose answer was lost has worked, if the task is cancelled when it is asked again", async () => {
+  const isCancelled = answers(409, refusal("conflict", { details: { task: "t1", state: "cancelled" } }));
+  await story([losesTheAnswer, isCancelled], async ({ client }) => {
+    assert.deepEqual(await client.cancel("t1"), { status: "cancelled", taskId: "t1" });
+  });
+  await story([isCancelled], async ({ client }) => {
+    await failsWith(client.cancel("t1"), { status: 409, code: "conflict" });
+  });
+  const isDone = answers(409, refusal("conflict", { details: { task: "t1", state: "done" } }));
+  await story([losesTheAnswer, isDone], async ({ client }) => {
+    await failsWith(client.cancel("t1"), { status: 409, code: "conflict" });
+  });
+});
+
+test("what was to go and is gone after a lost answer has gone", () =>
+  story([losesTheAnswer, answers(404, refusal("not_found"))], async ({ client }) => {
+    assert.deepEqual(await client.leaveWorker("w1"), { status: "left", workerId: "w1" });
+    await failsWith(client.leaveWorker("w1"), { code: "not_found" });
+  }));
+
+test("a server that says nothing is given up, and the caller's signal ends a call with its own reason", async () => {
+  await story([neverAnswers], async ({ client }) => {
+    await failsWith(client.task("t1", { timeoutMs: 20, retries: 1 }), { code: "timeout", status: 0, retryable: true });
+    const reason = new Error("enough");
+    const stop = new AbortController();
+    const asked = client.task("t1", { signal: stop.signal });
+    stop.abort(reason);
+    await assert.rejects(asked, reason);
+    await assert.rejects(client.task("t1", { signal: AbortSignal.abort(reason) }), reason);
+  });
+  const stop = new AbortController();
+  await using server = await startScript(losesTheAnswer);
+  const client = createClient({ url: server.url });
+  const asked = client.task("t1", { signal: stop.signal, retries: 100 });
+  stop.abort(new Error("while resting"));
+  await assert.rejects(asked, /while resting/);
+});
+
+test("waiting goes on over as many calls as it takes, and asks for no longer than it has", () =>
+  story(
+    [
+      answers(200, { taskId: "t1", state: "running" }),
+      losesTheAnswer,
+      answers(200, { taskId: "t1", state: "done", result: 7 }),
+    ],
+    async ({ client, server }) => {
+      assert.equal((await client.wait("t1")).result, 7);
+      assert.deepEqual(
+        server.heard.map(({ url }) => url),
+        Array(3).fill("/tasks/t1/wait?timeoutMs=30000"),
+      );
+    },
+  ));
+
+test("waiting within a time ends with it", () =>
+  story([answers(200, { taskId: "t1", state: "running" })], async ({ client }) => {
+    const error = await failsWith(client.wait("t1", { withinMs: 0 }), { code: "timeout" });
+    assert.equal(error.message, "task t1 is running after 0 ms");
+  }));
+
+const strange: [claim: string, step: Step, wanted: Partial<ClientError>][] = [
+  [
+    "a page",
+    (response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"),
+    { code: "bad_answer" },
+  ],
+  ["nothing at all", (response) => response.writeHead(200).end(), { code: "bad_answer", status: 200 }],
+  ["another version", answers(200, {}, { "drover-protocol": "2" }), { code: "unsupported_protocol" }],
+  [
+    "another address",
+    (response) => response.writeHead(302, { location: "http://x/" }).end(),
+    { code: "bad_answer", status: 302 },
+  ],
+  [
+    "an error page",
+    (response) => response.writeHead(500).end("<html>"),
+    { code: "internal", status: 500, retryable: false },
+  ],
+  ["a code of the future", answers(409, refusal("brand_new")), { code: "conflict", status: 409 }],
+  ["no token", answers(401, refusal("unauthorized")), { code: "unauthorized", status: 401 }],
+  ["a null", answers(404, null), { code: "not_found", status: 404 }],
+];
+for (const [claim, step, wanted] of strange)
+  test(`an answer that is not Drover's is told as such: ${claim}`, () =>
+    story([step], async ({ client, rests }) => {
+      await failsWith(client.task("t1"), wanted);
+      assert.deepEqual(rests, []);
+    }));
+
+test("what stands between and is overloaded is tried again", () =>
+  story(
+    [(response) => response.writeHead(502).end("Bad Gateway"), answers(200, submitted)],
+    async ({ client, rests }) => {
+      await client.task("t1");
+      assert.equal(rests.length, 1);
+    },
+  ));
+
+test("ids and queries are spelled so that nothing in them is taken for something else", () =>
+  story([answers(200, { tasks: [], count: 0 })], async ({ client, server }) => {
+    await client.project("a/b?c#d é");
+    await client.tasks({ state: ["queued", "running"], agentId: "a&b=c", limit: 5 });
+    await client.why("t1", { at: 12 });
+    await client.logs("t1", { tail: 3 });
+    assert.deepEqual(
+      server.heard.map(({ url }) => url),
+      [
+        "/projects/a%2Fb%3Fc%23d%20%C3%A9",
+        "/tasks?state=queued%2Crunning&agentId=a%26b%3Dc&limit=5",
+        "/tasks/t1/why?at=12",
+        "/tasks/t1/logs?tail=3",
+      ],
+    );
+  }));
+
+test("every request says which version it speaks, and shows its token", async () => {
+  await using server = await startScript(answers(200, {}));
+  await createClient({ url: `${server.url}/under/`, token: "secret-token" }).stats();
+  const [first] = server.heard;
+  assert.equal(first?.url, "/under/scheduler/stats");
+  assert.equal(first?.headers["drover-protocol"], "1");
+  assert.equal(first?.headers.authorization, "Bearer secret-token");
+});
+
+test("an address or token that cannot be is refused at once, and the token is not repeated", () => {
+  for (const url of ["", "x", "ftp://a", "http://a:b@c"]) assert.throws(() => createClient({ url }), ClientError);
+  assert.throws(
+    () => createClient({ token: "top secret" }),
+    (error: Error) => error instanceof ClientError && !error.message.includes("secret"),
+  );
+});
+
+/** One call of each method, with just what it takes. */
+const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
+  submit: (client) => client.submit(task),
+  submitBatch: (client) => client.submitBatch({ agentId: "ann", tasks: [{ action: "a" }] }),
+  tasks: (client) => client.tasks(),
+  task: (client) => client.task("x"),
+  patch: (client) => client.patch("x", { priority: "high" }),
+  cancel: (client) => client.cancel("x", { reason: "no" }),
+  cancelWhere: (client) => client.cancelWhere({ all: true }),
+  retry: (client) => client.retry("x"),
+  why: (client) => client.why("x"),
+  wait: (client) => client.wait("x"),
+  logs: (client) => client.logs("x"),
+  stats: (client) => client.stats(),
+  queue: (client) => client.queue(),
+  config: (client) => client.config(),
+  patchConfig: (client) => client.patchConfig(null),
+  reload: (client) => client.reload(),
+  pause: (client) => client.pause(),
+  resume: (client) => client.resume({ project: "a" }),
+  projects: (client) => client.projects(),
+  project: (client) => client.project("x"),
+  putProject: (client) => client.putProject("x", { weight: 2 }),
+  workers: (client) => client.workers(),
+  joinWorker: (client) => client.joinWorker({}),
+  sync: (client) => client.sync("x", { n: 1 }),
+  drainWorker: (client) => client.drainWorker("x"),
+  leaveWorker: (client) => client.leaveWorker("x"),
+  schedules: (client) => client.schedules(),
+  schedule: (client) => client.schedule("x"),
+  putSchedule: (client) => client.putSchedule("x", { cron: "@daily", task }),
+  removeSchedule: (client) => client.removeSchedule("x"),
+  askPermit: (client) => client.askPermit({ gate: "g" }),
+  settlePermit: (client) => client.settlePermit("x"),
+  dropPermit: (client) => client.dropPermit("x"),
+  gates: (client) => client.gates(),
+  events: (client) => client.eventPage({ after: 5 }),
+  health: (client) => client.health(),
+  ready: (client) => client.ready(),
+  metrics: (client) => client.metrics(),
+  openapi: (client) => client.openapi(),
+};
+for (const [name, call] of Object.entries(methods) as [CallName, (client: Client) => Promise<unknown>][])
+  test(`${name} goes to its own place`, () =>
+    story([answers(200, { state: "done" })], async ({ client, server }) => {
+      await call(client);
+      const { method, path } = CALLS[name];
+      const [heard] = server.heard;
+      assert.equal(`${heard?.method} ${heard?.url.split("?")[0]}`, `${method} ${path.replace("{id}", "x")}`);
+    }));
+
+test("rests double up to a bound, are spread, and give way to what the server asks", () => {
+  assert.deepEqual(
+    [1, 2, 3, 10, 1000].map((tries) => restAfter(tries, undefined, 1)),
+    [200, 400, 800, 10_000, 10_000],
+  );
+  assert.equal(restAfter(1, undefined, 0), 100);
+  assert.equal(restAfter(1, 5000, 0), 5000);
+  assert.equal(restAfter(6, 1000, 1), 6400);
+  assert.equal(restAfter(1, 60_001, 0), null);
+});
+
+test("Retry-After is seconds or a date", () => {
+  const now = Date.parse("2026-01-31T12:00:00Z");
+  const rows: [string | null, number | undefined][] = [
+    [null, undefined],
+    ["0", 0],
+    ["120", 120_000],
+    ["Sat, 31 Jan 2026 12:00:05 GMT", 5000],
+    ["Sat, 31 Jan 2026 11:00:00 GMT", 0],
+    ["soon", undefined],
+  ];
+  for (const [header, ms] of rows) assert.equal(retryAfterMs(header, now), ms);
+});

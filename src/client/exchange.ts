@@ -1,0 +1,179 @@
+/**
+ * One call to the server and its answer, however often that takes.
+ *
+ * A call is made again when that is safe: it was refused for now and nothing happened; it never left this machine; or
+ * its answer was lost and the same request twice is as good as once (the table of calls says which those are). Tries
+ * are bounded and rests grow. Whoever gave an AbortSignal gets its own reason back; nothing else ends a call early.
+ */
+import type { Answered, Asked, CallName } from "../protocol/index.ts";
+import { PLACES, type Place } from "../protocol/places.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/version.ts";
+import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/wire-code.ts";
+import { ClientError } from "./client-error.ts";
+import { type Address, targetOf } from "./server-address.ts";
+import { type Rest, restAfter, retryAfterMs } from "./try-again.ts";
+
+export type CallOptions = {
+  readonly signal?: AbortSignal | undefined;
+  /** How long one try may take, beside what the call itself waits. */
+  readonly timeoutMs?: number | undefined;
+  /** How often a call is made again. */
+  readonly retries?: number | undefined;
+};
+export type Wiring = {
+  readonly address: Address;
+  readonly fetch: typeof globalThis.fetch;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly rest: Rest;
+};
+/** What a refusal means that meets a repeat of a call whose first answer was lost: perhaps that it had worked. */
+export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
+
+type Parts = { readonly params?: object; readonly query?: object; readonly body?: unknown };
+type Fetched = { readonly status: number; readonly headers: Headers; readonly text: string };
+/** Errors of a connection that never was: whatever was to be said has not been. */
+const NEVER_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+export async function exchange<Name extends CallName>(
+  wiring: Wiring,
+  name: Name,
+  asked: Asked<Name>,
+  options: CallOptions = {},
+  afterLoss?: AfterLoss<Answered<Name>>,
+): Promise<Answered<Name>> {
+  const call = PLACES[name];
+  const { retries = wiring.retries, signal } = options;
+  let isLost = false;
+  for (let tries = 1; ; tries++) {
+    signal?.throwIfAborted();
+    try {
+      return answerOf(call, await fetchOnce(wiring, call, asked, options)) as Answered<Name>;
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      const known = isLost ? afterLoss?.(error) : undefined;
+      if (known !== undefined) return known;
+      const ms = restAfter(tries, error.retryAfterMs, Math.random());
+      if (!error.retryable || tries > retries || ms === null) throw error;
+      isLost ||= error.status === 0;
+      await restUnless(wiring.rest, ms, signal);
+    }
+  }
+}
+
+async function restUnless(rest: Rest, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await rest(ms, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+export function headersFor({ token }: Address, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return {
+    accept: "application/json",
+    [PROTOCOL_HEADER]: String(PROTOCOL_VERSION),
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    ...more,
+  };
+}
+
+/** How long the call itself may hold its answer back. */
+function heldBackMs({ waits }: Place, { query, body }: Parts): number {
+  if (!waits) return 0;
+  const { timeoutMs = 0 } = (query ?? {}) as { timeoutMs?: number };
+  const { waitMs = 0 } = (body ?? {}) as { waitMs?: number };
+  return timeoutMs + waitMs;
+}
+
+async function fetchOnce(wiring: Wiring, call: Place, asked: Parts, options: CallOptions): Promise<Fetched> {
+  const { address } = wiring;
+  const { params = {}, query = {}, body } = asked;
+  const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
+  const late = AbortSignal.timeout(limitMs);
+  const { signal } = options;
+  try {
+    const response = await wiring.fetch(`${address.base}${targetOf(call.path, params, query)}`, {
+      method: call.method,
+      headers: headersFor(address, body === undefined ? {} : { "content-type": "application/json" }),
+      redirect: "manual",
+      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  } catch (error) {
+    signal?.throwIfAborted();
+    const retryable = call.repeatable;
+    if (late.aborted)
+      throw new ClientError("timeout", `no answer from ${address.base} within ${limitMs} ms`, {
+        retryable,
+        cause: error,
+      });
+    throw networkError(address, error, retryable);
+  }
+}
+
+export function networkError({ base }: Address, error: unknown, isRepeatable: boolean): ClientError {
+  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
+  const code = typeof cause?.code === "string" ? cause.code : "";
+  const reason = code === "" ? String(cause?.message ?? (error as Error).message) : code;
+  const hint = code === "ECONNREFUSED" ? "; is it running? Start it with: drover serve" : "";
+  const retryable = isRepeatable || NEVER_SENT.has(code);
+  return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
+}
+
+function answerOf({ produces }: Place, { status, headers, text }: Fetched): unknown {
+  const version = headers.get(PROTOCOL_HEADER);
+  if (version !== null && version !== String(PROTOCOL_VERSION)) {
+    const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;
+    throw new ClientError("unsupported_protocol", `${said}; use the client of that version`, { status });
+  }
+  if (status >= 300 && status < 400) {
+    const place = headers.get("location") ?? "another address";
+    throw new ClientError("bad_answer", `the server points to ${place}; use that address`, { status });
+  }
+  if (status >= 400) throw refusalOf(status, headers, text);
+  if (produces[0] !== "application/json") return text;
+  const read = parsed(text);
+  if (read === undefined)
+    throw new ClientError("bad_answer", "the answer is not JSON; is this a Drover server?", { status });
+  return read;
+}
+
+/** The server's refusal as an error; what stands between may refuse too, in words that are not Drover's. */
+export function refusalOf(status: number, headers: Headers, text: string): ClientError {
+  const { error, code, retryable, details } = (parsed(text) ?? {}) as {
+    [Key in "error" | "code" | "retryable" | "details"]?: unknown;
+  };
+  const after = retryAfterMs(headers.get("retry-after"), Date.now());
+  if (typeof error === "string" && typeof code === "string") {
+    const known = Object.hasOwn(WIRE_CODES, code) ? (code as WireCode) : codeOfStatus(status);
+    return new ClientError(known, error, {
+      status,
+      retryable: retryable === true,
+      details: typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {},
+      retryAfterMs: after,
+    });
+  }
+  const isPassing = status === 429 || (status >= 502 && status <= 504);
+  const said = `the server answered ${status} without saying why; is this a Drover server?`;
+  return new ClientError(codeOfStatus(status), said, { status, retryable: isPassing, retryAfterMs: after });
+}
+
+/** Undefined where it is no JSON; null is JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

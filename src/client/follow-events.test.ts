@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { answers, neverAnswers, type Step, startScript, streams } from "../../test/script-server.ts";
+import type { EventJson } from "../protocol/index.ts";
+import { createClient } from "./client.ts";
+import { ClientError } from "./client-error.ts";
+import { createEventStream, type StreamMessage } from "./event-stream.ts";
+
+const message = (seq: number): string =>
+  `id: ${seq}\nevent: task-submitted\ndata: ${JSON.stringify({ seq, kind: "task-submitted", note: "für 😀" })}\n\n`;
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** Reads until so many events have come, or it ends. */
+async function follow(steps: readonly Step[], count: number, after = 0, silenceMs = 5000) {
+  await using server = await startScript(...steps);
+  const rests: number[] = [];
+  const client = createClient({ url: server.url, rest: async (ms) => void rests.push(ms) });
+  const seen: EventJson[] = [];
+  for await (const event of client.events({ after, silenceMs, reconnects: 3 })) {
+    seen.push(event);
+    if (seen.length >= count) break;
+  }
+  const asked = server.heard.map(({ url, headers }) => `${url} ${headers["last-event-id"]}`);
+  return { seqs: seen.map(({ seq }) => seq), asked, rests };
+}
+
+test("a stream that is cut in the middle of an event goes on behind the last whole one", async () => {
+  const half = bytesOf(message(3)).slice(0, 40);
+  const { seqs, asked } = await follow(
+    [streams([message(1), message(2), half], "cut"), streams([message(3), message(4)], "stay")],
+    4,
+  );
+  assert.deepEqual(seqs, [1, 2, 3, 4]);
+  assert.deepEqual(asked, ["/events?after=0 0", "/events?after=2 2"]);
+});
+
+test("a server that repeats what was seen is read without repeats", async () => {
+  const { seqs } = await follow(
+    [streams([message(1), message(2)], "end"), streams([message(1), message(2), message(3)], "stay")],
+    3,
+  );
+  assert.deepEqual(seqs, [1, 2, 3]);
+});
+
+test("it begins behind the event that was asked for", async () => {
+  const { asked } = await follow([streams([message(8)], "stay")], 1, 7);
+  assert.deepEqual(asked, ["/events?after=7 7"]);
+});
+
+test("a connection that falls silent is given up and opened again; heartbeats are not events", async () => {
+  const { seqs, asked } = await follow(
+    [neverAnswers, streams([": heartbeat\n\n", message(1)], "stay"), streams([message(2)], "stay")],
+    2,
+    0,
+    50,
+  );
+  assert.deepEqual(seqs, [1, 2]);
+  assert.equal(asked.length, 3);
+});
+
+test("refusals that pass are sat out, with growing rests; others are told", async () => {
+  const busy = answers(503, { error: "busy", code: "overloaded", retryable: true }, { "retry-after": "2" });
+  const { seqs, rests } = await follow([busy, busy, streams([message(1)], "stay")], 1);
+  assert.deepEqual(seqs, [1]);
+  assert.ok(
+    rests.every((ms) => ms >= 2000),
+    String(rests),
+  );
+  await assert.rejects(
+    follow([answers(403, { error: "not yours", code: "forbidden" })], 1),
+    (error) => error instanceof ClientError && error.code === "forbidden",
+  );
+});
+
+test("a server that stays away is given up after so many tries in a row", async () => {
+  await assert.rejects(
+    follow([(response) => response.destroy()], 1),
+    (error) => error instanceof ClientError && error.code === "network",
+  );
+});
+
+test("the caller's signal ends the stream without an error", async () => {
+  await using server = await startScript(streams([message(1)], "stay"));
+  const stop = new AbortController();
+  const seen: number[] = [];
+  for await (const { seq } of createClient({ url: server.url }).events({ signal: stop.signal })) {
+    seen.push(seq);
+    stop.abort();
+  }
+  assert.deepEqual(seen, [1]);
+});
+
+test("a page is asked for as JSON", async () => {
+  await using server = await startScript(answers(200, { events: [], nextAfter: 5 }));
+  assert.deepEqual(await createClient({ url: server.url }).eventPage({ after: 3, limit: 2 }), {
+    events: [],
+    nextAfter: 5,
+  });
+  assert.equal(server.heard[0]?.url, "/events?after=3&limit=2");
+  assert.equal(server.heard[0]?.headers.accept, "application/json");
+});
+
+const whole = (text: string): StreamMessage[] => createEventStream().push(bytesOf(text));
+
+test("a stream is read as the standard has it", () => {
+  assert.deepEqual(whole("data: a\ndata:b\n\n"), [{ id: "", event: "", data: "a\nb" }]);
+  assert.deepEqual(whole("id: 1\nevent: x\r\ndata\r\r\n"), [{ id: "1", event: "x", data: "" }]);
+  assert.deepEqual(whole(": comment\n\nid: 2\n\n"), []);
+  assert.deepEqual(whole("data: cut off"), []);
+  assert.deepEqual(
+    whole("id: 3\ndata: a\n\ndata: b\n\n").map(({ id }) => id),
+    ["3", "3"],
+  );
+});
+
+test("however the bytes are cut, the messages are the same", () => {
+  const part = fc.constantFrom(
+    "id: 1\n",
+    "data: ä😀\n",
+    "data: b\r\n",
+    "\n",
+    "\r\n",
+    ": c\n",
+    "event: e\r",
+    "\r",
+    "x\n",
+  );
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 20 }), fc.array(fc.nat(8), { maxLength: 60 }), (parts, cuts) => {
+      const bytes = bytesOf(`${parts.join("")}end: 1\n\n`);
+      const stream = createEventStream();
+      const found: StreamMessage[] = [];
+      let at = 0;
+      for (const cut of cuts) {
+        found.push(...stream.push(bytes.slice(at, at + cut)));
+        at += cut;
+      }
+      found.push(...stream.push(bytes.slice(at)));
+      assert.deepEqual(found, createEventStream().push(bytes));
+    }),
+  );
+});
+
+test("a line without end is refused instead of held for ever", () => {
+  const stream = createEventStream();
+  const piece = new Uint8Array(8 * 1024 * 1024).fill(97);
+  assert.throws(() => {
+    for (let count = 0; count < 4; count++) stream.push(piece);
+  }, /longer than/);
+});

@@ -1,0 +1,123 @@
+/**
+ * The events of the log as they happen, over as many connections as that takes.
+ *
+ * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
+ * last event that was given out. So a reader sees every event once and in order, whatever the network does.
+ */
+import type { EventJson } from "../protocol/index.ts";
+import { PLACES } from "../protocol/places.ts";
+import { ClientError } from "./client-error.ts";
+import { createEventStream } from "./event-stream.ts";
+import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";
+import { targetOf } from "./server-address.ts";
+import { restAfter } from "./try-again.ts";
+
+export type FollowOptions = {
+  /** Events behind this number; 0, which is the default: from the beginning. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** How often in a row a connection that brought nothing is opened again. */
+  readonly reconnects?: number;
+  /** A connection on which nothing is heard for so long counts as broken. */
+  readonly silenceMs?: number;
+};
+
+const RECONNECTS = 20;
+const SILENCE_MS = 45_000;
+const ASKED_MS_MAX = 60_000;
+/** A connection that lived so long was a good one, even if nothing happened meanwhile. */
+const GOOD_MS = 1000;
+
+/** Ends when the signal fires, and with an error when the server refuses or stays away. */
+export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
+  const { signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS } = options;
+  const isOver = (): boolean => signal?.aborted === true;
+  let { after = 0 } = options;
+  let fruitless = 0;
+  while (!isOver()) {
+    const line = openLine(silenceMs, signal);
+    let askedMs: number | undefined;
+    try {
+      for await (const event of eventsOn(wiring, after, line)) {
+        fruitless = 0;
+        if (event.seq <= after) continue;
+        after = event.seq;
+        yield event;
+      }
+    } catch (error) {
+      if (isOver()) return;
+      const failure = failureOf(wiring, error);
+      if (!failure.retryable || fruitless >= reconnects) throw failure;
+      askedMs = failure.retryAfterMs;
+    } finally {
+      line.close();
+    }
+    fruitless = line.wasGood() ? 1 : fruitless + 1;
+    if (isOver() || !(await rested(wiring, restAfter(fruitless, askedMs, Math.random()) ?? ASKED_MS_MAX, signal)))
+      return;
+  }
+}
+
+function failureOf({ address }: Wiring, error: unknown): ClientError {
+  if (error instanceof ClientError) return error;
+  return networkError(address, error, true);
+}
+
+async function rested({ rest }: Wiring, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+  try {
+    await rest(ms, signal);
+    return true;
+  } catch (error) {
+    if (signal?.aborted === true) return false;
+    throw error;
+  }
+}
+
+type Line = { readonly signal: AbortSignal; heard(): void; wasGood(): boolean; close(): void };
+
+/** A connection's own signal: fires with the caller's, or when it has been silent for too long. */
+function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
+  const cut = new AbortController();
+  const late = (): void =>
+    cut.abort(new ClientError("timeout", `nothing heard for ${silenceMs} ms`, { retryable: true }));
+  let timer = setTimeout(late, silenceMs);
+  const openedAt = performance.now();
+  let heardAt = openedAt;
+  return {
+    signal: outer === undefined ? cut.signal : AbortSignal.any([outer, cut.signal]),
+    heard() {
+      clearTimeout(timer);
+      timer = setTimeout(late, silenceMs);
+      heardAt = performance.now();
+    },
+    wasGood: () => heardAt - openedAt > GOOD_MS,
+    close() {
+      clearTimeout(timer);
+      cut.abort();
+    },
+  };
+}
+
+async function* eventsOn(wiring: Wiring, after: number, line: Line): AsyncGenerator<EventJson> {
+  const { address } = wiring;
+  const response = await wiring.fetch(`${address.base}${targetOf(PLACES.events.path, {}, { after })}`, {
+    headers: headersFor(address, { accept: "text/event-stream", "last-event-id": String(after) }),
+    redirect: "manual",
+    signal: line.signal,
+  });
+  if (response.status !== 200) throw refusalOf(response.status, response.headers, await response.text());
+  const media = response.headers.get("content-type") ?? "";
+  if (response.body === null || !media.startsWith("text/event-stream"))
+    throw new ClientError(
+      "bad_answer",
+      `the answer is ${media || "of no kind"}, not a stream; is this a Drover server?`,
+    );
+  const stream = createEventStream();
+  for await (const bytes of response.body) {
+    line.heard();
+    for (const { data, id } of stream.push(bytes)) {
+      // Messages without an id are not events of the log.
+      if (id !== "") yield JSON.parse(data) as EventJson;
+    }
+  }
+}

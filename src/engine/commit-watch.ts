@@ -1,0 +1,36 @@
+/**
+ * Who hears of every commit: metrics, logs, spans.
+ *
+ * A listener gets the events as they are in memory, together with how long the log took and where it now ends. It costs
+ * nobody a second reading of the log. A listener that throws is its host's bug, and must not stop the writer: what it
+ * throws is a warning.
+ */
+import type { Head } from "../log/log.ts";
+import type { Applied } from "./writer.ts";
+
+export type Commit = { readonly head: Head; readonly appendMs: number };
+export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
+export type CommitWatch = {
+  /** Answers how to stop hearing. */
+  watch(listener: CommitListener): () => void;
+  onCommitted: CommitListener;
+};
+
+export function createCommitWatch(onWarning: (message: string) => void): CommitWatch {
+  const listeners = new Set<CommitListener>();
+  return {
+    watch(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    onCommitted(batch, commit) {
+      for (const listener of listeners) {
+        try {
+          listener(batch, commit);
+        } catch (error) {
+          onWarning(`a listener to commits failed: ${String(error)}`);
+        }
+      }
+    },
+  };
+}

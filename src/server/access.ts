@@ -1,0 +1,67 @@
+/**
+ * Who is calling, by its token, and what that allows.
+ *
+ * A token is known by its SHA-256 only; what the config gives in plain is hashed when the server starts. A token that
+ * comes in is hashed, and the hash hashed again under a key that lives as long as the process, so that what is looked
+ * up has nothing to do with what the caller wrote: how long the look-up takes tells nothing. The last comparison
+ * is in constant time. Without any token in the config everybody is admin, and the server listens to loopback only.
+ *
+ * A token may be tied to a project, an agent or both. What it may then see and touch is in own-work.ts.
+ */
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Role, TokenSettings } from "../protocol/index.ts";
+import { ServerRefusal } from "./problem.ts";
+
+export type Caller = {
+  readonly role: Role;
+  readonly project: string | null;
+  readonly agentId: string | null;
+};
+export type Access = (authorization: string | undefined) => Caller;
+
+const ANYBODY: Caller = { role: "admin", project: null, agentId: null };
+const BEARER = /^Bearer +([\x21-\x7e]{1,1024}) *$/i;
+const HASH_BYTES = 32;
+const TOKEN_LENGTH_MIN = 16;
+
+export const isTied = ({ project, agentId }: Caller): boolean => project !== null || agentId !== null;
+
+/** Throws where the config names a variable that is not set, or ties a worker, which runs everybody's tasks. */
+export function createAccess(tokens: readonly TokenSettings[], env: NodeJS.ProcessEnv = process.env): Access {
+  if (tokens.length === 0) return () => ANYBODY;
+  const key = randomBytes(HASH_BYTES);
+  const blinded = (hashed: Buffer): Buffer => createHmac("sha256", key).update(hashed).digest();
+  const known = new Map<string, { readonly check: Buffer; readonly caller: Caller }>();
+  for (const [index, settings] of tokens.entries()) {
+    const check = blinded(hashOf(settings, index, env));
+    known.set(check.toString("latin1"), { check, caller: callerOf(settings, index) });
+  }
+  return (authorization) => {
+    const [, token] = BEARER.exec(authorization ?? "") ?? [];
+    if (token === undefined)
+      throw new ServerRefusal("unauthorized", "this server wants a token: send the header Authorization: Bearer …");
+    const check = blinded(hash("sha256", token, "buffer"));
+    const found = known.get(check.toString("latin1"));
+    if (found === undefined || !timingSafeEqual(found.check, check))
+      throw new ServerRefusal("unauthorized", "this server does not know that token");
+    return found.caller;
+  };
+}
+
+function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, env: NodeJS.ProcessEnv): Buffer {
+  if (tokenHash !== undefined) return Buffer.from(tokenHash, "hex");
+  const text = token ?? env[tokenEnv ?? ""] ?? "";
+  if (text.length < TOKEN_LENGTH_MIN)
+    throw new Error(
+      `server.tokens[${index}].tokenEnv names ${tokenEnv}; set it to at least ${TOKEN_LENGTH_MIN} characters`,
+    );
+  return hash("sha256", text, "buffer");
+}
+
+function callerOf({ role, project, agentId }: TokenSettings, index: number): Caller {
+  if (role === "worker" && (project !== undefined || agentId !== undefined))
+    throw new Error(
+      `server.tokens[${index}] ties a worker to a project or agent; a worker runs the tasks of all, so leave both out`,
+    );
+  return { role, project: project ?? null, agentId: agentId ?? null };
+}

@@ -1,0 +1,139 @@
+/**
+ * The HTTP server, put together: the door, the reading of bodies, the routes, and how it says no.
+ *
+ * Fastify routes and nothing else: it validates nothing, serialises nothing and logs nothing, so that what happens on
+ * the way of a request is in this folder. Every limit on a connection is set here, so that one that is slow, half
+ * open or greedy costs little and ends.
+ */
+import type { Socket } from "node:net";
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from "fastify";
+import { sentence } from "../core/refusal.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "../protocol/index.ts";
+import type { Door } from "./door.ts";
+import { readJsonBody } from "./json-body.ts";
+import { problemOf, ServerRefusal } from "./problem.ts";
+import { addRoutes, type RouteParts, sendProblem } from "./routes.ts";
+import { unknownPath } from "./unknown-path.ts";
+
+export type ConnectionLimits = {
+  readonly connectionsMax: number;
+  readonly requestsPerConnectionMax: number;
+  readonly headerBytesMax: number;
+  /** For the head of a request, and for the whole of it. */
+  readonly headersMs: number;
+  readonly requestMs: number;
+  /** Between two requests of one connection. */
+  readonly keepAliveMs: number;
+  /** A connection on which nothing moves for so long has nobody at its other end. */
+  readonly silenceMs: number;
+  /** How often connections are looked at. */
+  readonly lookMs: number;
+};
+
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  connectionsMax: 20_000,
+  requestsPerConnectionMax: 1_000_000,
+  headerBytesMax: 16 * 1024,
+  headersMs: 10_000,
+  requestMs: 30_000,
+  keepAliveMs: 65_000,
+  silenceMs: 120_000,
+  lookMs: 1000,
+};
+
+const PARAM_LENGTH_MAX = 4096;
+const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  [PROTOCOL_HEADER]: String(PROTOCOL_VERSION),
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+};
+
+export type AppParts = RouteParts & {
+  readonly door: () => Door;
+  readonly bodyLimit: number;
+  readonly limits: ConnectionLimits;
+  readonly isClosing: () => boolean;
+};
+
+export function buildApp(parts: AppParts): FastifyInstance {
+  const { limits, onBug } = parts;
+  const app = Fastify({
+    logger: false,
+    bodyLimit: parts.bodyLimit,
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    forceCloseConnections: false,
+    routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
+    connectionTimeout: limits.silenceMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    requestTimeout: limits.requestMs,
+    maxRequestsPerSocket: limits.requestsPerConnectionMax,
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: limits.lookMs,
+      keepAlive: true,
+      keepAliveInitialDelay: limits.keepAliveMs,
+    },
+    clientErrorHandler: refuseUnreadable,
+    frameworkErrors: (error, request, reply) =>
+      sendProblem(reply.headers(SAFE_HEADERS), problemOf(error), () => onBug(error, request)),
+  });
+  app.server.maxConnections = limits.connectionsMax;
+  readJsonOnly(app);
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.headers(SAFE_HEADERS);
+    if (parts.isClosing()) reply.header("connection", "close");
+    const refusal = parts.door()(request.headers) ?? otherProtocol(request);
+    if (refusal === null) done();
+    else done(refusal);
+  });
+  app.setErrorHandler<FastifyError>((error, request, reply) =>
+    sendProblem(reply, problemOf(error), () => onBug(error, request)),
+  );
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, problemOf(unknownPath(request, reply)), () => onBug(null, request)),
+  );
+  addRoutes(app, parts);
+  return app;
+}
+
+function readJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, bytes, done) => {
+    try {
+      refuseOtherCharset(request.headers["content-type"] ?? "");
+      done(null, readJsonBody(bytes as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+function refuseOtherCharset(type: string): void {
+  const [, charset] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type) ?? [];
+  if (charset !== undefined && !/^utf-?8$/i.test(charset))
+    throw new ServerRefusal("unsupported_media_type", "bodies are JSON in UTF-8: leave the charset out");
+}
+
+function otherProtocol(request: FastifyRequest): ServerRefusal | null {
+  const asked = request.headers[PROTOCOL_HEADER];
+  const refusal = asked === undefined ? null : protocolRefusal(asked);
+  if (refusal === null) return null;
+  const { type: _, ...details } = refusal;
+  return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
+}
+
+/** What is not HTTP at all, or too slow, or too long: no route will ever see it. */
+function refuseUnreadable(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (socket.destroyed || !socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+  const [status, text] = UNREADABLE[error.code ?? ""] ?? ["400 Bad Request", "this is not HTTP/1.1"];
+  const body = JSON.stringify({ error: text, code: "bad_request" });
+  const head = [`HTTP/1.1 ${status}`, "content-type: application/json; charset=utf-8", "connection: close"];
+  socket.end(`${head.join("\r\n")}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+}
+
+const UNREADABLE: Readonly<Record<string, readonly [string, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request took too long to arrive"],
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", "the headers are too long"],
+};

@@ -1,0 +1,162 @@
+/**
+ * The calls about workers, projects, schedules, permits and gates.
+ *
+ * A worker's sync is the one call that goes on while the server shuts down: results are taken, leases renewed, and the
+ * answer says `drain` and gives nothing to run. What was assigned and never told stays in the log for the next server.
+ */
+
+import type { Drover } from "../engine/drover.ts";
+import { refused } from "../engine/drover-error.ts";
+import type { GateView } from "../engine/stats.ts";
+import { isoTime } from "../engine/task-view.ts";
+import type { FleetCalls } from "../protocol/fleet-calls.ts";
+import type { GateJson, ProjectJson, ScheduleJson, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import type { Caller } from "./access.ts";
+import { checkCallback } from "./callback-check.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { PollEnded } from "./long-polls.ts";
+import { checkPermit, checkTask, claimed, isOwn } from "./own-work.ts";
+import { forbidden } from "./problem.ts";
+import { taskJson } from "./task-handlers.ts";
+
+/** A worker that is told to drain and goes on asking is answered no more often than this. */
+const DRAIN_WAIT_MS = 1000;
+
+export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
+  return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
+}
+
+type ProjectNames = "projects" | "project" | "putProject";
+function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
+  const ownProjects = async (caller: Caller): Promise<ProjectJson[]> => {
+    const all = await drover.projects();
+    return caller.project === null ? all : all.filter(({ id }) => id === caller.project);
+  };
+  return {
+    projects: async (_, { caller }) => {
+      const projects = await ownProjects(caller);
+      return { projects, count: projects.length };
+    },
+    project: async ({ params }, { caller }) => {
+      const found = (await ownProjects(caller)).find(({ id }) => id === params.id);
+      if (found === undefined) throw refused({ type: "project-unknown", project: params.id });
+      return found;
+    },
+    putProject: ({ params, body }) => drover.putProject(params.id, body),
+  };
+}
+
+type WorkerNames = "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker";
+function workerHandlers(deps: Deps): Handlers<WorkerNames> {
+  const { drover, polls, phase } = deps;
+
+  async function sync(id: string, body: SyncBody, { reply }: Exchange): Promise<SyncAnswer> {
+    if (phase.isClosing()) return drained(id, body, DRAIN_WAIT_MS);
+    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
+      return syncJson(await drover.remote.sync(id, body));
+    try {
+      return syncJson(await polls.hold(reply.raw, "sync", (signal) => drover.remote.sync(id, body, { signal })));
+    } catch (error) {
+      if (error instanceof PollEnded && error.why === "drain") return drained(id, body, 0);
+      throw error;
+    }
+  }
+
+  async function drained(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
+    const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
+    const answer = await drover.remote.sync(id, asked);
+    return { ...answer, assignments: [], drain: true };
+  }
+
+  return {
+    workers: async () => {
+      const workers = await drover.workers();
+      return { workers, count: workers.length };
+    },
+    joinWorker: ({ body }) => drover.remote.join(body),
+    sync: ({ params, body }, exchange) => sync(params.id, body, exchange),
+    drainWorker: async ({ params }) => {
+      await drover.remote.drain(params.id);
+      return { status: "draining", workerId: params.id };
+    },
+    leaveWorker: async ({ params }) => {
+      await drover.remote.leave(params.id);
+      return { status: "left", workerId: params.id };
+    },
+  };
+}
+
+function syncJson(answer: Awaited<ReturnType<Drover["remote"]["sync"]>>): SyncAnswer {
+  if (answer.assignments.length === 0) return { ...answer, assignments: [] };
+  return { ...answer, assignments: answer.assignments.map((one) => ({ ...one, task: taskJson(one.task) })) };
+}
+
+type ScheduleNames = "schedules" | "schedule" | "putSchedule" | "removeSchedule";
+function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
+  const { schedules } = deps.drover;
+
+  async function ownSchedule(caller: Caller, id: string): Promise<ScheduleJson> {
+    const found = (await schedules.get(id)) as ScheduleJson;
+    if (!isOwn(caller, found.task)) throw refused({ type: "schedule-unknown", schedule: id });
+    return found;
+  }
+
+  return {
+    schedules: async (_, { caller }) => {
+      const all = (await schedules.list()) as ScheduleJson[];
+      const own = all.filter(({ task }) => isOwn(caller, task));
+      return { schedules: own, count: own.length };
+    },
+    schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
+    putSchedule: async ({ params, body }, { caller }) => {
+      const task = claimed(caller, body.task, "task.");
+      checkCallback(deps, task.callbackUrl, "task.callbackUrl");
+      const known = ((await schedules.list()) as ScheduleJson[]).find(({ id }) => id === params.id);
+      if (known !== undefined && !isOwn(caller, known.task))
+        throw forbidden(`schedule ${params.id} is not this token's own; choose another id`);
+      return (await schedules.put(params.id, { ...body, task } as Parameters<
+        Drover["schedules"]["put"]
+      >[1])) as ScheduleJson;
+    },
+    removeSchedule: async ({ params }, { caller }) => {
+      await ownSchedule(caller, params.id);
+      await schedules.remove(params.id);
+      return { status: "removed", id: params.id };
+    },
+  };
+}
+
+type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates";
+function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
+  return {
+    askPermit: async ({ body }, { caller, reply }) => {
+      const asked = claimed(caller, body);
+      if (asked.taskId !== undefined) await checkTask(drover, caller, asked.taskId);
+      if (asked.id !== undefined) checkPermit(drover, caller, asked.id);
+      if ((asked.waitMs ?? 0) === 0) return drover.permits.ask(asked);
+      return polls.hold(reply.raw, "other", (signal) => drover.permits.ask(asked, { signal }));
+    },
+    settlePermit: async ({ params, body }, { caller }) => {
+      checkPermit(drover, caller, params.id);
+      await drover.permits.settle(params.id, body);
+      return { status: "settled", permitId: params.id };
+    },
+    dropPermit: async ({ params }, { caller }) => {
+      checkPermit(drover, caller, params.id);
+      await drover.permits.drop(params.id);
+      return { status: "dropped", permitId: params.id };
+    },
+    gates: async () => {
+      const gates = (await drover.gates()).map(gateJson);
+      return { gates, count: gates.length };
+    },
+  };
+}
+
+function gateJson({ blockedUntil, heldUntil, ...gate }: GateView): GateJson {
+  return {
+    ...gate,
+    ...(blockedUntil === null ? {} : { blockedUntil: isoTime(blockedUntil) }),
+    ...(heldUntil === null ? {} : { heldUntil: isoTime(heldUntil) }),
+  };
+}

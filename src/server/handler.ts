@@ -1,0 +1,43 @@
+/**
+ * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
+ */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Drover } from "../engine/drover.ts";
+import type { Answered, Asked, CallName, Settings } from "../protocol/index.ts";
+import type { Caller } from "./access.ts";
+import type { LongPolls } from "./long-polls.ts";
+import type { ServerPhase } from "./phase.ts";
+import type { Snapshot } from "./webhook-delivery.ts";
+
+export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+/** The end of what an attempt wrote; without a number, of the last attempt. Null if nobody here has it. */
+export type LogsOf = (
+  taskId: string,
+  attempt: number | undefined,
+  options: { readonly tail: number },
+) => Promise<LogTail | null> | LogTail | null;
+
+export type Deps = {
+  readonly drover: Drover;
+  readonly settings: () => Settings;
+  readonly phase: ServerPhase;
+  readonly polls: LongPolls;
+  readonly version: string;
+  readonly logsOf: LogsOf;
+  readonly onReload: () => Promise<unknown>;
+  /** A task found no room: whoever wanted to hear of its end hears of that. */
+  readonly onRejected: (task: Snapshot) => void;
+  readonly url: () => string;
+};
+
+/** One request under way. */
+export type Exchange = {
+  readonly caller: Caller;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+};
+export type Handler<Name extends CallName> = (
+  asked: Asked<Name>,
+  exchange: Exchange,
+) => Promise<Answered<Name>> | Answered<Name>;
+export type Handlers<Names extends CallName = CallName> = { readonly [Name in Names]: Handler<Name> };

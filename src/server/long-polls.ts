@@ -1,0 +1,64 @@
+/**
+ * Calls that hold their answer back: how many there are, and how they end.
+ *
+ * A caller that hangs up ends its wait in the engine too; otherwise each one that gave up would leave a waiter behind.
+ * There may be so many at once and no more. When the server shuts down, the polls of workers are ended first, so that
+ * each hears at once that it is to take nothing more; the others wait on for what still runs, until the grace is over.
+ */
+import type { ServerResponse } from "node:http";
+import { ServerRefusal } from "./problem.ts";
+
+/** Why a wait ended without what it waited for. */
+export type EndOfPoll = "drain" | "time-over" | "hung-up";
+export class PollEnded extends Error {
+  override readonly name: string = "PollEnded";
+  readonly why: EndOfPoll;
+
+  constructor(why: EndOfPoll) {
+    super(`the poll ended: ${why}`);
+    this.why = why;
+  }
+}
+
+export type PollKind = "sync" | "other";
+export type LongPolls = {
+  /** Runs the work with a signal that fires when the caller hangs up, or the server ends the poll. */
+  hold<Value>(
+    response: ServerResponse,
+    kind: PollKind,
+    work: (signal: AbortSignal, end: (why: EndOfPoll) => void) => Promise<Value>,
+  ): Promise<Value>;
+  count(): number;
+  /** Every worker's poll is answered now. */
+  drain(): void;
+  /** Every poll ends with this error. */
+  end(error: Error): void;
+};
+
+export function createLongPolls({ max }: { readonly max: number }): LongPolls {
+  const open = new Map<AbortController, PollKind>();
+  return {
+    async hold(response, kind, work) {
+      if (open.size >= max)
+        throw new ServerRefusal("overloaded", `${max} calls wait for an answer already; try again later`);
+      const controller = new AbortController();
+      const hangUp = (): void => controller.abort(new PollEnded("hung-up"));
+      if (response.destroyed) hangUp();
+      open.set(controller, kind);
+      response.once("close", hangUp);
+      try {
+        return await work(controller.signal, (why) => controller.abort(new PollEnded(why)));
+      } finally {
+        response.removeListener("close", hangUp);
+        open.delete(controller);
+      }
+    },
+    count: () => open.size,
+    drain() {
+      for (const [controller, kind] of open) if (kind === "sync") controller.abort(new PollEnded("drain"));
+    },
+    end(error) {
+      for (const controller of open.keys()) controller.abort(error);
+    },
+  };
+}

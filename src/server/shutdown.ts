@@ -1,0 +1,79 @@
+/**
+ * The end of a server, in the order in which nothing is lost.
+ *
+ *     stop admitting ─► tell workers ─► wait for what runs, up to the grace ─► send readers away ─► close the engine
+ *
+ * While it waits the server goes on answering: workers bring their results, people look. What still runs when the grace
+ * is over stays in the log as running; its worker keeps its lease with the next server.
+ */
+import type { FastifyInstance } from "fastify";
+import type { State } from "../core/state.ts";
+import type { Drover } from "../engine/drover.ts";
+import type { EventStreams } from "./event-stream.ts";
+import type { LongPolls } from "./long-polls.ts";
+import type { ServerPhase } from "./phase.ts";
+import { ServerRefusal } from "./problem.ts";
+import type { Timers } from "./timers.ts";
+import type { Webhooks } from "./webhook-dispatcher.ts";
+
+/** How often it looks whether everything has ended. */
+const LOOK_MS = 50;
+/** What is under way on a connection when the engine has closed may take so long to reach its caller. */
+const FLUSH_MS = 1000;
+
+export type Ending = {
+  readonly app: FastifyInstance;
+  readonly drover: Drover;
+  readonly phase: ServerPhase;
+  readonly polls: LongPolls;
+  readonly streams: EventStreams;
+  readonly webhooks: Webhooks;
+  readonly timers: Timers;
+  readonly graceMs: number;
+};
+
+export async function shutDown(ending: Ending): Promise<void> {
+  const { app, drover, phase, polls, streams, webhooks, timers, graceMs } = ending;
+  const end = timers.now() + graceMs;
+  phase.close(end);
+  polls.drain();
+  await untilIdle(drover.state, phase, timers, end);
+  await webhooks.stop({ graceMs: Math.max(0, end - timers.now()) });
+  polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
+  await streams.close();
+  await drover.close();
+  await stopListening(app, timers);
+}
+
+/** Resolves when nothing runs any more, when the grace is over, or when the engine has failed anyway. */
+function untilIdle(state: State, phase: ServerPhase, timers: Timers, end: number): Promise<void> {
+  const isOver = (): boolean => phase.failure() !== null || timers.now() >= end || !isAnythingRunning(state);
+  if (isOver()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const stop = timers.every(LOOK_MS, () => {
+      if (!isOver()) return;
+      stop();
+      resolve();
+    });
+  });
+}
+
+/** What was assigned and never taken up does not run; nor does what a worker held that is out of reach. */
+function isAnythingRunning({ fleet }: State): boolean {
+  return fleet.order.some(
+    ({ status, attempts }) =>
+      status !== "unreachable" && [...attempts].some(({ state }) => state === "running" || state === "stopping"),
+  );
+}
+
+async function stopListening(app: FastifyInstance, timers: Timers): Promise<void> {
+  const { server } = app;
+  const cut = timers.after(FLUSH_MS, () => server.closeAllConnections());
+  server.closeIdleConnections();
+  try {
+    await app.close();
+  } finally {
+    cut();
+    server.closeAllConnections();
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The calls about tasks, each a few words with the engine.
+ *
+ * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
+ * task as it stands when its time is over: that is an answer, not an error.
+ */
+import type { Why } from "../core/why.ts";
+import { isoTime, type TaskView } from "../engine/task-view.ts";
+import {
+  type Submitted,
+  TAIL_LINES_DEFAULT,
+  type TaskJson,
+  WAIT_MS_DEFAULT,
+  type WhyAnswer,
+} from "../protocol/index.ts";
+import type { TaskCalls } from "../protocol/task-calls.ts";
+import { isTied } from "./access.ts";
+import { submitChecked, submitCheckedBatch } from "./callback-check.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { PollEnded } from "./long-polls.ts";
+import { checkTask, claimed, ownFilter } from "./own-work.ts";
+import { ServerRefusal } from "./problem.ts";
+
+export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
+  const { drover } = deps;
+
+  async function throttled(answer: Promise<Submitted>, { reply }: Exchange): Promise<Submitted> {
+    const submitted = await answer;
+    if (submitted.throttle === true) reply.header("retry-after", "1");
+    return submitted;
+  }
+
+  return {
+    submit: ({ body }, exchange) => throttled(submitChecked(deps, claimed(exchange.caller, body)), exchange),
+    submitBatch: ({ body }, { caller }) => {
+      const batch = claimed(caller, body);
+      if (isTied(caller)) for (const [index, item] of batch.tasks.entries()) claimItem(caller, item, index);
+      return submitCheckedBatch(deps, batch);
+    },
+    tasks: async ({ query }, { caller }) => {
+      const page = await drover.tasks(ownFilter(caller, query));
+      return { ...page, tasks: page.tasks.map(taskJson) };
+    },
+    task: async ({ params }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return taskJson(await drover.task(params.id));
+    },
+    patch: async ({ params, body }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return drover.patch(params.id, body);
+    },
+    cancel: async ({ params, body }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      await drover.cancel(params.id, body);
+      return { status: "cancelled", taskId: params.id };
+    },
+    cancelWhere: async ({ body: { filter } }, { caller }) => {
+      const { all: _, ...named } = filter;
+      const count = await drover.cancelWhere(isTied(caller) ? ownFilter(caller, named) : filter);
+      return { status: "cancelled", count };
+    },
+    retry: async ({ params }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return drover.retry(params.id);
+    },
+    why: async ({ params, query }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return whyJson(await drover.why(params.id, query));
+    },
+    wait: async ({ params, query }, exchange) => {
+      await checkTask(drover, exchange.caller, params.id);
+      return waitFor(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
+    },
+    logs: async ({ params, query }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      const tail = await deps.logsOf(params.id, query.attempt, { tail: query.tail ?? TAIL_LINES_DEFAULT });
+      if (tail === null) throw noLogs(params.id, query.attempt);
+      return { taskId: params.id, ...tail };
+    },
+  };
+}
+
+type Item = { readonly project?: string };
+const claimItem = (caller: Exchange["caller"], item: unknown, index: number): void => {
+  const { project } = (item ?? {}) as Item;
+  if (typeof project === "string") claimed(caller, { project }, `tasks[${index}].`);
+};
+
+async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { reply }: Exchange): Promise<TaskJson> {
+  if (waitMs === 0) return taskJson(await drover.task(id));
+  return polls.hold(reply.raw, "other", async (signal, end) => {
+    const timer = setTimeout(() => end("time-over"), waitMs);
+    try {
+      return taskJson(await drover.wait(id, { signal }));
+    } catch (error) {
+      if (error instanceof PollEnded && error.why === "time-over") return taskJson(await drover.task(id));
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  });
+}
+
+const noLogs = (task: string, attempt: number | undefined): ServerRefusal => {
+  const which = attempt === undefined ? "" : ` of attempt ${attempt}`;
+  const text = `no output${which} of task ${task} is here; the machine of the worker that ran it may have it`;
+  return new ServerRefusal("not_found", text, { details: { taskId: task } });
+};
+
+/** Instants are text on the wire, also where a program that embeds the engine gave a number. */
+export function taskJson(view: TaskView): TaskJson {
+  const { deadline, notBefore } = view;
+  if (typeof deadline !== "number" && typeof notBefore !== "number") return view as TaskJson;
+  return {
+    ...view,
+    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
+    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
+  } as TaskJson;
+}
+
+function whyJson({ earliestStart, ...answer }: Why): WhyAnswer {
+  return { ...answer, ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }) };
+}
