@@ -12,7 +12,7 @@ import { typeLimit } from "./config.ts";
 import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
-import { countWhile, first, insert, items, placeOf, remove, reseat, sortedList } from "./sorted-list.ts";
+import { countBefore, countWhile, first, insert, items, placeOf, remove, reseat, sortedList } from "./sorted-list.ts";
 import type { Agent, Group, Project, State, Task } from "./state.ts";
 
 const FEW_GROUPS = 8;
@@ -222,11 +222,13 @@ export function taskRank(state: State, task: Task, now: number): TaskRank {
 
 /** How many runnable tasks of its agent go before a task that is in the queue. */
 export function countAhead(state: State, task: Task, now: number): number {
+  let ahead = task.group === null ? 0 : countBefore(task.group.tasks, task);
+  if (task.group !== null && task.agent.groups.length === 1) return ahead;
   const mine = taskRank(state, task, now);
   const { priority: rules } = state.config.scheduler;
   const floor = task.project.settings.maxPriority;
-  let ahead = 0;
   for (const group of task.agent.groups) {
+    if (group === task.group) continue;
     ahead += countWhile(group.tasks, (other) => {
       const theirs = rankOf(
         { priority: group.priority, fixed: group.fixedScore, runnableAt: other.runnableAt, seq: other.seq },

@@ -98,6 +98,15 @@ export function front<Item>(list: SortedList<Item>, count: number): Item[] {
   return found;
 }
 
+/** How many items stand before this one, which must be in the list. */
+export function countBefore<Item>(list: SortedList<Item>, item: Item): number {
+  const place = placeOf(list, item);
+  let count = place % CHUNK_SPAN;
+  for (let index = Math.floor(place / CHUNK_SPAN) - 1; index >= 0; index--)
+    count += (list.chunks[index] as Item[]).length;
+  return count;
+}
+
 /** How many items stand at the front for which `isBefore` holds; it must hold for a prefix of the list. */
 export function countWhile<Item>(list: SortedList<Item>, isBefore: (item: Item) => boolean): number {
   let count = 0;

@@ -35,9 +35,24 @@ export class TaskRequeue extends Error {
 export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
   ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
 });
+const doneWith = (
+  { task, attempt, tokens }: Reported,
+  resultHash: string | null,
+  resultSize: number,
+): AttemptReport => ({
+  task,
+  attempt,
+  outcome: "done",
+  error: null,
+  tokens,
+  retryAfterMs: null,
+  resultHash,
+  resultSize,
+  permanent: false,
+});
 
 export function done(entry: Reported, result: unknown): Report {
-  if (result === undefined) return { report: { ...blank(entry), outcome: "done" } };
+  if (result === undefined) return { report: doneWith(entry, null, 0) };
   const { text, size: resultSize, hash: resultHash } = payloadOf(result, "result");
   if (resultSize > RESULT_BYTES_MAX) {
     throw badInput(
@@ -46,7 +61,7 @@ export function done(entry: Reported, result: unknown): Report {
       `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
     );
   }
-  return { report: { ...blank(entry), outcome: "done", resultHash, resultSize }, text };
+  return { report: doneWith(entry, resultHash, resultSize), text };
 }
 
 export function failed(entry: Reported, error: unknown): Report {

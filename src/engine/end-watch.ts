@@ -1,40 +1,68 @@
 /**
  * Who waits for a task to end.
  *
- * A promise per waiter, resolved when the end is durable. Waiting does not poll and does not keep the task
- * from expiring.
+ * One promise per task, shared by all who wait for it and resolved when the end is durable. Waiting does not poll and
+ * does not keep the task from expiring. Whoever gives up leaves the others waiting.
  */
 import type { Event } from "../core/events.ts";
+import type { EndPhase } from "../core/state.ts";
 import { DroverError } from "./drover-error.ts";
 import type { Applied } from "./writer.ts";
 
 const WAITERS_MAX = 1_000_000;
-/** The events with which a task ends. */
-export type EndKind = "task-done" | "task-failed" | "task-cancelled" | "task-skipped";
-const ENDS: ReadonlySet<string> = new Set<EndKind>(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+/** The events with which a task ends, and what it is from then on. */
+const ENDS = {
+  ...{ "task-done": "done", "task-failed": "failed", "task-cancelled": "cancelled", "task-skipped": "skipped" },
+} as const satisfies Partial<Record<Event["kind"], EndPhase>>;
+export type EndKind = keyof typeof ENDS;
 
-export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> => ENDS.has(event.kind);
+export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> =>
+  event.kind === "task-done" ||
+  event.kind === "task-failed" ||
+  event.kind === "task-cancelled" ||
+  event.kind === "task-skipped";
 
 export type EndWatch = {
-  /** Resolves when the task ends, rejects when the signal fires or the engine stops. */
-  wait(task: string, signal: AbortSignal | undefined): Promise<void>;
+  /** Resolves with its final state when the task ends, rejects when the signal fires or the engine stops. */
+  wait(task: string, signal: AbortSignal | undefined): Promise<EndPhase>;
   onCommitted(batch: readonly Applied[]): void;
   stop(error: Error): void;
 };
 
-type Waiter = { resolve(): void; reject(reason: unknown): void };
+/** All who wait for one task. */
+type Waiting = {
+  readonly end: Promise<EndPhase>;
+  readonly resolve: (phase: EndPhase) => void;
+  readonly reject: (error: Error) => void;
+  count: number;
+};
 
 export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
-  const waiting = new Map<string, Set<Waiter>>();
+  const waiting = new Map<string, Waiting>();
   let count = 0;
   let stopped: Error | null = null;
 
-  function finish(task: string, act: (waiter: Waiter) => void): void {
-    const waiters = waiting.get(task);
-    if (waiters === undefined) return;
-    waiting.delete(task);
-    count -= waiters.size;
-    for (const waiter of waiters) act(waiter);
+  function join(task: string): Waiting {
+    const known = waiting.get(task);
+    if (known !== undefined) return known;
+    const { promise: end, resolve, reject } = Promise.withResolvers<EndPhase>();
+    const first: Waiting = { end, resolve, reject, count: 0 };
+    waiting.set(task, first);
+    return first;
+  }
+
+  function unlessAborted(task: string, others: Waiting, signal: AbortSignal): Promise<EndPhase> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (waiting.get(task) !== others) return; // It has ended in this very moment.
+        count--;
+        if (--others.count === 0) waiting.delete(task);
+        reject(signal.reason);
+      };
+      const stay = (): void => signal.removeEventListener("abort", giveUp);
+      others.end.then(resolve, reject).finally(stay);
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
   }
 
   return {
@@ -42,35 +70,27 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
       signal?.throwIfAborted();
       if (stopped !== null) throw stopped;
       if (count >= max) throw new DroverError("limit", `${max} callers wait for tasks already; end some first`);
-      return new Promise((resolve, reject) => {
-        const waiters = waiting.get(task) ?? new Set();
-        const giveUp = (): void => {
-          if (waiters.delete(waiter)) count--;
-          if (waiters.size === 0) waiting.delete(task);
-          reject(signal?.reason);
-        };
-        const waiter: Waiter = {
-          resolve: () => {
-            signal?.removeEventListener("abort", giveUp);
-            resolve();
-          },
-          reject,
-        };
-        waiting.set(task, waiters.add(waiter));
-        count++;
-        signal?.addEventListener("abort", giveUp, { once: true });
-      });
+      const others = join(task);
+      others.count++;
+      count++;
+      return signal === undefined ? others.end : unlessAborted(task, others, signal);
     },
     onCommitted(batch) {
       if (waiting.size === 0) return;
       for (const { event } of batch) {
-        if (ENDS.has(event.kind) && "task" in event && event.task !== null)
-          finish(event.task, (waiter) => waiter.resolve());
+        if (!isEnd(event)) continue;
+        const ended = waiting.get(event.task);
+        if (ended === undefined) continue;
+        waiting.delete(event.task);
+        count -= ended.count;
+        ended.resolve(ENDS[event.kind]);
       }
     },
     stop(error) {
       stopped = error;
-      for (const task of [...waiting.keys()]) finish(task, (waiter) => waiter.reject(error));
+      for (const { reject } of waiting.values()) reject(error);
+      waiting.clear();
+      count = 0;
     },
   };
 }

@@ -39,8 +39,7 @@ test("the feed can be read from any event on, and its links hold", async () => {
 test("an event names its task, its attempt, its cause and the hash of its payload", async () => {
   const { drover, settle } = await createTestDrover();
   await drover.worker({}, () => 1);
-  await drover.submit(task("a"));
-  await drover.submit(task("b", { needs: ["a"] }));
+  await Promise.all([drover.submit(task("a")), drover.submit(task("b", { needs: ["a"] }))]);
   await settle();
   const all = await eventsOf(drover);
   const find = (kind: string, id: string): FeedEvent => all.find((e) => e.kind === kind && e.task === id) as FeedEvent;

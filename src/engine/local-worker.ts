@@ -76,6 +76,8 @@ type Crew = {
 type Running = {
   readonly task: TaskId;
   readonly attempt: number;
+  /** The event that its body lies beside. */
+  readonly seq: Seq;
   readonly crew: Crew;
   controller: AbortController | null;
   stopped: DroverError | null;
@@ -105,6 +107,8 @@ export function createLocalWorkers(deps: {
   const running = new Map<TaskId, Running>();
   const progress = new Map<string, unknown>();
   const idle = new Map<WorkerId, PromiseWithResolvers<void>>();
+  /** What was given a slot and not to its handler yet, and what may have to be written down as running. */
+  let starting: Running[] = [];
   const begun: Running[] = [];
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
@@ -199,28 +203,57 @@ export function createLocalWorkers(deps: {
       const record = writer.state.tasks.get(next.task);
       // It may have been stopped, or taken away, while it waited.
       if (record?.attempt?.number !== next.attempt || record.attempt.state !== "assigned") continue;
-      void perform(crew, next, record.seq as Seq, record.attempt.worker.id);
+      begin(crew, next.task, next.attempt, record.seq as Seq);
     }
   }
 
-  async function perform(
-    crew: Crew,
-    given: { task: TaskId; attempt: number },
-    seq: Seq,
-    worker: WorkerId,
-  ): Promise<void> {
-    const { task } = given;
-    const entry: Running = { ...given, crew, controller: null, stopped: null, tokens: null };
+  /** Takes a slot. All that begin in one turn are given to their handlers together, once the turn is over. */
+  function begin(crew: Crew, task: TaskId, attempt: number, seq: Seq): void {
+    const entry: Running = { task, attempt, seq, crew, controller: null, stopped: null, tokens: null };
     running.set(task, entry);
     begun.push(entry);
     crew.active++;
-    const { report, text } = await outcomeOf(crew.handler, entry, seq);
+    if (starting.push(entry) === 1) queueMicrotask(startAll);
+  }
+
+  function startAll(): void {
+    const entries = starting;
+    starting = [];
+    for (const entry of entries) {
+      const text = bodies.peek(entry.seq);
+      if (text !== undefined) perform(entry, text);
+      else
+        bodies.read(entry.seq).then(
+          (found) => perform(entry, found),
+          (error) => finish(entry, failed(entry, error)),
+        );
+    }
+  }
+
+  /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
+  function perform(entry: Running, text: string | null): void {
+    try {
+      if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
+      if (text === null) throw missingBody(entry.seq);
+      const result = entry.crew.handler(assignedTask(entry, text), contextOf(entry));
+      if (!isThenable(result)) return finish(entry, outcomeOf(entry, result));
+      Promise.resolve(result).then(
+        (value) => finish(entry, outcomeOf(entry, value)),
+        (error) => finish(entry, failed(entry, error)),
+      );
+    } catch (error) {
+      finish(entry, failed(entry, error));
+    }
+  }
+
+  function finish(entry: Running, { report, text }: Report): void {
+    const { crew } = entry;
     letGo(entry);
     // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
     const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
     if (!isCutShort || report.outcome !== "failed" || report.permanent)
       tryExecute({ type: "finish-attempt", report }, text);
-    wakeIdle(worker);
+    if (idle.size > 0) wakeIdle(crew.id);
   }
 
   /** The handler has ended, or was given up on: its slot is free, once. */
@@ -250,32 +283,23 @@ export function createLocalWorkers(deps: {
     }
   }
 
-  async function outcomeOf(handler: Handler, entry: Running, seq: Seq): Promise<Report> {
+  function contextOf(entry: Running): TaskContext {
     const { task, attempt } = entry;
-    try {
-      const text = await bodies.read(seq);
-      if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
-      if (text === null) throw missingBody(seq);
-      const { id: _, ...body } = parseStored(text);
-      const context: TaskContext = {
-        get signal() {
-          return signalOf(entry);
-        },
-        attempt,
-        progress: (value) => {
-          if (running.get(task) === entry) progress.set(task, value);
-        },
-        usage: (usage) => {
-          entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
-          tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
-        },
-        withPermit: (gate, call, options) =>
-          desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) }),
-      };
-      return done(entry, await handler({ ...body, taskId: task, attempt }, context));
-    } catch (error) {
-      return failed(entry, error);
-    }
+    return {
+      get signal() {
+        return signalOf(entry);
+      },
+      attempt,
+      progress: (value) => {
+        if (running.get(task) === entry) progress.set(task, value);
+      },
+      usage: (usage) => {
+        entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
+        tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
+      },
+      withPermit: (gate, call, options) =>
+        desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) }),
+    };
   }
 
   /** An attempt that is over while its handler still runs, because it ignores its signal. */
@@ -323,6 +347,28 @@ const missingBody = (seq: Seq): Error =>
   Object.assign(new Error(`its body is not in the log (event ${seq}); submit it again under another id`), {
     permanent: true,
   });
+
+/** The body as its handler sees it: without the caller's id, and with the names of task and attempt. */
+function assignedTask({ task: taskId, attempt }: Running, text: string): AssignedTask {
+  const body = parseStored(text);
+  if (body.id === undefined) return Object.assign(body, { taskId, attempt });
+  const { id: _, ...rest } = body;
+  return { ...rest, taskId, attempt };
+}
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  (typeof value === "object" || typeof value === "function") &&
+  value !== null &&
+  typeof (value as { then?: unknown }).then === "function";
+
+/** What a handler's answer means; one that cannot be kept is a failure. */
+function outcomeOf(entry: Running, result: unknown): Report {
+  try {
+    return done(entry, result);
+  } catch (error) {
+    return failed(entry, error);
+  }
+}
 
 /** The signal is made when somebody asks for it: most handlers are done before. */
 function signalOf(entry: Running): AbortSignal {

@@ -14,7 +14,7 @@ import { batchOrder } from "../core/dependency.ts";
 import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
 import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
-import { hasEnded } from "../core/state.ts";
+import { hasEnded, type Task } from "../core/state.ts";
 import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
@@ -73,6 +73,8 @@ export type TaskDesk = {
 /** For those who submit by themselves: decided now, durable later; the answer, or why not. */
 export type Placer = { place(body: unknown): Submitted | DroverError };
 
+const SIGNAL = { signal: abortSignal };
+
 export type TaskDeskParts = TaskSources & { readonly ends: EndWatch; readonly exists: ArtifactExists };
 
 export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk; readonly placer: Placer } {
@@ -124,7 +126,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   async function retry(task: string): Promise<Submitted> {
     const id = idOf(task);
     await writer.run({ type: "retry-task", task: id });
-    return answerFor(parts, id, []);
+    return answerFor(parts, id, state.tasks.get(id));
   }
 
   async function patch(
@@ -142,7 +144,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
       priority,
       deadline: deadline as Instant | null | undefined,
     });
-    return answerFor(parts, id, decision.warnings ?? []);
+    return answerFor(parts, id, state.tasks.get(id), decision.warnings);
   }
 
   async function task(given: string): Promise<TaskView> {
@@ -153,12 +155,20 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
     return view;
   }
 
-  async function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
-    const id = idOf(given);
-    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
-    const known = state.tasks.get(id);
-    if (known !== undefined && !hasEnded(known)) await ends.wait(id, signal);
-    else await writer.settled();
+  /** Not an async function: everybody who waits for a task that runs is given the same promise. */
+  function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
+    try {
+      const id = idOf(given);
+      const { signal } = readOptions<{ signal?: AbortSignal }>(SIGNAL, options);
+      const known = state.tasks.get(id);
+      return known === undefined || hasEnded(known) ? endOf(id) : ends.wait(id, signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async function endOf(id: TaskId): Promise<TaskState> {
+    await writer.settled();
     const found = state.tasks.get(id) ?? state.tombstones.get(id);
     if (found === undefined && parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null)
       return "rejected";
@@ -219,25 +229,34 @@ function place(parts: TaskDeskParts, { submission, text: body }: ReadTask): Subm
     const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
     return refused(failure, { taskId: turnedAway });
   }
-  const id = taskId(decided.value.id as string);
-  const task = writer.state.tasks.get(id);
-  if (decided.value.repeated !== true && task !== undefined) bodies.keep(task.seq, body);
-  return answerFor(parts, id, decided.value.warnings ?? []);
+  const { id, repeated, warnings } = decided.value;
+  const task = writer.state.tasks.get(id as TaskId);
+  if (repeated !== true && task !== undefined) bodies.keep(task.seq, body);
+  return answerFor(parts, id as TaskId, task, warnings);
 }
 
 const isForWantOfRoom = (refusal: Refusal): boolean =>
   refusal.type === "queue-full" || refusal.type === "backpressure" || refusal.type === "no-workers";
 
-function answerFor({ writer }: TaskDeskParts, id: TaskId, warnings: readonly Warning[]): Submitted {
+function answerFor(
+  { writer }: TaskDeskParts,
+  id: TaskId,
+  task: Task | undefined,
+  warnings: readonly Warning[] = [],
+): Submitted {
   const { state } = writer;
-  const task = state.tasks.get(id);
+  const throttles = shouldThrottle(loadOf(state));
+  if (task !== undefined && task.group !== null && !throttles && warnings.length === 0) {
+    const position = countAhead(state, task, writer.now()) + 1;
+    return { taskId: id, state: task.phase, position, createdAt: isoTime(task.createdAt) };
+  }
   const stone = state.tombstones.get(id);
   return {
     taskId: id,
     state: task?.phase ?? stone?.phase ?? "done",
     ...(task === undefined || task.group === null ? {} : { position: countAhead(state, task, writer.now()) + 1 }),
     createdAt: isoTime(task?.createdAt ?? stone?.endedAt ?? writer.now()),
-    ...(shouldThrottle(loadOf(state)) ? { throttle: true } : {}),
+    ...(throttles ? { throttle: true } : {}),
     ...(warnings.length === 0 ? {} : { warnings }),
   };
 }
@@ -256,15 +275,35 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
   const { maxBatch } = parts.writer.state.config.scheduler;
   const list = readBatch(batch);
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
-  const answers: BatchItem[] = list.map(() => ({ state: "rejected" }));
+  const answers: BatchItem[] = list.map(() => REJECTED);
+  const shared = sharedOf(batch);
   let read = list.map((item, index) => {
-    const one = readItem(batch, item, index);
+    const one = readItem(shared, item, index);
     if (!(one instanceof DroverError)) return one;
     answers[index] = { state: "rejected", error: one.message };
     return null;
   });
   if (read.some((item) => item !== null && item.submission.artifact !== null))
     read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
+  if (read.some(isTied)) placeTied(parts, list, read, answers);
+  else for (const [index, item] of read.entries()) if (item !== null) answers[index] = itemAnswer(place(parts, item));
+  let accepted = 0;
+  for (const { state } of answers) if (state !== "rejected") accepted++;
+  return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+}
+
+const REJECTED: BatchItem = { state: "rejected" };
+
+const isTied = (item: ReadTask | null): boolean =>
+  item !== null && (item.submission.parent !== null || item.submission.needs.length > 0);
+
+/** Places items that may name each other: dependencies first, and none whose dependency was turned away. */
+function placeTied(
+  parts: TaskDeskParts,
+  list: readonly unknown[],
+  read: readonly (ReadTask | null)[],
+  answers: BatchItem[],
+): void {
   const { order, refused: circular } = batchOrder(
     read.map((item) => ({
       id: item?.submission.id ?? null,
@@ -281,21 +320,25 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
     answers[index] = itemAnswer(answer);
   }
-  const accepted = answers.filter(({ state }) => state !== "rejected").length;
-  return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
 }
 
+/** What all items of a batch have in common, as fields of a body; an item may say otherwise. */
+function sharedOf({ agentId, project, callbackUrl }: BatchBody): SharedFields {
+  const said = {
+    ...(project === undefined ? {} : { project }),
+    ...(callbackUrl === undefined ? {} : { callbackUrl }),
+  };
+  return { agentId, said };
+}
+
+type SharedFields = { readonly agentId: string; readonly said: { readonly project?: string; callbackUrl?: string } };
+
 /** One item of a batch as a task of its own, or what is wrong with it. */
-function readItem(batch: BatchBody, item: unknown, index: number): ReadTask | DroverError {
-  const { agentId, project, callbackUrl } = batch;
+function readItem({ agentId, said }: SharedFields, item: unknown, index: number): ReadTask | DroverError {
   if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
   if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
   try {
-    const shared = {
-      ...(project === undefined ? {} : { project }),
-      ...(callbackUrl === undefined ? {} : { callbackUrl }),
-    };
-    return readTaskBody({ ...shared, ...item, agentId });
+    return readTaskBody({ ...said, ...item, agentId });
   } catch (error) {
     if (error instanceof DroverError) return error;
     throw error;
