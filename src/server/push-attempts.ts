@@ -6,8 +6,8 @@
  * until the engine has confirmed them.
  *
  * A connection that could not be made reached nobody: the task goes back to the queue. One that broke later leaves
- * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt has
- * failed. If it is not, the attempt is no longer named, and the engine queues it again as it does for any worker
+ * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt
+ * has failed. If it is not, the attempt is no longer named, and the engine queues it again as it does for any worker
  * that was lost.
  */
 import type { Host } from "../engine/host.ts";

@@ -58,10 +58,12 @@ test("a cancelled task's request is cut, its slot is free, and the state stays c
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
   await kit.submit("u");
+  const probes = browser.probes();
   await kit.drover.cancel("t");
   await kit.settle();
   assert.equal(nth(browser.posts, 0).request.signal.aborted, true);
   assert.deepEqual([await kit.stateOf("t"), browser.posts.length], ["cancelled", 2]);
+  assert.equal(browser.probes(), probes, "a connection that was cut on purpose raises no doubt");
 });
 
 test("P13 a request may take as long as the task may: no limit of the client's own", async () => {

@@ -6,8 +6,8 @@
  *     POST <endpoint>/tabs/<tabId>/action      (or /action for a task without a tab, or the path the worker gave)
  *     {…params, "kind": action, "ref": …, "selector": …}
  *
- * and its answer is the task's end (push-answer.ts). `kind`, `ref`, `selector` and `tabId` are the task's own fields and
- * never taken from `params`, also where the task has none: the tab decides who may run a task, and a parameter
+ * and its answer is the task's end (push-answer.ts). `kind`, `ref`, `selector` and `tabId` are the task's own fields
+ * and never taken from `params`, also where the task has none: the tab decides who may run a task, and a parameter
  * must not lead to another tab than the one that was routed. The tab is in the path, so it is in the body only where
  * a path of the worker's own does not name it.
  *
