@@ -40,6 +40,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 const MAY_ALSO_IMPORT: Record<string, readonly string[]> = {
   "src/cli/serve.ts": ["engine", "server"],
   "src/cli/demo.ts": ["engine", "server"],
+  "src/cli/run-session.ts": ["engine"],
+  "src/cli/verify.ts": ["engine"],
+  "src/cli/run-log.ts": ["engine"],
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
 /** In the core these words may not even stand in a comment: prose about a clock is where a clock begins. */

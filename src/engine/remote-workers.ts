@@ -109,6 +109,8 @@ export function createRemoteWorkers(deps: {
     await writer.settled();
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
+    // It may have joined again while this one waited: what is assigned now is for its new session only.
+    checkSession(worker, { ...(told.session === undefined ? {} : { session: told.session }) });
     return { ...(await say(worker, stray)), results: answers, leaseUntil };
   }
 

@@ -58,6 +58,7 @@ export type SyncAnswer = {
   readonly results: readonly ResultAnswer[];
   readonly leaseUntil: string;
   readonly drain?: true;
+  readonly closing?: true;
 };
 export type WorkerJson = {
   readonly id: string;
@@ -188,6 +189,7 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
     ),
     leaseUntil: s.instant(),
     drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
+    closing: s.described(s.optional(s.onlyTrue()), "The server stops: keep what runs, and come back when it is there."),
   }),
 );
 const workerJson: s.Schema<WorkerJson> = s.component(

@@ -11,7 +11,8 @@ import { sentence } from "../core/refusal.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "../protocol/index.ts";
 import type { Door } from "./door.ts";
 import { readJsonBody } from "./json-body.ts";
-import { problemOf, ServerRefusal } from "./problem.ts";
+import { addPages } from "./pages.ts";
+import { ServerRefusal } from "./problem.ts";
 import { addRoutes, type RouteParts, sendProblem } from "./routes.ts";
 import { unknownPath } from "./unknown-path.ts";
 
@@ -52,11 +53,10 @@ export type AppParts = RouteParts & {
   readonly door: () => Door;
   readonly bodyLimit: number;
   readonly limits: ConnectionLimits;
-  readonly isClosing: () => boolean;
 };
 
 export function buildApp(parts: AppParts): FastifyInstance {
-  const { limits, onBug } = parts;
+  const { limits } = parts;
   const app = Fastify({
     logger: false,
     bodyLimit: parts.bodyLimit,
@@ -76,25 +76,22 @@ export function buildApp(parts: AppParts): FastifyInstance {
       keepAliveInitialDelay: limits.keepAliveMs,
     },
     clientErrorHandler: refuseUnreadable,
-    frameworkErrors: (error, request, reply) =>
-      sendProblem(reply.headers(SAFE_HEADERS), problemOf(error), () => onBug(error, request)),
+    frameworkErrors: (error, request, reply) => sendProblem(parts, error, request, reply.headers(SAFE_HEADERS)),
   });
   app.server.maxConnections = limits.connectionsMax;
   readJsonOnly(app);
   app.addHook("onRequest", (request, reply, done) => {
+    request.startedAt = performance.now();
     reply.headers(SAFE_HEADERS);
-    if (parts.isClosing()) reply.header("connection", "close");
+    if (parts.phase.isClosing()) reply.header("connection", "close");
     const refusal = parts.door()(request.headers) ?? otherProtocol(request);
     if (refusal === null) done();
     else done(refusal);
   });
-  app.setErrorHandler<FastifyError>((error, request, reply) =>
-    sendProblem(reply, problemOf(error), () => onBug(error, request)),
-  );
-  app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, problemOf(unknownPath(request, reply)), () => onBug(null, request)),
-  );
+  app.setErrorHandler<FastifyError>((error, request, reply) => sendProblem(parts, error, request, reply));
+  app.setNotFoundHandler((request, reply) => sendProblem(parts, unknownPath(request, reply), request, reply));
   addRoutes(app, parts);
+  addPages(app);
   return app;
 }
 

@@ -11,8 +11,9 @@ import type { BatchAnswer, BatchBody, Submitted, TaskBody } from "../protocol/in
 import type { Deps } from "./handler.ts";
 import { refusalSentence } from "./problem.ts";
 import { checkCallbackUrl } from "./webhook-address.ts";
+import type { Snapshot } from "./webhook-delivery.ts";
 
-type Parts = Pick<Deps, "drover" | "settings" | "onRejected">;
+type Parts = Pick<Deps, "drover" | "settings" | "onRejected" | "onTurnedAway">;
 
 /** Throws if the URL is one that no webhook may go to. */
 export function checkCallback({ settings }: Pick<Deps, "settings">, url: string | undefined, field: string): void {
@@ -22,12 +23,11 @@ export function checkCallback({ settings }: Pick<Deps, "settings">, url: string 
 }
 
 export async function submitChecked(parts: Parts, body: TaskBody): Promise<Submitted> {
-  if (body.callbackUrl === undefined) return parts.drover.submit(body);
   checkCallback(parts, body.callbackUrl, "callbackUrl");
   try {
     return await parts.drover.submit(body);
   } catch (error) {
-    if (error instanceof DroverError) tellRejected(parts, body, error.details.taskId, error.message);
+    if (error instanceof DroverError) tellRejected(parts, body, error.details.taskId, error);
     throw error;
   }
 }
@@ -56,9 +56,11 @@ export async function submitCheckedBatch(parts: Parts, batch: BatchBody): Promis
 }
 
 /** Only what found no room has an id: what was wrong never became a task. */
-function tellRejected({ onRejected }: Parts, body: TaskBody, taskId: unknown, error: string): void {
-  if (typeof taskId !== "string" || body.callbackUrl === undefined) return;
-  const { id: _, ...fields } = body;
-  const { tasks: __, ...submitted } = fields as typeof fields & { tasks?: unknown };
-  onRejected({ ...submitted, taskId, state: "rejected", attempt: 0, error } as Parameters<Deps["onRejected"]>[0]);
+function tellRejected(parts: Parts, body: TaskBody, taskId: unknown, why: DroverError | string): void {
+  if (typeof taskId !== "string") return;
+  const [error, code] = typeof why === "string" ? [why, "no_room"] : [why.message, why.code];
+  parts.onTurnedAway({ taskId, agentId: body.agentId, code });
+  if (body.callbackUrl === undefined) return;
+  const { id: _, tasks: __, ...submitted } = body as TaskBody & { readonly tasks?: unknown };
+  parts.onRejected({ ...submitted, taskId, state: "rejected", attempt: 0, error } as Snapshot);
 }

@@ -1,8 +1,9 @@
 /**
  * The calls about workers, projects, schedules, permits and gates.
  *
- * A worker's sync is the one call that goes on while the server shuts down: results are taken, leases renewed, and the
- * answer says `drain` and gives nothing to run. What was assigned and never told stays in the log for the next server.
+ * A worker's sync goes on while the server shuts down: results are taken, leases renewed, and the answer gives nothing
+ * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
+ * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
  */
 
 import type { Drover } from "../engine/drover.ts";
@@ -19,8 +20,8 @@ import { checkPermit, checkTask, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
-/** A worker that is told to drain and goes on asking is answered no more often than this. */
-const DRAIN_WAIT_MS = 1000;
+/** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
+const CLOSING_WAIT_MS = 1000;
 
 export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
   return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
@@ -48,24 +49,24 @@ function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
 
 type WorkerNames = "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker";
 function workerHandlers(deps: Deps): Handlers<WorkerNames> {
-  const { drover, polls, phase } = deps;
+  const { drover, polls, phase, push } = deps;
 
   async function sync(id: string, body: SyncBody, { reply }: Exchange): Promise<SyncAnswer> {
-    if (phase.isClosing()) return drained(id, body, DRAIN_WAIT_MS);
+    if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
     if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
       return syncJson(await drover.remote.sync(id, body));
     try {
       return syncJson(await polls.hold(reply.raw, "sync", (signal) => drover.remote.sync(id, body, { signal })));
     } catch (error) {
-      if (error instanceof PollEnded && error.why === "drain") return drained(id, body, 0);
+      if (error instanceof PollEnded && error.why === "closing") return lastSync(id, body, 0);
       throw error;
     }
   }
 
-  async function drained(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
+  async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
     const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
     const answer = await drover.remote.sync(id, asked);
-    return { ...answer, assignments: [], drain: true };
+    return { ...answer, assignments: [], closing: true };
   }
 
   return {
@@ -73,13 +74,14 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       const workers = await drover.workers();
       return { workers, count: workers.length };
     },
-    joinWorker: ({ body }) => drover.remote.join(body),
+    joinWorker: ({ body }) => (body.endpoint === undefined ? drover.remote.join(body) : push.join(body)),
     sync: ({ params, body }, exchange) => sync(params.id, body, exchange),
     drainWorker: async ({ params }) => {
       await drover.remote.drain(params.id);
       return { status: "draining", workerId: params.id };
     },
     leaveWorker: async ({ params }) => {
+      push.left(params.id);
       await drover.remote.leave(params.id);
       return { status: "left", workerId: params.id };
     },

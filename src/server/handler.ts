@@ -6,7 +6,9 @@ import type { Drover } from "../engine/drover.ts";
 import type { Answered, Asked, CallName, Settings } from "../protocol/index.ts";
 import type { Caller } from "./access.ts";
 import type { LongPolls } from "./long-polls.ts";
+import type { TurnedAway } from "./onlookers.ts";
 import type { ServerPhase } from "./phase.ts";
+import type { PushDriver } from "./push-driver.ts";
 import type { Snapshot } from "./webhook-delivery.ts";
 
 export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
@@ -22,11 +24,13 @@ export type Deps = {
   readonly settings: () => Settings;
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
+  readonly push: Pick<PushDriver, "join" | "left">;
   readonly version: string;
   readonly logsOf: LogsOf;
   readonly onReload: () => Promise<unknown>;
   /** A task found no room: whoever wanted to hear of its end hears of that. */
   readonly onRejected: (task: Snapshot) => void;
+  readonly onTurnedAway: (task: TurnedAway) => void;
   readonly url: () => string;
 };
 

@@ -3,13 +3,13 @@
  *
  * A caller that hangs up ends its wait in the engine too; otherwise each one that gave up would leave a waiter behind.
  * There may be so many at once and no more. When the server shuts down, the polls of workers are ended first, so that
- * each hears at once that it is to take nothing more; the others wait on for what still runs, until the grace is over.
+ * each hears at once that the server goes; the others wait on for what still runs, until the grace is over.
  */
 import type { ServerResponse } from "node:http";
 import { ServerRefusal } from "./problem.ts";
 
 /** Why a wait ended without what it waited for. */
-export type EndOfPoll = "drain" | "time-over" | "hung-up";
+export type EndOfPoll = "closing" | "time-over" | "hung-up";
 export class PollEnded extends Error {
   override readonly name: string = "PollEnded";
   readonly why: EndOfPoll;
@@ -30,7 +30,7 @@ export type LongPolls = {
   ): Promise<Value>;
   count(): number;
   /** Every worker's poll is answered now. */
-  drain(): void;
+  letWorkersGo(): void;
   /** Every poll ends with this error. */
   end(error: Error): void;
 };
@@ -54,8 +54,8 @@ export function createLongPolls({ max }: { readonly max: number }): LongPolls {
       }
     },
     count: () => open.size,
-    drain() {
-      for (const [controller, kind] of open) if (kind === "sync") controller.abort(new PollEnded("drain"));
+    letWorkersGo() {
+      for (const [controller, kind] of open) if (kind === "sync") controller.abort(new PollEnded("closing"));
     },
     end(error) {
       for (const controller of open.keys()) controller.abort(error);

@@ -36,9 +36,12 @@ export type Exchange = (request: OutboundRequest) => Promise<OutboundAnswer>;
 export class ExchangeFailure extends Error {
   override readonly name: string = "ExchangeFailure";
   readonly reached: "none" | "connection" | "head";
-  constructor(reached: ExchangeFailure["reached"], cause: unknown) {
+  /** Somebody took the connection, though perhaps nothing could be sent over it yet. */
+  readonly isTaken: boolean;
+  constructor(reached: ExchangeFailure["reached"], cause: unknown, isTaken: boolean = reached !== "none") {
     super(messageOf(cause), { cause });
     this.reached = reached;
+    this.isTaken = isTaken;
   }
 }
 
@@ -65,9 +68,13 @@ export function exchange({ url, method, headers, body, addresses, signal }: Outb
   };
   return new Promise((resolve, reject) => {
     let reached: ExchangeFailure["reached"] = "none";
+    let isTaken = false;
     const request = (isSecure ? overHttps : overHttp)(url, options);
     const abort = (): void => void request.destroy(asError(signal.reason));
     request.once("socket", (socket) => {
+      socket.once("connect", () => {
+        isTaken = true;
+      });
       socket.once(isSecure ? "secureConnect" : "connect", () => {
         reached = "connection";
       });
@@ -76,7 +83,7 @@ export function exchange({ url, method, headers, body, addresses, signal }: Outb
       reached = "head";
       resolve(answerOf(response));
     });
-    request.on("error", (error) => reject(new ExchangeFailure(reached, error)));
+    request.on("error", (error) => reject(new ExchangeFailure(reached, error, isTaken)));
     request.once("close", () => signal.removeEventListener("abort", abort));
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();

@@ -13,14 +13,16 @@ import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } 
 import type { Access, Caller } from "./access.ts";
 import type { Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
+import type { Answered } from "./onlookers.ts";
 import { checkTie } from "./own-work.ts";
 import type { ServerPhase } from "./phase.ts";
-import { forbidden, type Problem, problemOf } from "./problem.ts";
+import { forbidden, problemOf } from "./problem.ts";
 import { ANSWERED } from "./server-handlers.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
     caller: Caller | null;
+    startedAt: number;
   }
 }
 
@@ -30,6 +32,7 @@ export type RouteParts = {
   readonly phase: ServerPhase;
   /** Something that should never happen has; the log should have it. */
   readonly onBug: (error: unknown, request: FastifyRequest) => void;
+  readonly onAnswered: (answered: Answered) => void;
 };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
@@ -37,6 +40,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 
 export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.decorateRequest("caller", null);
+  app.decorateRequest("startedAt", 0);
   for (const name of Object.keys(CALLS) as CallName[]) {
     const call = CALLS[name] as unknown as Call;
     app.route({
@@ -71,28 +75,30 @@ function admit(name: CallName, { roles }: Call, { access, phase }: RouteParts): 
   };
 }
 
-function answerBy(call: Call, handle: AnyHandler, { onBug }: RouteParts): RouteHandlerMethod {
+function answerBy(call: Call, handle: AnyHandler, parts: RouteParts): RouteHandlerMethod {
   const status = Number(Object.keys(call.answers)[0]);
   const isText = !call.produces.includes("application/json");
   const media = isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE;
 
-  function send(reply: FastifyReply, answer: unknown): void {
+  function send(request: FastifyRequest, reply: FastifyReply, answer: unknown): void {
     if (answer === ANSWERED) return;
+    const text = isText ? answer : JSON.stringify(answer);
     reply.statusCode = status;
     reply.header("content-type", media);
-    reply.send(isText ? answer : JSON.stringify(answer));
+    reply.send(text);
+    tellAnswered(parts, request, status);
   }
 
   return (request, reply) => {
     const fail = (error: unknown): void => {
       if (error instanceof PollEnded && error.why === "hung-up") return void reply.hijack();
-      sendProblem(reply, problemOf(error), (): void => onBug(error, request));
+      sendProblem(parts, error, request, reply);
     };
     try {
       const exchange: Exchange = { caller: request.caller as Caller, request, reply };
       const answer = handle(askedBy(call, request), exchange);
-      if (answer instanceof Promise) answer.then((value) => send(reply, value)).catch(fail);
-      else send(reply, answer);
+      if (answer instanceof Promise) answer.then((value) => send(request, reply, value)).catch(fail);
+      else send(request, reply, answer);
     } catch (error) {
       fail(error);
     }
@@ -122,13 +128,26 @@ function orThrow<Value>(read: Result<Value, Refusal>): Value {
   return read.value;
 }
 
-export function sendProblem(
-  reply: FastifyReply,
-  { status, body, retryAfterS, isBug }: Problem,
-  onBug: () => void,
-): void {
-  if (isBug) onBug();
+export type ProblemParts = Pick<RouteParts, "onBug" | "onAnswered">;
+
+export function sendProblem(parts: ProblemParts, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const { status, body, retryAfterS, isBug } = problemOf(error);
+  if (isBug) parts.onBug(error, request);
   if (retryAfterS !== undefined) reply.header("retry-after", String(retryAfterS));
   if (status === 401) reply.header("www-authenticate", "Bearer");
   reply.code(status).header("content-type", JSON_TYPE).send(JSON.stringify(body));
+  tellAnswered(parts, request, status);
 }
+
+function tellAnswered({ onAnswered }: ProblemParts, request: FastifyRequest, status: number): void {
+  const { method, startedAt, headers } = request;
+  const route = request.routeOptions.url ?? "unknown";
+  onAnswered({
+    ...{ method: METHODS.has(method) ? method : "other", route, status },
+    ms: startedAt === 0 ? 0 : performance.now() - startedAt,
+    traceparent: headers.traceparent as string | undefined,
+  });
+}
+
+/** A label for each of these; whatever else HTTP knows has one together. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);

@@ -24,6 +24,8 @@ export const ANSWERED: unique symbol = Symbol("answered");
 type ServerNames = "events" | "health" | "ready" | "metrics" | "openapi";
 export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerNames> {
   const { drover, phase, version } = deps;
+  /** Making it takes a while, and it changes only with where the server is. */
+  const document = { url: "", text: {} as Readonly<Record<string, unknown>> };
   return {
     events: ({ query }, exchange) => events(deps, faces.streams, query, exchange),
     health: () => ({ status: "ok", version }),
@@ -33,7 +35,11 @@ export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerN
       return { status: "ready", seq: drover.state.seq };
     },
     metrics: () => faces.metrics(),
-    openapi: () => openApiDocument({ version, url: deps.url() }),
+    openapi: () => {
+      const url = deps.url();
+      if (document.url !== url) Object.assign(document, { url, text: openApiDocument({ version, url }) });
+      return document.text;
+    },
   };
 }
 

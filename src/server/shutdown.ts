@@ -13,6 +13,7 @@ import type { EventStreams } from "./event-stream.ts";
 import type { LongPolls } from "./long-polls.ts";
 import type { ServerPhase } from "./phase.ts";
 import { ServerRefusal } from "./problem.ts";
+import type { PushDriver } from "./push-driver.ts";
 import type { Timers } from "./timers.ts";
 import type { Webhooks } from "./webhook-dispatcher.ts";
 
@@ -28,16 +29,17 @@ export type Ending = {
   readonly polls: LongPolls;
   readonly streams: EventStreams;
   readonly webhooks: Webhooks;
+  readonly push: PushDriver;
   readonly timers: Timers;
   readonly graceMs: number;
 };
 
 export async function shutDown(ending: Ending): Promise<void> {
-  const { app, drover, phase, polls, streams, webhooks, timers, graceMs } = ending;
+  const { app, drover, phase, polls, streams, webhooks, push, timers, graceMs } = ending;
   const end = timers.now() + graceMs;
   phase.close(end);
-  polls.drain();
-  await untilIdle(drover.state, phase, timers, end);
+  polls.letWorkersGo();
+  await Promise.all([push.stop({ graceMs }), untilIdle(drover.state, phase, timers, end)]);
   await webhooks.stop({ graceMs: Math.max(0, end - timers.now()) });
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   await streams.close();

@@ -15,21 +15,24 @@ import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/drover.ts";
 import type { Settings } from "../protocol/index.ts";
-import { createAccess } from "./access.ts";
+import { type Access, createAccess } from "./access.ts";
 import { buildApp, CONNECTION_LIMITS, type ConnectionLimits } from "./app.ts";
-import { createDoor, isLoopback } from "./door.ts";
+import { createDoor, type Door, isLoopback } from "./door.ts";
 import { createEventStreams, type StreamLimits } from "./event-stream.ts";
 import { fleetHandlers } from "./fleet-handlers.ts";
 import type { Deps, Handlers, LogsOf } from "./handler.ts";
 import { createLongPolls } from "./long-polls.ts";
+import { createOnlookers, type Onlookers } from "./onlookers.ts";
 import { createPhase } from "./phase.ts";
+import { createPushDriver } from "./push-driver.ts";
 import { schedulerHandlers } from "./scheduler-handlers.ts";
 import { serverHandlers } from "./server-handlers.ts";
-import { shutDown } from "./shutdown.ts";
+import { type Ending, shutDown } from "./shutdown.ts";
+import { createSpans, type Spans } from "./spans.ts";
 import { taskHandlers } from "./task-handlers.ts";
 import { realTimers, type Timers } from "./timers.ts";
 import { versionText } from "./version.ts";
-import { startWebhooks } from "./webhook-dispatcher.ts";
+import { startWebhooks, type Webhooks } from "./webhook-dispatcher.ts";
 
 export type ServerLimits = ConnectionLimits & StreamLimits & { readonly pollsMax: number };
 const LIMITS: ServerLimits = {
@@ -65,57 +68,93 @@ export type Server = AsyncDisposable & {
 };
 
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { drover, logger = pino({ enabled: false }), timers = realTimers } = options;
-  const limits: ServerLimits = { ...LIMITS, ...options.limits };
-  const host = options.host ?? options.settings.server.host;
-  checkHost(host, options.settings);
-  const live = liveSettings(options.settings, host);
-  const phase = createPhase(timers.now);
-  const polls = createLongPolls({ max: limits.pollsMax });
+  const { drover, settings, logger = pino({ enabled: false }), timers = realTimers } = options;
+  const host = options.host ?? settings.server.host;
+  checkHost(host, settings);
+  const live = liveSettings(settings, host);
   const version = versionText();
-  void drover.failed.then((error) => {
-    phase.fail(error);
-    logger.fatal({ code: error.code }, "the engine has failed; nothing is accepted any more");
-  });
+  const spans = await createSpans({ isWanted: settings.server.telemetry, state: drover.state, version });
+  const parts = partsOf({ ...options, logger, timers }, spans, version, live);
+  const { app, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
+  Object.assign(listening, await listen(app, host, settings.server.port));
+  await push.resume();
+  logger.info({ url: listening.url, version }, "the server is up");
+  let closing: Promise<void> | null = null;
+  function close(): Promise<void> {
+    const { shutdownGrace } = live.now().settings.server;
+    const ending: Ending = {
+      ...{ app, drover, phase, polls, streams, webhooks, push, timers },
+      graceMs: shutdownGrace,
+    };
+    closing ??= end(ending, onlookers, logger);
+    return closing;
+  }
+  function change(next: Settings): void {
+    live.change(next);
+    webhooks.change(next.webhooks);
+  }
+  return { ...listening, app, change, close, [Symbol.asyncDispose]: close };
+}
+
+async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promise<void> {
+  logger.info({ graceMs: ending.graceMs }, "the server stops");
+  await shutDown(ending);
+  await onlookers.stop();
+  logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
+}
+
+type Running = Omit<Ending, "drover" | "timers" | "graceMs"> & {
+  readonly onlookers: Onlookers;
+  readonly listening: Listening;
+};
+
+/** Everything the server consists of, not listening yet. */
+function partsOf(
+  options: ServerOptions & { readonly logger: Logger; readonly timers: Timers },
+  spans: Spans | null,
+  version: string,
+  live: LiveSettings,
+): Running {
+  const { drover, settings, logger, timers } = options;
+  const limits: ServerLimits = { ...LIMITS, ...options.limits };
+  const phase = createPhase(timers.now);
+  void drover.failed.then((error) => phase.fail(error));
   const onProblem = (error: unknown): void => logger.error({ err: error }, "something went wrong");
-  const webhooks = startWebhooks({ drover, settings: options.settings.webhooks, version, onProblem });
+  const polls = createLongPolls({ max: limits.pollsMax });
   const streams = createEventStreams({ drover, limits, timers, onProblem });
-  const listening = { url: "", port: 0, address: host };
+  const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
+  const onlookers = createOnlookers({ drover, logger, spans, ...standing });
+  const { onWebhook: onOutcome, onTurnedAway, onAnswered } = onlookers;
+  const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
+  const push = createPushDriver({
+    ...{ drover, version, onProblem },
+    onChange: ({ workerId, kind }) => logger.info({ workerId }, `push worker ${kind}`),
+  });
+  const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
-    ...{ drover, phase, polls, version },
-    settings: () => live.settings(),
+    ...{ drover, phase, polls, push, version, onTurnedAway },
+    settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
     onReload: options.onReload ?? (async () => {}),
     onRejected: (task) => webhooks.rejected(task),
     url: () => listening.url,
   };
-  const handlers: Handlers = {
-    ...taskHandlers(deps),
-    ...fleetHandlers(deps),
-    ...schedulerHandlers(deps),
-    ...serverHandlers(deps, { streams, metrics: async () => "" }),
-  };
   const app = buildApp({
-    ...{ handlers, phase, limits },
-    access: () => live.access(),
-    door: () => live.door(),
-    bodyLimit: options.settings.server.bodyLimit,
-    isClosing: () => phase.isClosing(),
+    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, onAnswered },
+    access: () => live.now().access,
+    door: () => live.now().door,
+    bodyLimit: settings.server.bodyLimit,
     onBug: (error, request) => logger.error({ err: error, route: request.routeOptions.url }, "a bug"),
   });
-  Object.assign(listening, await listen(app, host, options.settings.server.port));
-  let closing: Promise<void> | null = null;
-  function close(): Promise<void> {
-    const { shutdownGrace } = live.settings().server;
-    closing ??= shutDown({ app, drover, phase, polls, streams, webhooks, timers, graceMs: shutdownGrace });
-    return closing;
-  }
-  function change(settings: Settings): void {
-    live.change(settings);
-    webhooks.change(settings.webhooks);
-  }
-  return { ...listening, app, change, close, [Symbol.asyncDispose]: close };
+  return { app, phase, polls, streams, webhooks, push, onlookers, listening };
 }
+
+const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Onlookers): Handlers => ({
+  ...taskHandlers(deps),
+  ...fleetHandlers(deps),
+  ...schedulerHandlers(deps),
+  ...serverHandlers(deps, { streams, metrics }),
+});
 
 function checkHost(host: string, { server }: Settings): void {
   if (server.tokens.length > 0 || isLoopback(host)) return;
@@ -125,21 +164,22 @@ function checkHost(host: string, { server }: Settings): void {
   );
 }
 
-/** What follows from the settings and may change while the server runs. */
-function liveSettings(first: Settings, host: string) {
-  const of = (settings: Settings) => ({
+/** What follows from the settings, and may change while the server runs. */
+type InForce = { readonly settings: Settings; readonly access: Access; readonly door: Door };
+type LiveSettings = { now(): InForce; change(settings: Settings): void };
+
+function liveSettings(first: Settings, host: string): LiveSettings {
+  const read = (settings: Settings): InForce => ({
     settings,
     access: createAccess(settings.server.tokens),
     door: createDoor({ ...settings.server, host }),
   });
-  let now = of(first);
+  let inForce = read(first);
   return {
-    settings: () => now.settings,
-    access: () => now.access,
-    door: () => now.door,
-    change(settings: Settings): void {
+    now: () => inForce,
+    change(settings) {
       checkHost(host, settings);
-      now = of(settings);
+      inForce = read(settings);
     },
   };
 }

@@ -3,14 +3,13 @@
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { CALL_LIST } from "../protocol/index.ts";
+import { PAGE_PATHS } from "./pages.ts";
 import { ServerRefusal } from "./problem.ts";
-
-const PAGES: readonly string[] = ["/", "/docs"];
 
 type Known = { readonly path: string; readonly pattern: RegExp; readonly methods: readonly string[] };
 
 function knownPaths(): readonly Known[] {
-  const methods = new Map<string, string[]>(PAGES.map((path) => [path, ["GET", "HEAD"]]));
+  const methods = new Map<string, string[]>(PAGE_PATHS.map((path) => [path, ["GET", "HEAD"]]));
   for (const { path, method, waits } of CALL_LIST) {
     const more = method === "GET" && !waits ? ["GET", "HEAD"] : [method];
     methods.set(path, [...(methods.get(path) ?? []), ...more]);

@@ -1,0 +1,115 @@
+/**
+ * The log of a plan: what it has of the plan's tasks, and how it is brought in line with them.
+ *
+ * Before anything starts the log is made to hold what the plan says: what is new is submitted, what ended badly is
+ * tried again, what is no part of this run is cancelled. All of it may be repeated, so a run that dies in the middle
+ * of it loses nothing. Like run-session.ts, this file knows the engine, because a plan's log is opened without a
+ * server.
+ */
+import { existsSync } from "node:fs";
+import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../engine/index.ts";
+import { recover } from "../engine/recovery.ts";
+import { EXIT } from "./exit-code.ts";
+import type { Plan } from "./plan-file.ts";
+import { CliProblem } from "./problem.ts";
+import type { Row, RowState } from "./run-board.ts";
+import type { Known, Placed, Placing } from "./run-identity.ts";
+import type { RunRequest } from "./run-session.ts";
+
+export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
+  for (const { id, phase } of state.tombstones.values()) yield { id, phase };
+  for (const { id, phase } of state.tasks.values()) yield { id, phase };
+}
+
+export function rowOf({ task, id, phase }: Placed, { state }: Drover, { retriesFailed }: RunRequest): Row {
+  const record = state.tasks.get(id as never);
+  const isKept = phase === "done" || (phase !== null && isBad(phase) && !retriesFailed);
+  const end = record?.end ?? null;
+  return {
+    ...{ task, id, attempts: 0, startedAt: null },
+    attempt: record?.attempts ?? 0,
+    isBefore: isKept && phase === "done",
+    state: isKept ? (phase as RowState) : "waiting",
+    tookMs: isKept && end !== null && record !== undefined && record.startedAt >= 0 ? end.at - record.startedAt : null,
+    why: isKept ? (end?.error ?? "") : "",
+  };
+}
+
+/** Ended by itself, and not well. What was cancelled was only no part of an earlier run. */
+const isBad = (phase: string): boolean => phase === "failed" || phase === "skipped";
+
+/** Makes the log hold what the plan says, before anything starts. */
+export async function bringInLine(drover: Drover, { placed, strays }: Placing, request: RunRequest): Promise<void> {
+  await drover.resume();
+  // Those that wait for others first, or the end of one would be the end of the next before we come to it.
+  for (const id of strays.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
+  const asked = placed.map(async (one) => {
+    // That no worker is here yet is how it should be: nothing starts before all of it is in the log.
+    if (one.phase === null)
+      return ((await drover.submit(bodyOf(one, request.plan))).warnings ?? []).filter(
+        ({ type }) => type !== "no-workers",
+      );
+    if (one.phase === "cancelled" || (isBad(one.phase) && request.retriesFailed)) await drover.retry(one.id);
+    return [];
+  });
+  for (const [index, warnings] of (await Promise.all(asked)).entries())
+    for (const warning of warnings)
+      request.hears.noted(`${placed[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
+}
+
+function warningText({ type, detail, asked, given }: Record<string, unknown>): string {
+  if (type === "priority-clamped") return `its priority ${asked} became ${given}, the most urgent its project allows`;
+  return typeof detail === "string" ? detail : String(type);
+}
+
+/** What the engine needs to know; what the command is stays in the plan. */
+function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
+  const { rules } = task;
+  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
+  return {
+    ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, needs, locks },
+    params: { plan: plan.name, task: task.name },
+    maxAttempts: attempts,
+    onDependencyFailure: rules.onDependencyFailure,
+    ...(type === undefined ? {} : { type }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(provider === null ? {} : { provider }),
+    ...(timeoutMs === null ? {} : { timeoutMs }),
+    ...(tokens === undefined ? {} : { estimatedTokens: tokens }),
+  };
+}
+
+/** What the log of an earlier run has, without touching it. */
+export async function knownBefore(data: string): Promise<Known[]> {
+  if (!existsSync(data)) return [];
+  const log = await openSqliteLog({ directory: data, readOnly: true });
+  try {
+    const { state } = await recover(log);
+    return [...knownIn({ state })];
+  } finally {
+    await log.close();
+  }
+}
+
+/** Whether another process has this log open. One that cannot be read at all is in nobody's use. */
+export async function isInUse(data: string): Promise<boolean> {
+  try {
+    const log = await openSqliteLog({ directory: data });
+    await log.close();
+    return false;
+  } catch (error) {
+    return error instanceof LogFailure && error.code === "locked";
+  }
+}
+
+/** What went wrong with the log, for people; null if it was something else. */
+export function logProblem(error: unknown, data: string): CliProblem | null {
+  if (error === null || (error instanceof LogFailure && error.code === "locked")) {
+    const message = `this plan is running already: its log ${data} is in use by another process`;
+    const hint = "wait for it, or stop it; another plan needs another name: (or --data)";
+    return new CliProblem({ message, code: "locked", exit: EXIT.broken, hint, retryable: true });
+  }
+  if (!(error instanceof LogFailure) && !(error instanceof DroverError)) return null;
+  const hint = "what was done is in the log; see that it can be written, then run the same command again";
+  return new CliProblem({ message: `${data}: ${error.message}`, code: error.code, exit: EXIT.broken, hint });
+}

@@ -1,0 +1,167 @@
+/**
+ * The attempts one push worker has in hand: posted, waiting for a slot, or with a broken connection.
+ *
+ * An attempt is posted once. There is no limit of time here: the task's timeout and deadline are the engine's, which
+ * says `cancel` when they are over, and then the connection is cut. Answers become results (push-answer.ts), kept
+ * until the engine has confirmed them.
+ *
+ * A connection that could not be made reached nobody: the task goes back to the queue. One that broke later leaves
+ * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt
+ * has failed. If it is not, the attempt is no longer named, and the engine queues it again as it does for any worker
+ * that was lost.
+ */
+import type { Host } from "../engine/host.ts";
+import type { Assignment, SyncAnswer } from "../engine/remote-workers.ts";
+import type { ResultReport } from "../engine/sync-body.ts";
+import { type Exchange, ExchangeFailure } from "./outbound-exchange.ts";
+import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./push-answer.ts";
+import type { Health } from "./push-probe.ts";
+import { type PushTarget, pushRequest } from "./push-request.ts";
+import { readRetryAfter } from "./retry-after.ts";
+
+export type PushWorld = {
+  readonly host: Host;
+  readonly exchange: Exchange;
+  /** Of Drover, for the User-Agent. */
+  readonly version: string;
+  /** Hears of what should never happen; the driver goes on. */
+  readonly onProblem: (error: unknown) => void;
+};
+/** What has happened: the worker answered, cannot be reached or broke off, or there is a result to report. */
+export type PushNews = "answer" | "doubt" | "result";
+type Named = { readonly taskId: string; readonly attempt: number };
+type Entry = Named & {
+  readonly task: Assignment["task"];
+  readonly controller: AbortController;
+  state: "waiting" | "posted" | "broken";
+  isCancelled: boolean;
+  breach: string;
+};
+export type PushAttempts = {
+  take(assignments: SyncAnswer["assignments"]): void;
+  cancel(named: readonly Named[]): void;
+  running(): Named[];
+  /** Those that the engine has not confirmed yet. */
+  results(): ResultReport[];
+  confirm(answers: readonly Named[]): void;
+  /** What became of those whose connection broke, now that it is known whether the worker is there. */
+  judge(health: Health): void;
+  /** All are stopped and forgotten: they are this worker's no more. */
+  abandon(reason: string): void;
+  count(): number;
+};
+
+export function createPushAttempts(deps: {
+  readonly target: PushTarget;
+  readonly slots: number;
+  readonly world: PushWorld;
+  readonly onNews: (news: PushNews) => void;
+}): PushAttempts {
+  const { target, slots, onNews } = deps;
+  const { host, exchange, version, onProblem } = deps.world;
+  const held = new Map<string, Entry>();
+  const results = new Map<string, ResultReport>();
+  let posted = 0;
+
+  function takeOne({ taskId, attempt, task }: Assignment): void {
+    const known = held.get(taskId);
+    if (known?.attempt === attempt || results.has(keyOf({ taskId, attempt }))) return;
+    if (known !== undefined) drop(known, "another attempt of its task counts now");
+    const controller = new AbortController();
+    held.set(taskId, { taskId, attempt, task, controller, state: "waiting", isCancelled: false, breach: "" });
+  }
+
+  function postNext(): void {
+    for (const entry of held.values()) {
+      if (posted >= slots) return;
+      if (entry.state === "waiting") void post(entry);
+    }
+  }
+
+  async function post(entry: Entry): Promise<void> {
+    entry.state = "posted";
+    posted++;
+    try {
+      const request = pushRequest(target, entry.task, { attempt: entry.attempt, version });
+      if (!request.ok) return finish(entry, { outcome: "failed", error: request.failure, permanent: true });
+      const answer = await exchange({ ...request.value, signal: entry.controller.signal });
+      const body = await answer.read(ANSWER_BYTES_MAX);
+      const { "content-type": contentType = "", "retry-after": retryAfter } = answer.headers;
+      const retryAfterMs = readRetryAfter(retryAfter, host.now());
+      onNews("answer");
+      finish(entry, outcomeOf({ status: answer.status, contentType, retryAfterMs, ...body }));
+    } catch (error) {
+      breakOff(entry, error);
+    } finally {
+      posted--;
+      postNext();
+    }
+  }
+
+  function breakOff(entry: Entry, error: unknown): void {
+    if (held.get(entry.taskId) !== entry) return;
+    if (entry.isCancelled) return finish(entry, { outcome: "cancelled" });
+    if (!(error instanceof ExchangeFailure)) {
+      onProblem(error);
+      return finish(entry, { outcome: "failed", error: `it could not be posted: ${String(error)}`, permanent: true });
+    }
+    if (error.reached === "none") {
+      finish(entry, { outcome: "requeue", error: `its worker cannot be reached: ${error.message}`, retryAfterMs: 0 });
+    } else {
+      entry.state = "broken";
+      entry.breach = `its worker broke off the connection: ${error.message}`;
+    }
+    onNews("doubt");
+  }
+
+  function finish(entry: Entry, outcome: PushOutcome | { outcome: "cancelled" }): void {
+    const { taskId, attempt } = entry;
+    // One that was abandoned meanwhile is somebody else's by now.
+    if (held.get(taskId) !== entry) return;
+    held.delete(taskId);
+    results.set(keyOf(entry), { taskId, attempt, ...outcome });
+    onNews("result");
+  }
+
+  function drop(entry: Entry, reason: string): void {
+    held.delete(entry.taskId);
+    entry.controller.abort(new Error(reason));
+  }
+
+  function cancelOne({ taskId, attempt }: Named): void {
+    const entry = held.get(taskId);
+    if (entry?.attempt !== attempt || entry.isCancelled) return;
+    entry.isCancelled = true;
+    if (entry.state === "posted") entry.controller.abort(new Error("cancelled"));
+    else finish(entry, { outcome: "cancelled" });
+  }
+
+  return {
+    take(assignments) {
+      for (const assignment of assignments) takeOne(assignment);
+      postNext();
+    },
+    cancel(named) {
+      for (const one of named) cancelOne(one);
+    },
+    running: () => [...held.values()].map(({ taskId, attempt }) => ({ taskId, attempt })),
+    results: () => [...results.values()],
+    confirm(answers) {
+      for (const answer of answers) results.delete(keyOf(answer));
+    },
+    judge(health) {
+      for (const entry of [...held.values()]) {
+        if (entry.state !== "broken") continue;
+        if (health === "answers") finish(entry, { outcome: "failed", error: entry.breach });
+        else drop(entry, "its worker is gone");
+      }
+    },
+    abandon(reason) {
+      results.clear();
+      for (const entry of [...held.values()]) drop(entry, reason);
+    },
+    count: () => held.size,
+  };
+}
+
+const keyOf = ({ taskId, attempt }: Named): string => `${taskId}#${attempt}`;

@@ -1,0 +1,103 @@
+/**
+ * The page at `/`: what waits, who works, what has happened last, by the same calls anybody may make.
+ *
+ * It is one text without anything from elsewhere. Its policy lets run exactly the script and the style that stand here,
+ * by their hashes, and lets it call nothing but this server. Whatever a task is called is put in as text and never
+ * as markup. Where the server wants a token the page asks for one and keeps it for as long as the tab is open.
+ */
+import { createHash } from "node:crypto";
+
+const STYLE = `
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; }
+td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.quiet { opacity: .7; }
+[hidden] { display: none; }
+`;
+
+const SCRIPT = `
+const $ = (id) => document.getElementById(id);
+const token = () => sessionStorage.getItem("drover-token");
+async function get(path) {
+  const headers = token() ? { authorization: "Bearer " + token() } : {};
+  const answer = await fetch(path, { headers });
+  if (answer.status === 401) $("login").hidden = false;
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer.json();
+}
+function fill(id, rows, none) {
+  const body = $(id).tBodies[0];
+  body.replaceChildren(...(rows.length ? rows : [[none]]).map((cells) => {
+    const row = document.createElement("tr");
+    row.append(...cells.map((cell) => Object.assign(document.createElement("td"), { textContent: cell ?? "" })));
+    return row;
+  }));
+}
+async function look() {
+  try {
+    const { seq } = await get("/readyz");
+    // The cursor of a page is the number of an event, so this is what was submitted in the last thousand events.
+    const [queue, workers, recent] = await Promise.all([
+      get("/scheduler/queue"), get("/workers"), get("/tasks?limit=1000&cursor=" + Math.max(0, seq - 1000)),
+    ]);
+    $("sum").textContent = queue.inFlight + " running, " + queue.queued + " queued, " + queue.waiting + " waiting" +
+      (queue.paused ? "; paused" : "");
+    fill("queue", queue.projects.map((one) => [one.project, one.queued, one.inFlight, one.status]),
+      "Nothing is queued.");
+    fill("workers", workers.workers.map((one) => [one.id, one.kind, one.status, one.inFlight + " of " + one.slots]),
+      "No worker is here yet.");
+    fill("tasks", recent.tasks.slice(-20).reverse().map((one) =>
+      [one.taskId, one.agentId, one.action, one.state, one.createdAt]), "No task yet.");
+    $("login").hidden = true;
+  } catch (error) {
+    $("sum").textContent = error.message;
+  }
+}
+$("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("drover-token", $("token").value);
+  look();
+});
+look();
+setInterval(look, 2000);
+`;
+
+const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+export const STATUS_PAGE_POLICY: string = [
+  "default-src 'none'",
+  `script-src ${hashOf(SCRIPT)}`,
+  `style-src ${hashOf(STYLE)}`,
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const table = (id: string, title: string, columns: readonly string[]): string =>
+  `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map((one) => `<th>${one}</th>`).join("")}</tr></thead>` +
+  "<tbody></tbody></table>";
+
+export const STATUS_PAGE: string = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Drover</title><style>${STYLE}</style>
+</head>
+<body>
+<h1>Drover</h1>
+<p id="sum" class="quiet">Looking…</p>
+<form id="login" hidden>
+<label>This server wants a token: <input id="token" type="password" autocomplete="off"></label> <button>Use it</button>
+</form>
+${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
+${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
+${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Submitted"])}
+<p class="quiet"><a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a></p>
+<script>${SCRIPT}</script>
+</body>
+</html>
+`;

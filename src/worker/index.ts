@@ -1,0 +1,17 @@
+/**
+ * `drover/worker`: run tasks wherever the server is.
+ *
+ * `startWorker` gives tasks to a function; `createExecHandler` with `startWorkerWithOutcomes` gives them to a command.
+ */
+export { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome, type PresetName } from "./exec.ts";
+export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull-crew.ts";
+export type { PullWorkerOptions } from "./pull-options.ts";
+export { type Outcome, RESULT_BYTES_MAX, TaskRequeue } from "./pull-outcome.ts";
+export type { HeldPermit, PermitOptions } from "./pull-permit.ts";
+export {
+  type OutcomeHandler,
+  type PullWorker,
+  startWorker,
+  startWorkerWithOutcomes,
+  type TaskHandler,
+} from "./pull-worker.ts";

@@ -1,0 +1,118 @@
+/**
+ * What lines of output mean.
+ *
+ * A line of stdout that is a JSON object with a `type` Drover knows is an event: `progress`, `usage`, `result`,
+ * `heartbeat`. Anything else is log. The `result` line is also what `claude -p --output-format stream-json` prints
+ * last, with its session, its cost and whether it went wrong, so those fields are understood here and not in a preset
+ * only. A reader has a memory of one attempt; readers of other tools are in presets.ts.
+ */
+import type { Usage } from "./exec-contract.ts";
+
+export type Line = {
+  readonly stream: "out" | "err";
+  readonly text: string;
+  /** The line as JSON, if it is a whole line of stdout and an object. */
+  readonly json: Readonly<Record<string, unknown>> | null;
+};
+/** What one line said. */
+export type Said = {
+  readonly progress?: unknown;
+  /** Tokens so far, in all. */
+  readonly usage?: Usage;
+  readonly sessionId?: string;
+  /** The session that was to be continued does not exist any more. */
+  readonly isSessionGone?: boolean;
+  readonly result?: { readonly value: unknown };
+  readonly failure?: Failure | null;
+};
+/** The tool itself says that it went wrong, whatever its exit code. */
+export type Failure = { readonly error: string; readonly requeueAfterMs?: number };
+export type LineReader = (line: Line) => Said;
+
+export const NOTHING: Said = {};
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+export const textOr = (value: unknown, other: string): string =>
+  typeof value === "string" && value !== "" ? value : other;
+
+export function createEventReader(): LineReader {
+  return ({ json }) => {
+    if (json === null) return NOTHING;
+    const session = typeof json.session_id === "string" ? { sessionId: json.session_id } : {};
+    switch (json.type) {
+      case "progress":
+        return { ...session, progress: "value" in json ? json.value : without(json, ["type"]) };
+      case "usage":
+        return { ...session, ...usageIn(json.usage ?? json) };
+      case "heartbeat":
+        return { ...session, ...usageIn(json.usage) };
+      case "result":
+        return { ...session, ...usageIn(json.usage), ...readResult(json) };
+      default:
+        return session;
+    }
+  };
+}
+
+function readResult(json: Readonly<Record<string, unknown>>): Said {
+  const failure = json.is_error === true ? { error: errorOf(json) } : null;
+  return { failure, result: { value: resultOf(json) } };
+}
+
+/** An agent's result keeps what people ask for afterwards: what it cost, and which session it was. */
+function resultOf(json: Readonly<Record<string, unknown>>): unknown {
+  if (typeof json.session_id === "string") {
+    const { result, session_id: sessionId, total_cost_usd: costUsd, num_turns: turns, duration_ms: durationMs } = json;
+    const structured = json.structured_output === undefined ? {} : { structuredOutput: json.structured_output };
+    return { result, ...structured, sessionId, costUsd, turns, durationMs };
+  }
+  return "result" in json ? json.result : without(json, ["type", "usage"]);
+}
+
+function errorOf(json: Readonly<Record<string, unknown>>): string {
+  const errors = Array.isArray(json.errors) ? json.errors.filter((error) => typeof error === "string").join("; ") : "";
+  const subtype = textOr(json.subtype, "error");
+  return textOr(json.error, "") || textOr(json.result, "") || errors || `the agent says it failed: ${subtype}`;
+}
+
+function without(json: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(json).filter(([key]) => !keys.includes(key)));
+}
+
+function usageIn(value: unknown): { usage?: Usage } {
+  const usage = readUsage(value);
+  return usage === null ? {} : { usage };
+}
+
+/** In our spelling or the providers'; counts that are no counts are left out. */
+export function readUsage(value: unknown): Usage | null {
+  if (!isRecord(value)) return null;
+  const inputTokens = countOf(value.inputTokens ?? value.input_tokens);
+  const outputTokens = countOf(value.outputTokens ?? value.output_tokens);
+  const cacheCreationTokens = countOf(value.cacheCreationTokens ?? value.cache_creation_input_tokens);
+  const usage: Usage = {
+    ...(inputTokens === null ? {} : { inputTokens }),
+    ...(outputTokens === null ? {} : { outputTokens }),
+    ...(cacheCreationTokens === null ? {} : { cacheCreationTokens }),
+  };
+  return Object.keys(usage).length === 0 ? null : usage;
+}
+
+const countOf = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : null;
+
+export function addUsage(left: Usage, right: Usage): Usage {
+  return combine(left, right, (a, b) => a + b);
+}
+
+/** Totals only grow: a line that tells less than an earlier one is a slip, or about a part. */
+export function largerUsage(left: Usage, right: Usage): Usage {
+  return combine(left, right, Math.max);
+}
+
+function combine(left: Usage, right: Usage, merge: (a: number, b: number) => number): Usage {
+  const keys = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
+  const present = keys.filter((key) => left[key] !== undefined || right[key] !== undefined);
+  return Object.fromEntries(present.map((key) => [key, merge(left[key] ?? 0, right[key] ?? 0)]));
+}

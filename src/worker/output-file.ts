@@ -1,0 +1,173 @@
+/**
+ * A file of bounded size that keeps the beginning and the end of what is written to it.
+ *
+ * The beginning says what was started and how, the end says how it went; of a long run the middle is what one can do
+ * without. The first half of the room is the file itself. After that lines go to a second file, and when that has a
+ * quarter of the room it becomes the older one and a third begins, so between one and two quarters of the latest
+ * lines are always there. On close they are put together into one file with a line that says what is missing.
+ *
+ * Writing never holds up the writer: one write is under way, what comes meanwhile gathers, and if the disk is so slow
+ * that too much gathers, lines are dropped and counted. A disk that refuses (full, read-only) ends the keeping, not the
+ * run.
+ */
+import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+
+export type CappedFile = {
+  /** A whole line, with its newline. */
+  write(line: string): void;
+  /** Resolves when all that was written so far is in the file. */
+  flushed(): Promise<void>;
+  close(): Promise<void>;
+  readonly failure: Error | null;
+};
+
+const GATHERED_BYTES_MAX = 8 * 1024 * 1024;
+const MODE = 0o600;
+
+export const olderPart = (path: string): string => `${path}.older`;
+export const newerPart = (path: string): string => `${path}.newer`;
+
+export function createCappedFile(path: string, bytesMax: number): CappedFile {
+  const store = createStore(path, bytesMax);
+  const gathered = { lines: [] as string[], bytes: 0, droppedBytes: 0 };
+  let failure: Error | null = null;
+  let work: Promise<void> | null = null;
+
+  function write(line: string): void {
+    if (failure !== null) return;
+    const size = Buffer.byteLength(line);
+    if (gathered.bytes + size > GATHERED_BYTES_MAX) {
+      gathered.droppedBytes += size;
+      return;
+    }
+    gathered.lines.push(line);
+    gathered.bytes += size;
+    work ??= drain();
+  }
+
+  function take(): string[] {
+    gathered.bytes = 0;
+    return gathered.lines.splice(0);
+  }
+
+  async function drain(): Promise<void> {
+    try {
+      await Promise.resolve(); // What is written in the same turn goes out together.
+      while (gathered.lines.length > 0) await store.keep(take());
+    } catch (error) {
+      failure = error as Error;
+      take();
+    } finally {
+      work = null;
+    }
+  }
+
+  async function flushed(): Promise<void> {
+    while (work !== null) await work;
+  }
+
+  async function close(): Promise<void> {
+    await flushed();
+    try {
+      await store.close(gathered.droppedBytes);
+    } catch (error) {
+      failure ??= error as Error;
+    }
+  }
+
+  return {
+    write,
+    flushed,
+    close,
+    get failure() {
+      return failure;
+    },
+  };
+}
+
+type Part = { readonly handle: FileHandle; bytes: number };
+type Store = { keep(lines: readonly string[]): Promise<void>; close(droppedBytes: number): Promise<void> };
+
+function createStore(path: string, bytesMax: number): Store {
+  const [headMax, partMax] = [Math.floor(bytesMax / 2), Math.floor(bytesMax / 4)];
+  const size = { older: 0, lost: 0 };
+  let head: Part | null = null;
+  let newer: Part | null = null;
+
+  async function keep(lines: readonly string[]): Promise<void> {
+    head ??= await openNew(path);
+    const first = newer === null ? await keepInHead(head, lines) : 0;
+    if (first < lines.length) await keepInParts(lines.slice(first));
+  }
+
+  /** Answers how many lines it could still take. */
+  async function keepInHead(part: Part, lines: readonly string[]): Promise<number> {
+    const overflow = lines.findIndex((line) => {
+      const bytes = Buffer.byteLength(line);
+      if (part.bytes + bytes > headMax) return true;
+      part.bytes += bytes;
+      return false;
+    });
+    const count = overflow < 0 ? lines.length : overflow;
+    await part.handle.appendFile(lines.slice(0, count).join(""));
+    return count;
+  }
+
+  async function keepInParts(lines: readonly string[]): Promise<void> {
+    newer ??= await openNew(newerPart(path));
+    let batch: string[] = [];
+    for (const line of lines) {
+      const bytes = Buffer.byteLength(line);
+      if (newer.bytes > 0 && newer.bytes + bytes > partMax) {
+        await newer.handle.appendFile(batch.join(""));
+        batch = [];
+        newer = await turnOver(newer);
+      }
+      batch.push(line);
+      newer.bytes += bytes;
+    }
+    await newer.handle.appendFile(batch.join(""));
+  }
+
+  async function turnOver(full: Part): Promise<Part> {
+    await full.handle.close();
+    size.lost += size.older;
+    size.older = full.bytes;
+    await rename(newerPart(path), olderPart(path));
+    return await openNew(newerPart(path));
+  }
+
+  async function close(droppedBytes: number): Promise<void> {
+    const parts = [head, newer];
+    head = newer = null;
+    for (const part of parts) await part?.handle.close();
+    const lost = size.lost + droppedBytes;
+    if (parts[1] !== null || lost > 0) await putTogether(path, lost);
+  }
+
+  return { keep, close };
+}
+
+async function openNew(path: string): Promise<Part> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return { handle: await open(path, "w", MODE), bytes: 0 };
+}
+
+/** The parts go behind the beginning, and are parts no more. */
+async function putTogether(path: string, lostBytes: number): Promise<void> {
+  const parts = [olderPart(path), newerPart(path)];
+  const whole = await open(path, "a", MODE);
+  try {
+    if (lostBytes > 0) await whole.appendFile(`[… ${lostBytes} bytes are left out here …]\n`);
+    for (const part of parts) await whole.appendFile(await readFile(part).catch(orNothing));
+  } finally {
+    await whole.close();
+  }
+  for (const part of parts) await rm(part, { force: true });
+}
+
+function orNothing(error: NodeJS.ErrnoException): Buffer {
+  if (error.code === "ENOENT") return Buffer.alloc(0);
+  throw error;
+}

@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AttemptRef, SyncAnswer, TaskJson } from "../protocol/index.ts";
+import type { Report } from "./pull-messages.ts";
+import { createPullSession, type PullSession } from "./pull-session.ts";
+
+const one = (taskId: string, attempt = 1): AttemptRef => ({ taskId, attempt });
+const task = (taskId: string): TaskJson => ({ taskId, state: "assigned", attempt: 1 });
+const assigned = (taskId: string, attempt = 1) => ({ ...one(taskId, attempt), task: task(taskId), leaseUntil: "" });
+const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
+  ...{ assignments: [], cancel: [], results: [], leaseUntil: "" },
+  ...more,
+});
+const done: Report = { outcome: "done", result: "1" };
+const JOINED = { workerId: "ann", session: "s1", leaseMs: 1000 };
+
+function joined(slots = 2): PullSession {
+  const session = createPullSession({ slots });
+  session.join(JOINED, 0);
+  return session;
+}
+
+/** One sync that is answered at once. */
+function exchange(session: PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
+  const call = session.compose(now, 0);
+  return { body: call.body, heard: session.hear(call.n, answer(said), now) };
+}
+
+/** Takes a task on and begins it. */
+function run(session: PullSession, ...ids: string[]): void {
+  exchange(session, { assignments: ids.map((id) => assigned(id)) });
+  for (const id of ids) session.began(one(id));
+}
+
+test("it asks for its free slots, names what was begun, and reports what has ended", () => {
+  const session = joined();
+  const first = exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  assert.deepEqual([first.body.want, first.body.running, first.body.results], [2, [], undefined]);
+  assert.deepEqual(
+    first.heard.start.map(({ taskId }) => taskId),
+    ["a", "b"],
+  );
+  session.began(one("a"));
+  const second = session.compose(0, 0).body;
+  assert.deepEqual([second.want, second.running], [0, [one("a")]], "b was not begun, so nobody says that it runs");
+  session.end(one("a"), done);
+  const third = session.compose(0, 0).body;
+  assert.deepEqual([third.want, third.running], [1, []]);
+  assert.deepEqual(third.results, [{ ...one("a"), outcome: "done", result: 1 }]);
+});
+
+test("a result is repeated until an answer lists it, accepted or not", () => {
+  for (const accepted of [true, false]) {
+    const session = joined();
+    run(session, "a");
+    session.end(one("a"), done);
+    session.fail(session.compose(0, 0).n);
+    assert.equal(exchange(session).body.results?.length, 1);
+    const listed = exchange(session, { results: [{ ...one("a"), accepted }] });
+    assert.equal(listed.body.results?.length, 1);
+    assert.equal(listed.heard.refused.length, accepted ? 0 : 1);
+    assert.equal(session.compose(0, 0).body.results, undefined);
+    assert.equal(session.isEmpty, true);
+  }
+});
+
+test("what is known is not begun again, be it running or ended and not answered", () => {
+  const session = joined();
+  run(session, "a", "b");
+  session.end(one("b"), done);
+  const { heard } = exchange(session, { assignments: [assigned("a"), assigned("b"), assigned("a", 2)] });
+  assert.deepEqual(
+    heard.start.map(({ attempt, taskId }) => `${taskId}#${attempt}`),
+    ["a#2"],
+  );
+});
+
+test("an answer that was overtaken by a later one is not heard", () => {
+  const session = joined();
+  const [early, late] = [session.compose(0, 0), session.compose(0, 0)];
+  assert.equal(session.hear(late.n, answer(), 0).start.length, 0);
+  assert.deepEqual(session.hear(early.n, answer({ assignments: [assigned("a")] }), 0).start, []);
+});
+
+test("an answer that was overtaken by a later sync, but not by its answer, is heard", () => {
+  const session = joined();
+  const [early, late] = [session.compose(0, 0), session.compose(0, 0)];
+  assert.equal(session.hear(early.n, answer({ assignments: [assigned("a")] }), 0).start.length, 1);
+  assert.equal(session.hear(late.n, answer({ assignments: [assigned("a")] }), 0).start.length, 0);
+});
+
+test("the lease counts from when a sync was sent, and ends before the server's", () => {
+  const session = joined();
+  assert.equal(session.leaseEnd, 900);
+  const { n } = session.compose(400, 250);
+  session.hear(n, answer(), 650);
+  assert.equal(session.leaseEnd, 1300);
+});
+
+test("an answer that lay about for a whole lease gives nothing to do", () => {
+  const session = joined();
+  const { n } = session.compose(0, 0);
+  assert.deepEqual(session.hear(n, answer({ assignments: [assigned("a")] }), 900).start, []);
+});
+
+test("when the lease is over what runs is stopped and not named, but keeps its slot until it has ended", () => {
+  const session = joined();
+  run(session, "a");
+  assert.deepEqual(session.expire(), [{ ...one("a"), cause: "lease-lost" }]);
+  const { body } = exchange(session);
+  assert.deepEqual([body.running, body.want], [[], 1]);
+  assert.equal(session.isAtWork, false);
+  session.end(one("a"), { outcome: "failed", error: "aborted" });
+  assert.deepEqual([session.isEmpty, session.free], [true, 2], "that it was cut short is no failure");
+});
+
+test("what ended before the lease was over, or has a result all the same, is offered to the server", () => {
+  const session = joined();
+  run(session, "a", "b");
+  session.end(one("a"), { outcome: "failed", error: "no" });
+  session.expire();
+  session.end(one("b"), done);
+  assert.deepEqual(
+    session.compose(0, 0).body.results?.map(({ outcome }) => outcome),
+    ["failed", "done"],
+  );
+});
+
+test("when the session is lost everything is stopped, and no result of it is said again", () => {
+  const session = joined();
+  run(session, "a", "b");
+  session.end(one("a"), done);
+  const poll = session.compose(0, 0);
+  assert.deepEqual(session.lose(), [{ ...one("b"), cause: "session-lost" }]);
+  session.end(one("b"), done);
+  assert.equal(session.isEmpty, true);
+  session.join({ ...JOINED, session: "s2" }, 0);
+  assert.deepEqual(session.hear(poll.n, answer({ assignments: [assigned("c")] }), 0).start, [], "an old answer");
+  const { session: id, results } = session.compose(0, 0).body;
+  assert.deepEqual([id, results], ["s2", undefined]);
+});
+
+test("one that is to be cancelled is told once, and confirmed as cancelled unless it was done", () => {
+  const session = joined();
+  run(session, "a", "b");
+  const cancel = [one("a"), one("b"), one("nobody")];
+  assert.deepEqual(exchange(session, { cancel }).heard.stop, [
+    { ...one("a"), cause: "cancelled" },
+    { ...one("b"), cause: "cancelled" },
+  ]);
+  const again = exchange(session, { cancel });
+  assert.deepEqual([again.heard.stop, again.heard.isNews], [[], false]);
+  assert.deepEqual(again.body.running, [one("a"), one("b")], "it is named until it has stopped");
+  session.end(one("a"), { outcome: "failed", error: "aborted", usage: { inputTokens: 1 } });
+  session.end(one("b"), done);
+  assert.deepEqual(session.compose(0, 0).body.results, [
+    { ...one("a"), outcome: "cancelled", error: "aborted", usage: { inputTokens: 1 } },
+    { ...one("b"), outcome: "done", result: 1 },
+  ]);
+});
+
+test("what can wait and what cannot", () => {
+  const session = joined();
+  run(session, "a");
+  assert.equal(session.unsaid(), "mild", "that it was begun");
+  session.compose(0, 0);
+  assert.equal(session.unsaid(), "nothing");
+  session.tell(one("a"), { progress: '"half"' });
+  assert.equal(session.unsaid(), "mild");
+  session.compose(0, 0);
+  session.end(one("a"), done);
+  assert.equal(session.unsaid(), "urgent");
+  session.compose(0, 0);
+  assert.equal(session.unsaid(), "nothing");
+  session.drain();
+  assert.equal(session.unsaid(), "urgent");
+});
+
+test("a slot that is free without a result is said at once", () => {
+  const session = joined(1);
+  run(session, "a");
+  session.expire();
+  session.compose(0, 0);
+  assert.equal(session.unsaid(), "nothing");
+  session.end(one("a"), null);
+  assert.equal(session.unsaid(), "urgent");
+});
+
+test("progress is said once, the latest counts, and a lost sync says it again unless there is newer", () => {
+  const session = joined();
+  run(session, "a");
+  session.tell(one("a"), { progress: "1" });
+  session.tell(one("a"), { progress: "2", usage: { inputTokens: 5 } });
+  const first = session.compose(0, 0);
+  assert.deepEqual(first.body.running, [{ ...one("a"), progress: 2, usage: { inputTokens: 5 } }]);
+  assert.deepEqual(session.compose(0, 0).body.running, [one("a")]);
+  session.tell(one("a"), { progress: "3" });
+  session.fail(first.n);
+  assert.deepEqual(session.compose(0, 0).body.running, [{ ...one("a"), progress: 3, usage: { inputTokens: 5 } }]);
+});
+
+test("a worker that drains says so, wants nothing, and still runs what it was given", () => {
+  const session = joined();
+  session.drain();
+  const { body, heard } = exchange(session, { assignments: [assigned("a")] });
+  assert.deepEqual([body.status, body.want], ["draining", 0]);
+  assert.equal(heard.start.length, 1);
+});
+
+test("a worker that closes takes nothing on, and keeps the name of what it gives back by leaving", () => {
+  const session = joined();
+  run(session, "a", "b");
+  session.close();
+  assert.deepEqual(exchange(session, { assignments: [assigned("c")] }).heard.start, []);
+  session.end(one("a"), { outcome: "failed", error: "aborted" });
+  session.end(one("b"), { outcome: "failed", error: "bad input", permanent: true });
+  const { running, results } = session.compose(0, 0).body;
+  assert.deepEqual(running, [one("a")]);
+  assert.deepEqual(
+    results?.map(({ taskId }) => taskId),
+    ["b"],
+  );
+});
+
+test("results that do not fit one body wait, and are named as running until they are said", () => {
+  const ids = Array.from({ length: 6 }, (_, index) => `t${index}`);
+  const session = joined(6);
+  run(session, ...ids);
+  const large: Report = { outcome: "done", result: JSON.stringify("x".repeat(250_000)) };
+  for (const id of ids) session.end(one(id), large);
+  const said: string[] = [];
+  for (let round = 0; round < 3; round++) {
+    const call = session.compose(0, 0);
+    const { running = [], results = [] } = call.body;
+    assert.ok(JSON.stringify(call.body).length < 1_000_000);
+    assert.equal(running.length + results.length, ids.length - said.length, "each is one or the other");
+    said.push(...results.map(({ taskId }) => taskId));
+    session.hear(call.n, answer({ results: results.map((result) => ({ ...result, accepted: true })) }), 0);
+  }
+  assert.deepEqual(said, ids);
+  assert.equal(session.isEmpty, true);
+});
+
+test("a result that the server will not read is replaced by a failure, then dropped; the others go through", () => {
+  const session = joined(3);
+  run(session, "a", "b", "c");
+  for (const id of ["a", "b", "c"]) session.end(one(id), done);
+  session.refuse(session.compose(0, 0).n, "results[1].result", "too odd");
+  assert.deepEqual(
+    session.compose(0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
+    [
+      ["done", undefined],
+      ["failed", true],
+      ["done", undefined],
+    ],
+  );
+  session.refuse(session.compose(0, 0).n, "results[1].error", "still");
+  assert.equal(session.compose(0, 0).body.results?.length, 2);
+});
+
+test("a refusal that names nothing is narrowed down one result at a time", () => {
+  const session = joined();
+  run(session, "a", "b");
+  for (const id of ["a", "b"]) session.end(one(id), done);
+  session.refuse(session.compose(0, 0).n, null, "too large");
+  const alone = session.compose(0, 0);
+  assert.deepEqual([alone.body.results?.length, alone.body.running], [1, [one("b")]]);
+  session.refuse(alone.n, null, "too large");
+  assert.equal(session.compose(0, 0).body.results?.[0]?.outcome, "failed");
+});
+
+test("news that the server will not read is dropped", () => {
+  const session = joined();
+  run(session, "a");
+  session.tell(one("a"), { progress: '"odd"' });
+  assert.equal(session.refuse(session.compose(0, 0).n, "running[0].progress", "odd"), true);
+  const call = session.compose(0, 0);
+  assert.deepEqual(call.body.running, [one("a")]);
+  assert.equal(session.refuse(call.n, null, "for no reason"), false, "there is nothing else to try");
+});

@@ -1,0 +1,308 @@
+/**
+ * What a pull worker holds, what it has said of it and what it has heard: a machine without clock and without wire.
+ *
+ * Everything is level-triggered. A sync says all that runs and all that has ended and was not answered yet; so a sync
+ * that is lost, and an answer that is lost, are mended by the next one. The rules that make this safe:
+ *
+ * - An answer counts only if none to a later sync was heard before. What it names and is known already (running, or
+ *   ended and not answered) is not begun a second time.
+ * - A result is repeated until an answer lists it, accepted or not.
+ * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
+ *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
+ *   no longer named, so that nobody believes it is still worked on, but its slot is taken until its handler has
+ *   ended.
+ * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
+ *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
+ */
+import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import { type Ended, packBody, type Running } from "./pull-body.ts";
+import { type Handed, keyOf, type News, type Report, type Stop, type StopCause } from "./pull-messages.ts";
+
+/** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
+const LEASE_SHARE = 0.9;
+const RESULTS_MAX = 10_000;
+
+type Held = AttemptRef & {
+  stage: "handed" | "running" | "ended";
+  /** False: it may be given to another, and is not named any more. */
+  isOurs: boolean;
+  stop: StopCause | null;
+  news: News | null;
+  report: Report | null;
+  /** The server would not take its report, and this is what is said instead. */
+  isSpoilt: boolean;
+};
+type Flight = {
+  readonly n: number;
+  readonly sentAt: number;
+  readonly want: number;
+  readonly isDraining: boolean;
+  readonly running: readonly string[];
+  readonly results: readonly string[];
+  told: readonly Running[];
+};
+export type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
+export type Heard = {
+  readonly start: readonly Handed[];
+  readonly stop: readonly Stop[];
+  /** Results that came too late, or that the server did not want. */
+  readonly refused: readonly ResultAnswer[];
+  readonly drain: boolean;
+  /** Whether it said anything that was not known. */
+  readonly isNews: boolean;
+};
+
+export type PullSession = {
+  readonly workerId: string | null;
+  readonly leaseMs: number;
+  /** Until when the lease surely holds. */
+  readonly leaseEnd: number;
+  readonly isDraining: boolean;
+  /** How many more it could take. */
+  readonly free: number;
+  /** Whether nothing runs, and everything that has ended was answered. */
+  readonly isEmpty: boolean;
+  readonly hasResults: boolean;
+  /** Whether something runs that is ours as long as the lease holds. */
+  readonly isAtWork: boolean;
+  join(joined: Joined, sentAt: number): void;
+  compose(now: number, waitMs: number): SyncCall;
+  hear(n: number, answer: SyncAnswer, now: number): Heard;
+  /** Whether this sync belongs to the session that is, and was not answered. */
+  isOpen(n: number): boolean;
+  /** No answer yet: what only this sync had said is said again. It may still be answered. */
+  doubt(n: number): void;
+  /** No answer will come. */
+  fail(n: number): void;
+  /** The server would not read it; `field` is where. Answers whether there is something else to try. */
+  refuse(n: number, field: string | null, why: string): boolean;
+  /** The lease is over. */
+  expire(): readonly Stop[];
+  /** The session is over: nothing that was held counts any more. */
+  lose(): readonly Stop[];
+  began(attempt: AttemptRef): void;
+  end(attempt: AttemptRef, report: Report | null): void;
+  tell(attempt: AttemptRef, news: News): void;
+  drain(): void;
+  /** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
+  close(): void;
+  /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
+  unsaid(): "urgent" | "mild" | "nothing";
+};
+
+const NOTHING_HEARD: Heard = { start: [], stop: [], refused: [], drain: false, isNews: false };
+
+export function createPullSession({ slots }: { readonly slots: number }): PullSession {
+  const held = new Map<string, Held>();
+  const flights = new Map<number, Flight>();
+  const at = {
+    ...{ workerId: null as string | null, session: "", leaseMs: 0, leaseEnd: Number.NEGATIVE_INFINITY },
+    ...{ n: 0, lastHeard: 0, last: null as Flight | null },
+    ...{ isDraining: false, isClosing: false, isCautious: false },
+  };
+  const all = (): Held[] => [...held.values()];
+
+  function free(): number {
+    if (at.isDraining) return 0;
+    return Math.max(0, slots - all().filter(({ stage }) => stage !== "ended").length);
+  }
+
+  function join({ workerId, session, leaseMs }: Joined, sentAt: number): void {
+    Object.assign(at, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
+    at.lastHeard = at.n;
+  }
+
+  function compose(now: number, waitMs: number): SyncCall {
+    const running = all().filter(({ stage, isOurs }) => stage === "running" && isOurs);
+    const ended = all().filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
+    const packed = packBody(running, ended, at.isCautious ? 1 : RESULTS_MAX);
+    const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
+    for (const one of told) unsayNews(keyOf(one));
+    const n = ++at.n;
+    const want = free();
+    const { isDraining, session } = at;
+    const flight = {
+      ...{ n, sentAt: now, want, isDraining, told },
+      ...{ running: packed.running.map(keyOf), results: packed.results.map(keyOf) },
+    };
+    flights.set(n, flight);
+    at.last = flight;
+    const { running: named, results } = packed;
+    const body: SyncBody = {
+      ...{ session, n, want, waitMs, running: named },
+      ...(results.length === 0 ? {} : { results }),
+      ...(isDraining ? { status: "draining" } : {}),
+    };
+    return { n, workerId: at.workerId ?? "", body };
+  }
+
+  function unsayNews(key: string): void {
+    const one = held.get(key);
+    if (one !== undefined) one.news = null;
+  }
+
+  function hear(n: number, answer: SyncAnswer, now: number): Heard {
+    const flight = flights.get(n);
+    flights.delete(n);
+    if (flight === undefined || n <= at.lastHeard) return NOTHING_HEARD;
+    at.lastHeard = n;
+    at.isCautious = false;
+    at.leaseEnd = Math.max(at.leaseEnd, flight.sentAt + at.leaseMs * LEASE_SHARE);
+    const said = new Set(flight.results);
+    const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(result));
+    const stop = answer.cancel.flatMap((attempt) => stopOne(held.get(keyOf(attempt)), "cancelled"));
+    // An answer that lay somewhere for a whole lease gives nothing any more.
+    const start = at.isClosing || now >= at.leaseEnd ? [] : answer.assignments.filter(takeOn).map(handedOf);
+    const refused = answered.filter(({ accepted }) => !accepted);
+    const drain = answer.drain === true;
+    const isNews = start.length + stop.length + answered.length > 0 || (drain && !at.isDraining);
+    return { start, stop, refused, drain, isNews };
+  }
+
+  function settle(result: AttemptRef): boolean {
+    const key = keyOf(result);
+    return held.get(key)?.stage === "ended" && held.delete(key);
+  }
+
+  function takeOn({ taskId, attempt }: Handed): boolean {
+    const key = keyOf({ taskId, attempt });
+    if (held.has(key)) return false;
+    const blank = { stop: null, news: null, report: null, isSpoilt: false };
+    held.set(key, { taskId, attempt, stage: "handed", isOurs: true, ...blank });
+    return true;
+  }
+
+  function stopOne(one: Held | undefined, cause: StopCause): Stop[] {
+    if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
+    const wasTold = one.stop !== null;
+    one.stop = cause;
+    return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
+  }
+
+  function doubt(n: number): void {
+    const flight = flights.get(n);
+    for (const { taskId, attempt, news } of flight?.told ?? []) {
+      const one = held.get(keyOf({ taskId, attempt }));
+      if (one?.stage === "running") one.news = { ...news, ...one.news };
+    }
+    if (flight !== undefined) flight.told = [];
+  }
+
+  function refuse(n: number, field: string | null, why: string): boolean {
+    const flight = flights.get(n);
+    flights.delete(n);
+    if (flight === undefined) return true;
+    const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
+    // News that is not read is not worth another try.
+    if (list === "running" || flight.told.length > 0) return true;
+    const named = list === "results" ? flight.results[Number(index)] : undefined;
+    const only = flight.results.length === 1 ? flight.results[0] : undefined;
+    const one = held.get(named ?? only ?? "");
+    if (one !== undefined) spoil(one, why);
+    else at.isCautious = true;
+    return flight.results.length > 0;
+  }
+
+  function spoil(one: Held, why: string): void {
+    if (one.isSpoilt) held.delete(keyOf(one));
+    else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
+  }
+
+  /** They are not ours any more; those that have not ended must. */
+  function disown(cause: StopCause): Stop[] {
+    return all().flatMap((one) => {
+      one.isOurs = false;
+      return stopOne(one, cause);
+    });
+  }
+
+  function lose(): readonly Stop[] {
+    for (const one of all()) if (one.stage === "ended") held.delete(keyOf(one));
+    flights.clear();
+    Object.assign(at, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
+    return disown("session-lost");
+  }
+
+  function end(attempt: AttemptRef, given: Report | null): void {
+    const one = held.get(keyOf(attempt));
+    if (one === undefined || one.stage === "ended") return;
+    const report = given === null ? null : reportAfter(one.stop, at.isClosing, given);
+    if (report !== null) Object.assign(one, { stage: "ended", news: null, report });
+    else if (!at.isClosing || !one.isOurs) held.delete(keyOf(one));
+  }
+
+  function unsaid(): "urgent" | "mild" | "nothing" {
+    const { last, isDraining } = at;
+    if (last === null || (isDraining && !last.isDraining) || free() > last.want) return "urgent";
+    const [results, running] = [new Set(last.results), new Set(last.running)];
+    if (all().some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
+    const isNew = (one: Held): boolean => one.isOurs && (one.news !== null || !running.has(keyOf(one)));
+    return all().some((one) => one.stage === "running" && isNew(one)) ? "mild" : "nothing";
+  }
+
+  return {
+    get workerId() {
+      return at.workerId;
+    },
+    get leaseMs() {
+      return at.leaseMs;
+    },
+    get leaseEnd() {
+      return at.leaseEnd;
+    },
+    get isDraining() {
+      return at.isDraining;
+    },
+    get free() {
+      return free();
+    },
+    get isEmpty() {
+      return held.size === 0;
+    },
+    get hasResults() {
+      return all().some(({ stage }) => stage === "ended");
+    },
+    get isAtWork() {
+      return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
+    },
+    ...{ join, compose, hear, doubt, refuse, lose, end, unsaid },
+    isOpen: (n) => flights.has(n),
+    expire: () => disown("lease-lost"),
+    fail(n) {
+      doubt(n);
+      flights.delete(n);
+    },
+    began(attempt) {
+      const one = held.get(keyOf(attempt));
+      if (one?.stage === "handed") one.stage = "running";
+    },
+    tell(attempt, news) {
+      const one = held.get(keyOf(attempt));
+      if (one !== undefined && one.stage !== "ended") one.news = { ...one.news, ...news };
+    },
+    drain() {
+      at.isDraining = true;
+    },
+    close() {
+      at.isDraining = true;
+      at.isClosing = true;
+    },
+  };
+}
+
+const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attempt, task });
+
+/** What is reported of an attempt that was told to stop: null is nothing. */
+function reportAfter(stop: StopCause | null, isClosing: boolean, report: Report): Report | null {
+  if (stop === "session-lost") return null;
+  if (report.outcome === "done") return report;
+  if (stop === "lease-lost") return null;
+  const { error, usage } = report;
+  if (stop === "cancelled")
+    return {
+      outcome: "cancelled",
+      ...(error === undefined ? {} : { error }),
+      ...(usage === undefined ? {} : { usage }),
+    };
+  return isClosing && !(report.outcome === "failed" && report.permanent === true) ? null : report;
+}

@@ -1,0 +1,83 @@
+/**
+ * The calls of a pull worker's connection, and what their failures mean to it.
+ */
+import { type Client, ClientError } from "../client/index.ts";
+import type { JoinBody, Joined, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import type { Fatal } from "./pull-messages.ts";
+
+export type Wire = {
+  join(body: JoinBody, timeoutMs: number): Promise<Joined>;
+  sync(workerId: string, body: SyncBody, timeoutMs: number): Promise<SyncAnswer>;
+  leave(workerId: string, timeoutMs: number): Promise<void>;
+};
+
+/** The connection itself decides when to try again, so each call is one try. */
+export const wireOf = (client: Client): Wire => ({
+  join: async (body, timeoutMs) => {
+    const joined = await client.joinWorker(body, { timeoutMs, retries: 0 });
+    return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
+  },
+  sync: async (workerId, body, timeoutMs) => {
+    const answer = await client.sync(workerId, body, { timeoutMs, retries: 0 });
+    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results];
+    return lists.every(Array.isArray) ? answer : notDrover();
+  },
+  leave: async (workerId, timeoutMs) => void (await client.leaveWorker(workerId, { timeoutMs, retries: 0 })),
+});
+
+function notDrover(): never {
+  throw new ClientError("bad_answer", "the answer is not Drover's; is this a Drover server?", { status: 200 });
+}
+
+/**
+ * `away`: nobody answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
+ * never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
+ */
+export type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
+
+const KINDS: Readonly<Record<string, FailureKind>> = {
+  session_lost: "lost",
+  not_found: "lost",
+  stale_sync: "late",
+  bad_request: "refused",
+  too_large: "refused",
+  unsupported_media_type: "refused",
+  unauthorized: "denied",
+  forbidden: "denied",
+  unsupported_protocol: "denied",
+};
+
+export const failureKind = (error: unknown): FailureKind => {
+  const { code } = error as { code?: unknown };
+  return (typeof code === "string" && Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? "away";
+};
+
+/** Whoever may not join, or says of itself what is not so, will not by trying again. */
+const NO_JOIN: ReadonlySet<unknown> = new Set(["bad_request", "conflict", "too_large", "unsupported_media_type"]);
+/** At the very first join these say that the address is wrong. */
+const NO_DROVER: ReadonlySet<unknown> = new Set(["not_found", "method_not_allowed", "bad_answer"]);
+
+export function isJoinHopeless(error: unknown, isFirst: boolean): boolean {
+  const { code } = error as { code?: unknown };
+  return failureKind(error) === "denied" || NO_JOIN.has(code) || (isFirst && NO_DROVER.has(code));
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export function fatalOf(error: unknown): Fatal {
+  const { code, status } = error as { code?: unknown; status?: unknown };
+  return {
+    code: typeof code === "string" ? code : "internal",
+    message: messageOf(error),
+    status: typeof status === "number" ? status : 0,
+  };
+}
+
+/** The field of a request that the server named as wrong. */
+export function fieldOf(error: unknown): string | null {
+  const { details } = error as { details?: { field?: unknown } };
+  return typeof details?.field === "string" ? details.field : null;
+}
+
+export const errorOf = ({ code, message, status }: Fatal): ClientError =>
+  new ClientError(code as ClientError["code"], message, { status });

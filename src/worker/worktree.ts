@@ -1,0 +1,218 @@
+/**
+ * A workspace of its own for each attempt: a git worktree on a branch of its own.
+ *
+ * The base is resolved to a commit when the attempt begins, so what "changed" means is fixed. Directory and branch
+ * are named after task and attempt; if either exists, a number is added, and nothing that exists is ever taken over.
+ * Beside each worktree lies a note that says whose it is; it is written first, so that what a killed worker leaves is
+ * known to its successor.
+ *
+ * A tree with work in it is never removed, not after a failure, not at the next start: it is kept and named in the
+ * result. That is why there is a limit on how many there may be, and a refusal that says so.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, readdir, realpath, rm } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { fileNameOf } from "./exec-name.ts";
+import { type Owner, stateOf } from "./process-owner.ts";
+import type { ProcessTable } from "./process-table.ts";
+import { GitError, git } from "./worktree-git.ts";
+import { copyIncluded } from "./worktree-include.ts";
+import { withRepositoryLock } from "./worktree-lock.ts";
+import { dropNote, readNotes, type TreeNote, writeNote } from "./worktree-note.ts";
+import { stateOfTree, type TreeState } from "./worktree-state.ts";
+
+export type Workspace = {
+  /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
+  readonly cwd: string;
+  readonly note: TreeNote;
+};
+export type WorkspaceReport = Omit<TreeState, "isClean"> & {
+  readonly isKept: boolean;
+  readonly path: string;
+  readonly branch: string;
+  readonly base: string;
+  /** Why it could not be looked at; then it is kept. */
+  readonly problem?: string;
+};
+export type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
+export type Worktrees = {
+  open(run: { readonly taskId: string; readonly attempt: number; readonly runId: string }): Promise<Workspace>;
+  /** Removes it if there is no work in it. */
+  close(workspace: Workspace): Promise<WorkspaceReport>;
+  /** The same for those whose worker is gone. */
+  sweep(): Promise<TreeSweep>;
+};
+
+/** Thrown when an attempt cannot have a workspace. */
+export class WorkspaceRefusal extends Error {
+  override readonly name: string = "WorkspaceRefusal";
+  readonly kind: "permanent" | "failed" | "requeue";
+  constructor(kind: "permanent" | "failed" | "requeue", message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
+export type WorktreeOptions = {
+  /** A directory inside the repository. */
+  readonly cwd: string;
+  /** A ref; its commit at the start of an attempt is what the attempt begins from. */
+  readonly base: string;
+  /** Where worktrees are put. */
+  readonly root: string;
+  readonly countMax: number;
+  readonly owner: Owner;
+  readonly table: ProcessTable;
+};
+
+const BRANCH_PREFIX = "drover/";
+const NAMES_MAX = 1000;
+const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
+const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
+
+export function createWorktrees({ cwd, base, root, countMax, owner, table }: WorktreeOptions): Worktrees {
+  async function open(run: { taskId: string; attempt: number; runId: string }): Promise<Workspace> {
+    const repository = await findRepository(cwd);
+    const commit = await resolveBase(repository.top, base);
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    const note = await withRepositoryLock(repository.gitDirectory, async () => {
+      await refuseTooMany();
+      const made = await claimName(repository, run, commit);
+      await git(repository.top, [
+        "worktree",
+        "add",
+        "--quiet",
+        "--no-track",
+        "-b",
+        made.branch,
+        made.path,
+        commit,
+      ]).catch((error) => undo(made, error));
+      return made;
+    });
+    await copyIncluded(repository.top, note.path).catch((error) => undo(note, error));
+    const ready: TreeNote = { ...note, state: "in-use" };
+    await writeNote(root, ready);
+    return { cwd: join(note.path, repository.inside), note: ready };
+  }
+
+  async function refuseTooMany(): Promise<void> {
+    const notes = await readNotes(root);
+    const count = notes.filter(({ path }) => existsSync(path)).length;
+    if (count < countMax) return;
+    const advice = "merge or remove those that are kept (git worktree list), or raise workers.maxWorktrees";
+    throw new WorkspaceRefusal("requeue", `there are ${count} worktrees of ${countMax} (maxWorktrees); ${advice}`);
+  }
+
+  /** The first name that is free as a directory, as a note and as a branch, written down as ours. */
+  async function claimName(
+    { top, gitDirectory }: Repository,
+    { taskId, attempt, runId }: { taskId: string; attempt: number; runId: string },
+    commit: string,
+  ): Promise<TreeNote> {
+    const first = `${fileNameOf(taskId)}-${attempt}`;
+    const taken = new Set([...(await branchesLike(top, first)), ...(await readdir(root))]);
+    for (let count = 1; count <= NAMES_MAX; count++) {
+      const name = count === 1 ? first : `${first}-${count}`;
+      if (taken.has(name) || taken.has(`${name}.json`)) continue;
+      const rest = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
+      const note: TreeNote = { name, taskId, attempt, runId, owner, state: "making", ...rest };
+      await writeNote(root, note);
+      return note;
+    }
+    throw new WorkspaceRefusal("failed", `there are ${NAMES_MAX} worktrees or branches named ${first} already`);
+  }
+
+  /** Nobody has worked in it yet, so it may go by force. */
+  async function undo(note: TreeNote, error: unknown): Promise<never> {
+    await removeTree(note, { force: true }).catch(() => {});
+    const message = error instanceof Error ? error.message : String(error);
+    throw new WorkspaceRefusal("failed", `its worktree could not be made: ${message}`);
+  }
+
+  async function close({ note }: Workspace): Promise<WorkspaceReport> {
+    const { path, branch, base: commit } = note;
+    const where = { path, branch, base: commit };
+    try {
+      // The child may have removed it itself; what it committed is on the branch, which then stays.
+      const { isClean, ...state } = existsSync(path) ? await stateOfTree(path, note) : REMOVED;
+      if (isClean) await removeTree(note, { force: false });
+      else await writeNote(root, { ...note, state: "kept" });
+      return { isKept: !isClean, ...where, ...state };
+    } catch (error) {
+      await writeNote(root, { ...note, state: "kept" }).catch(() => {}); // A full disk; then its owner's end will tell.
+      return { isKept: true, ...where, ...UNKNOWN, problem: (error as Error).message };
+    }
+  }
+
+  async function removeTree(note: TreeNote, { force }: { force: boolean }): Promise<void> {
+    const { gitDirectory, path, branch } = note;
+    await withRepositoryLock(gitDirectory, async () => {
+      // Without force git itself refuses a tree that is not clean: a second opinion that costs nothing.
+      if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", ...(force ? ["--force"] : []), path]);
+      else await git(gitDirectory, ["worktree", "prune"]);
+      await dropBranch(gitDirectory, branch, note.base);
+    });
+    if (force) await rm(path, { recursive: true, force: true });
+    await dropNote(root, note);
+  }
+
+  async function sweep(): Promise<TreeSweep> {
+    const found: TreeSweep = { removed: [], kept: [], problems: [] };
+    for (const note of await readNotes(root)) {
+      if (note.state !== "kept" && stateOf(note.owner, table) !== "dead") continue;
+      try {
+        const isGone = !existsSync(note.path);
+        const isClean = isGone || note.state === "making" || (await stateOfTree(note.path, note)).isClean;
+        if (isClean) await removeTree(note, { force: note.state === "making" });
+        else await writeNote(root, { ...note, state: "kept" });
+        found[isClean ? "removed" : "kept"].push(note.path);
+      } catch (error) {
+        found.problems.push(`the worktree ${note.path} could not be looked at: ${(error as Error).message}`);
+      }
+    }
+    return found;
+  }
+
+  return { open, close, sweep };
+}
+
+async function findRepository(cwd: string): Promise<Repository> {
+  try {
+    const top = (await git(cwd, ["rev-parse", "--show-toplevel"])).trimEnd();
+    const gitDirectory = (await git(cwd, ["rev-parse", "--path-format=absolute", "--git-common-dir"])).trimEnd();
+    return { top, gitDirectory, inside: relative(top, await realpath(cwd)) };
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    if (error.exitCode === null) throw new WorkspaceRefusal("permanent", error.message);
+    throw new WorkspaceRefusal(
+      "permanent",
+      `${cwd} is not inside a git repository, so there can be no worktree (git init makes one): ${error.message}`,
+    );
+  }
+}
+
+async function resolveBase(top: string, base: string): Promise<string> {
+  try {
+    return (await git(top, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${base}^{commit}`])).trim();
+  } catch {
+    throw new WorkspaceRefusal("permanent", `the base ${base} names no commit in ${top}; is there a first commit?`);
+  }
+}
+
+/** Names behind the prefix that begin like this one. */
+async function branchesLike(top: string, name: string): Promise<string[]> {
+  const pattern = `refs/heads/${BRANCH_PREFIX}`;
+  const refs = (await git(top, ["for-each-ref", "--format=%(refname)", pattern])).split("\n");
+  return refs.map((ref) => ref.slice(pattern.length)).filter((branch) => branch.startsWith(name));
+}
+
+/** Only if it holds nothing that the base does not: it is compared and deleted in one step. */
+async function dropBranch(gitDirectory: string, branch: string, base: string): Promise<void> {
+  const ref = `refs/heads/${branch}`;
+  const tip = (await git(gitDirectory, ["rev-parse", "--verify", "--quiet", ref], { quietExit: 1 })).trim();
+  if (tip === "") return;
+  const extra = Number(await git(gitDirectory, ["rev-list", "--count", tip, `^${base}`]));
+  if (extra === 0) await git(gitDirectory, ["update-ref", "-d", ref, tip]);
+}

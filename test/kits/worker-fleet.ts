@@ -1,0 +1,206 @@
+/**
+ * A fleet of pull workers and a real engine in one process, under one clock that is turned by hand.
+ *
+ * Everything is the real thing but the wire and the time: the workers' connections and crews, the engine and its log.
+ * Each call over the wire meets the next fault of a list: it is lost on the way there, or its answer on the way back,
+ * or either is late, or it arrives twice, or nothing is ever heard of it. The server may go down and come back on the
+ * same log; a worker may die. What the handlers do is noted, so that a test can say who worked on what at the same
+ * time.
+ */
+import { type Drover, openDrover } from "../../src/engine/index.ts";
+import { createMemoryLog, createMemoryStore } from "../../src/log/memory-log.ts";
+import type { SyncAnswer } from "../../src/protocol/index.ts";
+import { createHandHost, type HandHost } from "../../src/testing/hand-host.ts";
+import { type Clock, createLeaseCell } from "../../src/worker/pull-clock.ts";
+import { type Connection, startConnection } from "../../src/worker/pull-connection.ts";
+import { createCrew, type Perform } from "../../src/worker/pull-crew.ts";
+import type { ToCrew } from "../../src/worker/pull-messages.ts";
+import { createNewsDesk } from "../../src/worker/pull-news.ts";
+import type { Wire } from "../../src/worker/pull-wire.ts";
+
+export type Fault =
+  | { readonly kind: "none" | "lose-request" | "lose-answer" | "black-hole" | "twice" }
+  | { readonly kind: "slow-request" | "slow-answer"; readonly ms: number };
+/** What a handler does: how long it takes, and whether it fails the first time or ignores that it should stop. */
+export type Work = { readonly ms: number; readonly kind: "plain" | "fails-once" | "stubborn" };
+
+const KILL_GRACE_MS = 2000;
+const CONFIG = {
+  workers: { lease: 10_000, killGrace: KILL_GRACE_MS },
+  scheduler: { retry: { base: 1, max: 1000, maxLosses: 1000 }, maxPerAgentInFlight: 100 },
+};
+const hungUp = (): Error => Object.assign(new Error("the connection broke"), { code: "network", status: 0 });
+
+type Live = { readonly worker: string; readonly attempt: number; isStopped: boolean };
+type SimWorker = { readonly id: string; readonly connection: Connection; isDead: boolean; hasLeft: boolean };
+export type Fleet = Pick<HandHost, "clock" | "settle"> & {
+  readonly drover: () => Drover;
+  readonly workers: readonly SimWorker[];
+  /** Two that worked on one task at the same time, in words. */
+  readonly clashes: readonly string[];
+  /** How often the engine said that it takes a result as done, by task. */
+  readonly accepted: ReadonlyMap<string, number>;
+  readonly warnings: readonly string[];
+  readonly syncs: () => number;
+  addWorker(slots: number): SimWorker;
+  /** The worker's process dies: nothing more is heard of it. */
+  kill(worker: SimWorker): void;
+  takeDown(): Promise<void>;
+  bringUp(): Promise<void>;
+  /** From now on nothing goes wrong any more. */
+  calm(): void;
+};
+
+export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
+  const store = createMemoryStore();
+  const world = {
+    drover: null as Drover | null,
+    left: [...faults],
+    pending: new Set<() => void>(),
+    live: new Map<string, Set<Live>>(),
+    workers: [] as SimWorker[],
+    clashes: [] as string[],
+    accepted: new Map<string, number>(),
+    warnings: [] as string[],
+    syncs: 0,
+  };
+  const isAtRest = async (): Promise<boolean> => {
+    const seq = world.drover?.state.seq;
+    await world.drover?.workers().catch(() => {});
+    return world.drover?.state.seq === seq;
+  };
+  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest });
+  const clockFor = (isDead: () => boolean): Clock => ({
+    now: host.now,
+    setAlarm: (at, ring) => host.setAlarm(at, () => void (isDead() || ring()), { keepAlive: false }),
+    defer: (turn) => host.defer(() => void (isDead() || turn())),
+  });
+
+  /** One call over the wire, with the next fault. */
+  function call<Answer>(limitMs: number, act: (drover: Drover) => Promise<Answer>): Promise<Answer> {
+    const fault: Fault = world.left.shift() ?? { kind: "none" };
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const breakOff = (): void => reject(hungUp());
+    world.pending.add(breakOff);
+    const cancel = host.setAlarm(host.now() + limitMs, breakOff, { keepAlive: false });
+    const deliver = async (): Promise<void> => {
+      const { drover } = world;
+      if (drover === null || !world.pending.has(breakOff)) return breakOff();
+      try {
+        if (fault.kind === "twice") void act(drover).catch(() => {});
+        const answer = structuredClone(await act(drover));
+        if (fault.kind === "lose-answer") breakOff();
+        else if (fault.kind === "slow-answer")
+          host.setAlarm(host.now() + fault.ms, () => resolve(answer), { keepAlive: false });
+        else resolve(answer);
+      } catch (error) {
+        if (fault.kind === "lose-answer") breakOff();
+        else reject(error);
+      }
+    };
+    if (fault.kind === "lose-request") breakOff();
+    else if (fault.kind === "slow-request")
+      host.setAlarm(host.now() + fault.ms, () => void deliver(), { keepAlive: false });
+    else if (fault.kind !== "black-hole") void deliver();
+    return promise.finally(() => {
+      cancel();
+      world.pending.delete(breakOff);
+    });
+  }
+
+  function note(answer: SyncAnswer, outcomes: ReadonlyMap<string, string>): SyncAnswer {
+    for (const { taskId, attempt, accepted, code } of answer.results)
+      if (accepted && code === undefined && outcomes.get(`${taskId}#${attempt}`) === "done")
+        world.accepted.set(taskId, (world.accepted.get(taskId) ?? 0) + 1);
+    return answer;
+  }
+
+  const wire: Wire = {
+    join: (body, limitMs) => call(limitMs, (drover) => drover.remote.join(body)),
+    sync: (id, body, limitMs) => {
+      world.syncs++;
+      const sent = JSON.parse(JSON.stringify(body)) as typeof body;
+      const outcomes = new Map((sent.results ?? []).map((r) => [`${r.taskId}#${r.attempt}`, r.outcome]));
+      return call(limitMs + (body.waitMs ?? 0), async (drover) =>
+        note((await drover.remote.sync(id, sent)) as SyncAnswer, outcomes),
+      );
+    },
+    leave: (id, limitMs) => call(limitMs, (drover) => drover.remote.leave(id)),
+  };
+
+  function performFor(worker: SimWorker, own: Clock): Perform {
+    return ({ taskId, params }, { attempt, signal }) => {
+      const { ms, kind } = params as Work;
+      const live = { worker: worker.id, attempt, isStopped: false };
+      const others = world.live.get(taskId) ?? new Set();
+      world.live.set(taskId, others);
+      for (const other of others)
+        if (!other.isStopped)
+          world.clashes.push(`${taskId}: ${other.worker} #${other.attempt} and ${worker.id} #${attempt}`);
+      others.add(live);
+      return new Promise((resolve, reject) => {
+        const isFailure = kind === "fails-once" && attempt === 1;
+        own.setAlarm(own.now() + ms, () => {
+          others.delete(live);
+          if (isFailure) reject(new Error("the first time it fails"));
+          else resolve({ outcome: "done", result: JSON.stringify({ taskId }) });
+        });
+        signal.addEventListener("abort", () => {
+          live.isStopped = true;
+          if (kind !== "stubborn") reject(signal.reason);
+        });
+      });
+    };
+  }
+
+  function addWorker(slots: number): SimWorker {
+    const id = `w${world.workers.length}`;
+    const cell = createLeaseCell();
+    const warn = (message: string): void => void world.warnings.push(message);
+    const own = clockFor(() => worker.isDead);
+    const tell = (message: ToCrew): void =>
+      own.defer(() => {
+        if (message.type === "start") crew.start(message.assignments);
+        else if (message.type === "stop") crew.stop(message.stops);
+        else if (message.type === "warning") warn(message.message);
+        else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
+      });
+    const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
+    const worker: SimWorker = { id, connection: startConnection(deps), isDead: false, hasLeft: false };
+    const post = (message: Parameters<Connection["receive"]>[0]): void =>
+      own.defer(() => worker.connection.receive(message));
+    const crew = createCrew({
+      ...{ slots, killGraceMs: KILL_GRACE_MS, clock: own, perform: performFor(worker, own), warn, post },
+      isLeaseHeld: () => host.now() < cell.read(),
+      news: createNewsDesk({ clock: own, warn, post: (items) => post({ type: "news", items }) }),
+      permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
+    });
+    world.workers.push(worker);
+    return worker;
+  }
+
+  async function bringUp(): Promise<void> {
+    world.drover ??= await openDrover({ log: createMemoryLog({ store }), host, config: CONFIG });
+  }
+  async function takeDown(): Promise<void> {
+    const drover = world.drover;
+    world.drover = null;
+    for (const breakOff of [...world.pending]) breakOff();
+    world.pending.clear();
+    await drover?.close();
+  }
+
+  await bringUp();
+  return {
+    ...{ clock, settle, addWorker, takeDown, bringUp },
+    ...{ workers: world.workers, clashes: world.clashes, accepted: world.accepted, warnings: world.warnings },
+    drover: () => world.drover as Drover,
+    syncs: () => world.syncs,
+    kill(worker) {
+      worker.isDead = true;
+      for (const others of world.live.values())
+        for (const live of others) if (live.worker === worker.id) others.delete(live);
+    },
+    calm: () => void world.left.splice(0),
+  };
+}
