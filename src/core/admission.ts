@@ -154,24 +154,16 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
 }
 
 function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
-  const warnings: Warning[] = [];
-  const events: Event[] = [];
   const { settings, source } = project;
-  if (project.isNew) events.push({ kind: "project-put", at: now, project: task.project, settings, source });
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
-  if (priority !== asked && task.priority !== null) warnings.push({ type: "priority-clamped", asked, given: priority });
-  const capabilities = needed(task);
-  const unfit = unfitWarning(state, { capabilities, cpu: task.cpu, memory: task.memory });
-  if (unfit !== null) warnings.push(unfit);
-  const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
-  if ((task.estimatedTokens ?? 0) > limit) {
-    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; it waits for a higher one`;
-    warnings.push({ type: "over-budget", detail });
-  }
-  const id = task.id ?? (`tsk_${state.seq + events.length + 1}` as TaskId);
-  const prioritised = task.priority !== null || ties.prioritised;
-  events.push(submittedEvent(state, task, { id, capabilities, priority, prioritised, settings, ties }, now));
+  const id = task.id ?? (`tsk_${state.seq + (project.isNew ? 2 : 1)}` as TaskId);
+  const submitted = submittedEvent(state, task, { id, priority, settings, ties }, now);
+  const warnings = warningsFor(state, task, submitted, { asked, settings });
+  // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.
+  if (!project.isNew && task.callback !== true && ties.failed === null) return { events: [submitted], id, warnings };
+  const events: Event[] = [submitted];
+  if (project.isNew) events.unshift({ kind: "project-put", at: now, project: task.project, settings, source });
   if (task.callback === true) events.push({ kind: "callback-asked", at: now, task: id });
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
@@ -181,20 +173,44 @@ function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties,
   return { events, id, warnings };
 }
 
+const NO_WARNINGS: readonly Warning[] = [];
+
+function warningsFor(
+  state: State,
+  task: Submission,
+  { priority, capabilities, cpu, memory }: TaskSubmitted,
+  { asked, settings }: { readonly asked: number; readonly settings: ProjectSettings },
+): readonly Warning[] {
+  const isClamped = priority !== asked && task.priority !== null;
+  const unfit = unfitWarning(state, { capabilities, cpu, memory });
+  const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
+  const isOver = (task.estimatedTokens ?? 0) > limit;
+  if (!isClamped && unfit === null && !isOver) return NO_WARNINGS;
+  const warnings: Warning[] = isClamped ? [{ type: "priority-clamped", asked, given: priority }] : [];
+  if (unfit !== null) warnings.push(unfit);
+  if (isOver) {
+    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; it waits for a higher one`;
+    warnings.push({ type: "over-budget", detail });
+  }
+  return warnings;
+}
+
 type TaskSkippedCause = Extract<Event, { kind: "task-skipped" }>["cause"];
 
 export const skipReason = (dependency: TaskId, phase: EndPhase): string => `its dependency ${dependency} is ${phase}`;
 
-type Admitted = Pick<TaskSubmitted, "capabilities" | "priority" | "prioritised"> & {
+type Admitted = {
   readonly id: TaskId;
+  readonly priority: number;
   readonly settings: ProjectSettings;
   readonly ties: Ties;
 };
 
 /** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
 function submittedEvent(state: State, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
-  const { capabilities, ties } = admitted;
+  const { ties } = admitted;
   const { parent, needs, cpu, memory } = task;
+  const capabilities = needed(task);
   const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
   return {
@@ -215,7 +231,7 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
     zone: task.zone,
     tab: task.tab,
     priority: admitted.priority,
-    prioritised: admitted.prioritised,
+    prioritised: task.priority !== null || ties.prioritised,
     depth: ties.depth,
     parent,
     needs,

@@ -31,8 +31,11 @@ const asksTheSame = (ask: Ask, event: TaskSubmitted): boolean =>
   areSame(ask.capabilities, event.capabilities) &&
   areSame(ask.locks, event.locks);
 
-const areSame = (left: readonly string[], right: readonly string[]): boolean =>
-  left.length === right.length && left.every((name, index) => name === right[index]);
+function areSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
+  return true;
+}
 
 /** What the task asks for, shared with all that ask for the same. */
 export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shape">): Ask {

@@ -245,40 +245,49 @@ function mayFit(fleet: Fleet, node: number, demand: Demand): boolean {
 const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker is Worker =>
   worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, fleet.room);
 
-/** The feasible worker that is best by the numbers of one of the tree's arrays, the first id among equals. */
+/** A search for the feasible worker that is best by the numbers of one of the tree's arrays. */
+type Search = {
+  readonly fleet: Fleet;
+  readonly demand: Demand;
+  readonly costs: Float64Array;
+  best: Worker | null;
+  bestCost: number;
+};
+
+/** The best there is, the first id among equals. */
 function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
-  let best: Worker | null = null;
-  let bestCost = Number.POSITIVE_INFINITY;
-  visit(1, 0, fleet.width);
-  return best;
+  const search: Search = { fleet, demand, costs, best: null, bestCost: Number.POSITIVE_INFINITY };
+  visit(search, 1, 0, fleet.width);
+  return search.best;
+}
 
-  /** Everything below `node`, whose leaves begin at place `low`. */
-  function visit(node: number, low: number, span: number): void {
-    const cost = costs[node] as number;
-    if (cost > bestCost || !mayFit(fleet, node, demand)) return;
-    if (cost === bestCost && best !== null && isBehind(low, span, best)) return;
-    if (span === 1) {
-      const worker = fleet.leaves[low];
-      if (fits(fleet, worker, demand) && (cost < bestCost || best === null || worker.id < best.id)) {
-        best = worker;
-        bestCost = cost;
-      }
-      return;
+/** Everything below `node`, whose leaves begin at place `low`. */
+function visit(search: Search, node: number, low: number, span: number): void {
+  const { fleet, demand, costs, best, bestCost } = search;
+  const cost = costs[node] as number;
+  if (cost > bestCost || !mayFit(fleet, node, demand)) return;
+  if (cost === bestCost && best !== null && isBehind(fleet, low, span, best)) return;
+  if (span === 1) {
+    const worker = fleet.leaves[low];
+    if (fits(fleet, worker, demand) && (cost < bestCost || best === null || worker.id < best.id)) {
+      search.best = worker;
+      search.bestCost = cost;
     }
-    const half = span / 2;
-    const left = node * 2;
-    const isRightBetter = (costs[left + 1] as number) < (costs[left] as number);
-    if (isRightBetter) visit(left + 1, low + half, half);
-    visit(left, low, half);
-    if (!isRightBetter) visit(left + 1, low + half, half);
+    return;
   }
+  const half = span / 2;
+  const left = node * 2;
+  const isRightBetter = (costs[left + 1] as number) < (costs[left] as number);
+  if (isRightBetter) visit(search, left + 1, low + half, half);
+  visit(search, left, low, half);
+  if (!isRightBetter) visit(search, left + 1, low + half, half);
+}
 
-  /** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
-  function isBehind(low: number, span: number, found: Worker): boolean {
-    if (low <= found.place) return false;
-    const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
-    return last !== undefined && last.offers === found.offers;
-  }
+/** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
+function isBehind(fleet: Fleet, low: number, span: number, found: Worker): boolean {
+  if (low <= found.place) return false;
+  const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
+  return last !== undefined && last.offers === found.offers;
 }
 
 export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>

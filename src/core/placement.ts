@@ -22,6 +22,7 @@ export type Reason =
   | { readonly type: "round-robin" }
   | { readonly type: "random" }
   | { readonly type: "affinity"; readonly reason: AffinityKind };
+const ONLY_WORKER: Reason = { type: "only-worker-available" };
 export type Placement = { readonly worker: Worker; readonly reason: Reason };
 
 /** Where a task of an open shape goes. Null only if no worker has room, which its shape says already. */
@@ -32,7 +33,7 @@ export function place(state: State, task: Task, demand: Demand): Placement | nul
   if (demand.feasible === 0) return null;
   if (demand.feasible === 1 && demand.pin === null) {
     const only = leastLoaded(state.fleet, demand);
-    return only === null ? null : { worker: only, reason: { type: "only-worker-available" } };
+    return only === null ? null : { worker: only, reason: ONLY_WORKER };
   }
   if (strategy === "affinity" || demand.pin !== null) {
     return affine(state, task, demand, () => true) ?? byStrategy(state, task, demand, "least-loaded");
@@ -147,5 +148,5 @@ export function heldPlacement(state: State, task: Task): Placement | null {
     worker.attempts.size < worker.slots + state.fleet.room &&
     worker.cpu - worker.usedCpu >= task.ask.cpu &&
     worker.memory - worker.usedMemory >= task.ask.memory;
-  return hasRoom ? { worker, reason: { type: "only-worker-available" } } : null;
+  return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

@@ -22,8 +22,8 @@ import { idleHold, nextHold } from "./hold.ts";
 import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./next-in-line.ts";
 import { nextPermit } from "./permits.ts";
 import { place } from "./placement.ts";
-import { EXPRESS_PRIORITY, shownScore } from "./priority.ts";
-import { fixedOf, shapeOf, taskRank } from "./queue.ts";
+import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./priority.ts";
+import { fixedOf, shapeOf } from "./queue.ts";
 import { invariant } from "./result.ts";
 import { front, items } from "./sorted-list.ts";
 import type { State } from "./state.ts";
@@ -106,16 +106,17 @@ function startEvent(
   const { demand } = task.group?.shape ?? shapeOf(state, task);
   const placement = place(state, task, demand);
   invariant(placement !== null, "a task that was chosen has a worker with room");
-  const { priority, overdue } = taskRank(state, task, now);
+  const { priority: rules } = state.config.scheduler;
+  const waited = Math.max(0, now - task.runnableAt);
   const rank: Rank = {
     express: turn.express,
     hold: task.project.hold?.task === task && demand.feasible === 0,
     level: turn.level,
     weight: task.project.settings.weight,
     agentInFlight: task.agent.inFlight,
-    priority,
-    overdue,
-    score: shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority),
+    priority: effectivePriority(task.priority, waited, task.project.settings.maxPriority, rules.starvationAfter),
+    overdue: waited >= rules.starvationAfter,
+    score: shownScore(task.group?.fixedScore ?? fixedOf(state, task), waited, rules),
   };
   return {
     kind: "task-assigned",

@@ -1,18 +1,20 @@
 /**
  * Bodies and results: beside the log, and the recent ones at hand.
  *
- * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of ended
- * tasks make room first. Everything else is read back from the log by the number of the event it lies beside, and
+ * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
+ * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by the number of the event it lies beside, and
  * checked against the hash in that event.
  */
 import { hash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
-import { fifo, push, shift } from "../core/fifo.ts";
+import { fifo, lengthOf, push, shift } from "../core/fifo.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 100;
+/** Bodies of ended tasks at hand: more would only grow old and cost the garbage collector. */
+const RELEASED_MAX = 1000;
 const decoder = new TextDecoder();
 
 export type BodyStore = {
@@ -46,7 +48,9 @@ export function createBodyStore(log: Log): BodyStore {
       }
     },
     release(seq) {
-      if (kept.has(seq)) push(released, seq);
+      if (!kept.has(seq)) return;
+      push(released, seq);
+      if (lengthOf(released) > RELEASED_MAX) drop(shift(released) as number);
     },
     peek: (seq) => kept.get(seq),
     async read(seq) {

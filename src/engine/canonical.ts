@@ -12,6 +12,7 @@ import { hash } from "node:crypto";
 import { badInput } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;
+const FEW_KEYS = 32;
 const AWKWARD_KEY = /^(\d+|__proto__)$/;
 
 /** What lies beside an event: the text of a value, and what the event says of it. */
@@ -71,10 +72,15 @@ function objectInOrder(value: object, path: string, depth: number, found: Found)
   return copy;
 }
 
-/** Keys mostly come in order, and looking is quicker than sorting. */
+/** In place, each key moved forward to where it belongs: `sort` makes working space even for two. */
 function sorted(keys: string[]): string[] {
-  for (let index = 1; index < keys.length; index++)
-    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort();
+  if (keys.length > FEW_KEYS) return keys.sort();
+  for (let index = 1; index < keys.length; index++) {
+    const key = keys[index] as string;
+    let place = index;
+    for (; place > 0 && (keys[place - 1] as string) > key; place--) keys[place] = keys[place - 1] as string;
+    keys[place] = key;
+  }
   return keys;
 }
 

@@ -235,7 +235,7 @@ export function createLocalWorkers(deps: {
     try {
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
       if (text === null) throw missingBody(entry.seq);
-      const result = entry.crew.handler(assignedTask(entry, text), contextOf(entry));
+      const result = entry.crew.handler(assignedTask(entry, text), new Context(entry));
       if (!isThenable(result)) return finish(entry, outcomeOf(entry, result));
       Promise.resolve(result).then(
         (value) => finish(entry, outcomeOf(entry, value)),
@@ -283,23 +283,36 @@ export function createLocalWorkers(deps: {
     }
   }
 
-  function contextOf(entry: Running): TaskContext {
-    const { task, attempt } = entry;
-    return {
-      get signal() {
-        return signalOf(entry);
-      },
-      attempt,
-      progress: (value) => {
-        if (running.get(task) === entry) progress.set(task, value);
-      },
-      usage: (usage) => {
+  /** Made for every attempt and mostly left alone: what it offers is made when somebody reaches for it. */
+  class Context implements TaskContext {
+    readonly attempt: number;
+    readonly #entry: Running;
+    constructor(entry: Running) {
+      this.attempt = entry.attempt;
+      this.#entry = entry;
+    }
+    get signal(): AbortSignal {
+      return signalOf(this.#entry);
+    }
+    get progress(): TaskContext["progress"] {
+      const entry = this.#entry;
+      return (value) => {
+        if (running.get(entry.task) === entry) progress.set(entry.task, value);
+      };
+    }
+    get usage(): TaskContext["usage"] {
+      const entry = this.#entry;
+      const { task, attempt } = entry;
+      return (usage) => {
         entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
         tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
-      },
-      withPermit: (gate, call, options) =>
-        desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) }),
-    };
+      };
+    }
+    get withPermit(): TaskContext["withPermit"] {
+      const entry = this.#entry;
+      const { task, attempt } = entry;
+      return (gate, call, options) => desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
+    }
   }
 
   /** An attempt that is over while its handler still runs, because it ignores its signal. */

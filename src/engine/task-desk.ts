@@ -81,13 +81,23 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   const { writer, ends } = parts;
   const { state } = writer;
 
-  async function submit(body: TaskBody): Promise<Submitted> {
-    const given = readTaskBody(body);
-    // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
-    const answer = place(parts, given.submission.artifact === null ? given : await lookForArtifact(parts, given));
-    await writer.settled();
-    if (answer instanceof DroverError) throw answer;
-    return answer;
+  /** Not an async function, which would cost as much again as all it does here. */
+  function submit(body: TaskBody): Promise<Submitted> {
+    try {
+      const given = readTaskBody(body);
+      // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
+      if (given.submission.artifact === null) return whenSettled(place(parts, given));
+      return lookForArtifact(parts, given).then((found) => whenSettled(place(parts, found)));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  function whenSettled(answer: Submitted | DroverError): Promise<Submitted> {
+    return writer.settled().then(() => {
+      if (answer instanceof DroverError) throw answer;
+      return answer;
+    });
   }
 
   function placeNow(body: unknown): Submitted | DroverError {
@@ -286,10 +296,14 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
   if (read.some((item) => item !== null && item.submission.artifact !== null))
     read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
   if (read.some(isTied)) placeTied(parts, list, read, answers);
-  else for (const [index, item] of read.entries()) if (item !== null) answers[index] = itemAnswer(place(parts, item));
+  else for (let index = 0; index < read.length; index++) placeItem(parts, read[index] ?? null, answers, index);
   let accepted = 0;
   for (const { state } of answers) if (state !== "rejected") accepted++;
   return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+}
+
+function placeItem(parts: TaskDeskParts, item: ReadTask | null, answers: BatchItem[], index: number): void {
+  if (item !== null) answers[index] = itemAnswer(place(parts, item));
 }
 
 const REJECTED: BatchItem = { state: "rejected" };

@@ -21,6 +21,7 @@ import { decide } from "../core/decide.ts";
 import type { Event } from "../core/events.ts";
 import { taskOf } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
+import { pump as nextStep } from "../core/pump.ts";
 import type { State } from "../core/state.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
 import { type Head, type Log, LogFailure } from "../log/log.ts";
@@ -176,9 +177,9 @@ export function startWriter(options: {
   function pump(): void {
     const at = nowOrLast();
     for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
-      const decided = decide(state, { type: "pump" }, at);
-      if (!decided.ok || decided.value.events.length === 0) return;
-      for (const event of decided.value.events) apply(event, undefined);
+      const events = nextStep(state, at);
+      if (events.length === 0) return;
+      for (const event of events) apply(event, undefined);
     }
     poke();
   }
