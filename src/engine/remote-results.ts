@@ -10,17 +10,20 @@ import { type TaskId, taskId, type WorkerId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
 import { blank, RESULT_BYTES_MAX } from "./attempt-report.ts";
 import { canonical } from "./canonical.ts";
+import { DroverError } from "./drover-error.ts";
 import { tokensOf } from "./permit-desk.ts";
 import type { ResultReport } from "./sync-body.ts";
 import type { Writer } from "./writer.ts";
 
 const REMEMBERED_MAX = 100_000;
 
+/** A result that Drover cannot keep: its task has failed for good. */
+type BadResult = "result_too_large" | "bad_result";
 export type ResultAnswer = {
   readonly taskId: string;
   readonly attempt: number;
   readonly accepted: boolean;
-  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | "result_too_large";
+  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
 };
 
 export type RemoteResults = { take(worker: WorkerId, given: ResultReport): ResultAnswer };
@@ -53,11 +56,10 @@ export function createRemoteResults(writer: Writer): RemoteResults {
     if (live.worker.id !== worker) return say(false, "not_held");
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.bytes);
     if (!decided.ok) return say(false, "stale_attempt");
-    remember(key, read.digest);
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
-    if (given.outcome === "done" && read.report.outcome === "done" && task?.phase !== "done")
-      return say(false, "conflict");
-    return say(true, read.isTooLarge ? "result_too_large" : undefined);
+    if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
+    remember(key, read.digest);
+    return say(true, read.bad);
   }
 
   return { take };
@@ -67,7 +69,7 @@ type Read = {
   readonly report: AttemptReport;
   readonly bytes?: Uint8Array;
   readonly digest: string;
-  readonly isTooLarge: boolean;
+  readonly bad?: BadResult;
 };
 
 function readReport(task: TaskId, given: ResultReport): Read {
@@ -77,19 +79,31 @@ function readReport(task: TaskId, given: ResultReport): Read {
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const plain = { ...blank({ task, attempt, tokens }), outcome, error: told, retryAfterMs: rest, permanent };
   const bytes = outcome === "done" ? bytesOf(given.result) : undefined;
+  // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
+  // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
+  const unkept = (bad: BadResult, why: string): Read => ({
+    ...{ report: { ...plain, outcome: "failed", error: why, permanent: true }, digest: `${bad} ${why}`, bad },
+  });
+  if (bytes instanceof DroverError) return unkept("bad_result", bytes.message);
+  if (bytes !== undefined && bytes.length > RESULT_BYTES_MAX) {
+    const most = `at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
+    return unkept("result_too_large", `its result is ${bytes.length} bytes, and ${most}`);
+  }
   const resultHash = bytes === undefined ? null : hash("sha256", bytes, "hex");
   const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
-  if (bytes === undefined || bytes.length <= RESULT_BYTES_MAX) {
-    const report = { ...plain, resultHash, resultSize: bytes?.length ?? 0 };
-    return { report, digest, isTooLarge: false, ...(bytes === undefined ? {} : { bytes }) };
-  }
-  // Nobody could make it smaller by trying again: the worker has the bytes and Drover will not take them.
-  const why = `its result is ${bytes.length} bytes, and at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
-  return { report: { ...plain, outcome: "failed", error: why, permanent: true }, digest, isTooLarge: true };
+  const report = { ...plain, resultHash, resultSize: bytes?.length ?? 0 };
+  return { report, digest, ...(bytes === undefined ? {} : { bytes }) };
 }
 
-function bytesOf(result: unknown): Uint8Array | undefined {
-  return result === undefined ? undefined : Buffer.from(canonical(result, "result"));
+/** The result as it is kept, or what is wrong with it. */
+function bytesOf(result: unknown): Uint8Array | DroverError | undefined {
+  if (result === undefined) return undefined;
+  try {
+    return Buffer.from(canonical(result, "result"));
+  } catch (error) {
+    if (error instanceof DroverError) return error;
+    throw error;
+  }
 }
 
 /** Whether the log has just this as the end of the task. */
