@@ -12,6 +12,7 @@ import type { Call } from "./verb.ts";
 
 /** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */
 const RETRIES = 2;
+const ASKED_MAX_S = 1;
 /** For verbs that watch something for long: a restart of the server must not end them. */
 export const RETRIES_WHILE_WATCHING = 12;
 
@@ -23,13 +24,27 @@ export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">)
       ...(chosen === undefined ? {} : { url: chosen }),
       ...(token === undefined ? {} : { token }),
       retries: RETRIES,
-      fetch: terminal.fetch,
+      fetch: impatient(terminal.fetch),
     });
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";
     throw new CliProblem({ message: error.message, code: "usage", exit: EXIT.usage, hint });
   }
+}
+
+/**
+ * A server that shuts down or is full asks to come back in half a minute. A program may wait for that; a person wants
+ * to hear of it, so that such a wish is not passed on to the client, which would heed it in silence.
+ */
+function impatient(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (Number(response.headers.get("retry-after") ?? 0) <= ASKED_MAX_S) return response;
+    const headers = new Headers(response.headers);
+    headers.delete("retry-after");
+    return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+  };
 }
 
 type Meaning = readonly [exit: ExitCode, hint?: string];

@@ -199,8 +199,8 @@ describe("projects", () => {
       out,
       lines(
         "PROJECT  STATUS  WEIGHT  TARGET  QUEUED  RUNNING  CHARGED   LEVEL  BUDGET",
-        "web                   3     75%   1 200  2 of 50  123 001  41 000  1 500 000 + 10 000 set aside of 2 000 000 " +
-          "in 1d",
+        "web                   3     75%   1 200  2 of 50  123 001  41 000  1 500 000 + 10 000 set aside of " +
+          "2 000 000 in 1d",
         "docs     paused       1     25%   1 200  2 of 50  123 001  41 000",
       ),
     );

@@ -17,7 +17,10 @@ for (const stream of [process.stdout, process.stderr])
   });
 
 try {
-  process.exitCode = await runCommandLine(process.argv.slice(2), processTerminal(), VERBS);
+  const code = await runCommandLine(process.argv.slice(2), processTerminal(), VERBS);
+  process.exitCode = code;
+  // Who was interrupted does not wait for what may still be under way; leaving kills the commands that run.
+  if (code === EXIT.interrupted || code === EXIT.terminated) process.exit();
 } catch (error) {
   console.error("error: this is a bug of Drover; please report it with what follows\n", error);
   process.exitCode = EXIT.broken;

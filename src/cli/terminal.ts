@@ -18,6 +18,8 @@ export type Terminal = {
   readonly width: number | null;
   readonly hasColours: boolean;
   readonly errorsHaveColours: boolean;
+  /** Whether a person reads standard error; else it is somebody's log. */
+  readonly isErrorTerminal: boolean;
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string;
@@ -40,6 +42,7 @@ export function processTerminal(): Terminal {
     width: stdout.isTTY ? stdout.columns : null,
     hasColours: wantsColours(stdout.isTTY === true, env),
     errorsHaveColours: wantsColours(stderr.isTTY === true, env),
+    isErrorTerminal: stderr.isTTY === true,
     env,
     cwd: process.cwd(),
     home: homedir(),

@@ -45,6 +45,8 @@ export type Verb<Flags = Readonly<Record<string, unknown>>> = {
   readonly flags?: readonly FlagSpec[];
   readonly examples?: readonly (readonly [command: string, meaning: string])[];
   readonly verbs?: readonly Verb<never>[];
+  /** Flags it does not know are its arguments: they belong to a program it starts. */
+  readonly passesOn?: boolean;
   readonly run?: (call: Call<Flags>) => Promise<ExitCode> | ExitCode;
 };
 
@@ -67,6 +69,7 @@ export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage)
     command.addArgument(choices === undefined ? argument : argument.choices(choices));
   }
   for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
+  if (verb.passesOn === true) command.allowUnknownOption();
   if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
   for (const inner of verb.verbs ?? []) addVerb(command, inner, stage);
   const { run } = verb;

@@ -173,8 +173,8 @@ describe("submit", () => {
     ],
     [
       ["x", "--params", "{"],
-      "error: --params: its value is not JSON: Expected property name or '}' in JSON at position 1 (line 1 column 2)\n" +
-        `hint:  such as --params '{"path": "src"}', --params @file.json, or --params - for standard input\n`,
+      "error: --params: its value is not JSON: Expected property name or '}' in JSON at position 1 (line 1 column 2)" +
+        `\nhint:  such as --params '{"path": "src"}', --params @file.json, or --params - for standard input\n`,
     ],
     [["x", "--params", "[1]"], `error: --params must be a JSON object, such as '{"path": "src"}'\n`],
     [["x", "--params", "@missing"], "error: --params: missing cannot be read: there is no such file\n"],
@@ -232,6 +232,16 @@ describe("the server says no", () => {
     assert.deepEqual([ran.code, ran.out], [4, ""]);
     const { error, code, details } = JSON.parse(ran.err);
     assert.deepEqual([error, code, details], ["task x has ended as done", "conflict", { state: "done" }]);
+  });
+
+  test("a server that asks to come back much later is not waited for", { timeout: 20_000 }, async () => {
+    const fetch: typeof globalThis.fetch = async () =>
+      new Response(JSON.stringify({ error: "shutting down", code: "closed", retryable: true }), {
+        status: 503,
+        headers: { "retry-after": "45" },
+      });
+    const ran = await drover(["task", "x"], {}, { fetch });
+    assert.deepEqual([ran.code, ran.err.split("\n")[0]], [3, "error: shutting down"]);
   });
 
   test("an address that is none is refused before anything is asked", async () => {

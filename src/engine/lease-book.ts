@@ -54,10 +54,10 @@ export function createLeaseBook(options: {
 
   function look(meantFor: number): void {
     cancel = null;
-    if (clock.now() - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll();
-    // What has arrived meanwhile is read before anybody is given up.
+    const now = clock.now();
+    if (now - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll();
+    // What has arrived meanwhile is read before anybody is given up; however long that takes, nobody is silent in it.
     host.defer(() => {
-      const now = clock.now();
       for (const [worker, end] of ends) {
         if (end > now) continue;
         ends.delete(worker);

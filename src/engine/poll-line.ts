@@ -48,17 +48,27 @@ export function createPollLine(host: Host): PollLine {
   async function wait(worker: WorkerId, { waitMs, signal, hasNews }: Wait): Promise<void> {
     const line = lineOf(worker);
     const round = line.rounds;
-    const end = host.now() + waitMs;
-    while (round === line.rounds && lines.get(worker) === line && !hasNews() && host.now() < end) {
-      if (stopped !== null) throw stopped;
-      signal?.throwIfAborted();
-      await nextLook(line, Math.min(end, host.now() + LOOK_MS), signal);
+    let isOver = false;
+    // By an alarm and not by the clock, which may be set back meanwhile.
+    const end = (): void => {
+      isOver = true;
+      line.wake?.();
+    };
+    const cancel = host.setAlarm(host.now() + waitMs, end, { keepAlive: false });
+    try {
+      while (round === line.rounds && lines.get(worker) === line && !hasNews() && !isOver) {
+        if (stopped !== null) throw stopped;
+        signal?.throwIfAborted();
+        await nextLook(line, signal);
+      }
+    } finally {
+      cancel();
     }
     signal?.throwIfAborted();
     if (stopped !== null) throw stopped;
   }
 
-  function nextLook(line: Line, at: number, signal: AbortSignal | undefined): Promise<void> {
+  function nextLook(line: Line, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const over = (): void => {
         cancel();
@@ -66,7 +76,7 @@ export function createPollLine(host: Host): PollLine {
         if (line.wake === over) line.wake = null;
         resolve();
       };
-      const cancel = host.setAlarm(at, over, { keepAlive: false });
+      const cancel = host.setAlarm(host.now() + LOOK_MS, over, { keepAlive: false });
       signal?.addEventListener("abort", over, { once: true });
       line.wake = over;
     });

@@ -9,18 +9,21 @@ import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
 import { blank, RESULT_BYTES_MAX } from "./attempt-report.ts";
-import { payloadOf } from "./canonical.ts";
+import { type Payload, payloadOf } from "./canonical.ts";
+import { DroverError } from "./drover-error.ts";
 import { tokensOf } from "./permit-desk.ts";
 import type { ResultReport } from "./sync-body.ts";
 import type { Writer } from "./writer.ts";
 
 const REMEMBERED_MAX = 100_000;
 
+/** A result that Drover cannot keep: its task has failed for good. */
+type BadResult = "result_too_large" | "bad_result";
 export type ResultAnswer = {
   readonly taskId: string;
   readonly attempt: number;
   readonly accepted: boolean;
-  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | "result_too_large";
+  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
 };
 
 export type RemoteResults = { take(worker: WorkerId, given: ResultReport): ResultAnswer };
@@ -53,11 +56,10 @@ export function createRemoteResults(writer: Writer): RemoteResults {
     if (live.worker.id !== worker) return say(false, "not_held");
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
-    remember(key, read.digest);
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
-    if (given.outcome === "done" && read.report.outcome === "done" && task?.phase !== "done")
-      return say(false, "conflict");
-    return say(true, read.isTooLarge ? "result_too_large" : undefined);
+    if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
+    remember(key, read.digest);
+    return say(true, read.bad);
   }
 
   return { take };
@@ -67,7 +69,7 @@ type Read = {
   readonly report: AttemptReport;
   readonly text?: string;
   readonly digest: string;
-  readonly isTooLarge: boolean;
+  readonly bad?: BadResult;
 };
 
 function readReport(task: TaskId, given: ResultReport): Read {
@@ -76,17 +78,32 @@ function readReport(task: TaskId, given: ResultReport): Read {
   const told = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const plain = { ...blank({ task, attempt, tokens }), outcome, error: told, retryAfterMs: rest, permanent };
-  const isResult = outcome === "done" && given.result !== undefined;
-  const payload = isResult ? payloadOf(given.result, "result") : null;
+  const payload = outcome === "done" ? payloadIn(given.result) : undefined;
+  // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
+  // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
+  const unkept = (bad: BadResult, why: string): Read => ({
+    ...{ report: { ...plain, outcome: "failed", error: why, permanent: true }, digest: `${bad} ${why}`, bad },
+  });
+  if (payload instanceof DroverError) return unkept("bad_result", payload.message);
+  if (payload !== undefined && payload.size > RESULT_BYTES_MAX) {
+    const most = `at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
+    return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
+  }
   const resultHash = payload?.hash ?? null;
   const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
-  if (payload === null || payload.size <= RESULT_BYTES_MAX) {
-    const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
-    return { report, digest, isTooLarge: false, ...(payload === null ? {} : { text: payload.text }) };
+  const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
+  return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
+}
+
+/** The result as it is kept, or what is wrong with it. */
+function payloadIn(result: unknown): Payload | DroverError | undefined {
+  if (result === undefined) return undefined;
+  try {
+    return payloadOf(result, "result");
+  } catch (error) {
+    if (error instanceof DroverError) return error;
+    throw error;
   }
-  // Nobody could make it smaller by trying again: the worker has the bytes and Drover will not take them.
-  const why = `its result is ${payload.size} bytes, and at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
-  return { report: { ...plain, outcome: "failed", error: why, permanent: true }, digest, isTooLarge: true };
 }
 
 /** Whether the log has just this as the end of the task. */

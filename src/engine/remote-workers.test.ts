@@ -364,3 +364,28 @@ test("bad syncs name the field and change nothing", async () => {
   assert.equal((await ann.sync()).assignments.length, 1);
   await kit.drover.close();
 });
+
+test("a poll may ask to wait longer than a lease: it is answered in time, and the worker is not given up", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit);
+  const poll = ann.sync({ waitMs: 60_000 });
+  await kit.clock.advance(9000);
+  assert.deepEqual((await poll).assignments, []);
+  assert.equal((await kit.drover.workers())[0]?.status, "idle");
+  await kit.drover.close();
+});
+
+test("a worker that comes back offers what it joined with, and has its hour anew when it is lost again", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit, { slots: 4 });
+  await ann.sync({ want: 1 });
+  await kit.clock.advance(10_000);
+  await ann.sync();
+  assert.equal((await kit.drover.workers())[0]?.slots, 4);
+  await kit.clock.advance(3_599_000);
+  assert.equal((await kit.drover.workers())[0]?.status, "unreachable");
+  await ann.sync();
+  await kit.clock.advance(3_000_000);
+  assert.equal((await ann.sync()).leaseUntil, new Date(kit.clock.now() + 10_000).toISOString());
+  await kit.drover.close();
+});

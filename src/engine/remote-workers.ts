@@ -31,6 +31,8 @@ import type { Applied, Writer } from "./writer.ts";
 const SAY_AGAIN_MS = 1000;
 /** A worker that was given up is forgotten if it has not come back by then. */
 const FORGET_MS = 3_600_000;
+/** A poll lasts at most this part of a lease: a worker that hears nothing until its lease is over has lost it. */
+const POLL_PART = 2;
 const DRAIN = "drain";
 
 export type Joined = {
@@ -74,6 +76,7 @@ export function createRemoteWorkers(deps: {
   const { state } = writer;
   const results = createRemoteResults(writer);
   const progress = new Map<string, unknown>();
+  const forgetting = new Map<WorkerId, () => void>();
   const line = createPollLine(host);
   const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
 
@@ -103,15 +106,16 @@ export function createRemoteWorkers(deps: {
     const answers = (told.results ?? []).map((result) => results.take(id, result));
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
     adjust(find(given), told);
-    if (answers.length === 0 && stray.length === 0 && (told.waitMs ?? 0) > 0)
-      await line.wait(id, { waitMs: told.waitMs ?? 0, signal, hasNews: () => hasNews(id) });
+    const waitMs = Math.min(told.waitMs ?? 0, Math.floor(state.config.workers.lease / POLL_PART));
+    if (answers.length === 0 && stray.length === 0 && waitMs > 0)
+      await line.wait(id, { waitMs, signal, hasNews: () => hasNews(id) });
     // What was said becomes durable together with what follows from it, so a result is answered with the next task.
     await writer.settled();
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     checkSession(worker, { ...(told.session === undefined ? {} : { session: told.session }) });
-    return { ...(await say(worker, stray)), results: answers, leaseUntil };
+    return { ...(await say(worker, stray, leaseUntil)), results: answers, leaseUntil };
   }
 
   function find(given: string): Worker {
@@ -136,7 +140,7 @@ export function createRemoteWorkers(deps: {
       worker: id,
       kind,
       session,
-      settings: { ...settingsOf(worker), status: "ready" },
+      settings: { ...settingsOf(worker), slots: worker.offered, status: "ready" },
       target,
     });
   }
@@ -200,10 +204,13 @@ export function createRemoteWorkers(deps: {
     return keysFor(worker, dueFor(worker)).some((key) => !line.wasTold(id, key, before));
   }
 
-  async function say(worker: Worker, stray: readonly Named[]): Promise<Omit<SyncAnswer, "results" | "leaseUntil">> {
+  async function say(
+    worker: Worker,
+    stray: readonly Named[],
+    leaseUntil: string,
+  ): Promise<Omit<SyncAnswer, "results" | "leaseUntil">> {
     const due = dueFor(worker);
     line.tell(worker.id, keysFor(worker, due));
-    const leaseUntil = isoTime(leases.renew(worker.id));
     const given = due.filter(({ state: at }) => at === "assigned");
     const assignments = await Promise.all(given.map((attempt) => assignmentOf(attempt, leaseUntil)));
     const stopping = due.filter(({ state: at }) => at === "stopping").map(nameOf);
@@ -246,11 +253,14 @@ export function createRemoteWorkers(deps: {
 
   function forgetLater(worker: WorkerId): void {
     const forget = (): void => {
+      forgetting.delete(worker);
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
       part(worker, false);
       line.forget(worker);
     };
-    host.setAlarm(host.now() + FORGET_MS, forget, { keepAlive: false });
+    // One that comes back and is lost again has its hour anew.
+    forgetting.get(worker)?.();
+    forgetting.set(worker, host.setAlarm(host.now() + FORGET_MS, forget, { keepAlive: false }));
   }
 
   async function drain(given: string): Promise<void> {
@@ -262,8 +272,9 @@ export function createRemoteWorkers(deps: {
   async function leave(given: string): Promise<void> {
     const { id } = find(given);
     leases.end(id);
-    await writer.run({ type: "leave-worker", worker: id, lost: false });
+    // Not later: it may have joined again by the time that its leave is durable.
     line.forget(id);
+    await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
   return {
@@ -277,8 +288,11 @@ export function createRemoteWorkers(deps: {
     progressOf: (task) => progress.get(task),
     onCommitted(batch) {
       for (const { event } of batch) {
-        if (event.kind === "task-assigned" || event.kind === "worker-changed") line.wake(event.worker);
-        else if (event.kind === "worker-left") line.wake(event.worker);
+        if (event.kind === "task-assigned") {
+          // What a former attempt said of itself is not true of this one.
+          progress.delete(event.task);
+          line.wake(event.worker);
+        } else if (event.kind === "worker-changed" || event.kind === "worker-left") line.wake(event.worker);
         else if ("task" in event && event.task !== null) {
           const task = state.tasks.get(event.task);
           if (task === undefined || task.attempt === null) progress.delete(event.task);
@@ -288,6 +302,7 @@ export function createRemoteWorkers(deps: {
     },
     stop(error) {
       leases.stop();
+      for (const cancel of forgetting.values()) cancel();
       line.stop(error);
     },
   };

@@ -1,13 +1,22 @@
 /**
  * Where webhooks may go, checked when a task is submitted, and told of when there was no room for it.
  *
- * The engine takes a callbackUrl for text; which addresses are let through is the server's to say. A bad one in an
- * item of a batch turns away that item and whatever needs it, and no other: the engine is handed the item with a
- * callbackUrl it must refuse, and its words are replaced by ours.
+ * The engine takes a callbackUrl for text; which addresses are let through is the server's to say. What is wrong with
+ * an item of a batch, its URL or any field, turns away that item and whatever needs it, and no other: in its place the
+ * engine is handed one that it must refuse, and its words are replaced by ours.
  */
+import type { Refusal } from "../core/refusal.ts";
 import { isRecord } from "../core/shape-of-input.ts";
 import { DroverError, refused } from "../engine/drover-error.ts";
-import type { BatchAnswer, BatchBody, Submitted, TaskBody } from "../protocol/index.ts";
+import {
+  type BatchAnswer,
+  type BatchBody,
+  type BatchTask,
+  batchTask,
+  readShape,
+  type Submitted,
+  type TaskBody,
+} from "../protocol/index.ts";
 import type { Deps } from "./handler.ts";
 import { refusalSentence } from "./problem.ts";
 import { checkCallbackUrl } from "./webhook-address.ts";
@@ -36,23 +45,36 @@ export async function submitCheckedBatch(parts: Parts, batch: BatchBody): Promis
   checkCallback(parts, batch.callbackUrl, "callbackUrl");
   const bad = new Map<number, string>();
   const tasks = batch.tasks.map((item, index) => {
-    const url: unknown = isRecord(item) ? item.callbackUrl : undefined;
-    if (url === undefined) return item;
-    const read = checkCallbackUrl(url, parts.settings().webhooks, `tasks[${index}].callbackUrl`);
-    if (read.ok) return item;
-    bad.set(index, refusalSentence(read.failure));
-    return { ...item, callbackUrl: "" };
+    const refusal = refusalOf(parts, item, `tasks[${index}]`);
+    if (refusal === null) return item;
+    bad.set(index, refusalSentence(refusal));
+    return unacceptable(item);
   });
   const answer = await parts.drover.submitBatch({ ...batch, tasks });
   const answers = answer.tasks.map((item, index) => {
     const error = bad.get(index);
     if (error !== undefined) return { ...item, error };
-    const task = batch.tasks[index];
-    if (item.state === "rejected" && isRecord(task))
-      tellRejected(parts, { ...batch, ...task } as unknown as TaskBody, item.taskId, item.error ?? "");
+    if (item.state === "rejected")
+      tellRejected(parts, { ...batch, ...batch.tasks[index] } as TaskBody, item.taskId, item.error ?? "");
     return item;
   });
   return { ...answer, tasks: answers };
+}
+
+/** What is wrong with one item, if anything is. */
+function refusalOf({ settings }: Parts, item: unknown, at: string): Refusal | null {
+  const read = readShape(batchTask, item, at);
+  if (!read.ok) return read.failure;
+  const { callbackUrl } = read.value;
+  if (callbackUrl === undefined) return null;
+  const url = checkCallbackUrl(callbackUrl, settings().webhooks, `${at}.callbackUrl`);
+  return url.ok ? null : url.failure;
+}
+
+/** What the engine must turn away, under the same name, so that it turns away what needs it too. */
+function unacceptable(item: unknown): BatchTask {
+  const id: unknown = isRecord(item) ? item.id : undefined;
+  return { action: "", ...(typeof id === "string" ? { id } : {}) };
 }
 
 /** Only what found no room has an id: what was wrong never became a task. */

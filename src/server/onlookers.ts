@@ -41,8 +41,13 @@ export function createOnlookers(
   return {
     metrics: metrics.text,
     onAnswered(answered) {
-      metrics.onAnswered(answered);
-      spans?.onAnswered(answered);
+      // The answer has left; whoever looks on must not be able to spoil that.
+      try {
+        metrics.onAnswered(answered);
+        spans?.onAnswered(answered);
+      } catch (error) {
+        logger.error({ err: error }, "an onlooker failed");
+      }
     },
     onWebhook(outcome) {
       metrics.onWebhook(outcome);

@@ -144,7 +144,8 @@ function tellAnswered({ onAnswered }: ProblemParts, request: FastifyRequest, sta
   const route = request.routeOptions.url ?? "unknown";
   onAnswered({
     ...{ method: METHODS.has(method) ? method : "other", route, status },
-    ms: startedAt === 0 ? 0 : performance.now() - startedAt,
+    // A request that Fastify refuses by itself has passed no hook.
+    ms: startedAt > 0 ? performance.now() - startedAt : 0,
     traceparent: headers.traceparent as string | undefined,
   });
 }

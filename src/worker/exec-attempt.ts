@@ -34,6 +34,8 @@ export type AttemptTools = {
   readonly worktrees: Worktrees | null;
 };
 export type Attempt = {
+  readonly taskId: string;
+  readonly number: number;
   readonly log: OutputLog;
   readonly outcome: Promise<ExecOutcome>;
   stop(cause: StopCause): void;
@@ -74,7 +76,15 @@ export function startAttempt(tools: AttemptTools, task: AssignedTask, context: E
   const stopper = createStopper(context.signal);
   outputs.hold(path);
   const work: Work = { tools, task, context, stopper, log, redact, ear };
-  return { log, outcome: conclude(work, path), stop: stopper.stop, kill: stopper.kill };
+  const { taskId } = task;
+  return {
+    taskId,
+    number: context.attempt,
+    log,
+    outcome: conclude(work, path),
+    stop: stopper.stop,
+    kill: stopper.kill,
+  };
 }
 
 async function conclude(work: Work, path: string): Promise<ExecOutcome> {

@@ -13,6 +13,7 @@ const closing = { kind: "closing" } as const;
 const failed = (error: string, more: object = {}): ExecOutcome => ({ outcome: "failed", error, ...more });
 const requeue = (error: string, more: object = {}): ExecOutcome => ({ outcome: "requeue", error, ...more });
 const PERMANENT = { permanent: true };
+const PATH_ADVICE = "install it, or add its directory to the PATH of the worker";
 const OOM = "which this worker did not send: likely out of memory";
 
 const rows: [string, Partial<Ending>, ExecOutcome][] = [
@@ -60,10 +61,7 @@ const rows: [string, Partial<Ending>, ExecOutcome][] = [
   [
     "127",
     { code: 127, lastWords: "sh: 1: x: not found" },
-    failed(
-      "a program was not found (exit code 127): sh: 1: x: not found; install it, or add its directory to the PATH of the worker",
-      PERMANENT,
-    ),
+    failed(`a program was not found (exit code 127): sh: 1: x: not found; ${PATH_ADVICE}`, PERMANENT),
   ],
   ["137, likely memory", { code: 137 }, failed(`exit code 137, died by SIGKILL, ${OOM}`)],
   ["143", { code: 143 }, failed("exit code 143, died by SIGTERM")],

@@ -55,7 +55,8 @@ test("no key of the worker enters a task unless it is named", async (t) => {
 
 test("a secret is in no log, no error and no result", async (t) => {
   const script = `echo "the token is $DROVER_RUN_TOKEN"; echo "err $MY_SECRET" >&2
-    printf '{"type":"progress","value":"%s"}\\n' "$MY_SECRET"; printf '{"token":"%s"}' "$MY_SECRET" > "$DROVER_RESULT_FILE"; exit 1`;
+    printf '{"type":"progress","value":"%s"}\\n' "$MY_SECRET"; 
+    printf '{"token":"%s"}' "$MY_SECRET" > "$DROVER_RESULT_FILE"; exit 1`;
   const stage = createStage(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: () => "run-token-value" });
   const run = stage.start();
   const all = [await run.outcome, run.progress, await stage.handler.tail("t1", 1)];
@@ -114,7 +115,8 @@ test("a result line that is too large is a clear error too", async (t) => {
 });
 
 test("usage is told as it comes and stands in the outcome", async (t) => {
-  const script = `echo '{"type":"usage","inputTokens":5}'; echo '{"type":"result","result":1,"usage":{"input_tokens":9,"output_tokens":2}}'`;
+  const script = `echo '{"type":"usage","inputTokens":5}'
+    echo '{"type":"result","result":1,"usage":{"input_tokens":9,"output_tokens":2}}'`;
   const run = createStage(t, { script }).start();
   assert.deepEqual(await run.outcome, { outcome: "done", result: 1, usage: { inputTokens: 9, outputTokens: 2 } });
   assert.deepEqual(run.usage, [{ inputTokens: 5 }, { inputTokens: 9, outputTokens: 2 }]);
@@ -177,7 +179,8 @@ test("a child that writes nothing is stopped: from the start, or after its last 
 });
 
 test("closing stops what runs and takes no more; what has something to say may say it", async (t) => {
-  const script = `trap 'echo "{\\"type\\":\\"result\\",\\"result\\":\\"saved\\"}"; exit 0' INT; [ "$DROVER_TASK_ID" = slow ] && trap - INT
+  const script = `trap 'echo "{\\"type\\":\\"result\\",\\"result\\":\\"saved\\"}"; exit 0' INT
+    [ "$DROVER_TASK_ID" = slow ] && trap - INT
     say ready; linger`;
   const stage = createStage(t, { script });
   const [slow, quick] = [stage.start({ taskId: "slow" }), stage.start({ taskId: "quick" })];

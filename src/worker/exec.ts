@@ -63,13 +63,18 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
     }
   }
 
+  /** Its file may not be there yet. */
+  function runningOf(taskId: string): number | undefined {
+    return [...attempts.values()].findLast((attempt) => attempt.taskId === taskId)?.number;
+  }
+
   async function tail(
     taskId: string,
     wanted: number | undefined,
     options: TailOptions = {},
   ): Promise<AttemptTail | null> {
     const { follow = false, signal, ...size } = options;
-    const attempt = wanted ?? (await tools.outputs.latestOf(taskId));
+    const attempt = wanted ?? runningOf(taskId) ?? (await tools.outputs.latestOf(taskId));
     if (attempt === null || !Number.isSafeInteger(attempt)) return null;
     const running = attempts.get(keyOf(taskId, attempt));
     const head = { taskId, attempt, isRunning: running !== undefined };

@@ -43,7 +43,7 @@ test("of more than fits the beginning and the end are kept, and what is missing 
   assert.deepEqual(readdirSync(join(path, "..")), ["1.log"]);
 });
 
-test("whatever is written, the file is bounded, in order, and complete where nothing is said to be missing", async () => {
+test("whatever is written, the file is bounded, in order, and whole unless it says otherwise", async () => {
   const lines = fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 120 });
   await fc.assert(
     fc.asyncProperty(lines, fc.integer({ min: 64, max: 2000 }), fc.boolean(), async (sizes, cap, isSlow) => {

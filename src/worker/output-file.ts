@@ -36,14 +36,21 @@ export function createCappedFile(path: string, bytesMax: number): CappedFile {
 
   function write(line: string): void {
     if (failure !== null) return;
-    const size = Buffer.byteLength(line);
-    if (gathered.bytes + size > GATHERED_BYTES_MAX) {
-      gathered.droppedBytes += size;
-      return;
-    }
     gathered.lines.push(line);
-    gathered.bytes += size;
+    gathered.bytes += Buffer.byteLength(line);
+    if (gathered.bytes > GATHERED_BYTES_MAX) thin();
     work ??= drain();
+  }
+
+  /** Here too the middle goes: what may belong to the beginning stays, and of the rest the later half. */
+  function thin(): void {
+    const sizes = gathered.lines.map((text) => Buffer.byteLength(text));
+    const first = countWithin(sizes, GATHERED_BYTES_MAX / 4);
+    const count = Math.ceil((sizes.length - first) / 2);
+    gathered.lines.splice(first, count);
+    const dropped = sizes.slice(first, first + count).reduce((sum, size) => sum + size, 0);
+    gathered.bytes -= dropped;
+    gathered.droppedBytes += dropped;
   }
 
   function take(): string[] {
@@ -86,6 +93,16 @@ export function createCappedFile(path: string, bytesMax: number): CappedFile {
   };
 }
 
+/** How many of the first ones make up no more than the limit. */
+function countWithin(sizes: readonly number[], limit: number): number {
+  let sum = 0;
+  const over = sizes.findIndex((size) => {
+    sum += size;
+    return sum > limit;
+  });
+  return over < 0 ? sizes.length : over;
+}
+
 type Part = { readonly handle: FileHandle; bytes: number };
 type Store = { keep(lines: readonly string[]): Promise<void>; close(droppedBytes: number): Promise<void> };
 
@@ -103,21 +120,18 @@ function createStore(path: string, bytesMax: number): Store {
 
   /** Answers how many lines it could still take. */
   async function keepInHead(part: Part, lines: readonly string[]): Promise<number> {
-    const overflow = lines.findIndex((line) => {
-      const bytes = Buffer.byteLength(line);
-      if (part.bytes + bytes > headMax) return true;
-      part.bytes += bytes;
-      return false;
-    });
-    const count = overflow < 0 ? lines.length : overflow;
+    const sizes = lines.map((line) => Buffer.byteLength(line));
+    const count = countWithin(sizes, headMax - part.bytes);
+    part.bytes += sizes.slice(0, count).reduce((sum, bytes) => sum + bytes, 0);
     await part.handle.appendFile(lines.slice(0, count).join(""));
     return count;
   }
 
   async function keepInParts(lines: readonly string[]): Promise<void> {
     newer ??= await openNew(newerPart(path));
+    const hopeless = await passOver(lines);
     let batch: string[] = [];
-    for (const line of lines) {
+    for (const line of lines.slice(hopeless)) {
       const bytes = Buffer.byteLength(line);
       if (newer.bytes > 0 && newer.bytes + bytes > partMax) {
         await newer.handle.appendFile(batch.join(""));
@@ -128,6 +142,22 @@ function createStore(path: string, bytesMax: number): Store {
       newer.bytes += bytes;
     }
     await newer.handle.appendFile(batch.join(""));
+  }
+
+  /**
+   * Of more lines than two parts can hold the first would be written only to be thrown away, and all that is there
+   * with them. Answers how many those are, having let go of what is there.
+   */
+  async function passOver(lines: readonly string[]): Promise<number> {
+    const sizes = lines.map((line) => Buffer.byteLength(line)).reverse();
+    const count = lines.length - Math.max(1, countWithin(sizes, partMax * 2));
+    if (newer === null || count === 0) return 0;
+    size.lost += sizes.slice(lines.length - count).reduce((sum, bytes) => sum + bytes, size.older + newer.bytes);
+    size.older = 0;
+    await newer.handle.close();
+    await rm(olderPart(path), { force: true });
+    newer = await openNew(newerPart(path));
+    return count;
   }
 
   async function turnOver(full: Part): Promise<Part> {

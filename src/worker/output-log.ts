@@ -50,6 +50,7 @@ export function createOutputLog({ path, bytesMax, host, redact, onLine }: Output
   const ring = createRing(RING_MAX);
   const recent = createRing(RECENT_MAX);
   const followers = createFollowers();
+  const instant = { at: Number.NaN, text: "" };
   const lastWords = { out: "", err: "" };
   const splitters = { out: splitterFor("out"), err: splitterFor("err") };
 
@@ -63,8 +64,15 @@ export function createOutputLog({ path, bytesMax, host, redact, onLine }: Output
     });
   }
 
+  /** Many lines share an instant, and spelling it costs more than all the rest of a line. */
+  function stamp(): string {
+    const now = host.now();
+    if (now !== instant.at) Object.assign(instant, { at: now, text: new Date(now).toISOString() });
+    return instant.text;
+  }
+
   function keep(origin: Origin, text: string): void {
-    const line = `${new Date(host.now()).toISOString()} ${origin.padEnd(4)} ${text}`;
+    const line = `${stamp()} ${origin.padEnd(4)} ${text}`;
     file.write(`${line}\n`);
     ring.push(line);
     followers.tell(line);

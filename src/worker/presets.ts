@@ -3,8 +3,8 @@
  *
  * A preset is a pure function from a task to a command line. The prompt is `params.prompt`, else the payload (a text,
  * or its `prompt`), else the action; it travels on stdin or in a file, never as a word of the command line, where it
- * could be taken for an option or be too long. What the worker's owner wants in addition (permissions, a sandbox, a model)
- * are words of his own, put behind ours. A task may choose a model; it may not choose options.
+ * could be taken for an option or be too long. What the worker's owner wants in addition (permissions, a sandbox, a
+ * model) are words of his own, put behind ours. A task may choose a model; it may not choose options.
  *
  * Each has a reader for what the tool prints, because each counts tokens and names its sessions in its own way.
  */
@@ -55,7 +55,7 @@ export function promptOf({ params, payload, action }: AssignedTask): string {
 
 /** A session knows the task already, but not that it was interrupted. */
 function promptToContinue(task: AssignedTask): string {
-  return `Your work on this task was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
+  return `Your work on this was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
 }
 
 function modelArgs({ params }: AssignedTask): string[] {

@@ -3,9 +3,12 @@
  *
  * A child that ends is not the end of what it started: servers call `setsid`, launchers are handed on to pid 1, and
  * both outlive their parent and its group. Ours is what is in the run's process group, what carries the run's tag in
- * the environment it was started with, and what descends from either. The search is repeated until it finds nothing,
- * since a process may fork while it is being looked for. Nothing is signalled on the word of a number alone: the
+ * the environment it was started with, and what descends from either. Nothing is signalled on the word of a number alone: the
  * instant at which it began is compared once more right before the signal.
+ *
+ * A process can start another and end while it is being looked for. So a search that finds nothing counts only if
+ * nothing unknown ended during it: whoever was there at its beginning was then still there when it was looked at, and
+ * had no time to hand on. It is repeated until that holds, or too often on a machine that never rests.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { ProcessEntry, ProcessTable } from "./process-table.ts";
@@ -17,6 +20,9 @@ export const RUN_PATH_TAG = "DROVER_RUN_PATH";
 
 const ROUNDS_MAX = 60;
 const PAUSE_MS_MAX = 50;
+const SEARCHES_MAX = 20;
+/** A process without an environment is about to become another program, or it never had one. */
+const BARE_TIMES = 4;
 
 export type Leader = { readonly pid: number; readonly startedAt: string | null };
 export type Leftovers = {
@@ -25,10 +31,7 @@ export type Leftovers = {
   readonly remaining: readonly number[];
 };
 
-export async function killLeftovers(
-  table: ProcessTable,
-  run: { readonly id: string; readonly leader: Leader | null },
-): Promise<Leftovers> {
+export async function killLeftovers(table: ProcessTable, run: Run): Promise<Leftovers> {
   const killed = new Set<string>();
   for (let round = 0; ; round++) {
     const found = await findOurs(table, run);
@@ -39,18 +42,55 @@ export async function killLeftovers(
   }
 }
 
-async function findOurs(
-  table: ProcessTable,
-  { id, leader }: { readonly id: string; readonly leader: Leader | null },
-): Promise<ProcessEntry[]> {
-  const entries = await table.list();
-  const ourGroup = isOurGroup(entries, leader) ? leader?.pid : undefined;
-  const ours = new Set<number>();
-  for (const { pid, group } of entries) {
-    if (group === ourGroup || isTagged(table.environment(pid), id)) ours.add(pid);
+type Run = { readonly id: string; readonly leader: Leader | null };
+
+async function findOurs(table: ProcessTable, run: Run): Promise<ProcessEntry[]> {
+  /** Processes that are known not to carry the tag, and how often one without any environment was seen. */
+  const [strangers, bare] = [new Set<number>(), new Map<number, number>()];
+  for (let search = 0; search < SEARCHES_MAX; search++) {
+    const { entries, gone } = await table.list();
+    const tagged = entries.filter((entry) => isOurs(table, run, entry, strangers, bare)).map(({ pid }) => pid);
+    const ours = new Set([...groupOf(entries, run.leader), ...tagged]);
+    addDescendants(entries, ours);
+    const found = entries.filter(({ pid, isZombie }) => ours.has(pid) && !isZombie && pid !== process.pid && pid > 1);
+    const isSure = entries.every(({ pid }) => strangers.has(pid)) && gone.every((pid) => strangers.has(pid));
+    if (found.length > 0 || isSure) return found;
+    await pause(1);
   }
-  addDescendants(entries, ours);
-  return entries.filter(({ pid, isZombie }) => ours.has(pid) && !isZombie && pid !== process.pid && pid > 1);
+  return [];
+}
+
+/** Whether it carries the tag; if it certainly does not, it is noted down as a stranger. */
+function isOurs(
+  table: ProcessTable,
+  { id, leader }: Run,
+  entry: ProcessEntry,
+  strangers: Set<number>,
+  bare: Map<number, number>,
+): boolean {
+  const { pid, isZombie } = entry;
+  if (strangers.has(pid)) return false;
+  const environment = isZombie || beganBefore(entry, leader) ? null : table.environment(pid);
+  if (environment === "gone") return false;
+  if (environment?.length === 0) {
+    const times = (bare.get(pid) ?? 0) + 1;
+    bare.set(pid, times);
+    if (times >= BARE_TIMES) strangers.add(pid);
+    return false;
+  }
+  const isTheRuns = isTagged(environment, id);
+  if (!isTheRuns) strangers.add(pid);
+  return isTheRuns;
+}
+
+/** Nothing that was there before the run can be of it. Only where beginnings are numbers. */
+function beganBefore({ startedAt }: ProcessEntry, leader: Leader | null): boolean {
+  return Number(startedAt ?? Number.NaN) < Number(leader?.startedAt ?? Number.NaN);
+}
+
+function groupOf(entries: readonly ProcessEntry[], leader: Leader | null): number[] {
+  if (!isOurGroup(entries, leader)) return [];
+  return entries.filter(({ group }) => group === leader?.pid).map(({ pid }) => pid);
 }
 
 /** Most processes do not hold the id at all, so it is looked for before anything is taken apart. */

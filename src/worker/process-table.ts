@@ -20,11 +20,19 @@ export type ProcessEntry = {
   /** Ended, but its parent has not asked yet: nothing of it runs. */
   readonly isZombie: boolean;
 };
+export type ProcessList = {
+  readonly entries: readonly ProcessEntry[];
+  /** Those that ended while the list was made: they may have started others that are not in it. */
+  readonly gone: readonly number[];
+};
 export type ProcessTable = {
   read(pid: number): ProcessEntry | null;
-  list(): Promise<ProcessEntry[]>;
-  /** The environment it was started with, as `NAME=value` ended by zero bytes; null where it cannot be read. */
-  environment(pid: number): Buffer | null;
+  list(): Promise<ProcessList>;
+  /**
+   * The environment it was started with, as `NAME=value` ended by zero bytes. For a moment, while it becomes another
+   * program, a process has none. Null where it cannot be read: another user's, or not on this system.
+   */
+  environment(pid: number): Buffer | "gone" | null;
   /** What tells this boot of this machine, and this view of its pids, from any other. */
   readonly place: string;
 };
@@ -44,14 +52,15 @@ export function procTable(): ProcessTable {
   return {
     read: readStat,
     async list() {
-      const found: ProcessEntry[] = [];
+      const [entries, gone]: [ProcessEntry[], number[]] = [[], []];
       const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
       for (const [index, name] of names.entries()) {
         if (index % SLICE === SLICE - 1) await nextTurn();
         const entry = readStat(Number(name));
-        if (entry !== null) found.push(entry);
+        if (entry === null) gone.push(Number(name));
+        else entries.push(entry);
       }
-      return found;
+      return { entries, gone };
     },
     environment: readEnvironment,
     place: `${readOr("/proc/sys/kernel/random/boot_id")} ${linkOr("/proc/self/ns/pid")}`,
@@ -73,12 +82,12 @@ function readStat(pid: number): ProcessEntry | null {
   };
 }
 
-function readEnvironment(pid: number): Buffer | null {
+function readEnvironment(pid: number): Buffer | "gone" | null {
   try {
     return readFileSync(`/proc/${pid}/environ`);
-  } catch {
-    // It has ended, or it is another user's: then it is not ours.
-    return null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ESRCH" ? "gone" : null;
   }
 }
 
@@ -93,7 +102,7 @@ export function psTable(): ProcessTable {
     },
     async list() {
       const { stdout } = await promisify(execFile)("ps", ["-A", ...columns], { env, maxBuffer: 64 * 1024 * 1024 });
-      return stdout.split("\n").flatMap((line) => readPsLine(line.trim()) ?? []);
+      return { entries: stdout.split("\n").flatMap((line) => readPsLine(line.trim()) ?? []), gone: [] };
     },
     environment: () => null,
     place: spawnSync("sysctl", ["-n", "kern.boottime"], { env, encoding: "utf8" }).stdout?.trim() || "one boot",

@@ -24,19 +24,15 @@ export async function stateOfTree(
   path: string,
   { base, branch }: { readonly base: string; readonly branch: string },
 ): Promise<TreeState> {
-  const status = fromZeros(
-    await git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]),
-  );
-  const commits = Number(
-    await git(path, ["rev-list", "--count", "HEAD", ...(await branchIfThere(path, branch)), `^${base}`]),
-  );
-  const tracked = fromZeros(
-    await git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]),
-  );
+  const [status, tracked, commits, directory] = await Promise.all([
+    git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).then(fromZeros),
+    git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]).then(fromZeros),
+    countCommits(path, base, branch),
+    git(path, ["rev-parse", "--absolute-git-dir"]),
+  ]);
   const untracked = status.filter((line) => line.startsWith("?? ")).map((line) => line.slice(3));
   const changed = [...new Set([...tracked, ...untracked])].sort();
-  const directory = (await git(path, ["rev-parse", "--absolute-git-dir"])).trim();
-  const isUnderWay = UNDER_WAY.some((name) => existsSync(join(directory, name)));
+  const isUnderWay = UNDER_WAY.some((name) => existsSync(join(directory.trimEnd(), name)));
   return {
     isClean: status.length === 0 && commits === 0 && !isUnderWay,
     commits,
@@ -45,8 +41,9 @@ export async function stateOfTree(
   };
 }
 
-/** The child may have deleted or renamed it. */
-async function branchIfThere(path: string, branch: string): Promise<string[]> {
+/** Those that the base does not have, wherever HEAD is now. The child may have deleted or renamed the branch. */
+async function countCommits(path: string, base: string, branch: string): Promise<number> {
   const ref = `refs/heads/${branch}`;
-  return (await git(path, ["for-each-ref", "--format=%(refname)", ref])).trim() === ref ? [ref] : [];
+  const isThere = (await git(path, ["for-each-ref", "--format=%(refname)", ref])).trim() === ref;
+  return Number(await git(path, ["rev-list", "--count", "HEAD", ...(isThere ? [ref] : []), `^${base}`]));
 }

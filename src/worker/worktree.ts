@@ -78,20 +78,16 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     await mkdir(root, { recursive: true, mode: 0o700 });
     const note = await withRepositoryLock(repository.gitDirectory, async () => {
       await refuseTooMany();
-      const made = await claimName(repository, run, commit);
-      await git(repository.top, [
-        "worktree",
-        "add",
-        "--quiet",
-        "--no-track",
-        "-b",
-        made.branch,
-        made.path,
-        commit,
-      ]).catch((error) => undo(made, error));
-      return made;
+      return await claimName(repository, run, commit);
     });
-    await copyIncluded(repository.top, note.path).catch((error) => undo(note, error));
+    try {
+      await withRepositoryLock(repository.gitDirectory, () => addTree(repository.top, note));
+      await copyIncluded(repository.top, note.path);
+    } catch (error) {
+      // Nobody has worked in it yet, so it may go by force.
+      await removeTree(note, { force: true }).catch(() => {});
+      throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
+    }
     const ready: TreeNote = { ...note, state: "in-use" };
     await writeNote(root, ready);
     return { cwd: join(note.path, repository.inside), note: ready };
@@ -105,7 +101,7 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     throw new WorkspaceRefusal("requeue", `there are ${count} worktrees of ${countMax} (maxWorktrees); ${advice}`);
   }
 
-  /** The first name that is free as a directory, as a note and as a branch, written down as ours. */
+  /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
   async function claimName(
     { top, gitDirectory }: Repository,
     { taskId, attempt, runId }: { taskId: string; attempt: number; runId: string },
@@ -115,20 +111,13 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     const taken = new Set([...(await branchesLike(top, first)), ...(await readdir(root))]);
     for (let count = 1; count <= NAMES_MAX; count++) {
       const name = count === 1 ? first : `${first}-${count}`;
-      if (taken.has(name) || taken.has(`${name}.json`)) continue;
+      if (taken.has(name) || taken.has(`${name}.json`) || !(await makeDirectory(join(root, name)))) continue;
       const rest = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
       const note: TreeNote = { name, taskId, attempt, runId, owner, state: "making", ...rest };
       await writeNote(root, note);
       return note;
     }
     throw new WorkspaceRefusal("failed", `there are ${NAMES_MAX} worktrees or branches named ${first} already`);
-  }
-
-  /** Nobody has worked in it yet, so it may go by force. */
-  async function undo(note: TreeNote, error: unknown): Promise<never> {
-    await removeTree(note, { force: true }).catch(() => {});
-    const message = error instanceof Error ? error.message : String(error);
-    throw new WorkspaceRefusal("failed", `its worktree could not be made: ${message}`);
   }
 
   async function close({ note }: Workspace): Promise<WorkspaceReport> {
@@ -150,11 +139,11 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     const { gitDirectory, path, branch } = note;
     await withRepositoryLock(gitDirectory, async () => {
       // Without force git itself refuses a tree that is not clean: a second opinion that costs nothing.
-      if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", ...(force ? ["--force"] : []), path]);
+      if (force) await rm(path, { recursive: true, force: true });
+      if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", path]);
       else await git(gitDirectory, ["worktree", "prune"]);
       await dropBranch(gitDirectory, branch, note.base);
     });
-    if (force) await rm(path, { recursive: true, force: true });
     await dropNote(root, note);
   }
 
@@ -178,10 +167,25 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
   return { open, close, sweep };
 }
 
+/** False if it is there already. */
+async function makeDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function addTree(top: string, { branch, path, base }: TreeNote): Promise<void> {
+  await git(top, ["worktree", "add", "--quiet", "--no-track", "-b", branch, path, base]);
+}
+
 async function findRepository(cwd: string): Promise<Repository> {
   try {
-    const top = (await git(cwd, ["rev-parse", "--show-toplevel"])).trimEnd();
-    const gitDirectory = (await git(cwd, ["rev-parse", "--path-format=absolute", "--git-common-dir"])).trimEnd();
+    const found = await git(cwd, ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"]);
+    const [top = "", gitDirectory = ""] = found.split("\n");
     return { top, gitDirectory, inside: relative(top, await realpath(cwd)) };
   } catch (error) {
     if (!(error instanceof GitError)) throw error;

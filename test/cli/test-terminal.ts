@@ -39,7 +39,7 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
   }
 
   return {
-    ...{ width, hasColours, errorsHaveColours: hasColours, env, cwd, home },
+    ...{ width, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
     now: options.now ?? Date.now,
     fetch: options.fetch ?? globalThis.fetch,
     out: (text) => write("out", text),

@@ -10,6 +10,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { isTagged, killLeftovers } from "../../src/worker/process-leftovers.ts";
 import { stateOf, thisOwner } from "../../src/worker/process-owner.ts";
@@ -46,7 +47,8 @@ for (const [name, script] of survivors)
   });
 
 test("what dropped its environment is found as long as its parent is ours", async (t) => {
-  const script = `setsid sh -c 'env -i sleep 60 & echo $! > pid; wait' & while [ ! -s pid ]; do sleep 0.01; done; say $(cat pid)`;
+  const script = `setsid sh -c 'env -i sleep 60 & echo $! > pid; wait' &
+    while [ ! -s pid ]; do sleep 0.01; done; say $(cat pid)`;
   const run = createStage(t, { script }).start();
   assert.equal((await run.outcome).outcome, "done");
   assert.equal(isAlive(Number(run.progress[0])), false);
@@ -61,8 +63,8 @@ setsid sh fork.sh 1 & say begun`;
   const stage = createStage(t, { script });
   const run = stage.start();
   assert.equal((await run.outcome).outcome, "done");
-  const entries = await table.list();
-  const left = entries.filter(({ pid, isZombie }) => !isZombie && table.environment(pid)?.includes(stage.home));
+  const { entries } = await table.list();
+  const left = entries.filter(({ pid, isZombie }) => !isZombie && String(table.environment(pid)).includes(stage.home));
   assert.deepEqual(left, []);
 });
 
@@ -90,11 +92,11 @@ test("a number that has passed to another is not signalled", async (t) => {
 test("one that ends between being seen and being signalled is not mistaken for its successor", async (t) => {
   const victim = stranger(t, { DROVER_RUN_ID: "reused" });
   await once(victim, "spawn");
-  const lists = [await table.list(), []];
+  const lists = [await table.list(), { entries: [], gone: [] }];
   // It is listed as ours, but by the time it is looked at again its number belongs to a later one.
   const lying: ProcessTable = {
     ...table,
-    list: async () => lists.shift() ?? [],
+    list: async () => lists.shift() ?? { entries: [], gone: [] },
     read: (pid) => ({ ...(table.read(pid) ?? { pid, parent: 1, group: pid, isZombie: false }), startedAt: "later" }),
   };
   await killLeftovers(lying, { id: "reused", leader: null });
@@ -108,15 +110,16 @@ test("ps tells the same as /proc, where there is no /proc", async (t) => {
   const { startedAt: _, ...expected } = table.read(child.pid) ?? {};
   assert.deepEqual(rest, expected);
   assert.match(String(startedAt), /\d\d:\d\d:\d\d/);
-  assert.equal((await ps.list()).find(({ pid }) => pid === child.pid)?.startedAt, startedAt);
+  assert.equal((await ps.list()).entries.find(({ pid }) => pid === child.pid)?.startedAt, startedAt);
   assert.equal(ps.read(2 ** 22 + 7), null);
 });
 
 /** A worker in a process of its own, killed when it has a child. */
 async function killedWorker(t: TestContext, data: string): Promise<{ pids: number[] }> {
   const script = `setsid sleep 60 & echo pid $!; sleep 60 & echo pid $!; echo pid $$; wait`;
-  const program = `import { createExecHandler } from ${JSON.stringify(join(import.meta.dirname, "../../src/worker/exec.ts"))};
-    const handler = createExecHandler({ data: ${JSON.stringify(data)}, command: ["sh", "-c", ${JSON.stringify(script)}] });
+  const options = JSON.stringify({ data, command: ["sh", "-c", script] });
+  const program = `import { createExecHandler } from "${join(import.meta.dirname, "../../src/worker/exec.ts")}";
+    const handler = createExecHandler(${options});
     const signal = new AbortController().signal;
     void handler.run({ taskId: "t1", attempt: 1, action: "x" }, { attempt: 1, signal, progress() {}, usage() {} });
     const tail = await handler.tail("t1", 1, { follow: true });
@@ -168,6 +171,16 @@ test("whether a worker is gone: by boot, by pid and by its beginning; another ma
   for (const [owner, expected] of rows) assert.equal(stateOf(owner, table), expected, JSON.stringify(owner));
 });
 
+/** A stranger in a group whose leader is gone. */
+async function orphanGroup(t: TestContext): Promise<{ group: number; pid: number }> {
+  const stdio = ["ignore", "pipe", "ignore"] as const;
+  const leader = spawn("sh", ["-c", "sleep 60 > /dev/null & echo $!"], { detached: true, stdio: [...stdio] });
+  const [[line]] = await Promise.all([once(leader.stdout as Readable, "data"), once(leader, "exit")]);
+  const pid = Number(String(line));
+  t.after(() => process.kill(pid, "SIGKILL"));
+  return { group: leader.pid ?? 0, pid };
+}
+
 test("records that are nobody's, another machine's or broken end nothing they should not", async (t) => {
   const victim = stranger(t, { DROVER_RUN_ID: "foreign" });
   const stage = createStage(t, { script: "true", workerId: "w1" });
@@ -179,12 +192,14 @@ test("records that are nobody's, another machine's or broken end nothing they sh
     );
   };
   const owner = { ...thisOwner(table), pid: 2 ** 22 + 7 };
+  const orphan = await orphanGroup(t);
+  put("reused", { owner, leader: { pid: orphan.group, startedAt: "1" } });
   put("foreign", { owner: { ...owner, host: "elsewhere.example" }, workerId: "w2" });
   put("broken", "{");
   put("older-me", { owner: { ...owner, host: "elsewhere.example" }, workerId: "w1" });
   put("greedy", { owner, temp: stage.home, leader: { pid: victim.pid, startedAt: "1" } });
   const report = await stage.handler.sweep();
-  assert.deepEqual([report.runs, report.killed], [2, 0]);
+  assert.deepEqual([report.runs, report.killed, isAlive(orphan.pid)], [3, 0, true]);
   assert.deepEqual(readdirSync(join(stage.data, "runs")).sort(), ["broken", "foreign"]);
   assert.ok(isAlive(victim.pid) && exists(stage.home) && hostname() !== "elsewhere.example");
 });

@@ -1,0 +1,110 @@
+/**
+ * What `drover serve` says: a welcome with a first thing to try, and plain words for what keeps it from starting.
+ */
+import { dirname, relative, resolve } from "node:path";
+import type { Settings } from "../protocol/index.ts";
+import type { ServerConfig } from "./config-settings.ts";
+import { EXIT } from "./exit-code.ts";
+import type { Paint } from "./output-text.ts";
+import { CliProblem, usageProblem } from "./problem.ts";
+import { versionText } from "./version.ts";
+
+export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
+
+/** `sqlite:.drover/drover.db` or `sqlite:.drover`: the directory is what counts. `memory:` keeps nothing. */
+export function logPlaceOf(url: string, cwd: string): LogPlace {
+  if (url === "memory:" || url === "memory") return { kind: "memory" };
+  const [, path = ""] = /^sqlite:(.+)$/.exec(url) ?? [];
+  if (path === "") {
+    const hint = "sqlite:PATH, such as sqlite:.drover/drover.db, or memory: to keep nothing";
+    throw usageProblem(`log.url is ${JSON.stringify(url)}, which this version cannot open`, hint);
+  }
+  const plain = path.replace(/^\/\//, "");
+  return { kind: "sqlite", directory: resolve(cwd, plain.endsWith(".db") ? dirname(plain) : plain) };
+}
+
+export const isReachableByOthers = (host: string): boolean =>
+  !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
+
+/** What was changed in the file and holds only from the next start on. */
+export function needsRestart(before: Settings, after: Settings): string[] {
+  const knobs: [name: string, of: (settings: Settings) => unknown][] = [
+    ["server.host", ({ server }) => server.host],
+    ["server.port", ({ server }) => server.port],
+    ["server.bodyLimit", ({ server }) => server.bodyLimit],
+    ["server.telemetry", ({ server }) => server.telemetry],
+    ["log.url", ({ log }) => log.url],
+  ];
+  return knobs.filter(([, of]) => of(before) !== of(after)).map(([name]) => name);
+}
+
+export type Facts = {
+  readonly url: string;
+  readonly place: LogPlace;
+  readonly config: ServerConfig;
+  /** What the local worker does, or why there is none. */
+  readonly worker: string;
+  readonly cwd: string;
+};
+
+/** In a clone the program is reached by npx; installed, by its name. */
+export const ownName = (): string => (import.meta.filename.endsWith(".ts") ? "npx drover" : "drover");
+
+export function welcome({ url, place, config, worker, cwd }: Facts, paint: Paint): string {
+  const drover = ownName();
+  const data = place.kind === "memory" ? "in memory: nothing is kept" : shortPath(place.directory, cwd);
+  const token = config.settings.server.tokens.length === 0 ? "" : ' \\\n    -H "authorization: Bearer $DROVER_TOKEN"';
+  const body = '{"agentId": "me", "action": "exec", "params": {"command": "echo hello"}}';
+  const files = config.filesRead.map((file) => shortPath(file, cwd));
+  const rows: [string, string][] = [
+    ["data", data],
+    ["config", files.length === 0 ? "the defaults (no drover.yml here)" : files.join(", ")],
+    ["worker", worker],
+  ];
+  return [
+    `${paint("bold", `Drover ${versionText()}`)} is ready at ${paint("cyan", url)}`,
+    ...rows.map(([name, text]) => `  ${paint("dim", name.padEnd(7))} ${text}`),
+    "",
+    "Try it, in another terminal:",
+    `  curl ${url}/tasks -H 'content-type: application/json'${token} \\`,
+    `    -d '${body}'`,
+    `  ${drover} tasks${isDefaultPlace(url) ? "" : ` --url ${url}`}`,
+    "",
+    "Ctrl-C stops it.",
+    "",
+  ].join("\n");
+}
+
+const isDefaultPlace = (url: string): boolean => url === "http://127.0.0.1:4747";
+
+const shortPath = (path: string, cwd: string): string => {
+  const short = relative(cwd, path);
+  return short === "" ? "." : short.startsWith("..") ? path : short;
+};
+
+const LOOK_MS = 1000;
+
+/** Who is there already? If it is a Drover, a person most likely wants that one. */
+export async function portTaken({ host, port }: Settings["server"]): Promise<CliProblem> {
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const version = await versionAt(url);
+  const message =
+    version === null
+      ? `port ${port} of ${host} is taken by another program`
+      : `port ${port} of ${host} is taken: a Drover server (version ${version}) runs there already`;
+  const hint =
+    version === null
+      ? "choose another: --port 4748, or --port 0 for any that is free"
+      : `use that one (${ownName()} tasks), or start a second one apart from it: --port 0 --data OTHER`;
+  return new CliProblem({ message, code: "port_taken", exit: EXIT.broken, hint });
+}
+
+async function versionAt(url: string): Promise<string | null> {
+  try {
+    const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(LOOK_MS) });
+    const { status, version } = (await answer.json()) as { status?: unknown; version?: unknown };
+    return status === "ok" && typeof version === "string" ? version : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * The worker that `drover serve` brings along.
+ *
+ * With --exec it hands every task to one program. Without, it runs the command a task itself names, so that a first
+ * `curl` does something; that one steps aside as soon as another worker has joined, because it would take tasks that
+ * are not commands and could only fail them, and comes back when it is alone again.
+ *
+ * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { WorkerJson } from "../protocol/index.ts";
+import type { AssignedTask, ExecContext } from "../worker/exec-contract.ts";
+import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../worker/index.ts";
+import { usageProblem } from "./problem.ts";
+import type { ServeFlags } from "./serve-verb.ts";
+import type { LogPlace } from "./serve-words.ts";
+import { commandOf, NO_COMMAND, taskCommand } from "./task-command.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const LOCAL_ID = "local";
+const SLOTS_MAX = 8;
+
+/** As much of the engine as a local worker needs. */
+export type Employer = {
+  worker(
+    options: { readonly id: string; readonly slots: number },
+    handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
+  ): Promise<Employed>;
+  workers(): Promise<readonly Pick<WorkerJson, "id">[]>;
+  events(options: {
+    readonly after: number;
+    readonly follow: true;
+    readonly signal: AbortSignal;
+  }): AsyncIterable<{ readonly kind: string }>;
+  readonly state: { readonly seq: number };
+};
+type Employed = { drain(): Promise<void>; close(): Promise<void> };
+
+export type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+export type LocalCrew = {
+  /** Its name while it is there. */
+  readonly id: () => string | null;
+  readonly describe: () => string;
+  readonly logsOf: (task: string, attempt: number | undefined, lines: number) => Promise<LogLines | null>;
+  /** Takes nothing more. */
+  readonly drain: () => Promise<void>;
+  /** Stops what runs, by the ladder, and cleans up. */
+  readonly stop: () => Promise<void>;
+};
+
+export type CrewOptions = {
+  readonly drover: Employer;
+  readonly flags: ServeFlags;
+  readonly terminal: Terminal;
+  readonly place: LogPlace;
+  readonly url: string;
+  readonly isOpenToOthers: boolean;
+  readonly killGraceMs: number;
+  readonly complain: (text: string) => void;
+  /** The outcome of a command in the words of a handler. */
+  readonly answer: (outcome: ExecOutcome) => unknown;
+};
+
+export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
+  const { flags, terminal, isOpenToOthers, complain } = options;
+  if (flags.worker === false) return nobody("none (--no-worker): start one with drover worker --exec 'COMMAND'");
+  if (flags.exec === undefined && isOpenToOthers)
+    return nobody("none, since others can reach this server: start one with drover worker --exec 'COMMAND'");
+  const data = dataFor(options.place);
+  const exec = handlerFrom({
+    ...(flags.exec === undefined
+      ? { preset: taskCommand(terminal.cwd) }
+      : { command: flags.exec, shell: flags.shell === true }),
+    ...(flags.env === undefined ? {} : { env: flags.env }),
+    ...{ data: data.path, workerId: LOCAL_ID, cwd: terminal.cwd, inherited: terminal.env, url: options.url },
+    ...{ killGraceMs: options.killGraceMs, onWarning: complain },
+  });
+  const { killed, problems } = await exec.sweep();
+  if (killed > 0) complain(`${killed} processes that an earlier server had left behind were killed`);
+  for (const problem of problems) complain(problem);
+  const presence = await keepPresent(options, exec);
+  return {
+    id: () => (presence.isHere() ? LOCAL_ID : null),
+    describe: () => description(flags, presence.slots),
+    logsOf: async (task, attempt, lines) => {
+      const tail = await exec.tail(task, attempt, { lines });
+      return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
+    },
+    drain: presence.leave,
+    stop: async () => {
+      presence.forget();
+      await exec.close();
+      data.remove();
+    },
+  };
+}
+
+const nobody = (why: string): LocalCrew => ({
+  id: () => null,
+  describe: () => why,
+  logsOf: async () => null,
+  drain: async () => {},
+  stop: async () => {},
+});
+
+function description({ exec }: ServeFlags, slots: number): string {
+  const atOnce = `${slots} at a time`;
+  return exec === undefined
+    ? `runs the command in a task's params.command, as you, ${atOnce} (--no-worker: without it)`
+    : `hands every task to ${exec}, ${atOnce}`;
+}
+
+/** Beside the log; with a log in memory, somewhere that is removed again. */
+function dataFor(place: LogPlace): { readonly path: string; readonly remove: () => void } {
+  if (place.kind === "sqlite") return { path: join(place.directory, "worker"), remove: () => {} };
+  const path = mkdtempSync(join(tmpdir(), "drover-worker-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+function handlerFrom(options: ExecOptions): ExecHandler {
+  try {
+    return createExecHandler(options);
+  } catch (error) {
+    throw usageProblem((error as Error).message, "drover help serve has examples");
+  }
+}
+
+type Presence = {
+  readonly slots: number;
+  readonly isHere: () => boolean;
+  readonly leave: () => Promise<void>;
+  readonly forget: () => void;
+};
+
+/** Joins, and, unless it was told what to run, makes room for workers that know better. */
+async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Presence> {
+  const { drover, flags, complain } = options;
+  const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
+  const over = new AbortController();
+  let here: Employed | null = null;
+
+  async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
+    const outcome: ExecOutcome =
+      flags.exec === undefined && commandOf(task) === null
+        ? { outcome: "failed", error: NO_COMMAND, permanent: true }
+        : await exec.run(task, context);
+    return options.answer(outcome);
+  }
+
+  async function leave(): Promise<void> {
+    const leaving = here;
+    here = null;
+    await leaving?.drain();
+  }
+
+  /** Here if nobody else is, and gone if somebody is. */
+  async function settle(): Promise<void> {
+    const isAlone = (await drover.workers()).every(({ id }) => id === LOCAL_ID);
+    if (isAlone && here === null) here = await drover.worker({ id: LOCAL_ID, slots }, run);
+    else if (!isAlone && here !== null) {
+      complain("another worker has joined: the local one steps aside");
+      const leaving = here;
+      await leave();
+      await leaving.close();
+    }
+  }
+
+  async function follow(after: number): Promise<void> {
+    for await (const { kind } of drover.events({ after, follow: true, signal: over.signal }))
+      if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
+  }
+
+  if (flags.exec === undefined) {
+    const from = drover.state.seq;
+    await settle();
+    follow(from).catch((error: Error) => (over.signal.aborted ? undefined : complain(error.message)));
+  } else here = await drover.worker({ id: LOCAL_ID, slots }, run);
+  return {
+    slots,
+    isHere: () => here !== null,
+    leave: () => {
+      over.abort();
+      return leave();
+    },
+    forget: () => over.abort(),
+  };
+}

@@ -1,0 +1,232 @@
+/**
+ * `drover serve`: the engine and the server in one process, with a worker to begin with.
+ *
+ * The one place where the two halves of Drover meet (beside `drover run`). It opens the log, puts HTTP in front of it,
+ * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
+ * what runs end within a grace, the second does not wait.
+ */
+import { pino } from "pino";
+import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../engine/index.ts";
+import type { Settings } from "../protocol/index.ts";
+import { type Server, startServer } from "../server/index.ts";
+import type { ExecOutcome } from "../worker/index.ts";
+import type { Setting } from "./config-file.ts";
+import { dataSetting } from "./config-load.ts";
+import { keepReloading, type Reloading } from "./config-reload.ts";
+import { loadSettings, type ServerConfig } from "./config-settings.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { exitOf } from "./interrupt.ts";
+import { plainLines } from "./output-text.ts";
+import { CliProblem, usageProblem } from "./problem.ts";
+import type { ServeFlags } from "./serve-verb.ts";
+import { isReachableByOthers, type LogPlace, logPlaceOf, needsRestart, portTaken, welcome } from "./serve-words.ts";
+import { type LocalCrew, startLocalCrew } from "./serve-worker.ts";
+import type { StopSignal, Terminal } from "./terminal.ts";
+import type { Call } from "./verb.ts";
+
+export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
+  const { flags, terminal, output } = call;
+  const first = load(call);
+  for (const warning of first.warnings) terminal.err(`warning: ${warning}\n`);
+  const place = logPlaceOf(first.settings.log.url, terminal.cwd);
+  if (flags.shell === true && flags.exec === undefined)
+    throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
+  const stop = listen(terminal);
+  try {
+    const parts = await start(call, first, place);
+    const { worker } = parts;
+    const facts = { url: parts.server.url, place, config: first, worker: worker.describe(), cwd: terminal.cwd };
+    output.answer(
+      { url: facts.url, data: place.kind === "memory" ? null : place.directory, pid: process.pid, worker: worker.id() },
+      () => welcome(facts, output.paint),
+    );
+    return await untilStopped(parts, stop, call);
+  } finally {
+    stop.silence();
+  }
+}
+
+// ------------------------------------------------------------------ the config
+
+function load({ flags, terminal }: Call<ServeFlags>): ServerConfig {
+  const { env, cwd, home } = terminal;
+  const sets = flags.set ?? [];
+  return loadSettings({ env, cwd, home, configFile: flags.config, sets, flags: ownSettings(flags) });
+}
+
+/** What the flags of this verb set; --log wins over --data, since it says more. */
+function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
+  const own = (flag: string, path: readonly string[], value: unknown): Setting[] =>
+    value === undefined ? [] : [{ path, value, origin: { kind: "flag", flag } }];
+  return [
+    ...own("--host", ["server", "host"], host),
+    ...own("--port", ["server", "port"], port),
+    ...(data === undefined ? [] : [dataSetting(data, { kind: "flag", flag: "--data" })]),
+    ...own("--log", ["log", "url"], log),
+  ];
+}
+
+/** Where others can reach the server, projects nobody registered are not created unless somebody said so. */
+function engineConfig({ settings, effective }: ServerConfig): Settings["config"] {
+  const { config } = settings;
+  const knob = effective.find(({ path }) => path.join(".") === "projects.autoCreate");
+  if (!isReachableByOthers(settings.server.host) || knob?.origin.kind !== "default") return config;
+  return { ...config, projects: { ...config.projects, autoCreate: false } };
+}
+
+// ------------------------------------------------------------------- the parts
+
+type Parts = {
+  readonly drover: Drover;
+  readonly server: Server;
+  readonly worker: LocalCrew;
+  readonly reloading: Reloading;
+};
+
+async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace): Promise<Parts> {
+  const { flags, terminal } = call;
+  const complain = (text: string): void => terminal.err(`warning: ${plainLines(text)}\n`);
+  const drover = await open(place, first, complain);
+  let worker: LocalCrew | null = null;
+  try {
+    const reload = createReload(call, first, () => ({ drover, server }));
+    const server = await listenOn(drover, first.settings, {
+      logger: loggerFor(flags.logLevel, terminal),
+      onReload: reload.now,
+      logsOf: (task, attempt, { tail }) => worker?.logsOf(task, attempt, tail) ?? null,
+    });
+    worker = await startLocalCrew({
+      ...{ drover, flags, terminal, place, url: server.url, complain, answer },
+      isOpenToOthers: isReachableByOthers(first.settings.server.host),
+      killGraceMs: first.settings.config.workers.killGrace,
+    });
+    const hooks = { load: () => load(call), apply: reload.apply, say: (text: string) => say(call, text), complain };
+    return { drover, server, worker, reloading: keepReloading(first, hooks, terminal) };
+  } catch (error) {
+    await worker?.stop();
+    await drover.close();
+    throw error;
+  }
+}
+
+const say = ({ terminal, output }: Call<ServeFlags>, text: string): void =>
+  output.isJson ? undefined : terminal.err(`${text}\n`);
+
+async function open(place: LogPlace, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
+  const config = engineConfig(first);
+  const data = place.kind === "memory" ? {} : { data: place.directory };
+  try {
+    return await openDrover({ ...data, config, onWarning: complain });
+  } catch (error) {
+    if (error instanceof LogFailure) throw logProblem(error);
+    if (error instanceof DroverError) throw usageProblem(error.message);
+    throw error;
+  }
+}
+
+function logProblem({ code, message }: LogFailure): CliProblem {
+  const hint = code === "locked" ? "another directory: --data DIR; that server: drover tasks, or --url" : undefined;
+  // The log's own advice is for programs that embed it; nobody opens a directory readOnly from here.
+  const told = message.replace(
+    ", choose another directory, or open this one with readOnly",
+    ", or choose another directory",
+  );
+  return new CliProblem({
+    message: told.replace(", or open the log with readOnly", ""),
+    code: `log_${code}`,
+    exit: EXIT.broken,
+    hint,
+  });
+}
+
+type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf"> & {
+  readonly logger: NonNullable<Parameters<typeof startServer>[0]["logger"]>;
+};
+
+async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks): Promise<Server> {
+  try {
+    return await startServer({ drover, settings, ...hooks });
+  } catch (error) {
+    // What the server cannot do is said in a plain sentence; everything that has a code of its own is a bug.
+    if (!(error instanceof Error) || error.constructor !== Error) throw error;
+    if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
+    throw usageProblem(error.message, "drover help config says where these settings come from");
+  }
+}
+
+function loggerFor(level: string | undefined, terminal: Terminal): ServerHooks["logger"] {
+  const chosen = level ?? (terminal.isErrorTerminal ? "warn" : "info");
+  return pino({ level: chosen, base: null }, { write: (line: string) => terminal.err(line) });
+}
+
+/** A config that has changed, put in force: the engine first, since it is the one that may refuse. */
+function createReload(
+  call: Call<ServeFlags>,
+  first: ServerConfig,
+  parts: () => { readonly drover: Drover; readonly server: Server },
+): { readonly apply: (config: ServerConfig) => Promise<void>; readonly now: () => Promise<void> } {
+  async function apply(config: ServerConfig): Promise<void> {
+    const { drover, server } = parts();
+    await drover.reload(engineConfig(config));
+    server.change(config.settings);
+    for (const knob of needsRestart(first.settings, config.settings))
+      call.terminal.err(`warning: ${knob} changes with the next start\n`);
+  }
+  return { apply, now: () => apply(load(call)) };
+}
+
+/** The outcome of a command in the words of a handler: what it returns is the result, what it throws is why not. */
+function answer({ outcome, result, error = outcome, retryAfterMs, permanent = false }: ExecOutcome): unknown {
+  switch (outcome) {
+    case "done":
+      return result;
+    case "requeue":
+      throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
+    case "failed":
+    case "cancelled":
+      throw Object.assign(new Error(error), { permanent });
+    default:
+      return outcome satisfies never;
+  }
+}
+
+// --------------------------------------------------------------------- the end
+
+type Listening = {
+  /** Resolves with the first signal, and with the second. */
+  readonly first: Promise<StopSignal>;
+  readonly second: Promise<StopSignal>;
+  readonly silence: () => void;
+};
+
+function listen(terminal: Terminal): Listening {
+  const first = Promise.withResolvers<StopSignal>();
+  const second = Promise.withResolvers<StopSignal>();
+  let count = 0;
+  const silence = terminal.onSignal(["SIGINT", "SIGTERM"], (signal) => {
+    count += 1;
+    (count === 1 ? first : second).resolve(signal);
+  });
+  return { first: first.promise, second: second.promise, silence };
+}
+
+async function untilStopped(parts: Parts, stop: Listening, call: Call<ServeFlags>): Promise<ExitCode> {
+  const { drover, reloading } = parts;
+  const failed = await Promise.race([stop.first.then(() => null), drover.failed]);
+  reloading.stop();
+  if (failed === null) {
+    say(call, "Stopping: nothing new begins, and what runs may end first (again: at once)");
+    const forced = stop.second.then(exitOf);
+    return Promise.race([end(parts).then(() => EXIT.ok), forced]);
+  }
+  await Promise.race([end(parts), stop.second]);
+  const hint = "nothing that was acknowledged is lost; start it again when the disk is fine";
+  throw new CliProblem({ message: failed.message, code: failed.code, exit: EXIT.broken, hint });
+}
+
+async function end({ server, worker, reloading }: Parts): Promise<void> {
+  await reloading.settled();
+  void worker.drain();
+  await server.close();
+  await worker.stop();
+}

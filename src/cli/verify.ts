@@ -1,0 +1,97 @@
+/**
+ * `drover verify`: is this log what was written, and all of it?
+ *
+ * It reads the data directory itself, beside a server that runs or without one, and takes no lock: whoever doubts a
+ * server should not have to ask it. Integrity is always checked; completeness only against an anchor that was kept
+ * elsewhere, since a log that lost its end is a valid shorter log. So the head is printed, to be kept.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type ConfigFlags, loadFor } from "./config.ts";
+import { dataSetting } from "./config-load.ts";
+import { EXIT } from "./exit-code.ts";
+import type { Output } from "./output.ts";
+import { plain } from "./output-text.ts";
+import { count } from "./output-time.ts";
+import { CliProblem, usageProblem } from "./problem.ts";
+import { type LogPlace, logPlaceOf } from "./serve-words.ts";
+import type { Call, Verb } from "./verb.ts";
+
+type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string };
+
+const LOG_FILE = "log.db";
+
+export const verifyVerb: Verb<Flags> = {
+  name: "verify",
+  summary: "check that a log is what was written: every link, every signature",
+  flags: [
+    { flags: "-d, --data <directory>", about: "the data directory (default: that of the config, .drover)" },
+    { flags: "--expect <seq:hash>", about: "an anchor you kept: the log must still hold it" },
+    { flags: "-c, --config <file>", about: "read this file instead of ./drover.yml" },
+  ],
+  examples: [
+    ["drover verify", "the log in .drover; a server may be running meanwhile"],
+    ["drover verify --data backup --expect 4711:9f86d08…", "a backup, against a head printed earlier"],
+  ],
+  run: async (call) => {
+    const directory = directoryOf(call);
+    const expect = call.flags.expect === undefined ? {} : { expect: anchorFrom(call.flags.expect) };
+    const { LogFailure, openSqliteLog } = await import("../engine/index.ts");
+    try {
+      const log = await openSqliteLog({ directory, readOnly: true });
+      try {
+        const report = (await log.verify(expect as Parameters<typeof log.verify>[0])) as Report;
+        call.output.answer(report, () => shownReport(report, directory, call.output));
+        return report.ok ? EXIT.ok : EXIT.failed;
+      } finally {
+        await log.close();
+      }
+    } catch (error) {
+      if (!(error instanceof LogFailure)) throw error;
+      const exit = error.code === "corrupt" ? EXIT.failed : EXIT.broken;
+      throw new CliProblem({ message: error.message, code: `log_${error.code}`, exit });
+    }
+  },
+};
+
+function directoryOf({ flags, terminal }: Call<Flags>): string {
+  const url =
+    flags.data === undefined
+      ? loadFor({ flags, terminal }).settings.log.url
+      : String(dataSetting(flags.data, { kind: "flag", flag: "--data" }).value);
+  const place: LogPlace = logPlaceOf(url, terminal.cwd);
+  if (place.kind === "memory") throw usageProblem("a log in memory cannot be verified from outside", "--data DIR");
+  // Opening what is not there would create it, or complain of a file that nobody has heard of.
+  if (!existsSync(join(place.directory, LOG_FILE)))
+    throw usageProblem(`there is no log in ${place.directory}`, "name the data directory of a server: --data DIR");
+  return place.directory;
+}
+
+function anchorFrom(text: string): { readonly seq: number; readonly hash: string } {
+  const [, digits = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (digits === "") throw usageProblem(`--expect is "${text}"`, "write SEQ:HASH, the head that drover verify prints");
+  return { seq: Number(digits), hash };
+}
+
+type Report = {
+  readonly ok: boolean;
+  readonly base: { readonly seq: number };
+  readonly head: { readonly seq: number; readonly hash: string };
+  readonly events: number;
+  readonly checkpoints: number;
+  readonly problems: readonly { readonly seq: number; readonly message: string }[];
+};
+
+function shownReport(
+  { ok, base, head, events, checkpoints, problems }: Report,
+  directory: string,
+  output: Output,
+): string {
+  const { paint } = output;
+  const pruned = base.seq === 0 ? "" : `, the first ${count(base.seq)} pruned`;
+  const signed = checkpoints === 1 ? "1 signed checkpoint" : `${checkpoints} signed checkpoints`;
+  const what = `${count(events)} events${pruned}, ${signed}`;
+  if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n  head ${head.seq}:${head.hash}\n`;
+  const rows = problems.map(({ seq, message }) => `  at event ${seq}: ${plain(message)}\n`);
+  return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${rows.join("")}`;
+}

@@ -1,0 +1,165 @@
+/**
+ * Every field of every call wrong in every way: refused with 400, and the field is named.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { CALLS, type Call, type CallName } from "../../src/protocol/index.ts";
+import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
+import { wrongBodies } from "../kits/wrong-values.ts";
+
+let at: TestServer;
+before(async () => {
+  at = await openServer();
+});
+after(() => at.server.close());
+
+type Refused = { readonly status: number; readonly text: string; readonly field: string | undefined };
+async function send(method: string, url: string, payload?: string): Promise<Refused> {
+  const headers = { host: "localhost", ...(payload === undefined ? {} : { "content-type": "application/json" }) };
+  const reply = await at.server.app.inject({
+    ...{ method: method as "POST", url, headers },
+    ...(payload === undefined ? {} : { payload }),
+  });
+  const { details } = reply.json() as { details?: { field?: string } };
+  return { status: reply.statusCode, text: reply.body, field: details?.field };
+}
+
+const task = {
+  agentId: "ann",
+  action: "x",
+  resources: { cpuMillicores: 1 },
+  needs: ["a"],
+  capabilities: ["b"],
+  locks: ["c"],
+};
+const usage = { inputTokens: 1 };
+/** A good body for each call that takes one, with something in every list and object, so that all of it is walked. */
+const GOOD: Partial<Record<CallName, unknown>> = {
+  submit: task,
+  submitBatch: { agentId: "ann", project: "p", tasks: [{ action: "x" }] },
+  patch: { priority: 1, deadline: "2099-01-01T00:00:00Z" },
+  cancel: { reason: "x" },
+  cancelWhere: { filter: { agentId: "ann", state: ["queued"] } },
+  putProject: { weight: 1, budget: { limit: 1, window: "1h" } },
+  joinWorker: { id: "w", slots: 1, capabilities: ["a"], resources: { cpuMillicores: 1 }, zone: "z" },
+  sync: {
+    ...{ session: "s", n: 1, want: 1, waitMs: 0, status: "ready", capabilities: ["a"], resources: { memoryBytes: 1 } },
+    running: [{ taskId: "t", attempt: 1, usage }],
+    results: [{ taskId: "t", attempt: 1, outcome: "done", usage }],
+  },
+  putSchedule: { cron: "@daily", task, overlap: "skip", catchUp: 1, paused: false },
+  askPermit: { gate: "g", id: "c", class: "low", tokens: 1, waitMs: 0 },
+  settlePermit: { ok: true, usage, rateLimited: { retryAfterMs: 1 } },
+  patchConfig: {
+    ...{ maxInFlight: 1, perType: { code: 1 }, critical: { maxInFlight: 1 }, retry: { base: 1, max: 1 } },
+    priority: { ageMax: 1 },
+    ...{ fairness: { rule: "level" }, placement: { strategy: "random" }, backpressure: { throttleAt: 1 } },
+  },
+  pause: { project: "p" },
+  resume: { project: "p" },
+};
+/** Fields that take any JSON there is. */
+const ANYTHING = /(^|\.)(payload|result|progress)$/;
+
+const withBody = (Object.keys(CALLS) as CallName[]).filter((name) => CALLS[name].body !== null);
+for (const name of withBody) {
+  const { method, path, body } = CALLS[name] as unknown as Call;
+  const url = pathOf(path, { id: "some" }, {});
+
+  test(`${name}: every field wrong in every way is 400 and named`, async () => {
+    const counts = new Map<string, number>();
+    for (const { field, text, isUnknownField } of wrongBodies(body as never, GOOD[name])) {
+      const refused = await send(method, url, text);
+      assert.equal(refused.status, 400, `${field}: ${text.slice(0, 200)} → ${refused.text}`);
+      const [named = "", isWhole] = [refused.field, refused.field === "(body)"];
+      const isNamed = named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
+      assert.ok(isNamed || isWhole || field.startsWith(`${named}.`), `${field} was wrong, ${named} was named: ${text}`);
+      if (!isUnknownField) counts.set(field, (counts.get(field) ?? 0) + 1);
+    }
+    for (const [field, count] of counts) assert.ok(count >= 5 || ANYTHING.test(field), `${field}: only ${count} ways`);
+    assert.ok(counts.size > 0);
+  });
+
+  test(`${name}: a body that is no object is 400`, async () => {
+    for (const text of ["[]", '"x"', "1", "true", ...(name === "patchConfig" ? [] : ["null"])]) {
+      const refused = await send(method, url, text);
+      assert.deepEqual([refused.status, refused.field], [400, "(body)"], `${text} → ${refused.text}`);
+    }
+  });
+
+  if ((CALLS[name] as unknown as Call).needsBody)
+    test(`${name}: no body at all is 400`, async () => {
+      for (const payload of [undefined, ""]) {
+        const refused = await send(method, url, payload);
+        assert.deepEqual([refused.status, refused.field], [400, "(body)"], refused.text);
+      }
+    });
+}
+
+test("every field of an item of a batch that is wrong turns the item away, by name, and no other", async () => {
+  const { agentId: _, ...item } = task;
+  const schema = CALLS.submit.body as never;
+  let count = 0;
+  for (const { field, text } of wrongBodies(schema, { agentId: "ann", ...item })) {
+    if (field.startsWith("agentId")) continue;
+    const { agentId: __, ...bad } = JSON.parse(text) as Record<string, unknown>;
+    const tasks = `[${JSON.stringify(bad)},{"action":"fine"}]`;
+    // A number that is no number to JavaScript cannot be said by JSON.stringify: it would become null.
+    if (text.includes("e400")) continue;
+    const reply = await at.call("POST", "/tasks/batch", { body: `{"agentId":"ann","tasks":${tasks}}` });
+    const answer = reply.json as { tasks: { state: string; error?: string }[]; rejected: number };
+    assert.equal(reply.status, 202, reply.text);
+    assert.deepEqual([answer.tasks[0]?.state, answer.rejected], ["rejected", 1], `${field}: ${text} → ${reply.text}`);
+    assert.ok(answer.tasks[0]?.error?.startsWith(`tasks[0].${field}`), `${field} → ${answer.tasks[0]?.error}`);
+    count++;
+  }
+  assert.ok(count > 100);
+});
+
+const QUERIES: { [Name in CallName]?: Record<string, string[]> } = {
+  tasks: {
+    ...{ agentId: ["", " ", "None", "x".repeat(300)], state: ["", "nope", "done,nope"], type: [""] },
+    ...{ limit: ["0", "-1", "1001", "1.5", "NaN", "1e3", "ten", "99999999999999999999"], cursor: ["x", "-1", ""] },
+  },
+  why: { at: ["0", "-1", "x", "1.5"] },
+  wait: { timeoutMs: ["-1", "60001", "x", "1e2"] },
+  logs: { attempt: ["0", "x"], tail: ["0", "10001", "-5"] },
+  events: { after: ["-1", "x", "1.5"], limit: ["0", "1001"] },
+};
+for (const [name, fields] of Object.entries(QUERIES))
+  test(`${name}: every part of the query wrong in every way is 400 and named`, async () => {
+    const { method, path } = CALLS[name as CallName];
+    for (const [field, values] of Object.entries(fields)) {
+      for (const value of values) {
+        const refused = await send(method, pathOf(path, { id: "some" }, { [field]: value }));
+        assert.equal(refused.status, 400, `${field}=${value} → ${refused.text}`);
+        assert.ok(refused.field?.startsWith(field), `${field}=${value} → ${refused.text}`);
+      }
+    }
+    const unknown = await send(method, pathOf(path, { id: "some" }, { zzz: "1" }));
+    assert.deepEqual([unknown.status, unknown.field], [400, "zzz"]);
+    const [first = ""] = Object.keys(fields);
+    const twice = await send(method, `${pathOf(path, { id: "some" }, { zz: "1" })}&${first}=a&${first}=b`);
+    assert.equal(twice.status, 400);
+  });
+
+test("a query where none is taken is refused by name", async () => {
+  const refused = await send("GET", "/workers?limit=3");
+  assert.deepEqual([refused.status, refused.field], [400, "limit"]);
+});
+
+test("an id that is no name is 400 wherever a path takes one", async () => {
+  const withId = (Object.values(CALLS) as unknown as Call[]).filter(({ params }) => params !== null);
+  assert.ok(withId.length > 15);
+  for (const { method, path, body, operationId } of withId) {
+    for (const id of ["None", "x".repeat(300), "a b", "\u0000", "null"]) {
+      const payload = body === null ? undefined : JSON.stringify(GOOD[operationId as CallName]);
+      const refused = await send(method, pathOf(path, { id }, {}), payload);
+      assert.deepEqual(
+        [refused.status, refused.field],
+        [400, "id"],
+        `${operationId} ${id.slice(0, 9)} ${refused.text}`,
+      );
+    }
+  }
+});

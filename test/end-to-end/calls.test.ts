@@ -1,0 +1,115 @@
+/**
+ * Every call of the wire once as it is meant: the status and the shape that the table of calls promises.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Answered, type Asked, CALLS, type Call, type CallName, readShape } from "../../src/protocol/index.ts";
+import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+
+let at: TestServer;
+before(async () => {
+  const logsOf = (_task: string, attempt = 1) => ({ attempt, text: "one\ntwo\n", truncated: false });
+  at = await openServer({ server: { logsOf }, settings: { webhooks: { allowPrivate: true } } });
+  await at.ask("submit", { body: { id: "t1", agentId: "ann", action: "x" } });
+  await at.ask("submit", { body: { id: "t2", agentId: "ann", action: "x" } });
+  await at.ask("submit", { body: { id: "t3", agentId: "ann", action: "x" } });
+  await at.ask("cancel", { params: { id: "t3" }, body: {} });
+  await at.ask("joinWorker", { body: { id: "w1" } });
+  await at.ask("joinWorker", { body: { id: "w2" } });
+  await at.ask("putSchedule", { params: { id: "s1" }, body: { cron: "@daily", task: { agentId: "a", action: "b" } } });
+  for (const id of ["call-1", "call-2"]) await at.ask("askPermit", { body: { gate: "g", id } });
+});
+after(() => at.server.close());
+
+const task = { params: { id: "t1" } };
+const asked: { [Name in CallName]: Asked<Name> } = {
+  submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
+  submitBatch: {
+    body: {
+      agentId: "ann",
+      tasks: [
+        { action: "x", id: "b1" },
+        { action: "y", needs: ["b1"] },
+      ],
+    },
+  },
+  tasks: { query: { agentId: "ann", state: ["queued", "cancelled"], limit: 2 } },
+  task,
+  patch: { ...task, body: { priority: "high", deadline: "2099-01-01T00:00:00Z" } },
+  cancel: { params: { id: "t2" }, body: { reason: "enough" } },
+  cancelWhere: { body: { filter: { agentId: "nobody", state: "queued" } } },
+  retry: { params: { id: "t3" } },
+  why: { ...task, query: { at: 5 } },
+  wait: { ...task, query: { timeoutMs: 1 } },
+  logs: { ...task, query: { attempt: 2, tail: 10 } },
+  projects: {},
+  project: { params: { id: "default" } },
+  putProject: { params: { id: "site" }, body: { weight: 2, budget: { limit: 1000, window: "1h" } } },
+  workers: {},
+  joinWorker: { body: { slots: 2, capabilities: ["git"], resources: { cpuMillicores: 100 }, zone: "here" } },
+  sync: { params: { id: "w1" }, body: { n: 1, want: 1, waitMs: 1, status: "ready", running: [], results: [] } },
+  drainWorker: { params: { id: "w1" } },
+  leaveWorker: { params: { id: "w2" } },
+  schedules: {},
+  schedule: { params: { id: "s1" } },
+  putSchedule: {
+    params: { id: "s2" },
+    body: { cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", overlap: "queue", task: { agentId: "a", action: "b" } },
+  },
+  removeSchedule: { params: { id: "s1" } },
+  askPermit: { body: { gate: "anthropic/default", id: "c1", class: "high", tokens: 10, waitMs: 1 } },
+  settlePermit: { params: { id: "call-1" }, body: { ok: true, usage: { inputTokens: 3, outputTokens: 4 } } },
+  dropPermit: { params: { id: "call-2" } },
+  gates: {},
+  stats: {},
+  queue: {},
+  config: {},
+  patchConfig: { body: { maxInFlight: 7, fairness: { halfLife: "5m" } } },
+  reload: {},
+  pause: { body: { project: "default" } },
+  resume: { body: { project: "default" } },
+  events: { query: { after: 1, limit: 3 } },
+  health: {},
+  ready: {},
+  metrics: {},
+  openapi: {},
+};
+
+const check = async <Name extends CallName>(name: Name): Promise<Reply<Answered<Name>>> => {
+  const reply = await at.ask(name, asked[name]);
+  const { answers } = CALLS[name] as unknown as Call;
+  const [[status, schema] = ["", undefined]] = Object.entries(answers);
+  assert.equal(String(reply.status), status, reply.text);
+  if (schema !== undefined && name !== "metrics") {
+    const read = readShape(schema, reply.json);
+    assert.ok(read.ok, read.ok ? "" : JSON.stringify(read.failure));
+  }
+  assert.equal(reply.headers.get("x-content-type-options"), "nosniff");
+  assert.equal(reply.headers.get("cache-control"), "no-store");
+  assert.equal(reply.headers.get("drover-protocol"), "1");
+  assert.equal(reply.headers.get("access-control-allow-origin"), null);
+  return reply;
+};
+for (const name of Object.keys(asked) as CallName[])
+  test(`${name}: ${CALLS[name].method} ${CALLS[name].path} answers as the document promises`, () => check(name).then());
+
+test("what was asked for was done", async () => {
+  assert.equal((await at.ask("task", { params: { id: "t2" } })).json.error, "enough");
+  assert.equal((await at.ask("config", {})).json.maxInFlight, 7);
+  assert.equal((await at.ask("schedule", { params: { id: "s1" } })).status, 404);
+  assert.deepEqual((await at.ask("logs", { ...task, query: { attempt: 2 } })).json, {
+    ...{ taskId: "t1", attempt: 2, text: "one\ntwo\n", truncated: false },
+  });
+  assert.equal((await at.ask("task", task)).json.priority, undefined);
+  const { json } = await at.ask("tasks", { query: { agentId: "ann", limit: 2 } });
+  assert.deepEqual(
+    json.tasks.map(({ taskId }) => taskId),
+    ["t1", "t2"],
+  );
+});
+
+test("HEAD is GET without a body, where GET does not wait", async () => {
+  const head = await at.call("HEAD", "/tasks/t1");
+  assert.deepEqual([head.status, head.text], [200, ""]);
+  assert.equal((await at.call("HEAD", "/events")).status, 405);
+});

@@ -1,0 +1,119 @@
+/**
+ * The feed of events over HTTP: pages, and streams that go on where they broke off.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EventJson } from "../../src/protocol/index.ts";
+import { openServer } from "../kits/server-kit.ts";
+
+type Message = { readonly id: string; readonly event: string; readonly data: EventJson };
+
+/** Messages of a stream, one by one. */
+async function* messages(response: Response): AsyncGenerator<Message> {
+  let rest = "";
+  for await (const chunk of (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + chunk).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const fields = Object.fromEntries(
+        block.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+      ) as Record<string, string>;
+      if (fields.id !== undefined)
+        yield { id: fields.id, event: fields.event ?? "", data: JSON.parse(fields.data ?? "") as EventJson };
+    }
+  }
+}
+
+test("pages cover every event once, each linked to the one before", async () => {
+  await using at = await openServer();
+  for (let count = 0; count < 5; count++) await at.ask("submit", { body: { agentId: "ann", action: "x" } });
+  const all: EventJson[] = [];
+  let after: number | undefined = 0;
+  while (after !== undefined) {
+    const page: { json: { events: readonly EventJson[]; nextAfter?: number } } = await at.ask("events", {
+      query: { after, limit: 2 },
+    });
+    assert.ok(page.json.events.length <= 2);
+    all.push(...page.json.events);
+    after = page.json.nextAfter;
+  }
+  assert.deepEqual(
+    all.map(({ seq }) => seq),
+    all.map((_, index) => index + 1),
+  );
+  for (const [index, { priorHash }] of all.entries())
+    assert.equal(priorHash, index === 0 ? "0".repeat(64) : all[index - 1]?.postHash);
+  assert.equal(all.at(-1)?.seq, at.drover.state.seq);
+});
+
+test("a stream follows what happens, and one that broke off goes on behind the last id it saw", async () => {
+  await using at = await openServer();
+  const controller = new AbortController();
+  const headers = { accept: "text/event-stream" };
+  const response = await fetch(`${at.url}/events?after=1`, { headers, signal: controller.signal });
+  assert.match(response.headers.get("content-type") ?? "", /^text\/event-stream/);
+  const stream = messages(response);
+  await at.ask("submit", { body: { id: "t", agentId: "ann", action: "x" } });
+  const seen: Message[] = [];
+  while (seen.at(-1)?.event !== "task-submitted") seen.push((await stream.next()).value as Message);
+  assert.deepEqual(
+    seen.map(({ id }) => Number(id)),
+    seen.map((_, index) => index + 2),
+  );
+  assert.equal(seen.at(-1)?.data.task, "t");
+  controller.abort();
+  await stream.next().catch(() => {});
+  await at.ask("cancel", { params: { id: "t" }, body: {} });
+  const last = seen.at(-1)?.id ?? "";
+  const again = await fetch(`${at.url}/events?after=1`, { headers: { ...headers, "last-event-id": last } });
+  const next = await messages(again).next();
+  assert.deepEqual(
+    [(next.value as Message).id, (next.value as Message).event],
+    [String(Number(last) + 1), "task-cancelled"],
+  );
+});
+
+test("what is said of an event in a stream is what a page says of it", async () => {
+  await using at = await openServer();
+  const page = await at.ask("events", { query: { limit: 1 } });
+  const response = await fetch(`${at.url}/events`, { headers: { accept: "text/event-stream" } });
+  const first = await messages(response).next();
+  assert.deepEqual((first.value as Message).data, page.json.events[0]);
+});
+
+test("a Last-Event-ID that is no number is 400 and named", async () => {
+  await using at = await openServer();
+  for (const id of ["x", "-1", "1.5", "1e3", "9".repeat(30)]) {
+    const reply = await at.call("GET", "/events", { headers: { accept: "text/event-stream", "last-event-id": id } });
+    assert.deepEqual([reply.status, reply.problem.details?.field], [400, "header last-event-id"], id);
+  }
+});
+
+test("one reader too many is 429, and a place is free again when one has left", async () => {
+  await using at = await openServer({ server: { limits: { streamsMax: 1 } } });
+  const headers = { accept: "text/event-stream" };
+  const controller = new AbortController();
+  const first = await fetch(`${at.url}/events`, { headers, signal: controller.signal });
+  const second = await at.call("GET", "/events", { headers });
+  assert.deepEqual([second.status, second.problem.code, second.headers.get("retry-after")], [429, "limit", "1"]);
+  controller.abort();
+  await first.text().catch(() => {});
+  for (;;) {
+    const third = await fetch(`${at.url}/events`, { headers });
+    await third.body?.cancel();
+    if (third.status === 200) break;
+  }
+});
+
+test("a reader that hangs up leaves nothing behind", async () => {
+  await using at = await openServer();
+  const controllers = Array.from({ length: 20 }, () => new AbortController());
+  await Promise.all(
+    controllers.map(({ signal }) => fetch(`${at.url}/events`, { headers: { accept: "text/event-stream" }, signal })),
+  );
+  const count = async (): Promise<string> =>
+    /drover_event_streams (\d+)/.exec((await at.call("GET", "/metrics")).text)?.[1] ?? "";
+  assert.equal(await count(), "20");
+  for (const controller of controllers) controller.abort();
+  while ((await count()) !== "0");
+});
