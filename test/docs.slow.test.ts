@@ -1,19 +1,22 @@
 /**
  * The documentation, held to its word.
  *
- * Every `ts` block of README.md and docs/guide/ is a whole program: it type-checks, it runs, and it prints exactly the
- * lines that its `// → ` comments promise, in that order. (Code that is only to be looked at is fenced as `text`.) The
- * reference names every knob with its default, every error, every event with its fields and every name that is
- * exported; and no link between documents leads nowhere.
+ * Every `ts` block of README.md and docs/ is a whole program: it type-checks, it runs, and it prints exactly the lines
+ * that its `// → ` comments promise, in that order. So are the blocks of other languages that say so, and those that
+ * want a server get a real one (test/kits/document-blocks.ts has the marks). The README is tried by readme.slow.test.ts
+ * in a fresh copy. (Code that is only to be looked at is fenced as `text`.) The reference names every knob with its
+ * default, every error, every event with its fields, every call and every name that is exported; and no link between
+ * documents leads nowhere.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { parse } from "yaml";
 import * as core from "../src/core/index.ts";
 import { DEFAULT_CONFIG, FIELDS, type Refusal } from "../src/core/index.ts";
 import type { WhyCode } from "../src/core/why-gates.ts";
@@ -21,60 +24,75 @@ import { type DroverErrorCode, refused } from "../src/engine/drover-error.ts";
 import * as engine from "../src/engine/index.ts";
 import * as gate from "../src/gate/index.ts";
 import type { LogFailureCode } from "../src/log/log.ts";
+import { readSettings, sentence, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
+import { httpReferenceFile, withTables } from "./http-reference.ts";
+import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
+import { commandsIn, startServe } from "./kits/served.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const BLOCK_LIMIT_MS = 60_000;
-const PROMISE = /\/\/ → (.*)$/gm;
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const place = mkdtempSync(join(tmpdir(), "drover-docs-"));
 after(() => rmSync(place, { recursive: true, force: true }));
 /** The programs all load the same sources: the types are stripped from them once. */
-const env = { ...process.env, NODE_COMPILE_CACHE: join(place, "cache") };
+const env: NodeJS.ProcessEnv = {
+  ...withoutDrover(process.env),
+  NODE_COMPILE_CACHE: join(place, "cache"),
+  XDG_CONFIG_HOME: place,
+};
+
+/** What this machine says about Drover is no business of the documents. */
+function withoutDrover(all: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !name.startsWith("DROVER_")));
+}
 
 // ------------------------------------------------------------------ programs
-
-type Block = { readonly name: string; readonly file: string; readonly code: string };
-
-function blocksOf(path: string): Block[] {
-  const text = read(path);
-  return [...text.matchAll(/^```(?:ts|js)\n(.*?)^```$/gms)].map(({ 1: code = "", index }) => {
-    const line = text.slice(0, index).split("\n").length;
-    return { name: `${path}:${line}`, file: `${path.replaceAll(/\W/g, "-")}-${line}.mts`, code };
-  });
-}
 
 /** What a program imports from the package, it imports from the sources here. */
 const entryOf = (subpath: string): string => join(root, "src", subpath, "index.ts");
 const toSources = (code: string): string =>
   code.replaceAll(/from "drover(\/\w+)?"/g, (_, subpath = "") => `from "${pathToFileURL(entryOf(subpath))}"`);
 
-const documents = ["README.md", ...globSync("docs/guide/*.md", { cwd: root }).sort()];
-const blocks = documents.flatMap(blocksOf);
+const isReadme = (name: string): boolean => name.startsWith("README");
+const guides = globSync("docs/guide/*.md", { cwd: root }).sort();
+const documents = ["README.md", ...globSync("docs/{guide,operate}/*.md", { cwd: root }).sort()];
+const blocks = documents.flatMap(blocksOf).filter(({ name, language }) => language === "ts" || !isReadme(name));
+const commands = commandsIn(join(place, "bin"));
+const hasPython = spawnSync("python3", ["--version"]).status === 0;
 
 test("there are programs in the README and in every guide", () => {
-  for (const path of documents) assert.ok(blocksOf(path).length > 0, `${path} has no program`);
+  for (const path of ["README.md", ...guides]) assert.ok(blocksOf(path).length > 0, `${path} has no program`);
 });
 
-describe("a program", { concurrency: 4 }, () => {
-  for (const { name, file, code } of blocks)
-    test(`in ${name} prints what it says`, async () => {
+describe("a program", { concurrency: 2 }, () => {
+  for (const block of blocks)
+    test(`in ${block.name} prints what it says`, async (t) => {
+      if (block.language === "python" && !hasPython) return t.diagnostic("there is no python3 here to run it");
       const home = mkdtempSync(join(place, "run-"));
-      writeFileSync(join(home, file), toSources(code));
-      const flags = ["--disable-warning=ExperimentalWarning", join(home, file)];
-      const { stdout, stderr } = await run(process.execPath, flags, { cwd: home, env, timeout: BLOCK_LIMIT_MS });
-      assert.deepEqual(
-        stdout.split("\n").filter((line) => line !== ""),
-        [...code.matchAll(PROMISE)].map(([, line]) => line),
-      );
-      assert.equal(stderr, "");
+      for (const [name, text] of block.files) writeFileSync(join(home, name), text);
+      writeFileSync(join(home, block.file), block.language === "ts" ? toSources(block.code) : block.code);
+      await using server = block.serve === null ? null : await startServe({ cwd: home, flags: block.serve, env });
+      const { stdout, stderr } = await run(...commandOf(block, join(home, block.file)), {
+        ...{ cwd: home, timeout: BLOCK_LIMIT_MS },
+        env: { ...env, PATH: `${commands}:${env.PATH}`, ...(server === null ? {} : { DROVER_URL: server.url }) },
+      });
+      const printed = stdout.split("\n").filter((line) => line.trim() !== "");
+      assert.equal(brokenPromise(block.promises, printed), null);
+      if (block.language === "ts") assert.equal(stderr, "");
     });
 });
 
+function commandOf({ language }: Block, file: string): [command: string, args: string[]] {
+  if (language === "sh") return ["/bin/sh", ["-e", file]];
+  if (language === "python") return ["python3", [file]];
+  return [process.execPath, ["--disable-warning=ExperimentalWarning", file]];
+}
+
 test("every program in the documents type-checks", async () => {
   const home = mkdtempSync(join(place, "types-"));
-  for (const { file, code } of blocks) writeFileSync(join(home, file), code);
+  for (const { file, code, language } of blocks) if (language === "ts") writeFileSync(join(home, file), code);
   const config = {
     extends: join(root, "tsconfig.json"),
     compilerOptions: {
@@ -93,6 +111,15 @@ test("every program in the documents type-checks", async () => {
   assert.equal(stdout, "");
 });
 
+test("every drover.yml in the documents is a good config", () => {
+  for (const { name, files } of blocks) {
+    const text = files.get("drover.yml");
+    if (text === undefined) continue;
+    const read = readSettings(parse(text));
+    assert.ok(read.ok, `${name}: ${read.ok ? "" : sentence(read.failure)}`);
+  }
+});
+
 // ----------------------------------------------------------------- reference
 
 /** The rows of all tables in a text, by the name in their first cell. */
@@ -106,15 +133,29 @@ function* leavesOf(value: unknown, path: string): Generator<[path: string, value
   else for (const [key, inner] of Object.entries(value)) yield* leavesOf(inner, path === "" ? key : `${path}.${key}`);
 }
 
+type Knobs = { readonly properties: Readonly<Record<string, Knobs & { readonly default: unknown }>> };
+function* serviceKnobs(): Generator<[path: string, value: unknown]> {
+  const { server, webhooks, log } = (settingsSchema as unknown as Knobs).properties;
+  for (const [section, knobs] of Object.entries({ server, webhooks }))
+    for (const [key, knob] of Object.entries(knobs?.properties ?? {})) yield [`${section}.${key}`, knob.default];
+  yield ["log.url", log?.properties.url?.default];
+}
+
 test("docs/reference/config.md has every knob with its default", () => {
   const rows = rowsOf(read("docs/reference/config.md"));
-  for (const [path, value] of leavesOf(DEFAULT_CONFIG, "")) {
+  const knobs = [...leavesOf(DEFAULT_CONFIG, ""), ...serviceKnobs()];
+  for (const [path, value] of knobs) {
     const shown = `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
     assert.ok(rows.has(path), `${path} is not in the table`);
     assert.ok(rows.get(path)?.startsWith(shown), `${path} is ${shown}, the table says ${rows.get(path)}`);
   }
-  const known = new Set([...leavesOf(DEFAULT_CONFIG, "")].map(([path]) => path));
+  const known = new Set(knobs.map(([path]) => path));
   for (const path of rows.keys()) assert.ok(known.has(path), `${path} is in the table and is no knob`);
+});
+
+test("docs/reference/http.md has every call, field, answer and code as the protocol has them", () => {
+  const text = httpReferenceFile();
+  assert.equal(text, withTables(text), "npx node test/http-reference.ts writes it anew");
 });
 
 test("docs/reference/events.md has every event with its fields", () => {
@@ -194,6 +235,11 @@ test("docs/reference/errors.md has every code, and every refusal with its code",
   const codes = rowsUnder("Codes");
   const refusals = rowsUnder("Refusals");
   assert.deepEqual([...codes.keys()].sort(), Object.keys(CODES).sort());
+  const onTheWire = rowsUnder("On the wire");
+  for (const [code, { status, retryable }] of Object.entries(WIRE_CODES)) {
+    const [, shown, again] = (onTheWire.get(code) ?? "").match(/^(\d+) *\| (yes|no) /) ?? [];
+    assert.deepEqual([code, shown, again], [code, String(status), retryable ? "yes" : "no"]);
+  }
   assert.deepEqual([...rowsUnder("The log").keys()].sort(), Object.keys(LOG_CODES).sort());
   assert.deepEqual([...refusals.keys()].sort(), Object.keys(REFUSALS).sort());
   for (const [type, fields] of Object.entries(REFUSALS)) {
@@ -232,7 +278,7 @@ const isNamed = (text: string, name: string): boolean =>
 
 // --------------------------------------------------------------------- links
 
-const everything = globSync("{*.md,docs/**/*.md,src/**/*.md}", { cwd: root }).sort();
+const everything = globSync("{*.md,docs/**/*.md,src/**/*.md,examples/**/*.md}", { cwd: root }).sort();
 
 test("no link leads nowhere", () => {
   for (const path of everything)

@@ -47,7 +47,10 @@ const variables = (): s.Schema => named(scalar, VARIABLE_NAME, VARIABLE);
 const shared: Knobs = {
   agent: knob(s.name(), "me", "Who submits it: agents of a project take turns."),
   project: knob(s.name(), "default", "Who pays."),
-  type: knob(s.name(), "other", "plan, spec, phase, code, or any name; limits.perType counts by it."),
+  type: said(
+    s.name(),
+    "plan, spec, phase, code, or any name; if absent, command or agent. limits.perType counts by it.",
+  ),
   priority: knob(priority(), "normal", "critical, high, normal, low, or a whole number; lower is sooner."),
   provider: said(s.nullable(s.name()), "The gate its command goes through, such as anthropic/default; see gates."),
   env: said(variables(), "Variables for the command, by name."),

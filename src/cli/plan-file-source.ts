@@ -85,7 +85,7 @@ function offsetOf(places: Places, path: Path, spot: Spot): number {
   return 0;
 }
 
-/** The document as plain values; where each began is noted on the way, and where a name stands that was there before. */
+/** The document as plain values; where each began is noted on the way, and where a name stands again. */
 function walk(
   document: ReturnType<typeof parseDocument>,
   places: Places,

@@ -46,7 +46,7 @@ export type Work = {
 export type Rules = {
   readonly agent: string;
   readonly project: string;
-  readonly type?: string;
+  readonly type: string;
   readonly priority?: Shared["priority"];
   readonly locks: readonly string[];
   readonly provider: string | null;
@@ -180,7 +180,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       input: fill(raw.input ?? ""),
       worktree: worktree === false ? null : { base: fill(base) },
     },
-    rules: rulesOf(both, listOf(raw.locks).map(fill)),
+    rules: rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
   };
 }
 
@@ -203,11 +203,11 @@ function wordsOf(line: string): string[] {
   }
 }
 
-function rulesOf(both: Shared, locks: readonly string[]): Rules {
-  const { agent = "me", project = "default", type, priority, tokens, attempts = 1 } = both;
+/** By its type the engine learns what a task uses, so commands and agents are of different ones. */
+function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string[]): Rules {
+  const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
   return {
-    ...{ agent, project, locks, attempts },
-    ...(type === undefined ? {} : { type }),
+    ...{ agent, project, type, locks, attempts },
     ...(priority === undefined ? {} : { priority }),
     ...(tokens === undefined ? {} : { tokens }),
     provider: both.provider ?? null,

@@ -67,11 +67,10 @@ function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
   const { rules } = task;
   const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
   return {
-    ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, needs, locks },
+    ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, type, needs, locks },
     params: { plan: plan.name, task: task.name },
     maxAttempts: attempts,
     onDependencyFailure: rules.onDependencyFailure,
-    ...(type === undefined ? {} : { type }),
     ...(priority === undefined ? {} : { priority }),
     ...(provider === null ? {} : { provider }),
     ...(timeoutMs === null ? {} : { timeoutMs }),

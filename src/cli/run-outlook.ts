@@ -5,8 +5,7 @@
  * runs every task that could be next is asked why it does not start. If time alone lets one of them start, a person is
  * told when and why; if nothing ever will, the run is over, with the reason.
  */
-import type { Board } from "./run-board.ts";
-import { isLive } from "./run-board.ts";
+import { type Board, isLive, type Row } from "./run-board.ts";
 
 /** As much of the engine as is asked. */
 export type Asked = {
@@ -46,15 +45,20 @@ export function outlookOf(given: {
       const shut = gates.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
-      reason ||= `${row.task.name}: ${summary}`;
-      if (at !== null && (earliest === null || at < earliest.at))
-        earliest = { at, summary: `${row.task.name}: ${summary}` };
+      reason ||= inNames(row, summary);
+      if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);
     if (isBusy || !isQuiet() || board.isOver() || reason === "") return null;
     if (earliest === null || earliest.at > now() + NEVER_MS) return reason;
     tell(earliest);
     return null;
+  }
+
+  /** People know tasks by their names, the engine by their ids. */
+  function inNames({ task }: Row, summary: string): string {
+    const named = board.rows.reduce((text, row) => text.replaceAll(row.id, row.task.name), summary);
+    return `${task.name}: ${named}`;
   }
 
   function tell({ at, summary }: { readonly at: number; readonly summary: string }): void {

@@ -240,12 +240,16 @@ function handlerFor(stage: Stage): Handler {
     const task = byId.get(assigned.taskId);
     if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
+    if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
     if (stage.failsFast && isLastFailure(outcome, task, assigned.taskId, stage)) await stage.drover.pause();
     return answerOf(outcome, attempts.isStopping());
   };
 }
 
-/** Whether the task will have failed by this. Then nothing may start in the same breath, if nothing more is to start. */
+/** A command that nobody said uses tokens uses none: what it does not report must not be booked at a guess. */
+const isFree = ({ work, rules }: PlanTask): boolean => work.command.kind !== "agent" && rules.tokens === undefined;
+
+/** Whether the task will have failed by this: then nothing may start in the same breath. */
 function isLastFailure(
   { outcome, permanent }: Outcome,
   { rules }: PlanTask,

@@ -8,7 +8,7 @@
  */
 
 import type { ProjectId } from "./brand.ts";
-import { type Config, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
+import { type Config, completed, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
 import { type ConfigPatch, withPatch } from "./config-patch.ts";
 import { newProject } from "./empty-state.ts";
 import { restartHalvings } from "./fairness.ts";
@@ -21,8 +21,9 @@ import { setTypeShut } from "./shape.ts";
 import type { Project, State } from "./state.ts";
 import { watchTabs } from "./tab.ts";
 
-export function changeConfig(state: State, base: Config, patch: ConfigPatch | null): void {
+export function changeConfig(state: State, given: Config, patch: ConfigPatch | null): void {
   const former = state.config;
+  const base = completed(given);
   const config = withPatch(base, patch);
   state.base = base;
   state.patch = patch;

@@ -10,6 +10,9 @@ import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { isRecord, join } from "./shape-of-input.ts";
 
+/** Deeper than any section goes: what is given at a door is not followed further, and refused there. */
+const DEPTH_MAX = 8;
+
 /** Fields of the scheduler section, as deep as they go. */
 export type ConfigPatch = { readonly [field: string]: number | string | boolean | ConfigPatch };
 
@@ -26,7 +29,7 @@ export function amendPatch(
   if (!read.ok) return fail(withoutSection(read.failure));
   const patch = pick(read.value.scheduler, merged);
   // What lies below may not go together with it, though each is fine by itself.
-  const whole = readConfig({ ...base, scheduler: withPatch(base, patch).scheduler });
+  const whole = readConfig(withPatch(base, patch));
   if (!whole.ok) return fail(withoutSection(whole.failure));
   return ok(Object.keys(patch).length === 0 ? null : patch);
 }
@@ -38,12 +41,13 @@ export function withPatch(base: Config, patch: ConfigPatch | null): Config {
 }
 
 /** The upper object over the lower one, field by field; null in the upper one takes the field away. */
-function overlay(lower: object, upper: object): Record<string, unknown> {
+function overlay(lower: object, upper: object, depth: number = 0): Record<string, unknown> {
   const result = new Map<string, unknown>(Object.entries(lower));
   for (const [key, value] of Object.entries(upper)) {
     const below = result.get(key);
     if (value === null) result.delete(key);
-    else if (isRecord(value)) result.set(key, overlay(isRecord(below) ? below : {}, value));
+    else if (isRecord(value) && depth < DEPTH_MAX)
+      result.set(key, overlay(isRecord(below) ? below : {}, value, depth + 1));
     else if (value !== undefined) result.set(key, value);
   }
   return Object.fromEntries(result);

@@ -3,8 +3,12 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEFAULT_CONFIG, readConfig, typeLimit } from "./config.ts";
+import type { Instant } from "./brand.ts";
+import { type Config, DEFAULT_CONFIG, readConfig, typeLimit } from "./config.ts";
+import { emptyState } from "./empty-state.ts";
+import { evolve } from "./evolve.ts";
 import { fixedScore } from "./priority.ts";
+import { restore, snapshotLines } from "./snapshot.ts";
 
 test("nothing given is the defaults", () => {
   assert.deepEqual(readConfig(undefined), { ok: true, value: DEFAULT_CONFIG });
@@ -27,4 +31,15 @@ test("a type that is called like something every object has is a type like any o
     assert.equal(fixedScore({ type, depth: 0, iteration: 1 }, DEFAULT_CONFIG.scheduler.priority), 100);
     assert.equal(typeLimit(DEFAULT_CONFIG, type), Number.POSITIVE_INFINITY);
   }
+});
+
+test("a config of an older log or snapshot has the defaults of what was added since", () => {
+  const { killGrace, artifactPoll } = DEFAULT_CONFIG.workers;
+  const old = { ...DEFAULT_CONFIG, workers: { killGrace, artifactPoll } } as Config;
+  const state = emptyState();
+  evolve(state, { kind: "config-changed", at: 1 as Instant, config: old, patch: null });
+  assert.deepEqual(state.config, DEFAULT_CONFIG);
+  const rows = [...snapshotLines(state)].map((line) => JSON.parse(line) as unknown[]);
+  const lines = rows.map((row) => JSON.stringify(row[0] === "config" ? ["config", old] : row));
+  assert.deepEqual(restore(lines).config, DEFAULT_CONFIG);
 });

@@ -367,6 +367,12 @@ const configFields: Fields<Config> = {
   log: section({ snapshotEvery: whole(1), retain: span(1000) }, DEFAULT_CONFIG.log),
 };
 
+/** A config of an older log or snapshot, which lacks what was added since. */
+export const completed = (config: Config): Config => ({
+  ...config,
+  workers: { ...DEFAULT_CONFIG.workers, ...config.workers },
+});
+
 /** The effective config: the defaults with the given fields over them, checked as a whole. */
 export function readConfig(value: unknown): Result<Config, Refusal> {
   const given = value ?? {};

@@ -12,6 +12,7 @@
 import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import { completed } from "./config.ts";
 import { withPatch } from "./config-patch.ts";
 import { emptyState, newAgent, newProject } from "./empty-state.ts";
 import { push } from "./fifo.ts";
@@ -124,7 +125,7 @@ function loadWorld(loading: Loading, row: WorldRow): void {
   const { state } = loading;
   switch (row[0]) {
     case "config":
-      state.base = row[1];
+      state.base = completed(row[1]);
       state.patch = row[2] ?? null;
       state.config = withPatch(state.base, state.patch);
       return setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);

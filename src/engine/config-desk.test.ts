@@ -42,6 +42,8 @@ test("P14 a patch is judged as a whole: zero and unknown fields are refused, and
   const { drover } = await createTestDrover({ config: { scheduler: { retry: { max: "10s" } } } });
   const before = JSON.stringify(drover.effectiveConfig());
   const { seq } = drover.state;
+  let deep = {};
+  for (let levels = 0; levels < 50_000; levels++) deep = { a: deep };
   for (const [patch, field] of [
     [{ maxInFlight: 0 }, "maxInFlight"],
     [{ maxInFlight: 5, maxQueue: 0 }, "maxQueue"],
@@ -49,6 +51,7 @@ test("P14 a patch is judged as a whole: zero and unknown fields are refused, and
     [{ retry: { base: "20s" } }, "retry.max"],
     [{ fairness: { rule: "odd" } }, "fairness.rule"],
     [[], "(body)"],
+    [deep, "a"],
   ] as const)
     await assert.rejects(drover.patchConfig(patch), (error: unknown) => {
       assert.equal((error as { details: { field: string } }).details.field, field);
@@ -68,4 +71,15 @@ test("P5 a limit that is raised by a patch starts what waited for it", async () 
   await drover.patchConfig({ maxInFlight: 3 });
   await settle();
   assert.equal(drover.state.inFlight, 3);
+});
+
+test("P14 a config that does not go together with the patch in force changes nothing, and says so", async () => {
+  const { drover } = await createTestDrover();
+  await drover.patchConfig({ retry: { max: "2s" } });
+  const given = { scheduler: { maxInFlight: 9, retry: { base: "10s", max: "60s" } } };
+  await assert.rejects(drover.reload(given), /retry\.max is 2000.*changed by hand/);
+  assert.notEqual(drover.effectiveConfig().scheduler.maxInFlight, 9);
+  await drover.patchConfig(null);
+  assert.equal((await drover.reload(given)).scheduler.retry.max, 60_000);
+  await drover.close();
 });

@@ -7,7 +7,8 @@
 import { hash } from "node:crypto";
 import { policyOf } from "../core/admission.ts";
 import { type Config, readConfig } from "../core/config.ts";
-import { amendPatch } from "../core/config-patch.ts";
+import { amendPatch, withPatch } from "../core/config-patch.ts";
+import type { Refusal } from "../core/refusal.ts";
 import { CORE_VERSION } from "../core/version.ts";
 import { refused } from "./drover-error.ts";
 import type { Writer } from "./writer.ts";
@@ -27,6 +28,8 @@ export function createConfigDesk(writer: Writer): ConfigDesk {
     async reload(given) {
       const read = readConfig(given);
       if (!read.ok) throw refused(read.failure);
+      const whole = readConfig(withPatch(read.value, state.patch));
+      if (!whole.ok) throw refused(byHand(whole.failure));
       if (JSON.stringify(read.value) !== JSON.stringify(state.base))
         await writer.run({ type: "set-config", config: read.value, patch: state.patch });
       return state.config;
@@ -41,11 +44,17 @@ export function createConfigDesk(writer: Writer): ConfigDesk {
   };
 }
 
+/** A config that is fine by itself, and does not go together with what was changed by hand. */
+const byHand = (refusal: Refusal): Refusal =>
+  refusal.type === "bad-field"
+    ? { ...refusal, expected: `${refusal.expected}; it was changed by hand, and a patch of null takes that back` }
+    : refusal;
+
 /** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
 export async function beginLife(writer: Writer, given: Config | null): Promise<void> {
   const { state } = writer;
   const base = given ?? state.base;
-  const policyHash = hash("sha256", policyOf(base), "hex");
+  const policyHash = hash("sha256", policyOf(withPatch(base, state.patch)), "hex");
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
   if (JSON.stringify(state.base) !== JSON.stringify(base))
     writer.execute({ type: "set-config", config: base, patch: state.patch });

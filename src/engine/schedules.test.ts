@@ -131,3 +131,42 @@ test("a bad schedule is refused by field, and nothing changes", async () => {
   await assert.rejects(kit.drover.schedules.remove("x"), /no schedule is called x/);
   await kit.drover.close();
 });
+
+test("what was missed is made up for only within the schedule's life", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-"));
+  const at = Date.parse("2026-01-01T11:30:00Z");
+  const first = await createTestDrover({ data, at });
+  const life = { endAt: "2026-01-01T13:00:00Z", catchUp: 3, overlap: "queue" };
+  await first.drover.schedules.put("e", every("0 * * * *", life));
+  await first.drover.close();
+  const second = await createTestDrover({ data, at: at + 9 * HOUR });
+  await second.clock.advance(1000);
+  assert.deepEqual(await ids(second), ["sch_e_20260101T120000Z queued", "sch_e_20260101T130000Z queued"]);
+  assert.equal((await second.drover.schedules.get("e")).nextAt, undefined);
+  await second.drover.close();
+  await rm(data, { recursive: true });
+});
+
+test("however many are due together, all run at their instant, and those without room keep nobody out", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { maxPerAgent: 30 } } });
+  for (let count = 0; count < 150; count++) {
+    const task = { agentId: count < 140 ? "crowded" : "free", action: "go" };
+    await kit.drover.schedules.put(`s${count}`, { cron: "0 * * * *", catchUp: 0, task });
+  }
+  await kit.clock.advance(HOUR);
+  const { tasks } = await kit.drover.tasks({ limit: 100 });
+  assert.equal(tasks.filter(({ agentId }) => agentId === "free").length, 10);
+  assert.equal(tasks.length, 40);
+  await kit.drover.cancelWhere({ all: true });
+  await kit.clock.advance(1000);
+  assert.equal((await kit.drover.tasks({ limit: 100 })).tasks.length, 70);
+  await kit.drover.close();
+});
+
+test("a schedule that is removed while it is put is answered all the same", async () => {
+  const kit = await createTestDrover();
+  const put = kit.drover.schedules.put("s", every("0 * * * *"));
+  await kit.drover.schedules.remove("s");
+  assert.equal((await put).id, "s");
+  await kit.drover.close();
+});

@@ -1,9 +1,9 @@
 /**
  * Recurring tasks: a cron pattern in a time zone, and the task that each of its instants makes.
  *
- * Exact over restarts: an instant's task has an id made of the schedule and the instant, and the schedule moves on by an
- * event of its own after it was submitted. A crash in between repeats the submit, which is known again by its id. What
- * was missed while nobody ran is made up for as far as `catchUp` says, the latest instants first in line to be
+ * Exact over restarts: an instant's task has an id made of the schedule and the instant, and the schedule moves on by
+ * an event of its own after it was submitted. A crash in between repeats the submit, which is known again by its id.
+ * What was missed while nobody ran is made up for as far as `catchUp` says, the latest instants first in line to be
  * kept. Where the former task still lives, `overlap` decides: the instant is passed over, queued all the
  * same, or the former task is cancelled. croner knows the calendar.
  */
@@ -20,8 +20,8 @@ import type { Writer } from "./writer.ts";
 
 /** How soon an instant is tried again whose task found no room. */
 const NO_ROOM_MS = 1000;
-/** Instants dealt with in one turn, so that many schedules never hold up the event loop. */
-const AT_ONCE_MAX = 100;
+/** Schedules dealt with in one turn, so that many that are due together never hold up the event loop. */
+const AT_ONCE_MAX = 20;
 
 export type ScheduleView = ScheduleBody & {
   readonly id: string;
@@ -49,17 +49,21 @@ export function createSchedules(deps: {
   const { schedules, tasks } = writer.state;
   let cancelAlarm: (() => void) | null = null;
   let stopped = false;
+  /** Due, and not dealt with yet in this round; whether anything in it found no room. */
+  let round: ScheduleId[] = [];
+  let wasFull = false;
 
   async function put(given: string, body: ScheduleBody): Promise<ScheduleView> {
     const id = scheduleId(given);
-    const read = readSchedule(body);
+    const schedule = readSchedule(body);
     const text = canonical(body, "");
     const known = schedules.get(id);
     const from = Math.max(writer.now(), known?.lastAt ?? 0);
-    const nextAt = known?.body === text ? known.nextAt : nextOf(read, from);
-    await writer.run({ type: "put-schedule", schedule: id, body: text, nextAt });
+    const nextAt = known?.body === text ? known.nextAt : nextOf(schedule, from);
+    const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
+    if (!decided.ok) throw refused(decided.failure);
     watch();
-    return viewOf(schedules.get(id) as Schedule);
+    return read(() => viewOf(find(id)));
   }
 
   function find(given: string): Schedule {
@@ -91,26 +95,33 @@ export function createSchedules(deps: {
     cancelAlarm = null;
     if (stopped) return;
     try {
-      if (runDue()) watch();
-      else setAlarm(host.now() + NO_ROOM_MS);
+      runDue();
     } catch (error) {
       if (!isStop(error)) throw error;
+      return;
     }
+    if (round.length > 0) setAlarm(host.now());
+    else if (wasFull) setAlarm(host.now() + NO_ROOM_MS);
+    else watch();
   }
 
-  /** Whether all that is due was dealt with; what found no room is tried again. */
-  function runDue(): boolean {
+  /** The next few of all that are due. One that finds no room waits for the next round, and keeps nobody out. */
+  function runDue(): void {
     const now = writer.now();
-    let isAll = true;
-    let left = AT_ONCE_MAX;
-    for (const schedule of [...schedules.values()]) {
-      if (schedule.nextAt === null || schedule.nextAt > now) continue;
-      if (left-- <= 0) return false;
-      isAll = runSchedule(schedule, now) && isAll;
+    const isDue = ({ nextAt }: Schedule): boolean => nextAt !== null && nextAt <= now;
+    if (round.length === 0) {
+      round = Array.from(schedules.values())
+        .filter(isDue)
+        .map(({ id }) => id);
+      wasFull = false;
     }
-    return isAll;
+    for (const id of round.splice(0, AT_ONCE_MAX)) {
+      const schedule = schedules.get(id);
+      if (schedule !== undefined && isDue(schedule) && !runSchedule(schedule, now)) wasFull = true;
+    }
   }
 
+  /** Whether all of its instants were dealt with. */
   function runSchedule(schedule: Schedule, now: Instant): boolean {
     const body = readSchedule(JSON.parse(schedule.body));
     const due = dueInstants(body, schedule.nextAt as Instant, now);
@@ -167,8 +178,9 @@ function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[
   const most = Math.max(1, body.catchUp);
   const isMissed = now - first >= LATE_MS;
   if (isMissed && body.catchUp === 0) return [];
-  const found = cronOf(body).previousRuns(most, new Date(now + 1000));
-  const instants = found.map((date) => instant(date.getTime())).filter((at) => at >= first && at <= now);
+  const last = Math.min(now, body.endAt ?? now);
+  const found = cronOf(body).previousRuns(most, new Date(last + 1000));
+  const instants = found.map((date) => instant(date.getTime())).filter((at) => at >= first && at <= last);
   return instants.length === 0 ? [first] : instants.sort((left, right) => left - right).slice(-most);
 }
 

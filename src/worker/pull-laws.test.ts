@@ -24,12 +24,13 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
     { kind: "black-hole" },
     { kind: "twice" },
   ),
-  fc.record({ kind: fc.constantFrom("slow-request", "slow-answer"), ms: fc.nat(9000) }) as fc.Arbitrary<Fault>,
+  fc.record({ kind: fc.constantFrom("slow-request", "slow-answer"), ms: fc.nat(12_000) }) as fc.Arbitrary<Fault>,
 );
 type Step =
   | { readonly do: "submit"; readonly work: Work }
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "cancel" | "kill"; readonly which: number }
+  | { readonly do: "cut"; readonly which: number; readonly way: "requests" | "answers"; readonly ms: number }
   | { readonly do: "restart"; readonly downMs: number };
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -47,6 +48,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.oneof(fc.nat(300), fc.nat(12_000)) }),
   },
   fc.record({ do: fc.constantFrom("cancel" as const, "kill" as const), which: fc.nat(9) }),
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      ...{ do: fc.constant("cut" as const), which: fc.nat(2), ms: fc.nat(30_000) },
+      way: fc.constantFrom("requests" as const, "answers" as const),
+    }),
+  },
   fc.record({ do: fc.constant("restart" as const), downMs: fc.oneof(fc.nat(2000), fc.nat(20_000)) }),
 );
 const history = fc.record({
@@ -84,6 +92,10 @@ async function play(fleet: Fleet, steps: readonly Step[]): Promise<{ ids: string
     } else {
       const worker = fleet.workers.filter(({ isDead }) => !isDead)[one.which];
       if (worker === undefined) continue;
+      if (one.do === "cut") {
+        fleet.cut(worker, one.way, one.ms);
+        continue;
+      }
       fleet.kill(worker);
       fleet.addWorker(1);
     }

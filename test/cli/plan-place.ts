@@ -6,7 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { open, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommandLine } from "../../src/cli/command-line.ts";
@@ -15,6 +15,10 @@ import type { Verb } from "../../src/cli/verb.ts";
 import { type TestTerminal, type TestTerminalOptions, testTerminal } from "./test-terminal.ts";
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
+export type PlaceOptions = TestTerminalOptions & {
+  /** Called as soon as the run would hear a signal. */
+  readonly onListening?: (terminal: TestTerminal) => void;
+};
 export type Running = { readonly terminal: TestTerminal; readonly ended: Promise<Ran> };
 export type PlanPlace = Disposable & {
   readonly directory: string;
@@ -30,9 +34,9 @@ export type PlanPlace = Disposable & {
   letGo(name: string): Promise<void>;
   /** What a command writes to the pipe, once it does. */
   hear(name: string): Promise<string>;
-  run(args?: readonly string[], options?: TestTerminalOptions): Promise<Ran>;
+  run(args?: readonly string[], options?: PlaceOptions): Promise<Ran>;
   /** The same, without waiting for its end. */
-  start(args?: readonly string[], options?: TestTerminalOptions): Running;
+  start(args?: readonly string[], options?: PlaceOptions): Running;
 };
 
 /** Every place begins with the plan `plan.yml`. */
@@ -41,11 +45,19 @@ export function planPlace(plan: string): PlanPlace {
   const at = (name: string): string => join(directory, name);
   writeFileSync(at("plan.yml"), plan);
 
-  function start(args: readonly string[] = [], options: TestTerminalOptions = {}): Running {
+  function start(args: readonly string[] = [], { onListening, ...options }: PlaceOptions = {}): Running {
     const env = { PATH: process.env.PATH, HOME: directory, ...options.env };
     const terminal = testTerminal({ cwd: directory, home: directory, ...options, env });
     const all = ["run", ...(args.some((one) => /^(-|.*\.yml)$/.test(one)) ? [] : ["plan.yml"]), ...args];
-    const ended = runCommandLine(all, terminal, [runVerb as Verb<never>]).then((code) => ({
+    const listening: TestTerminal = {
+      ...terminal,
+      onSignal: (signals, hear) => {
+        const end = terminal.onSignal(signals, hear);
+        onListening?.(terminal);
+        return end;
+      },
+    };
+    const ended = runCommandLine(all, listening, [runVerb as Verb<never>]).then((code) => ({
       code,
       out: terminal.shown(),
       err: terminal.complained(),
@@ -77,10 +89,4 @@ export function steady(text: string, place: PlanPlace): string[] {
     .split("\n")
     .map((line) => line.replaceAll(/ {2,}/g, "  ").trimEnd())
     .filter((line) => line !== "");
-}
-
-/** Waits at a pipe for as long as nobody reads from its other end. */
-export async function holdOpen(path: string): Promise<AsyncDisposable> {
-  const handle = await open(path, "r+");
-  return { [Symbol.asyncDispose]: () => handle.close() };
 }

@@ -32,11 +32,18 @@ const CONFIG = {
 const hungUp = (): Error => Object.assign(new Error("the connection broke"), { code: "network", status: 0 });
 
 type Live = { readonly worker: string; readonly attempt: number; isStopped: boolean };
-type SimWorker = { readonly id: string; readonly connection: Connection; isDead: boolean; hasLeft: boolean };
+type SimWorker = {
+  readonly id: string;
+  readonly connection: Connection;
+  isDead: boolean;
+  hasLeft: boolean;
+  /** What gets lost on its wire, and until when. */
+  cut: { readonly way: "requests" | "answers"; readonly until: number };
+};
 export type Fleet = Pick<HandHost, "clock" | "settle"> & {
   readonly drover: () => Drover;
   readonly workers: readonly SimWorker[];
-  /** Two that worked on one task at the same time, in words. */
+  /** What must never be: two that work on one task at the same time, an attempt that is begun anew. In words. */
   readonly clashes: readonly string[];
   /** How often the engine said that it takes a result as done, by task. */
   readonly accepted: ReadonlyMap<string, number>;
@@ -45,6 +52,8 @@ export type Fleet = Pick<HandHost, "clock" | "settle"> & {
   addWorker(slots: number): SimWorker;
   /** The worker's process dies: nothing more is heard of it. */
   kill(worker: SimWorker): void;
+  /** For so long nothing reaches the server, or nothing comes back from it. */
+  cut(worker: SimWorker, way: "requests" | "answers", ms: number): void;
   takeDown(): Promise<void>;
   bringUp(): Promise<void>;
   /** From now on nothing goes wrong any more. */
@@ -58,6 +67,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     left: [...faults],
     pending: new Set<() => void>(),
     live: new Map<string, Set<Live>>(),
+    begun: new Map<string, Live>(),
     workers: [] as SimWorker[],
     clashes: [] as string[],
     accepted: new Map<string, number>(),
@@ -77,8 +87,12 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   });
 
   /** One call over the wire, with the next fault. */
-  function call<Answer>(limitMs: number, act: (drover: Drover) => Promise<Answer>): Promise<Answer> {
-    const fault: Fault = world.left.shift() ?? { kind: "none" };
+  function call<Answer>(
+    cutNow: () => SimWorker["cut"]["way"] | null,
+    limitMs: number,
+    act: (drover: Drover) => Promise<Answer>,
+  ): Promise<Answer> {
+    const fault: Fault = cutNow() === "requests" ? { kind: "black-hole" } : (world.left.shift() ?? { kind: "none" });
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const breakOff = (): void => reject(hungUp());
     world.pending.add(breakOff);
@@ -89,6 +103,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       try {
         if (fault.kind === "twice") void act(drover).catch(() => {});
         const answer = structuredClone(await act(drover));
+        if (cutNow() !== null) return;
         if (fault.kind === "lose-answer") breakOff();
         else if (fault.kind === "slow-answer")
           host.setAlarm(host.now() + fault.ms, () => resolve(answer), { keepAlive: false });
@@ -115,18 +130,18 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     return answer;
   }
 
-  const wire: Wire = {
-    join: (body, limitMs) => call(limitMs, (drover) => drover.remote.join(body)),
+  const wireFor = (cutNow: () => SimWorker["cut"]["way"] | null): Wire => ({
+    join: (body, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.join(body)),
     sync: (id, body, limitMs) => {
       world.syncs++;
       const sent = JSON.parse(JSON.stringify(body)) as typeof body;
       const outcomes = new Map((sent.results ?? []).map((r) => [`${r.taskId}#${r.attempt}`, r.outcome]));
-      return call(limitMs + (body.waitMs ?? 0), async (drover) =>
+      return call(cutNow, limitMs + (body.waitMs ?? 0), async (drover) =>
         note((await drover.remote.sync(id, sent)) as SyncAnswer, outcomes),
       );
     },
-    leave: (id, limitMs) => call(limitMs, (drover) => drover.remote.leave(id)),
-  };
+    leave: (id, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.leave(id)),
+  });
 
   function performFor(worker: SimWorker, own: Clock): Perform {
     return ({ taskId, params }, { attempt, signal }) => {
@@ -138,6 +153,9 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         if (!other.isStopped)
           world.clashes.push(`${taskId}: ${other.worker} #${other.attempt} and ${worker.id} #${attempt}`);
       others.add(live);
+      const key = `${taskId}#${attempt}`;
+      if (world.begun.get(key)?.isStopped === false) world.clashes.push(`${key} is begun anew by ${worker.id}`);
+      world.begun.set(key, live);
       return new Promise((resolve, reject) => {
         const isFailure = kind === "fails-once" && attempt === 1;
         own.setAlarm(own.now() + ms, () => {
@@ -165,8 +183,10 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         else if (message.type === "warning") warn(message.message);
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
+    const wire = wireFor(() => (host.now() < worker.cut.until ? worker.cut.way : null));
     const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
-    const worker: SimWorker = { id, connection: startConnection(deps), isDead: false, hasLeft: false };
+    const cut: SimWorker["cut"] = { way: "answers", until: 0 };
+    const worker: SimWorker = { id, connection: startConnection(deps), isDead: false, hasLeft: false, cut };
     const post = (message: Parameters<Connection["receive"]>[0]): void =>
       own.defer(() => worker.connection.receive(message));
     const crew = createCrew({
@@ -201,6 +221,12 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       for (const others of world.live.values())
         for (const live of others) if (live.worker === worker.id) others.delete(live);
     },
-    calm: () => void world.left.splice(0),
+    cut(worker, way, ms) {
+      worker.cut = { way, until: host.now() + ms };
+    },
+    calm() {
+      world.left.splice(0);
+      for (const worker of world.workers) worker.cut = { way: "answers", until: 0 };
+    },
   };
 }

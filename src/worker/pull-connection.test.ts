@@ -1,0 +1,360 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Joined, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import { createHandHost } from "../testing/hand-host.ts";
+import { createLeaseCell } from "./pull-clock.ts";
+import { type ConnectionDeps, startConnection } from "./pull-connection.ts";
+import type { FromCrew, ToCrew } from "./pull-messages.ts";
+
+const LEASE_MS = 10_000;
+const one = (taskId: string) => ({ taskId, attempt: 1 });
+const assigned = (taskId: string) => ({
+  ...{ ...one(taskId), leaseUntil: "" },
+  task: { taskId, state: "assigned" as const, attempt: 1 },
+});
+const refusal = (code: string, more: object = {}): Error =>
+  Object.assign(new Error(`refused: ${code}`), { code, ...more });
+const done = (taskId: string): FromCrew => ({ type: "ended", ...one(taskId), report: { outcome: "done" } });
+
+type Call = {
+  readonly kind: "join" | "sync" | "leave";
+  readonly at: number;
+  readonly body: SyncBody;
+  readonly limitMs: number;
+  answer(value?: unknown): Promise<void>;
+  refuse(error: Error): Promise<void>;
+};
+
+/** A connection whose calls a test answers by hand. */
+async function kit(more: Partial<ConnectionDeps> = {}) {
+  const { host, clock, settle } = createHandHost({ at: 1000 });
+  const calls: Call[] = [];
+  const told: ToCrew[] = [];
+  const call = (kind: Call["kind"], body: unknown, limitMs: number): Promise<never> => {
+    const { promise, resolve, reject } = Promise.withResolvers<never>();
+    calls.push({
+      ...{ kind, at: host.now() - 1000, body: body as SyncBody, limitMs },
+      answer: async (value) => {
+        resolve(value as never);
+        await settle();
+      },
+      refuse: async (error) => {
+        reject(error);
+        await settle();
+      },
+    });
+    return promise;
+  };
+  const cell = createLeaseCell();
+  const connection = startConnection({
+    ...{
+      join: { id: "ann", slots: 2 },
+      giveUpMs: null,
+      chance: () => 1,
+      cell,
+      tell: (message) => void told.push(message),
+    },
+    wire: {
+      join: (body, limitMs) => call("join", body, limitMs),
+      sync: (_, body, limitMs) => call("sync", body, limitMs),
+      leave: (id, limitMs) => call("leave", { id }, limitMs),
+    },
+    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
+    ...more,
+  });
+  await settle();
+  const receive = async (...messages: FromCrew[]): Promise<void> => {
+    for (const message of messages) connection.receive(message);
+    await settle();
+  };
+  /** The newest call, which must be of this kind. */
+  const last = (kind: Call["kind"]): Call => {
+    const newest = calls.at(-1);
+    assert.equal(newest?.kind, kind);
+    return newest as Call;
+  };
+  const toldOf = <Type extends ToCrew["type"]>(type: Type) =>
+    told.filter((message): message is Extract<ToCrew, { type: Type }> => message.type === type);
+  return { calls, told, toldOf, last, receive, advance: clock.advance, cell, now: host.now };
+}
+type Kit = Awaited<ReturnType<typeof kit>>;
+
+const joined: Joined = { workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50 };
+const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
+  ...{ assignments: [], cancel: [], results: [], leaseUntil: "" },
+  ...more,
+});
+
+async function joinedKit(more: Partial<ConnectionDeps> = {}): Promise<Kit> {
+  const made = await kit(more);
+  await made.last("join").answer(joined);
+  return made;
+}
+
+/** One that runs these tasks, with a poll open that names them. */
+async function workingKit(ids: readonly string[] = ["a"], more: Partial<ConnectionDeps> = {}): Promise<Kit> {
+  const made = await joinedKit(more);
+  await made.last("sync").answer(answer({ assignments: ids.map(assigned) }));
+  await made.receive(...ids.map((id): FromCrew => ({ type: "began", ...one(id) })));
+  await made.advance(30);
+  assert.deepEqual(made.last("sync").body.running, ids.map(one));
+  return made;
+}
+
+test("it joins, and keeps one poll open that the server may hold for a quarter of a lease", async () => {
+  const { calls, last, toldOf, advance } = await joinedKit();
+  assert.deepEqual(toldOf("joined"), [{ type: "joined", workerId: "ann", leaseMs: LEASE_MS, maxWorktrees: 50 }]);
+  assert.deepEqual(last("sync").body, { session: "s1", n: 1, want: 2, waitMs: 2500, running: [] });
+  await advance(2500);
+  assert.equal(calls.length, 2);
+  await last("sync").answer(answer());
+  assert.equal(calls.length, 3);
+  assert.deepEqual([last("sync").at, last("sync").body.n], [2500, 2]);
+});
+
+test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {
+  const { calls, last, receive } = await workingKit(["a", "b"]);
+  const before = calls.length;
+  await receive(done("a"));
+  const first = last("sync");
+  assert.equal(calls.length, before + 1);
+  assert.deepEqual([first.body.results?.length, first.body.running, first.body.want], [1, [one("b")], 1]);
+  await receive(done("b"));
+  assert.equal(calls.length, before + 1, "one with results is under way");
+  await first.answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  assert.deepEqual(
+    last("sync").body.results?.map(({ taskId }) => taskId),
+    ["b"],
+  );
+});
+
+test("results of one turn go in one sync", async () => {
+  const { calls, last, receive } = await workingKit(["a", "b"]);
+  const before = calls.length;
+  await receive(done("a"), done("b"));
+  assert.equal(calls.length, before + 1);
+  assert.equal(last("sync").body.results?.length, 2);
+});
+
+test("a quick handler costs one sync: it is not named before", async () => {
+  const { calls, last, receive, advance } = await joinedKit();
+  await last("sync").answer(answer({ assignments: [assigned("a"), assigned("b")] }));
+  const before = calls.length;
+  await receive({ type: "began", ...one("a") }, { type: "began", ...one("b") });
+  await advance(29);
+  assert.equal(calls.length, before);
+  await receive(done("a"), done("b"));
+  assert.deepEqual([calls.length, last("sync").body.results?.length], [before + 1, 2]);
+});
+
+test("progress is told a moment later, in the place of the poll", async () => {
+  const { calls, last, receive, advance } = await workingKit();
+  const before = calls.length;
+  await receive({ type: "news", items: [{ ...one("a"), progress: '"half"' }] });
+  assert.equal(calls.length, before);
+  await advance(30);
+  assert.equal(calls.length, before + 1);
+  assert.deepEqual(last("sync").body.running, [{ ...one("a"), progress: "half" }]);
+});
+
+test("a sync that is not answered in time is doubted: another goes beside it, and either answer counts", async () => {
+  const { calls, last, toldOf, advance } = await joinedKit();
+  const first = last("sync");
+  await advance(4999);
+  assert.equal(calls.length, 2);
+  await advance(1);
+  assert.equal(calls.length, 3);
+  assert.deepEqual([last("sync").body.waitMs, last("sync").body.n], [0, 2], "it wants an answer now");
+  await first.answer(answer({ assignments: [assigned("a")] }));
+  assert.equal(toldOf("start")[0]?.assignments[0]?.taskId, "a");
+});
+
+test("while the server is away the rests double, up to ten seconds", async () => {
+  const { calls, last, advance, toldOf } = await joinedKit();
+  const rests: number[] = [];
+  for (let tries = 0; tries < 9; tries++) {
+    const before = calls.length;
+    const { at: brokenAt } = last("sync");
+    await last("sync").refuse(refusal("network"));
+    for (let steps = 0; calls.length === before && steps < 200; steps++) await advance(100);
+    rests.push(last("sync").at - brokenAt);
+  }
+  assert.deepEqual(rests, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+  assert.equal(toldOf("warning").length, 1, "it is said once");
+});
+
+test("with work at stake the rests stay short", async () => {
+  const { calls, last, advance } = await workingKit();
+  for (let tries = 0; tries < 8; tries++) {
+    const before = calls.length;
+    await last("sync").refuse(refusal("network"));
+    await advance(1000);
+    assert.ok(calls.length > before, "at most a tenth of a lease");
+  }
+});
+
+test("a server that answers at once and says nothing new is not asked in a tight circle", async () => {
+  const { calls, last, advance } = await joinedKit();
+  for (let times = 0; times < 4; times++) {
+    const before = calls.length;
+    await last("sync").answer(answer({ cancel: [one("nobody")] }));
+    await advance(499);
+    assert.equal(calls.length, before);
+    await advance(1);
+    assert.equal(calls.length, before + 1);
+  }
+});
+
+test("when no answer came for nearly a lease what runs is stopped, and the handlers may begin nothing", async () => {
+  const { last, toldOf, advance, cell, now } = await workingKit();
+  const { at } = last("sync");
+  await last("sync").answer(answer());
+  await advance(at + 9000 - (now() - 1000) - 1);
+  assert.equal(toldOf("stop").length, 0);
+  assert.ok(cell.read() > now());
+  await advance(1);
+  assert.deepEqual(toldOf("stop")[0]?.stops, [{ ...one("a"), cause: "lease-lost" }]);
+  assert.ok(cell.read() <= now());
+  await last("sync").answer(answer());
+  assert.deepEqual(last("sync").body.running, []);
+});
+
+for (const code of ["session_lost", "not_found"])
+  test(`${code}: what ran is stopped, its results are dropped, and it joins anew`, async () => {
+    const { calls, last, toldOf, receive, advance } = await workingKit(["a", "b"]);
+    await receive(done("b"));
+    const old = calls.at(-2);
+    await last("sync").refuse(refusal(code));
+    assert.deepEqual(toldOf("stop")[0]?.stops, [{ ...one("a"), cause: "session-lost" }]);
+    // One that is taken from it soon again and again waits longer each time.
+    await advance(100);
+    await last("join").answer({ ...joined, session: "s2" });
+    assert.deepEqual([last("sync").body.session, last("sync").body.results], ["s2", undefined]);
+    assert.equal(last("sync").body.want, 1, "the handler that was stopped has its slot until it has ended");
+    const before = calls.length;
+    await old?.refuse(refusal(code));
+    assert.equal(calls.length, before, "what is said of the old session is no news");
+    await last("sync").refuse(refusal(code));
+    await advance(199);
+    assert.equal(last("sync").kind, "sync");
+    await advance(1);
+    assert.equal(last("join").kind, "join");
+  });
+
+for (const code of ["unauthorized", "forbidden"])
+  test(`${code}: it stops, says why, and stops what runs`, async () => {
+    const { calls, last, told, toldOf, advance } = await workingKit();
+    await last("sync").refuse(refusal(code, { status: 401 }));
+    assert.equal(toldOf("stop").length, 1);
+    assert.deepEqual(told.at(-1), { type: "failed", error: { code, message: `refused: ${code}`, status: 401 } });
+    const before = calls.length;
+    await advance(60_000);
+    assert.equal(calls.length, before);
+  });
+
+test("a first join that the server refuses is an error; one that it does not hear is tried again", async () => {
+  for (const code of ["bad_request", "not_found", "bad_answer", "conflict", "unsupported_protocol"]) {
+    const { last, told } = await kit();
+    await last("join").refuse(refusal(code));
+    assert.equal(told.at(-1)?.type, "failed", code);
+  }
+  for (const code of ["network", "timeout", "closed", "overloaded", "limit", "internal"]) {
+    const { calls, last, told, advance } = await kit();
+    await last("join").refuse(refusal(code));
+    await advance(100);
+    assert.deepEqual([calls.length, told], [2, []], code);
+  }
+});
+
+test("it gives up on a server that stays away longer than it was told to wait", async () => {
+  const { last, told, advance } = await joinedKit({ giveUpMs: 3000 });
+  for (let tries = 0; tries < 6; tries++) {
+    await last("sync").refuse(refusal("network"));
+    await advance(1600);
+  }
+  assert.equal(told.at(-1)?.type, "failed");
+});
+
+test("a stale sync is passed over if a newer one is under way", async () => {
+  const { calls, last, receive } = await workingKit();
+  const poll = last("sync");
+  await receive(done("a"));
+  const before = calls.length;
+  await poll.refuse(refusal("stale_sync"));
+  assert.equal(calls.length, before);
+});
+
+test("a worker that drains leaves when its last result was answered", async () => {
+  const { last, told, receive } = await workingKit();
+  await receive({ type: "drain" });
+  assert.deepEqual([last("sync").body.status, last("sync").body.want], ["draining", 0]);
+  await last("sync").answer(answer());
+  await receive(done("a"));
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("the server's wish to drain is passed on and followed", async () => {
+  const { last, told, toldOf } = await joinedKit();
+  await last("sync").answer(answer({ drain: true }));
+  assert.equal(toldOf("draining").length, 1);
+  await last("leave").refuse(refusal("not_found"));
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a worker that closes delivers what it has, then leaves, and names the rest until then", async () => {
+  const { last, told, receive } = await workingKit(["a", "b"]);
+  await receive({ type: "closing" }, done("a"), { type: "ended", ...one("b"), report: { outcome: "failed" } });
+  assert.deepEqual([last("sync").body.running, last("sync").body.results?.length], [[one("b")], 1]);
+  await receive({ type: "leave" });
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("leaving takes five seconds at most for results and five for the goodbye, if nobody answers", async () => {
+  const { last, told, receive, advance } = await workingKit();
+  await receive({ type: "closing" }, done("a"), { type: "leave" });
+  await advance(5000);
+  const goodbye = last("leave");
+  assert.equal(goodbye.limitMs, 5000);
+  await advance(5000);
+  await goodbye.refuse(refusal("timeout"));
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("one that is closed before it could join is gone at once", async () => {
+  const { last, told, receive } = await kit();
+  await last("join").refuse(refusal("network"));
+  await receive({ type: "closing" }, { type: "leave" });
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("one that is closed while it joins says goodbye when it has joined", async () => {
+  const { last, told, receive } = await kit();
+  await receive({ type: "closing" }, { type: "leave" });
+  assert.equal(told.length, 0);
+  await last("join").answer(joined);
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a sync that the server will not read is told, and the offending result does not hold up the rest", async () => {
+  const { last, receive, advance, toldOf } = await workingKit(["a", "b"]);
+  await receive(done("a"), done("b"));
+  await last("sync").refuse(refusal("bad_request", { details: { field: "results[0].result" } }));
+  assert.match(toldOf("warning")[0]?.message ?? "", /refused/);
+  await advance(100);
+  assert.deepEqual(
+    last("sync").body.results?.map(({ outcome }) => outcome),
+    ["failed", "done"],
+  );
+});
+
+test("a result that came too late is told as a warning", async () => {
+  const { last, receive, toldOf } = await workingKit();
+  await receive(done("a"));
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: false, code: "stale_attempt" }] }));
+  assert.match(toldOf("warning")[0]?.message ?? "", /task a, attempt 1, was not taken: stale_attempt/);
+});
