@@ -46,6 +46,13 @@ export function usage(load: Load): number {
   return Math.max(ofQueue, (load.queued + load.inFlight) / Math.max(1, load.workers * perWorker));
 }
 
+/** Whether callers of this fleet should slow down; `shouldThrottle` of its load, without spelling that out. */
+export function isThrottling(state: State): boolean {
+  const { maxQueue, backpressure } = state.config.scheduler;
+  const { perWorker, throttleAt } = backpressure;
+  return perWorker === null ? (state.waiting + state.queued) / maxQueue > throttleAt : shouldThrottle(loadOf(state));
+}
+
 export const shouldAccept = (load: Load): boolean => usage(load) < load.rejectThreshold;
 export const shouldThrottle = (load: Load): boolean => usage(load) > load.throttleAt;
 
@@ -144,6 +151,8 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   const mine = state.projects.get(task.project)?.agents.get(task.agent)?.backlog ?? 0;
   if (mine >= maxPerAgent)
     return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
+  if (state.fleet.able > 0 && backpressure.perWorker === null && queued / maxQueue < backpressure.rejectThreshold)
+    return null;
   const load = loadOf(state);
   if (load.workers === 0) {
     if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };

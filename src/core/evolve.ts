@@ -9,7 +9,7 @@ import { attach, detach } from "./attempt.ts";
 import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
 import { changeConfig, putProject } from "./config-change.ts";
-import type { Event } from "./events.ts";
+import type { Event, TaskSubmitted } from "./events.ts";
 import { addToLevel, comeBack, noteServed } from "./fairness.ts";
 import { peek, shift } from "./fifo.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
@@ -39,9 +39,23 @@ import { setTimer } from "./timers.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 
-export function evolve(state: State, event: Event): void {
+/** Answers the number of the last event before this one about the same task: what led to it, unless it says otherwise. */
+export function evolve(state: State, event: Event): number | null {
   state.seq++;
   state.at = event.at;
+  if (event.kind === "task-submitted") {
+    submitTask(state, event);
+    return null;
+  }
+  const task = "task" in event && event.task !== null ? state.tasks.get(event.task) : undefined;
+  const before = task === undefined ? null : task.lastSeq;
+  apply(state, event, task);
+  // A call draws on its task, and is none of its own events.
+  if (task !== undefined && event.kind !== "permit-asked") task.lastSeq = state.seq;
+  return before;
+}
+
+function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | undefined): void {
   switch (event.kind) {
     case "engine-started":
       return restartGates(state);
@@ -67,8 +81,11 @@ export function evolve(state: State, event: Event): void {
     case "gate-opened":
       return openGate(state, event.gate);
     case "callback-asked":
+      state.callbacks.wanted.add(event.task);
+      return;
     case "callback-settled":
-      return applyToCallback(state, event);
+      state.callbacks.due.delete(event.end);
+      return;
     case "schedule-put":
     case "schedule-moved":
     case "schedule-removed":
@@ -78,20 +95,16 @@ export function evolve(state: State, event: Event): void {
     case "tombstones-forgotten":
       return forgetTombstones(state, event.count);
     default:
-      return applyToTask(state, event);
+      return applyToTask(state, task as Task, event);
   }
 }
 
-type TaskEvent = Exclude<Extract<Event, { task: unknown }>, { kind: `permit-${string}` | `callback-${string}` }>;
+type TaskEvent = Exclude<
+  Extract<Event, { task: unknown }>,
+  { kind: "task-submitted" | `permit-${string}` | `callback-${string}` }
+>;
 
-function applyToTask(state: State, event: TaskEvent): void {
-  if (event.kind === "task-submitted") return submitTask(state, event);
-  const task = state.tasks.get(event.task) as Task;
-  changeTask(state, task, event);
-  task.lastSeq = state.seq;
-}
-
-function changeTask(state: State, task: Task, event: Exclude<TaskEvent, Of<"task-submitted">>): void {
+function applyToTask(state: State, task: Task, event: TaskEvent): void {
   switch (event.kind) {
     case "task-queued":
       return queueTask(state, task, event.at, event.pin);
@@ -122,13 +135,6 @@ function changeTask(state: State, task: Task, event: Exclude<TaskEvent, Of<"task
     default:
       return applyToAttempt(state, task.attempt as Attempt, event);
   }
-}
-
-function applyToCallback(state: State, event: Of<"callback-asked" | "callback-settled">): void {
-  if (event.kind === "callback-asked") state.callbacks.wanted.add(event.task);
-  else state.callbacks.due.delete(event.end);
-  const task = state.tasks.get(event.task);
-  if (task !== undefined) task.lastSeq = state.seq;
 }
 
 function assign(state: State, task: Task, event: Of<"task-assigned">): void {

@@ -36,6 +36,7 @@ import { gateUse, setGateHeld } from "./shape.ts";
 import type { Attempt, Project, State, Task } from "./state.ts";
 import { stopForBudget } from "./stop.ts";
 
+const NONE: readonly Event[] = [];
 export const GATES_MAX = 1000;
 const TICKETS_MAX = 100_000;
 
@@ -251,8 +252,8 @@ export function nextPermit(state: State, now: Instant): Event | null {
 }
 
 /** What time alone has changed at the gates: permits that ran out, a block that ended. */
-export function dueAtGates(state: State, now: Instant): Event[] {
-  if (state.permits.size === 0 && state.shapes.gatesHeld === 0) return [];
+export function dueAtGates(state: State, now: Instant): readonly Event[] {
+  if (state.permits.size === 0 && state.shapes.gatesHeld === 0) return NONE;
   for (const [id, gate] of state.gates) {
     const [permit] = expiredPermits(gate, now);
     if (permit !== undefined) {

@@ -29,6 +29,7 @@ import { front, items } from "./sorted-list.ts";
 import type { State } from "./state.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
+const NONE: readonly Event[] = [];
 
 export function pump(state: State, now: Instant): readonly Event[] {
   const events = due(state, now);
@@ -51,8 +52,8 @@ export function pump(state: State, now: Instant): readonly Event[] {
 }
 
 /** Tasks that wait for a worker that has gone wait for it no longer. */
-function strayPins(state: State, now: Instant): Event[] {
-  if (state.strayPins.size === 0) return [];
+function strayPins(state: State, now: Instant): readonly Event[] {
+  if (state.strayPins.size === 0) return NONE;
   const [worker] = [...state.strayPins].sort();
   const pinned = state.pins.get(worker as WorkerId);
   const tasks = pinned === undefined ? [] : front(pinned, PINS_RELEASED_AT_ONCE_MAX);
@@ -70,8 +71,7 @@ export function nextStart(state: State, now: Instant): Event | null {
   for (const chunk of state.turn.chunks) {
     for (const project of chunk) {
       const pick = pickIn(state, project, now, ANY_PRIORITY);
-      if (pick !== null)
-        return startEvent(state, pick, { express: false, level: shownLevel(state, project, now) }, now);
+      if (pick !== null) return startEvent(state, pick, shownLevel(state, project, now), false, now);
     }
   }
   return null;
@@ -83,7 +83,7 @@ function nextExpress(state: State, now: Instant): Event | null {
   for (const project of items(state.turn)) {
     if (!state.expressProjects.has(project)) continue;
     const pick = pickIn(state, project, now, EXPRESS_PRIORITY);
-    if (pick !== null) return startEvent(state, pick, { express: true, level: shownLevel(state, project, now) }, now);
+    if (pick !== null) return startEvent(state, pick, shownLevel(state, project, now), true, now);
   }
   return null;
 }
@@ -92,26 +92,21 @@ function nextByDeficit(state: State, now: Instant): Event | null {
   const eligible = [...items(state.turn)].filter((project) => mayStart(state, project, now));
   for (const { project, deficit } of deficitOrder(eligible, now)) {
     const pick = pickIn(state, project, now, ANY_PRIORITY);
-    if (pick !== null) return startEvent(state, pick, { express: false, level: deficit }, now);
+    if (pick !== null) return startEvent(state, pick, deficit, false, now);
   }
   return null;
 }
 
-function startEvent(
-  state: State,
-  { task, reserve }: Pick,
-  turn: { readonly express: boolean; readonly level: number },
-  now: Instant,
-): Event {
+function startEvent(state: State, { task, reserve }: Pick, level: number, express: boolean, now: Instant): Event {
   const { demand } = task.group?.shape ?? shapeOf(state, task);
   const placement = place(state, task, demand);
   invariant(placement !== null, "a task that was chosen has a worker with room");
   const { priority: rules } = state.config.scheduler;
   const waited = Math.max(0, now - task.runnableAt);
   const rank: Rank = {
-    express: turn.express,
+    express,
     hold: task.project.hold?.task === task && demand.feasible === 0,
-    level: turn.level,
+    level,
     weight: task.project.settings.weight,
     agentInFlight: task.agent.inFlight,
     priority: effectivePriority(task.priority, waited, task.project.settings.maxPriority, rules.starvationAfter),

@@ -6,7 +6,7 @@
  * and one bad item never fails the others.
  */
 
-import { loadOf, shouldThrottle } from "../core/admission.ts";
+import { isThrottling } from "../core/admission.ts";
 import { type Instant, type TaskId, taskId } from "../core/brand.ts";
 import type { Decided, Warning } from "../core/commands.ts";
 import { priority as priorityReader } from "../core/config.ts";
@@ -74,6 +74,7 @@ export type TaskDesk = {
 export type Placer = { place(body: unknown): Submitted | DroverError };
 
 const SIGNAL = { signal: abortSignal };
+const readName = name();
 
 export type TaskDeskParts = TaskSources & { readonly ends: EndWatch; readonly exists: ArtifactExists };
 
@@ -169,7 +170,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
     try {
       const id = idOf(given);
-      const { signal } = readOptions<{ signal?: AbortSignal }>(SIGNAL, options);
+      const signal = options === undefined ? undefined : readOptions<{ signal?: AbortSignal }>(SIGNAL, options).signal;
       const known = state.tasks.get(id);
       return known === undefined || hasEnded(known) ? endOf(id) : ends.wait(id, signal);
     } catch (error) {
@@ -216,7 +217,7 @@ function notEmpty(filter: TaskFilter): TaskFilter {
 }
 
 function idOf(task: unknown): TaskId {
-  const read = name()(task, "taskId");
+  const read = readName(task, "taskId");
   if (!read.ok) throw refused(read.failure);
   return taskId(read.value);
 }
@@ -255,7 +256,7 @@ function answerFor(
   warnings: readonly Warning[] = [],
 ): Submitted {
   const { state } = writer;
-  const throttles = shouldThrottle(loadOf(state));
+  const throttles = isThrottling(state);
   if (task !== undefined && task.group !== null && !throttles && warnings.length === 0) {
     const position = countAhead(state, task, writer.now()) + 1;
     return { taskId: id, state: task.phase, position, createdAt: isoTime(task.createdAt) };
@@ -384,7 +385,7 @@ function readBatch(batch: unknown): readonly unknown[] {
   const stranger = Object.keys(batch).find((key) => !known.includes(key));
   if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
   for (const field of ["agentId", ...(batch.project === undefined ? [] : ["project"])]) {
-    const read = name()(batch[field], field);
+    const read = readName(batch[field], field);
     if (!read.ok) throw refused(read.failure);
   }
   if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)

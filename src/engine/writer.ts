@@ -19,7 +19,6 @@ import type { Command, Decided, Decision } from "../core/commands.ts";
 import { nextChange } from "../core/deadlines.ts";
 import { decide } from "../core/decide.ts";
 import type { Event } from "../core/events.ts";
-import { taskOf } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
 import { pump as nextStep } from "../core/pump.ts";
 import type { State } from "../core/state.ts";
@@ -104,8 +103,8 @@ export function startWriter(options: {
   const { nowOrLast } = clock;
 
   function apply(event: Event, payload: string | undefined): void {
-    const cause = causeOf(state, event);
-    evolve(state, event);
+    const before = evolve(state, event) as Seq | null;
+    const cause = "cause" in event && typeof event.cause === "number" ? event.cause : before;
     const carries = payload !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
     const applied: Applied = { event, seq: seq(state.seq) };
     const batch = gathering();
@@ -297,14 +296,6 @@ export function startWriter(options: {
     poke,
     close,
   };
-}
-
-/** The event that led to this one: the one it names, or the last about the same task. */
-function causeOf(state: State, event: Event): Seq | null {
-  if (event.kind === "task-submitted") return null;
-  if ("cause" in event && typeof event.cause === "number") return event.cause;
-  const id = taskOf(event);
-  return id === null ? null : ((state.tasks.get(id)?.lastSeq ?? null) as Seq | null);
 }
 
 const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");

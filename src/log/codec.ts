@@ -12,8 +12,8 @@ import { type Seq, seq } from "../core/brand.ts";
 import { ADDED, type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
 import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
-import { roomFor, writeAssigned, writeDone } from "./hot-bytes.ts";
-import { hotEvent, submittedValues } from "./hot-events.ts";
+import { roomFor, writeAssigned, writeDone, writeSubmitted } from "./hot-bytes.ts";
+import { hotEvent } from "./hot-events.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
@@ -41,10 +41,8 @@ export function writeEvent(block: Block, event: Event, cause: Seq | null): void 
   } else if (event.kind === "task-done") {
     makeRoom(block, roomFor(event));
     block.length = writeDone(block.bytes, block.length, event, cause);
-  } else {
-    const isSubmit = event.kind === "task-submitted";
-    writeText(block, JSON.stringify(isSubmit ? submittedValues(event, FORMAT, cause) : allValues(event, cause)));
-  }
+  } else if (event.kind === "task-submitted") writeSubmitted(block, event, cause);
+  else writeText(block, JSON.stringify(allValues(event, cause)));
 }
 
 function allValues(event: Event, cause: Seq | null): unknown[] {

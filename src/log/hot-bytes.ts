@@ -1,11 +1,12 @@
 /**
- * A start and a finish, written byte by byte: the two frequent events that are mostly names of fields and numbers.
+ * The three events every task costs, written byte by byte.
  *
- * Every task costs one of each, and a quarter of the engine's time went into making strings of them. A submit has
- * thirty values and little else, and `JSON.stringify` is as quick. A test holds these bytes to those of `codec.ts`.
+ * An eighth of the engine's time went into making strings of them, and bytes of the strings. A test holds these bytes
+ * to what `JSON.stringify` makes of the same values in the order of `FIELDS`.
  */
-import type { Event } from "../core/events.ts";
+import type { Event, TaskSubmitted } from "../core/events.ts";
 import type { Reason } from "../core/placement.ts";
+import { type Block, makeRoom } from "./block.ts";
 import {
   writeAny,
   writeAscii,
@@ -29,6 +30,74 @@ export function roomFor(event: Of<"task-assigned" | "task-done">): number {
   const characters = event.task.length + (event.kind === "task-assigned" ? event.worker.length : 0);
   return FIXED_BYTES_MAX + BYTES_PER_CHARACTER_MAX * characters;
 }
+
+/** A submit from its type on, as written last. Whoever submits repeats itself, so mostly the next is the same. */
+let lastTail: { readonly of: TaskSubmitted; readonly bytes: Buffer } | null = null;
+
+export function writeSubmitted(block: Block, event: TaskSubmitted, cause: number | null): void {
+  if (lastTail === null || !endsAlike(lastTail.of, event)) lastTail = { of: event, bytes: tailOf(event) };
+  const { bytes: tail } = lastTail;
+  const characters = event.task.length + event.project.length + event.agent.length + event.bodyHash.length;
+  makeRoom(block, FIXED_BYTES_MAX + BYTES_PER_CHARACTER_MAX * characters + tail.length);
+  const { bytes: target } = block;
+  let at = writeNumber(target, writeAscii(target, block.length, '[1,"task-submitted",'), event.at);
+  target[at++] = COMMA;
+  at = writeNumberOrNull(target, at, cause);
+  target[at++] = COMMA;
+  at = writeString(target, at, event.task);
+  target[at++] = COMMA;
+  at = writeString(target, at, event.project);
+  target[at++] = COMMA;
+  at = writeString(target, at, event.agent);
+  target[at++] = COMMA;
+  at = writeFlag(target, at, event.named);
+  target[at++] = COMMA;
+  at = writeString(target, at, event.bodyHash);
+  target[at++] = COMMA;
+  at = writeNumber(target, at, event.bodySize);
+  target.set(tail, at);
+  block.length = at + tail.length;
+}
+
+/** The comma behind the body's size, the values from the type on, and the end of the list. */
+function tailOf(e: TaskSubmitted): Buffer {
+  // biome-ignore format: one row per row of FIELDS
+  const values = [
+    e.type, e.capabilities, e.cpu, e.memory,
+    e.provider, e.locks, e.zone, e.tab, e.priority, e.prioritised, e.depth, e.parent, e.needs, e.artifact, e.notBefore,
+    e.deadline, e.estimatedTokens, e.iteration, e.maxAttempts, e.timeoutMs, e.onDependencyFailure,
+    e.runnable, e.pin,
+  ];
+  return Buffer.from(`,${JSON.stringify(values).slice(1)}`);
+}
+
+const endsAlike = (left: TaskSubmitted, right: TaskSubmitted): boolean =>
+  left.type === right.type &&
+  isSame(left.capabilities, right.capabilities) &&
+  left.cpu === right.cpu &&
+  left.memory === right.memory &&
+  left.provider === right.provider &&
+  isSame(left.locks, right.locks) &&
+  left.zone === right.zone &&
+  left.tab === right.tab &&
+  left.priority === right.priority &&
+  left.prioritised === right.prioritised &&
+  left.depth === right.depth &&
+  left.parent === right.parent &&
+  isSame(left.needs, right.needs) &&
+  left.artifact === right.artifact &&
+  left.notBefore === right.notBefore &&
+  left.deadline === right.deadline &&
+  left.estimatedTokens === right.estimatedTokens &&
+  left.iteration === right.iteration &&
+  left.maxAttempts === right.maxAttempts &&
+  left.timeoutMs === right.timeoutMs &&
+  left.onDependencyFailure === right.onDependencyFailure &&
+  left.runnable === right.runnable &&
+  left.pin === right.pin;
+
+const isSame = (left: readonly string[], right: readonly string[]): boolean =>
+  left === right || (left.length === 0 && right.length === 0);
 
 export function writeAssigned(target: Buffer, start: number, event: Of<"task-assigned">, cause: number | null): number {
   const { rank } = event;

@@ -1,56 +1,13 @@
 /**
- * The three events every task costs, without looking fields up by name.
+ * The three events every task costs, read without looking fields up by name.
  *
- * `codec.ts` writes and reads any event by the order in `FIELDS`; taking thirty properties by a computed name takes
- * longer than writing them. These spell the same order out for submit, assign and finish (`hot-bytes.ts` writes the
- * latter two). A test holds them to `FIELDS`.
+ * `codec.ts` reads any event by the order in `FIELDS`; giving thirty properties by a computed name takes longer than
+ * parsing them. These spell the same order out for submit, assign and finish. A test holds them to `FIELDS`.
  */
-import type { Event, TaskSubmitted } from "../core/events.ts";
-
-/** Filled anew for each submit, since it is read at once: an array of thirty values apiece is garbage worth saving. */
-const submitValues: unknown[] = [];
-
-/** The values of a submit in the order of `FIELDS`, behind what every event begins with; good until the next call. */
-export function submittedValues(e: TaskSubmitted, format: number, cause: number | null): readonly unknown[] {
-  const v = submitValues;
-  v[0] = format;
-  v[1] = e.kind;
-  v[2] = e.at;
-  v[3] = cause;
-  v[4] = e.task;
-  v[5] = e.project;
-  v[6] = e.agent;
-  v[7] = e.named;
-  v[8] = e.bodyHash;
-  v[9] = e.bodySize;
-  v[10] = e.type;
-  v[11] = e.capabilities;
-  v[12] = e.cpu;
-  v[13] = e.memory;
-  v[14] = e.provider;
-  v[15] = e.locks;
-  v[16] = e.zone;
-  v[17] = e.tab;
-  v[18] = e.priority;
-  v[19] = e.prioritised;
-  v[20] = e.depth;
-  v[21] = e.parent;
-  v[22] = e.needs;
-  v[23] = e.artifact;
-  v[24] = e.notBefore;
-  v[25] = e.deadline;
-  v[26] = e.estimatedTokens;
-  v[27] = e.iteration;
-  v[28] = e.maxAttempts;
-  v[29] = e.timeoutMs;
-  v[30] = e.onDependencyFailure;
-  v[31] = e.runnable;
-  v[32] = e.pin;
-  return v;
-}
+import type { Event } from "../core/events.ts";
 
 /**
- * The same events read back as object literals, so that all of a kind have one shape for the engine that runs them;
+ * The frequent events as object literals, so that all of a kind have one shape for the engine that runs them;
  * null for others. The values have been counted by the caller.
  */
 export function hotEvent(values: readonly unknown[]): Event | null {
