@@ -260,7 +260,7 @@ export function createLocalWorkers(deps: {
   function letGo(entry: Running): void {
     if (running.get(entry.task) !== entry) return;
     running.delete(entry.task);
-    progress.delete(entry.task);
+    if (progress.size > 0) progress.delete(entry.task);
     entry.crew.active--;
     if (entry.crew.active === 0) entry.crew.onIdle();
     serve(entry.crew);

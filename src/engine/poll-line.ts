@@ -29,6 +29,8 @@ export type PollLine = {
   /** Whether it was told this in the last answer, and, with `since`, not before that instant. */
   wasTold(worker: WorkerId, key: string, since?: number): boolean;
   forget(worker: WorkerId): void;
+  /** Whether no worker has spoken yet. */
+  isEmpty(): boolean;
   stop(error: DroverError): void;
 };
 
@@ -101,6 +103,7 @@ export function createPollLine(host: Host): PollLine {
       const at = lines.get(worker)?.told.get(key);
       return at !== undefined && at > since;
     },
+    isEmpty: () => lines.size === 0,
     forget(worker) {
       const line = lines.get(worker);
       lines.delete(worker);

@@ -287,6 +287,7 @@ export function createRemoteWorkers(deps: {
     },
     progressOf: (task) => progress.get(task),
     onCommitted(batch) {
+      if (line.isEmpty() && progress.size === 0) return;
       for (const { event } of batch) {
         if (event.kind === "task-assigned") {
           // What a former attempt said of itself is not true of this one.

@@ -12,8 +12,8 @@ const BACKSLASH = 92;
 const FIRST_PLAIN = 32;
 const LAST_PLAIN = 126;
 const ZERO = 48;
-const DIGITS_MAX = 10;
-const SMALL_MAX = 2_147_483_647;
+const HALF_DIGITS = 9;
+const HALF_SPAN = 1_000_000_000;
 
 /** Text that is JSON already, all of it ASCII. */
 export function writeAscii(target: Buffer, at: number, text: string): number {
@@ -38,17 +38,30 @@ export function writeString(target: Buffer, at: number, text: string): number {
 }
 
 export function writeNumber(target: Buffer, at: number, value: number): number {
-  if (!(value >= 0 && value <= SMALL_MAX) || Math.floor(value) !== value)
+  if (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER) || Math.floor(value) !== value)
     return writeAscii(target, at, Number.isFinite(value) ? `${value}` : "null");
-  let length = 1;
-  for (let limit = DIGITS_MAX; limit <= value; limit *= DIGITS_MAX) length++;
-  let rest = value;
-  for (let place = at + length - 1; place >= at; place--) {
-    const tens = Math.floor(rest / DIGITS_MAX);
-    target[place] = ZERO + rest - tens * DIGITS_MAX;
+  if (value < HALF_SPAN) return writeDigits(target, at, value, digitsIn(value));
+  // In two halves, each small enough for whole arithmetic: an instant has thirteen digits.
+  const high = Math.floor(value / HALF_SPAN);
+  const middle = high < HALF_SPAN ? writeDigits(target, at, high, digitsIn(high)) : writeNumber(target, at, high);
+  return writeDigits(target, middle, value - high * HALF_SPAN, HALF_DIGITS);
+}
+
+function digitsIn(value: number): number {
+  let count = 1;
+  for (let limit = 10; limit <= value; limit *= 10) count++;
+  return count;
+}
+
+/** The last so many digits of a whole number below `HALF_SPAN`. */
+function writeDigits(target: Buffer, at: number, value: number, count: number): number {
+  let rest = value | 0;
+  for (let place = at + count - 1; place >= at; place--) {
+    const tens = (rest / 10) | 0;
+    target[place] = ZERO + rest - tens * 10;
     rest = tens;
   }
-  return at + length;
+  return at + count;
 }
 
 export const writeNumberOrNull = (target: Buffer, at: number, value: number | null): number =>
