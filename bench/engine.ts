@@ -1,16 +1,18 @@
 /**
  * The embedded engine on a real disk: submit → assign → finish, an fsync before every answer, next to the peers.
  *
- * Each task is a no-op run by a worker in the same process. A task counts when its end is durable and its submitter was
- * told. The peers do the same in the same run, at their best reasonable settings (bench/peers.ts), so that the ratio
- * means something on any machine. Then: what an unrelated request waits meanwhile, how long a restart with a million
- * queued tasks takes, and the longest pause while a snapshot of them is made.
+ * Each task is a no-op run by a worker in the same process, and counts when its end is durable. Drover and the peers,
+ * at their best reasonable settings (bench/peers.ts), are given the same workload in the same run
+ * (bench/peers/workload.ts), so that the ratio means something on any machine. Then: what an unrelated request waits
+ * meanwhile, how long a restart with a million queued tasks takes, and the longest pause while a snapshot of them is
+ * made.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Drover, openDrover } from "../src/engine/index.ts";
+import { bestRound, type Mode, type Session, type Workload } from "./peers/workload.ts";
 import { run as runPeers } from "./peers.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
@@ -22,6 +24,9 @@ const CONFIG = {
   projects: { default: { maxConcurrent: 5000 } },
 };
 const CALLERS = 2000;
+const PER_BATCH = 200;
+const BATCHES = 20;
+const JOBS = 40_000;
 
 type Run = { readonly perSecond: number; readonly otherP99Ms: number };
 
@@ -39,48 +44,40 @@ async function withDrover<Value>(work: (drover: Drover, data: string) => Promise
   }
 }
 
-/** Many callers, each submitting one task at a time and waiting for its end. */
-function measureSingle(count: number): Promise<Run> {
-  return withDrover(async (drover) => {
-    await drover.worker({ slots: 4000 }, () => undefined);
-    await callers(drover, count / 5);
-    const other = watchOther(drover);
-    const start = performance.now();
-    await callers(drover, count);
-    const perSecond = (count * 1000) / (performance.now() - start);
-    return { perSecond, otherP99Ms: await other() };
+/** Drover as the workload of the peers sees it: one task per call by many callers, or batches by a few. */
+async function openSession(drover: Drover, mode: Mode): Promise<Session> {
+  let ran = 0;
+  let submitted = 0;
+  let onLast = (): void => {};
+  await drover.worker({ slots: 4000 }, () => {
+    if (++ran === submitted) onLast();
   });
-}
-
-async function callers(drover: Drover, count: number): Promise<void> {
-  let next = 0;
-  const caller = async (): Promise<void> => {
-    while (next < count) {
-      const index = next++;
-      const { taskId } = await drover.submit({ agentId: `agent-${index % 10}`, action: "noop" });
-      await drover.ended(taskId);
-    }
+  const isSingle = mode === "singles";
+  return {
+    perCall: isSingle ? 1 : PER_BATCH,
+    inFlight: isSingle ? CALLERS : BATCHES,
+    submit(count) {
+      submitted += count;
+      const agentId = `agent-${submitted % 10}`;
+      if (isSingle) return drover.submit({ agentId, action: "noop" });
+      return drover.submitBatch({ agentId, tasks: Array.from({ length: count }, () => ({ action: "noop" })) });
+    },
+    ran: () => ran,
+    async completed() {
+      if (ran < submitted) await new Promise<void>((resolve) => (onLast = resolve));
+      while (drover.state.totals.completed < submitted) await nextTurn();
+      // Answered when all that was applied before is on disk.
+      await drover.stats();
+    },
+    [Symbol.asyncDispose]: async () => {},
   };
-  await Promise.all(Array.from({ length: CALLERS }, caller));
 }
 
-/** Batches of 200, several in flight. */
-function measureBatched(count: number): Promise<Run> {
+function measure(mode: Mode, workload: Workload): Promise<Run> {
   return withDrover(async (drover) => {
-    await drover.worker({ slots: 4000 }, () => undefined);
+    const session = await openSession(drover, mode);
     const other = watchOther(drover);
-    const start = performance.now();
-    let left = count;
-    const caller = async (): Promise<void> => {
-      while (left > 0) {
-        left -= 200;
-        const tasks = Array.from({ length: 200 }, () => ({ action: "noop" }));
-        const answer = await drover.submitBatch({ agentId: `agent-${left % 7}`, tasks });
-        await Promise.all(answer.tasks.map(({ taskId }) => drover.ended(taskId as string)));
-      }
-    };
-    await Promise.all(Array.from({ length: 20 }, caller));
-    const perSecond = (count * 1000) / (performance.now() - start);
+    const perSecond = await bestRound(session, workload);
     return { perSecond, otherP99Ms: await other() };
   });
 }
@@ -179,8 +176,9 @@ async function longestPause(work: () => Promise<unknown>): Promise<number> {
 export async function run(options: Options): Promise<Report> {
   const scale = options.quick ? 20 : 1;
   progress("drover: single submits, then batches\n");
-  const single = await measureSingle(100_000 / scale);
-  const batched = await measureBatched(100_000 / scale);
+  const workload = { jobs: JOBS / scale, rounds: options.quick ? 1 : 3 };
+  const single = await measure("singles", workload);
+  const batched = await measure("batches", workload);
   progress("the peers\n");
   const peers = await runPeers(options);
   const fastest = Math.max(...peers.rows.filter(({ unit }) => unit === "jobs/s").map(({ value }) => value));

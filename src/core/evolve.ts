@@ -39,7 +39,7 @@ import { setTimer } from "./timers.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 
-/** Answers the number of the last event before this one about the same task: what led to it, unless it says otherwise. */
+/** Answers the number of the last event before it about the same task: what led to it, unless it says otherwise. */
 export function evolve(state: State, event: Event): number | null {
   state.seq++;
   state.at = event.at;

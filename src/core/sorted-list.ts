@@ -100,6 +100,8 @@ export function front<Item>(list: SortedList<Item>, count: number): Item[] {
 
 /** How many items stand before this one, which must be in the list. */
 export function countBefore<Item>(list: SortedList<Item>, item: Item): number {
+  const last = list.chunks[list.chunks.length - 1];
+  if (last !== undefined && last[last.length - 1] === item) return list.size - 1;
   const place = placeOf(list, item);
   let count = place % CHUNK_SPAN;
   for (let index = Math.floor(place / CHUNK_SPAN) - 1; index >= 0; index--)

@@ -64,14 +64,15 @@ export function done(entry: Reported, result: unknown): Report {
   return { report: doneWith(entry, resultHash, resultSize), text };
 }
 
-export function failed(entry: Reported, error: unknown): Report {
+/** `wallNow` is what a provider's date to come back at is held to. */
+export function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
   const isPermanent = error instanceof DroverError && error.code === "bad_request";
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   if (error instanceof TaskRequeue) {
     return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: error.retryAfterMs } };
   }
-  const retryAfterMs = rateLimitOf(error);
+  const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
   return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
 }

@@ -21,11 +21,12 @@ import type { BodyStore } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type HeldPermit, type PermitDesk, type PermitOptions, tokensOf, type Usage } from "./permit-desk.ts";
-import { parseStored, type TaskBody } from "./task-body.ts";
+import { type AssignedTask, assignedTask } from "./task-body.ts";
 import { readWorker } from "./worker-options.ts";
 import type { Applied, Writer } from "./writer.ts";
 
 export { RESULT_BYTES_MAX, TaskRequeue } from "./attempt-report.ts";
+export type { AssignedTask } from "./task-body.ts";
 
 export type WorkerOptions = {
   readonly id?: string;
@@ -34,7 +35,6 @@ export type WorkerOptions = {
   readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
   readonly zone?: string | null;
 };
-export type AssignedTask = Omit<TaskBody, "id"> & { readonly taskId: string; readonly attempt: number };
 export type TaskContext = {
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
   readonly signal: AbortSignal;
@@ -225,26 +225,42 @@ export function createLocalWorkers(deps: {
       else
         bodies.read(entry.seq).then(
           (found) => perform(entry, found),
-          (error) => finish(entry, failed(entry, error)),
+          (error) => fail(entry, error),
         );
     }
   }
 
   /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
   function perform(entry: Running, text: string | null): void {
+    let result: unknown;
+    let isLater = false;
     try {
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
       if (text === null) throw missingBody(entry.seq);
-      const result = entry.crew.handler(assignedTask(entry, text), new Context(entry));
-      if (!isThenable(result)) return finish(entry, outcomeOf(entry, result));
-      Promise.resolve(result).then(
-        (value) => finish(entry, outcomeOf(entry, value)),
-        (error) => finish(entry, failed(entry, error)),
-      );
+      result = entry.crew.handler(assignedTask(text, entry.task, entry.attempt), new Context(entry));
+      isLater = isThenable(result);
     } catch (error) {
-      finish(entry, failed(entry, error));
+      return fail(entry, error);
     }
+    if (!isLater) return succeed(entry, result);
+    Promise.resolve(result).then(
+      (value) => succeed(entry, value),
+      (error) => fail(entry, error),
+    );
   }
+
+  /** An answer that cannot be kept is a failure. */
+  function succeed(entry: Running, result: unknown): void {
+    let report: Report;
+    try {
+      report = done(entry, result);
+    } catch (error) {
+      return fail(entry, error);
+    }
+    finish(entry, report);
+  }
+
+  const fail = (entry: Running, error: unknown): void => finish(entry, failed(entry, error, host.now()));
 
   function finish(entry: Running, { report, text }: Report): void {
     const { crew } = entry;
@@ -334,7 +350,7 @@ export function createLocalWorkers(deps: {
         if (event.kind === "task-assigned") {
           const crew = crews.get(event.worker);
           if (crew === undefined) continue;
-          push(crew.waiting, { task: event.task, attempt: event.attempt });
+          push(crew.waiting, event);
           serve(crew);
         } else if (event.kind === "attempt-stopping") abort(event.task, `stopped: ${event.cause}`);
         else if (event.kind === "task-cancelled") abort(event.task, `cancelled: ${event.reason}`);
@@ -361,27 +377,10 @@ const missingBody = (seq: Seq): Error =>
     permanent: true,
   });
 
-/** The body as its handler sees it: without the caller's id, and with the names of task and attempt. */
-function assignedTask({ task: taskId, attempt }: Running, text: string): AssignedTask {
-  const body = parseStored(text);
-  if (body.id === undefined) return Object.assign(body, { taskId, attempt });
-  const { id: _, ...rest } = body;
-  return { ...rest, taskId, attempt };
-}
-
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") &&
   value !== null &&
   typeof (value as { then?: unknown }).then === "function";
-
-/** What a handler's answer means; one that cannot be kept is a failure. */
-function outcomeOf(entry: Running, result: unknown): Report {
-  try {
-    return done(entry, result);
-  } catch (error) {
-    return failed(entry, error);
-  }
-}
 
 /** The signal is made when somebody asks for it: most handlers are done before. */
 function signalOf(entry: Running): AbortSignal {

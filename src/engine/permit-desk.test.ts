@@ -231,10 +231,14 @@ const hints: { error: unknown; hint: number | null }[] = [
   { error: { status: 429, headers: { "retry-after-ms": "250", "retry-after": "9" } }, hint: 250 },
   { error: { status: 429, headers: { "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT" } }, hint: 0 },
   { error: { status: 429, headers: null, retryAfterMs: Number.NaN }, hint: 0 },
+  { error: { status: 429, headers: { "retry-after": "Wed, 21 Oct 2026 07:28:10 GMT" } }, hint: 7000 },
+  { error: { status: 429, headers: { "Retry-After": "9e99" } }, hint: 31_556_952_000_000 },
   { error: { status: 429, headers: { "retry-after": "Infinity" } }, hint: 31_556_952_000_000 },
+  { error: { response: { status: 429, headers: { "retry-after": "1" } } }, hint: 1000 },
 ];
+const now = Date.parse("2026-10-21T07:28:03Z");
 for (const { error, hint } of hints)
-  test(`${JSON.stringify(error)} asks to wait ${hint}`, () => assert.equal(rateLimitOf(error), hint));
+  test(`${JSON.stringify(error)} asks to wait ${hint}`, () => assert.equal(rateLimitOf(error, now), hint));
 
 test("tokens are input, output and cache creation", () => {
   assert.equal(tokensOf({ inputTokens: 1, outputTokens: 2, cacheCreationTokens: 4 }), 7);

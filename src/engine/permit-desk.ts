@@ -9,7 +9,8 @@
 import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Command } from "../core/commands.ts";
 import type { GateClass } from "../core/gate.ts";
-import { type Fields, isRecord, name, oneOf, SPAN_MS_MAX, whole } from "../core/shape-of-input.ts";
+import { type Fields, isRecord, name, oneOf, whole } from "../core/shape-of-input.ts";
+import { isRateLimitError, retryAfterOf } from "../gate/with-permit.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, type DroverError, isStop, refused } from "./drover-error.ts";
 import type { Applied, Writer } from "./writer.ts";
@@ -132,7 +133,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
         settle(id, true, used);
         return value;
       } catch (error) {
-        const retryAfterMs = rateLimitOf(error);
+        const retryAfterMs = rateLimitOf(error, writer.now());
         if (retryAfterMs === null) {
           settle(id, false, used);
           throw error;
@@ -197,19 +198,6 @@ export function tokensOf(usage: Usage): number {
   return total;
 }
 
-/** How long a provider asked to wait, if this error is its 429 or 529; else null. */
-export function rateLimitOf(error: unknown): number | null {
-  if (typeof error !== "object" || error === null) return null;
-  const { status, retryAfterMs, headers } = error as { status?: unknown; retryAfterMs?: unknown; headers?: unknown };
-  if (status !== 429 && status !== 529) return null;
-  if (typeof retryAfterMs === "number" && retryAfterMs >= 0) return wholeSpan(retryAfterMs);
-  const header = (key: string): unknown =>
-    headers instanceof Headers ? headers.get(key) : (headers as Record<string, unknown> | undefined)?.[key];
-  const ms = Number(header("retry-after-ms") ?? Number.NaN);
-  const seconds = Number(header("retry-after") ?? Number.NaN);
-  if (ms >= 0) return wholeSpan(ms);
-  return seconds >= 0 ? wholeSpan(seconds * 1000) : 0;
-}
-
-/** A header may say anything; an instant in the log is a whole number. */
-const wholeSpan = (ms: number): number => Math.min(SPAN_MS_MAX, Math.ceil(ms));
+/** How long a provider asked to wait, if this error is its 429 or 529; else null. A date is held to `wallNow`. */
+export const rateLimitOf = (error: unknown, wallNow: number): number | null =>
+  isRateLimitError(error) ? Math.ceil(retryAfterOf(error, wallNow)) : null;

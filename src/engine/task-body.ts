@@ -170,3 +170,18 @@ function toSubmission(parsed: Parsed, agent: string, payload: Payload): Submissi
 
 /** A stored body as it was given. */
 export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskBody;
+
+export type AssignedTask = Omit<TaskBody, "id"> & { readonly taskId: string; readonly attempt: number };
+
+/** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */
+export function assignedTask(text: string, taskId: string, attempt: number): AssignedTask {
+  const body = parseStored(text) as { -readonly [Field in keyof AssignedTask]: AssignedTask[Field] } & { id?: string };
+  if (body.id !== undefined) {
+    const { id: _, ...rest } = body;
+    return { ...rest, taskId, attempt };
+  }
+  // It was parsed for this attempt alone, so it may be added to.
+  body.taskId = taskId;
+  body.attempt = attempt;
+  return body;
+}

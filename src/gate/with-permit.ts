@@ -6,6 +6,7 @@
  * times in all. Any other error is the caller's own and is thrown on.
  */
 
+import { SPAN_MS_MAX } from "../core/shape-of-input.ts";
 import { GateInputError } from "./gate-error.ts";
 import type { GateHost } from "./gate-host.ts";
 import { type AcquireOptions, checkAcquireOptions, parseAttempts } from "./gate-input.ts";
@@ -53,8 +54,13 @@ export function isRateLimitError(error: unknown): boolean {
   return RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status);
 }
 
-/** What the provider asked for, in milliseconds; 0 if it did not say, or not so that one can read it. */
-export function retryAfterOf(error: unknown, wallNow: number): number {
+/**
+ * What the provider asked for, in milliseconds; 0 if it did not say, or not so that one can read it. A wait without an
+ * end is as long as a span may be.
+ */
+export const retryAfterOf = (error: unknown, wallNow: number): number => Math.min(SPAN_MS_MAX, asked(error, wallNow));
+
+function asked(error: unknown, wallNow: number): number {
   const { retryAfterMs, headers, response } = fields(error);
   if (isSpan(retryAfterMs)) return retryAfterMs;
   const source = headers ?? fields(response).headers;
@@ -81,5 +87,5 @@ function fields(value: unknown): Record<string, unknown> {
 }
 
 function isSpan(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+  return typeof value === "number" && value >= 0;
 }
