@@ -62,6 +62,8 @@ type Scene = {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly invocation: Invocation;
+  /** The task as the child reads it. */
+  readonly document: string;
 };
 
 export function startAttempt(tools: AttemptTools, task: AssignedTask, context: ExecContext): Attempt {
@@ -170,7 +172,6 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
     ...session,
   }) ?? {
     argv: setup.argv ?? [],
-    stdin: document,
     env: {},
     createReader: createEventReader,
   };
@@ -184,7 +185,7 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
     ...(runToken === undefined ? {} : { runToken }),
     ...(workspace === null ? {} : { branch: workspace.note.branch, base: workspace.note.base }),
   });
-  return { place, cwd, env: { ...env, ...invocation.env }, invocation };
+  return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }
 
 /** Null when the workspace is ready. */
@@ -200,7 +201,7 @@ async function prepare(work: Work, scene: Scene, script: string): Promise<ExecOu
 
 async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   const { tools, task, context, stopper, redact, ear, log } = work;
-  const { argv, stdin = "" } = scene.invocation;
+  const { argv, stdin = scene.document } = scene.invocation;
   if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
   const onSession = (sessionId: string): void => noteSession(tools, task.taskId, sessionId);
   const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession });

@@ -3,8 +3,8 @@
  *
  * A child that ends is not the end of what it started: servers call `setsid`, launchers are handed on to pid 1, and
  * both outlive their parent and its group. Ours is what is in the run's process group, what carries the run's tag in
- * the environment it was started with, and what descends from either. Nothing is signalled on the word of a number alone: the
- * instant at which it began is compared once more right before the signal.
+ * the environment it was started with, and what descends from either. Nothing is signalled on the word of a number
+ * alone: the instant at which it began is compared once more right before the signal.
  *
  * A process can start another and end while it is being looked for. So a search that finds nothing counts only if
  * nothing unknown ended during it: whoever was there at its beginning was then still there when it was looked at, and

@@ -32,7 +32,8 @@ test("one at a time, in order, and one that fails holds up nobody", async () => 
 
 test("another process is waited for, and one that is killed leaves no lock", async (t) => {
   const program = `import { withRepositoryLock } from "${join(import.meta.dirname, "worktree-lock.ts")}";
-    await withRepositoryLock(${JSON.stringify(home)}, () => new Promise(() => { console.log("held"); setInterval(() => {}, 1000); }));`;
+    const hold = () => new Promise(() => { console.log("held"); setInterval(() => {}, 1000); });
+    await withRepositoryLock(${JSON.stringify(home)}, hold);`;
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "-e", program];
   const holder = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   t.after(() => holder.kill("SIGKILL"));
