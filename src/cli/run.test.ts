@@ -6,8 +6,10 @@
  */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { planPlace, steady } from "../../test/cli/plan-place.ts";
+import { knownBefore } from "./run-log.ts";
 
 const QUICK = "workers: { slots: 1, killGrace: 1s }\nscheduler: { retry: { base: 1ms } }\n";
 const note = (name: string): string => `echo ${name} >> ran`;
@@ -253,6 +255,9 @@ describe("an edited plan", () => {
     place.write("plan.yml", `${QUICK}tasks:\n  kept: ${note("kept")}`);
     assert.equal((await place.run()).code, 0);
     assert.deepEqual(place.ran(), ["kept"]);
+    const log = await knownBefore(join(place.directory, ".drover/runs/plan"));
+    const phases = log.map(({ id, phase }) => `${id.split(".")[0]} ${phase}`).sort();
+    assert.deepEqual(phases, ["bad failed", "gone cancelled", "kept done", "late cancelled"]);
   });
 });
 
