@@ -56,7 +56,7 @@ test("what dropped its environment is found as long as its parent is ours", asyn
 
 test("what forks while it is being looked for does not get away", async (t) => {
   const script = `cat > fork.sh <<'END'
-n=$1; [ "$n" -gt 40 ] && exec sleep 60
+n=$1; [ "$n" -gt 12 ] && exec sleep 60
 setsid sh fork.sh $((n + 1)) &
 END
 setsid sh fork.sh 1 & say begun`;
@@ -85,6 +85,7 @@ test("a number that has passed to another is not signalled", async (t) => {
   const found = await killLeftovers(table, {
     id: "no-such-run",
     leader: { pid: victim.pid, startedAt: `${startedAt}0` },
+    since: null,
   });
   assert.deepEqual([found, isAlive(victim.pid)], [{ killed: 0, remaining: [] }, true]);
 });
@@ -99,7 +100,7 @@ test("one that ends between being seen and being signalled is not mistaken for i
     list: async () => lists.shift() ?? { entries: [], gone: [] },
     read: (pid) => ({ ...(table.read(pid) ?? { pid, parent: 1, group: pid, isZombie: false }), startedAt: "later" }),
   };
-  await killLeftovers(lying, { id: "reused", leader: null });
+  await killLeftovers(lying, { id: "reused", leader: null, since: null });
   assert.equal(isAlive(victim.pid), true);
 });
 
