@@ -19,7 +19,10 @@ describe("a command", () => {
   test("gets what the plan gives it, and of ours only what it may see", async () => {
     using place = planPlace(`defaults: { env: { GIVEN: 1 }, passEnv: [NPM_*, EXACT] }
 tasks:
-  a: { run: 'echo "$GIVEN,$OWN,$NPM_TAG,$EXACT,$EXACTLY,$MY_API_KEY,$LANG,$FILE" > seen', env: { OWN: x y }, for: { FILE: [f] } }`);
+  a:
+    run: echo "$GIVEN,$OWN,$NPM_TAG,$EXACT,$EXACTLY,$MY_API_KEY,$LANG,$FILE" > seen
+    env: { OWN: x y }
+    for: { FILE: [f] }`);
     const ours = { NPM_TAG: "next", EXACT: "yes", EXACTLY: "no", MY_API_KEY: "hush", LANG: "de" };
     assert.equal((await place.run([], env(ours))).code, 0);
     assert.equal(place.read("seen"), "1,x y,next,yes,,,de,f\n");
@@ -209,7 +212,10 @@ test("a task with a worktree works on a branch of its own, and its work is kept"
   place.write(".gitignore", ".drover\nwhere\n");
   git("add", "file", ".gitignore");
   git("commit", "-q", "-m", "first");
-  assert.equal((await place.run([], { env: { PATH: process.env.PATH, OUT: place.directory } })).code, 0);
+  const { code, out } = await place.run([], { env: { PATH: process.env.PATH, OUT: place.directory } });
+  assert.equal(code, 0);
+  const told = "edit left work on branch drover/edit-1, in .drover/runs/plan/worktrees/edit-1";
+  assert.ok(steady(out, place).includes(told), out);
   assert.equal(place.read("file"), "old\n");
   const tree = place.read("where").trim();
   assert.match(tree, /\.drover\/runs\/plan\/worktrees\/edit\.[0-9a-f.]+-1$/);
