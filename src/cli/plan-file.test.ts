@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { shownOrigin } from "./config-problem.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
 import { orderOf, withNeeds } from "./plan-file-order.ts";
-import { planSchemaText } from "./plan-file-schema.ts";
+import { planSchema, planSchemaText, taskSection } from "./plan-file-schema.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (text: string, file = "plan.yml"): Plan => readPlan({ file, text, directory: "/here" });
@@ -370,4 +370,13 @@ describe("the order", () => {
 test("schema/plan.schema.json is what drover run --print-schema prints", () => {
   const hint = "it is out of step: npx drover run --print-schema > schema/plan.schema.json";
   assert.ok(readFileSync(join(root, "schema/plan.schema.json"), "utf8") === planSchemaText(), hint);
+});
+
+test("the guide names every key of a plan, and every key of a task", () => {
+  const guide = readFileSync(join(root, "docs/guide/plan-files.md"), "utf8");
+  const keysOf = (schema: unknown): string[] => Object.keys((schema as { properties: object }).properties);
+  const missing = [...keysOf(planSchema), ...keysOf(taskSection)].filter(
+    (key) => key !== "$schema" && !new RegExp(`(\`|^)${key}(\`|:)`, "m").test(guide),
+  );
+  assert.deepEqual(missing, []);
 });
