@@ -265,6 +265,19 @@ const mistakes: Mistake[] = [
     ["1:28 two combinations of values are both called a[1,2,3]"],
   ],
   [
+    "a lock that cannot be one",
+    `tasks: { a: { run: a, locks: "db \${X}", for: { X: [1] } }, b: { run: b, locks: "db-\${X}", for: { X: [c d] } } }`,
+    [
+      `1:30 tasks.a.locks is "db \${X}", and must be a name, or a list of names`,
+      `1:80 b[c d].locks is "db-c d", and must be a name of 1 to 256 characters without blanks, and not "None" or "null"`,
+    ],
+  ],
+  [
+    "more needs than the engine takes",
+    `tasks: { a: { run: a, for: { X: [${upTo(1001)}] } }, b: { needs: a } }`,
+    ["1:3947 b needs 1001 tasks; at most 1000 are taken: put one that only has needs between"],
+  ],
+  [
     "more tasks than a plan can have",
     `tasks: { a: { run: a, for: { X: [${upTo(101)}], Y: [${upTo(100)}] } } }`,
     ["1:23 a stands for 10100 tasks; a plan has at most 10000"],

@@ -5,7 +5,7 @@
  * killed is in test/faults/run-plan.test.ts.
  */
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { planPlace, steady } from "../../test/cli/plan-place.ts";
@@ -282,6 +282,7 @@ describe("a bad file", () => {
 
   const calls: [name: string, args: string[], err: RegExp][] = [
     ["a file that is not there", ["nowhere.yml"], /^error: there is no file nowhere.yml\n/],
+    ["a directory", ["./sub.yml"], /^error: \.\/sub\.yml is not a file\nhint: {2}give the path of a plan file/],
     [
       "a contradiction",
       ["--fail-fast", "--keep-going"],
@@ -292,6 +293,7 @@ describe("a bad file", () => {
   for (const [name, args, expected] of calls)
     test(name, async () => {
       using place = planPlace("tasks: { a: a }");
+      mkdirSync(join(place.directory, "sub.yml"));
       const { code, err } = await place.run(args);
       assert.equal(code, 2);
       assert.match(err, expected);
@@ -324,6 +326,17 @@ test("with --json each thing that happens is a line, and the end is one too", as
   assert.deepEqual(bad, { task: "bad", state: "failed", attempts: 1, why: "exit code 3" });
   assert.match(place.read(String(log).slice(place.directory.length + 1)), /note outcome: failed: exit code 3/);
   assert.match(String(taskId), /^bad\.[0-9a-f]{12}\.[0-9a-f]{8}$/);
+});
+
+test("a log that cannot be written is said so, and nothing runs", async () => {
+  using place = planPlace("tasks: { a: echo a >> ran }");
+  place.write(".drover", "not a directory");
+  const { code, err } = await place.run();
+  assert.deepEqual([code, place.ran()], [6, []]);
+  assert.match(
+    err,
+    /^error: \S+\.drover\/runs\/plan: .*\nhint: {2}what was done is in the log; see that it can be written/,
+  );
 });
 
 test("a second run of the same plan at the same time is refused", async () => {
