@@ -175,7 +175,7 @@ async function collector(): Promise<AsyncDisposable & { url: string; spans: Span
   return { url, spans, [Symbol.asyncDispose]: async () => void server.close() };
 }
 
-test("spans of requests and tasks arrive at a collector, under the caller's own trace and with no payload", async () => {
+test("spans of requests and tasks arrive at a collector, under the caller's trace and with no payload", async () => {
   await using collected = await collector();
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = collected.url;
   await using at = await openServer({ settings });
