@@ -316,6 +316,20 @@ test("no link leads nowhere", () => {
     }
 });
 
+test("docs/conformance.md names files that are there", () => {
+  const named = [
+    ...read("docs/conformance.md").matchAll(
+      /`((?:core|log|gate|engine|protocol|server|worker|cli|test)\/[^`\s]*\.ts)`/g,
+    ),
+  ];
+  const gone = named.map(([, path = ""]) => (path.startsWith("test/") ? path : `src/${path}`));
+  assert.deepEqual(
+    gone.filter((path) => globSync(path, { cwd: root }).length === 0),
+    [],
+  );
+  assert.ok(named.length > 50, `${named.length} files`);
+});
+
 function anchorsOf(path: string): Set<string> {
   const titles = read(path).matchAll(/^#+ (.*)$/gm);
   return new Set(
