@@ -269,7 +269,8 @@ const mistakes: Mistake[] = [
     `tasks: { a: { run: a, locks: "db \${X}", for: { X: [1] } }, b: { run: b, locks: "db-\${X}", for: { X: [c d] } } }`,
     [
       `1:30 tasks.a.locks is "db \${X}", and must be a name, or a list of names`,
-      `1:80 b[c d].locks is "db-c d", and must be a name of 1 to 256 characters without blanks, and not "None" or "null"`,
+      `1:80 b[c d].locks is "db-c d", and must be a name of 1 to 256 characters without blanks, ` +
+        'and not "None" or "null"',
     ],
   ],
   [

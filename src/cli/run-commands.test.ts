@@ -137,7 +137,7 @@ tasks:
     assert.match(out, /\ntwo +not started\n/);
     assert.match(
       out,
-      /Nothing more can start by itself\. two: It waits because 1000 used \+ 0 reserved \+ 1000 for two exceed project web/,
+      /start by itself\. two: It waits because 1000 used \+ 0 reserved \+ 1000 for two exceed project web/,
     );
     place.write("plan.yml", place.read("plan.yml").replace("1500", "2500"));
     assert.equal((await place.run([], path)).code, 0);

@@ -9,6 +9,7 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { planPlace, steady } from "../../test/cli/plan-place.ts";
+import { taskNames } from "./run.ts";
 import { knownBefore } from "./run-log.ts";
 
 const QUICK = "workers: { slots: 1, killGrace: 1s }\nscheduler: { retry: { base: 1ms } }\n";
@@ -88,6 +89,18 @@ describe("a plan that goes well", () => {
     const { code } = await place.run(["-"], { input: `name: piped\n${plan}` });
     assert.deepEqual([code, place.has(".drover/runs/piped"), place.ran().length], [0, true, 4]);
   });
+});
+
+describe("--only takes names", () => {
+  const rows: [text: string, names: string[]][] = [
+    ["a", ["a"]],
+    ["a,b", ["a", "b"]],
+    ["a[1,x],b , c[d]", ["a[1,x]", "b", "c[d]"]],
+  ];
+  for (const [text, names] of rows) test(text, () => assert.deepEqual(taskNames(text, undefined), names));
+  test("given again it adds to them", () => assert.deepEqual(taskNames("b", ["a"]), ["a", "b"]));
+  test("none at all is refused", () =>
+    assert.throws(() => taskNames(" ,", undefined), /It must be the name of a task/));
 });
 
 describe("--dry-run", () => {
