@@ -21,7 +21,7 @@ export const RUN_PATH_TAG = "DROVER_RUN_PATH";
 const ROUNDS_MAX = 60;
 const PAUSE_MS_MAX = 50;
 /** Some tenths of a second on a machine on which processes come and go all the time; one search on any other. */
-const SEARCHES_MAX = 60;
+const SEARCHES_MAX = 30;
 
 export type Leader = { readonly pid: number; readonly startedAt: string | null };
 export type Leftovers = {
@@ -60,6 +60,8 @@ async function findOurs(table: ProcessTable, run: Run): Promise<ProcessEntry[]> 
     const found = entries.filter(({ pid, isZombie }) => ours.has(pid) && !isZombie && pid !== process.pid && pid > 1);
     const isSure = entries.every(({ pid }) => strangers.has(pid)) && gone.every((pid) => strangers.has(pid));
     if (found.length > 0 || isSure) return found;
+    // One that had ended already when it was looked at: what it started is in the next list at the latest.
+    for (const { pid, isZombie } of entries) if (isZombie) strangers.add(pid);
     await pause(1);
   }
   return [];
@@ -67,10 +69,10 @@ async function findOurs(table: ProcessTable, run: Run): Promise<ProcessEntry[]> 
 
 /** Whether it carries the tag; if it certainly does not, it is noted down as a stranger. */
 function isOurs(table: ProcessTable, { id, since }: Run, entry: ProcessEntry, strangers: Set<number>): boolean {
-  const { pid, isZombie } = entry;
+  const { pid } = entry;
   if (strangers.has(pid)) return false;
-  const environment = isZombie || beganBefore(entry, since) ? null : table.environment(pid);
-  // Gone, or about to become another program: then nothing is known about it yet.
+  const environment = beganBefore(entry, since) ? null : table.environment(pid);
+  // Gone, ended, or about to become another program: then nothing is known about it yet.
   if (environment === "gone" || environment?.length === 0) return false;
   const isTheRuns = isTagged(environment, id);
   if (!isTheRuns) strangers.add(pid);
