@@ -188,7 +188,7 @@ function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[
 /** An instant that is so late was missed: nobody ran then. */
 const LATE_MS = 60_000;
 
-/** Reading a body, and a pattern, costs more than all else about an instant; a schedule that is put anew is a new one. */
+/** To read a body, and a pattern, costs more than all else about an instant; a schedule put anew is a new one. */
 const bodies = new WeakMap<Schedule, ReadSchedule>();
 const patterns = new WeakMap<ReadSchedule, Cron>();
 
