@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { isAlive } from "../../test/faults/exec-stage.ts";
 import { withRepositoryLock } from "./worktree-lock.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-lock-"));
@@ -38,12 +37,13 @@ test("another process is waited for, and one that is killed leaves no lock", asy
   const holder = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   t.after(() => holder.kill("SIGKILL"));
   await once(holder.stdout, "data");
-  const state = { wasAlive: true };
+  const seen: string[] = [];
   const entered = withRepositoryLock(home, async () => {
-    state.wasAlive = isAlive(holder.pid ?? 0);
+    seen.push("entered");
   });
   for (let count = 0; count < 50; count++) await turn();
+  seen.push("killed");
   holder.kill("SIGKILL");
   await entered;
-  assert.equal(state.wasAlive, false);
+  assert.deepEqual(seen, ["killed", "entered"]);
 });

@@ -48,7 +48,8 @@ for (const [name, script] of survivors)
 
 test("what dropped its environment is found as long as its parent is ours", async (t) => {
   const script = `setsid sh -c 'env -i sleep 60 & echo $! > pid; wait' &
-    while [ ! -s pid ]; do sleep 0.01; done; say $(cat pid)`;
+    while [ ! -s pid ]; do sleep 0.01; done
+    while tr '\\0' ' ' < /proc/$(cat pid)/environ | grep -q .; do sleep 0.01; done; say $(cat pid)`;
   const run = createStage(t, { script }).start();
   assert.equal((await run.outcome).outcome, "done");
   assert.equal(isAlive(Number(run.progress[0])), false);
