@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { createFleet, type Fault, type Fleet, type Work } from "../../test/kits/worker-fleet.ts";
 import { hasEnded } from "../core/state.ts";
 
-const CASES = process.env.DROVER_QUICK === undefined ? 400 : 25;
+const CASES = process.env.DROVER_QUICK === undefined ? 300 : 25;
 const CALM_MS_MAX = 600_000;
 const seed = Number(process.env.DROVER_SEED ?? (process.env.CI === "true" ? 20_261_115 : Date.now() % 0x7fff_ffff));
 console.log(`seed ${seed} (DROVER_SEED=${seed} repeats it)`);

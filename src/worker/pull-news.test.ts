@@ -18,7 +18,7 @@ function kit() {
   return { desk, posts, warnings, advance: clock.advance };
 }
 
-test("the first report goes at once, later ones together and at most four times a second, the last one always", async () => {
+test("the first report goes at once, later ones together and not too often, the last one always", async () => {
   const { desk, posts, advance } = kit();
   desk.progress(a, 0);
   assert.deepEqual(posts, [[{ ...a, progress: "0" }]]);

@@ -145,7 +145,7 @@ test("cancelling reaches the handler, and its slot is free when it has stopped",
   assert.equal(signal.reason.why, "cancelled");
 });
 
-test("a handler that ignores its signal is given up after the kill grace, and its late word changes nothing", async () => {
+test("a handler that ignores its signal is given up, and its late word changes nothing", async () => {
   await using served = await openServer();
   const begun = Promise.withResolvers<void>();
   const late = Promise.withResolvers<string>();
@@ -170,7 +170,8 @@ test("drain takes no more, lets what runs end, and leaves; a second call is the 
   await using served = await openServer();
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
-  const worker = await startWorker({ url: served.url }, async () => {
+  const warnings: string[] = [];
+  const worker = await startWorker({ url: served.url, onWarning: (text) => void warnings.push(text) }, async () => {
     begun.resolve();
     await go.promise;
     return "done";
@@ -187,6 +188,20 @@ test("drain takes no more, lets what runs end, and leaves; a second call is the 
   assert.equal((await served.drover.task("t")).state, "done");
   assert.equal((await served.drover.task("u")).state, "queued");
   assert.deepEqual(await served.drover.workers(), []);
+  assert.deepEqual(warnings, [], "it left without trouble");
+});
+
+test("a worker that drains can still be closed", async () => {
+  await using served = await openServer();
+  const { handler, begun } = waiting();
+  const worker = await startWorker({ url: served.url }, handler);
+  await submit(served, "t");
+  const signal = await begun;
+  const drained = worker.drain();
+  await worker.close();
+  await drained;
+  assert.equal((signal.reason as AttemptStopped).why, "closing");
+  assert.equal((await served.drover.task("t")).state, "queued");
 });
 
 test("close tells what runs to stop, and gives it back at no cost; a result it has all the same counts", async () => {
