@@ -58,7 +58,7 @@ const argumentRow = ({ name, about, choices }: Argument): string[] => [
 const flagRow = ({ flags, about, choices }: Flag): string[] => [`\`${flags}\``, `${plain(about)}${chosen(choices)}`];
 const exampleText = ([command, meaning]: readonly [string, string]): string => `${command}\n    ${meaning}`;
 const sentence = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replaceAll("\n", " ").replace(/\.?$/, ".");
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replaceAll(/\s+/g, " ").replace(/\.?$/, ".");
 const plain = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;");
 
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
