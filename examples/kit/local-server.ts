@@ -1,8 +1,8 @@
 /**
  * A server for an example: `drover serve` on a free port, with its data in a directory that goes with it.
  *
- * A program of your own would find its server by DROVER_URL and DROVER_TOKEN; an example brings its own, so that it runs
- * anywhere and leaves nothing behind.
+ * A program of your own would find its server by DROVER_URL and DROVER_TOKEN; an example brings its own, so that it
+ * runs anywhere and leaves nothing behind.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -69,7 +69,7 @@ test("Admission And Limits: no room is 429 with the numbers, and the task is kep
   assert.equal((await ask("task", { params: { id: String(taskId) } })).json.state, "rejected");
 });
 
-test("P22 Execution Contract: POST /tabs/{tabId}/action, and params never stand for kind, ref, selector or tabId", async () => {
+test("P22 Execution Contract: POST /tabs/{tabId}/action, and params never stand for its own keys", async () => {
   await using browser = await receiver();
   await using server = await openServer();
   const { ask } = server;
