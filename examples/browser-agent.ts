@@ -4,8 +4,9 @@
  *     node examples/browser-agent.ts
  *
  * The browser here is a small HTTP server that answers `POST /tabs/{tabId}/action` and knows nothing of Drover. Each
- * tab it has open is a capability `tab:<id>`. Two agents share it; actions on one tab go one after another, because they
- * hold a lock on it; a click that fails is not repeated; and a tab nobody has makes its task fail with the reason.
+ * tab it has open is a capability `tab:<id>`. Two agents share it; actions on one tab go one after another, because
+ * they hold a lock on it; a click that fails is not repeated; and a tab nobody has makes its task fail with the
+ * reason.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";

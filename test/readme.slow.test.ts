@@ -2,8 +2,8 @@
  * The README, followed word for word by somebody who has just cloned the repository.
  *
  * Its files are copied as they are (what git would hand out, and what is about to be), the installed packages are
- * linked in the place of `npm ci`, `npm start` is run, and then every shell block marked `run`, in order, each against that
- * server. Only the port differs, since the README's may be taken here. Then Ctrl-C: it must end in good order.
+ * linked in the place of `npm ci`, `npm start` is run, and then every shell block marked `run`, in order, each against
+ * that server. Only the port differs, since the README's may be taken here. Then Ctrl-C: it must end in good order.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
