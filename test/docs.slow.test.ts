@@ -17,6 +17,9 @@ import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { parse } from "yaml";
+import { EXIT_MEANINGS } from "../src/cli/exit-code.ts";
+import { VERBS } from "../src/cli/verbs.ts";
+import * as client from "../src/client/index.ts";
 import * as core from "../src/core/index.ts";
 import { DEFAULT_CONFIG, FIELDS, type Refusal } from "../src/core/index.ts";
 import type { WhyCode } from "../src/core/why-gates.ts";
@@ -25,6 +28,8 @@ import * as engine from "../src/engine/index.ts";
 import * as gate from "../src/gate/index.ts";
 import type { LogFailureCode } from "../src/log/log.ts";
 import { readSettings, sentence, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
+import * as worker from "../src/worker/index.ts";
+import { cliReferenceFile, withVerbs } from "./cli-reference.ts";
 import { httpReferenceFile, withTables } from "./http-reference.ts";
 import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
 import { commandsIn, startServe } from "./kits/served.ts";
@@ -158,6 +163,28 @@ test("docs/reference/http.md has every call, field, answer and code as the proto
   assert.equal(text, withTables(text), "npx node test/http-reference.ts writes it anew");
 });
 
+test("docs/reference/cli.md has every verb, flag and exit code; the guide has every verb and exit code", () => {
+  const text = cliReferenceFile();
+  assert.equal(text, withVerbs(text), "npx node test/cli-reference.ts writes it anew");
+  const guide = read("docs/guide/cli.md");
+  const verbs = VERBS.map(({ name }) => name).filter((name) => !new RegExp(`\\| .*\`${name}\\b`).test(guide));
+  assert.deepEqual(verbs, [], "verbs that are not in the table of the guide");
+  const codes = [...guide.matchAll(/^\| (\d+) +\| ([a-z ]+?) +\|/gm)].map(([, code, name]) => [Number(code), name]);
+  assert.deepEqual(
+    codes,
+    EXIT_MEANINGS.map(([code, name]) => [code, name]),
+  );
+});
+
+test("docs/reference/client.md names every method and every exported name", () => {
+  const text = read("docs/reference/client.md");
+  const names = [...Object.keys(client.createClient()), ...Object.keys(client), ...Object.keys(worker)];
+  assert.deepEqual(
+    names.filter((name) => !isNamed(text, name)),
+    [],
+  );
+});
+
 test("docs/reference/events.md has every event with its fields", () => {
   const items = read("docs/reference/events.md").matchAll(/^- `([^`]+)` (.*(?:\n {2}.*)*)/gm);
   const rows = new Map([...items].map(([, kind = "", rest = ""]) => [kind, rest]));
@@ -287,6 +314,20 @@ test("no link leads nowhere", () => {
       assert.ok(existsSync(join(root, file)), `${path} links to ${target}`);
       if (anchor !== "") assert.ok(anchorsOf(file).has(anchor), `${path} links to ${target}${anchor}`);
     }
+});
+
+test("docs/conformance.md names files that are there", () => {
+  const named = [
+    ...read("docs/conformance.md").matchAll(
+      /`((?:core|log|gate|engine|protocol|server|worker|cli|test)\/[^`\s]*\.ts)`/g,
+    ),
+  ];
+  const gone = named.map(([, path = ""]) => (path.startsWith("test/") ? path : `src/${path}`));
+  assert.deepEqual(
+    gone.filter((path) => globSync(path, { cwd: root }).length === 0),
+    [],
+  );
+  assert.ok(named.length > 50, `${named.length} files`);
 });
 
 function anchorsOf(path: string): Set<string> {

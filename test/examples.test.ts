@@ -4,9 +4,12 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { startServe } from "./kits/served.ts";
 
 const root = join(import.meta.dirname, "..");
 /** An example is a first impression: one that takes this long, even on a busy machine, hangs. */
@@ -21,6 +24,17 @@ for (const path of examples)
     assert.notEqual(stdout, "");
     assert.equal(withoutWarnings(stderr), "");
   });
+
+test("examples/hello.sh reaches the end of a task by curl", async () => {
+  const home = await mkdtemp(join(tmpdir(), "drover-hello-"));
+  await using server = await startServe({ cwd: home, flags: ["--log-level", "silent"] });
+  const env = { ...process.env, DROVER_URL: server.url };
+  const { stdout } = await promisify(execFile)("/bin/sh", ["examples/hello.sh"], { cwd: root, env, timeout: LIMIT_MS });
+  assert.match(stdout, /"result":\{"exitCode":0,"output":"hello"\}/);
+  assert.match(stdout, /prioritty/);
+  assert.equal(await server.stop(), 0);
+  await rm(home, { recursive: true, force: true });
+});
 
 /** Node says that its SQLite is experimental; that is no fault of the example. */
 function withoutWarnings(stderr: string): string {

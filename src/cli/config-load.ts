@@ -21,7 +21,7 @@ const PROBLEMS_MAX = 20;
 
 /** Variables that begin with DROVER_ and are no knobs: where to find things, and what a worker tells its commands. */
 export const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
-  ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_QUICK", "DROVER_SEED"],
+  ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_AGENT", "DROVER_QUICK", "DROVER_SEED"],
 ]);
 
 /** A config as one object, read; what is wrong is named by its field. */

@@ -98,6 +98,16 @@ test("two quick changes are applied in their order", async () => {
   assert.deepEqual(applied, [2, 3]);
 });
 
+test("a change that is taken back is a change too", async () => {
+  const { file, change, settled, applied } = play();
+  for (const text of ["2", "1"]) {
+    file.text = text;
+    change();
+    await settled();
+  }
+  assert.deepEqual(applied, [2, 1]);
+});
+
 test("stopped, it hears nothing more", async () => {
   const { file, stop, settled, applied, terminal } = play();
   stop();

@@ -25,8 +25,8 @@ A name people choose is taken in small letters if it is all capitals, and else a
 Values of variables and --set are read as YAML: 30s, true, null, {plan: 1}. An empty value, null, or nothing
 after the colon clears what lower layers said: the default holds again (for limits that may be null: none).
 
-Not knobs: DROVER_URL and DROVER_TOKEN (how verbs find the server), DROVER_DATA (short for a log in that
-directory), DROVER_CONFIG.
+Not knobs: DROVER_URL and DROVER_TOKEN (how verbs find the server), DROVER_AGENT (who submits), DROVER_DATA
+(short for a log in that directory), DROVER_CONFIG.
 
 The server reads its files again when they change and on SIGHUP. A bad file changes nothing and is complained of.
 `;

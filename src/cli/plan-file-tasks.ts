@@ -8,6 +8,8 @@
  * All values have been checked against the schema before they come here. What is found wrong here is what takes more
  * than one value to see, and each is told with its place.
  */
+import { readShape, sentence } from "../protocol/index.ts";
+import { name } from "../protocol/schema.ts";
 import { CommandError, splitCommand } from "../worker/exec-command.ts";
 import { readAddition } from "../worker/exec-env.ts";
 import { nearest } from "./nearest.ts";
@@ -66,6 +68,11 @@ export type PlanTask = {
   readonly rules: Rules;
 };
 
+/** What the engine takes of one task. */
+const LOCKS_MAX = 64;
+const NEEDS_MAX = 1000;
+const lockName = name();
+
 type Note = (message: string, path: Path, spot?: Found["spot"]) => void;
 /** A task whose needs are still names as they were written. */
 type Drafted = Omit<PlanTask, "needs"> & { readonly needs: readonly { readonly text: string; readonly path: Path }[] };
@@ -86,7 +93,9 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
       const { name } = combination;
       if (names.has(name)) note(`two combinations of values are both called ${name}`, ["tasks", definition, "for"]);
       names.add(name);
-      drafts.push(draft(definition, raw, defaults, combination));
+      const drafted = draft(definition, raw, defaults, combination);
+      checkLocks(drafted, note);
+      drafts.push(drafted);
     }
   }
   const tasks = resolveNeeds(drafts, broken, note);
@@ -124,6 +133,17 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
   checkEnvironment(raw.for, [...at, "for"], note);
   for (const name of Object.keys(raw.for ?? {}))
     if (Object.hasOwn(raw.env ?? {}, name)) note(`${name} stands in both for and env`, [...at, "env", name], "key");
+}
+
+/** A value that is put into a lock's name may have blanks, a name may not. */
+function checkLocks({ name, definition, rules }: Drafted, note: Note): void {
+  const at: Path = ["tasks", definition, "locks"];
+  if (rules.locks.length > LOCKS_MAX)
+    note(`${name} has ${rules.locks.length} locks; at most ${LOCKS_MAX} are taken`, at);
+  for (const lock of rules.locks) {
+    const read = readShape(lockName, lock, `${name}.locks`);
+    if (!read.ok) note(sentence(read.failure), at);
+  }
 }
 
 function checkCommand(definition: string, { run, shell }: RawTask, defaults: Shared, note: Note): void {
@@ -250,7 +270,13 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
       told.add(`${path.join("\0")}\0${message}`);
       return [];
     });
-    return { ...one, needs: [...new Set(needs)] };
+    const each = [...new Set(needs)];
+    if (each.length > NEEDS_MAX)
+      note(
+        `${one.name} needs ${each.length} tasks; at most ${NEEDS_MAX} are taken: put one that only has needs between`,
+        [...["tasks", one.definition, "needs"]],
+      );
+    return { ...one, needs: each };
   });
 }
 

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { shownOrigin } from "./config-problem.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
 import { orderOf, withNeeds } from "./plan-file-order.ts";
-import { planSchemaText } from "./plan-file-schema.ts";
+import { planSchema, planSchemaText, taskSection } from "./plan-file-schema.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (text: string, file = "plan.yml"): Plan => readPlan({ file, text, directory: "/here" });
@@ -265,6 +265,20 @@ const mistakes: Mistake[] = [
     ["1:28 two combinations of values are both called a[1,2,3]"],
   ],
   [
+    "a lock that cannot be one",
+    `tasks: { a: { run: a, locks: "db \${X}", for: { X: [1] } }, b: { run: b, locks: "db-\${X}", for: { X: [c d] } } }`,
+    [
+      `1:30 tasks.a.locks is "db \${X}", and must be a name, or a list of names`,
+      `1:80 b[c d].locks is "db-c d", and must be a name of 1 to 256 characters without blanks, ` +
+        'and not "None" or "null"',
+    ],
+  ],
+  [
+    "more needs than the engine takes",
+    `tasks: { a: { run: a, for: { X: [${upTo(1001)}] } }, b: { needs: a } }`,
+    ["1:3947 b needs 1001 tasks; at most 1000 are taken: put one that only has needs between"],
+  ],
+  [
     "more tasks than a plan can have",
     `tasks: { a: { run: a, for: { X: [${upTo(101)}], Y: [${upTo(100)}] } } }`,
     ["1:23 a stands for 10100 tasks; a plan has at most 10000"],
@@ -370,4 +384,13 @@ describe("the order", () => {
 test("schema/plan.schema.json is what drover run --print-schema prints", () => {
   const hint = "it is out of step: npx drover run --print-schema > schema/plan.schema.json";
   assert.ok(readFileSync(join(root, "schema/plan.schema.json"), "utf8") === planSchemaText(), hint);
+});
+
+test("the guide names every key of a plan, and every key of a task", () => {
+  const guide = readFileSync(join(root, "docs/guide/plan-files.md"), "utf8");
+  const keysOf = (schema: unknown): string[] => Object.keys((schema as { properties: object }).properties);
+  const missing = [...keysOf(planSchema), ...keysOf(taskSection)].filter(
+    (key) => key !== "$schema" && !new RegExp(`(\`|^)${key}(\`|:)`, "m").test(guide),
+  );
+  assert.deepEqual(missing, []);
 });

@@ -29,6 +29,8 @@ export type Attempts = {
   /** The end of what an attempt wrote, without instants and origins. */
   tail(id: string, attempt: number, lines: number): Promise<string[]>;
   logPath(id: string, attempt: number): string;
+  /** The worktree an attempt of this run has left work in; null if there is none. */
+  kept(id: string): Kept | null;
   /** Cleans up after a run that was killed. */
   sweep(): Promise<SweepReport>;
   /** Tells what runs to stop, by the ladder, and starts no more. */
@@ -37,6 +39,7 @@ export type Attempts = {
   /** SIGKILL, now. */
   kill(): void;
 };
+export type Kept = { readonly path: string; readonly branch: string };
 export type AttemptsPlan = {
   readonly plan: Plan;
   readonly data: string;
@@ -59,6 +62,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
   const runs = createRuns({ directory: join(data, "runs"), owner, workerId: WORKER, table });
   const outputs = createOutputDirectory(join(data, "logs"), LOG_BYTES_TOTAL_MAX);
   const running = new Map<string, Attempt>();
+  const kept = new Map<string, Kept>();
   let isStopping = false;
   const kill = (): void => {
     for (const attempt of running.values()) attempt.kill();
@@ -85,7 +89,10 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     if (running.size === 1) process.on("exit", kill);
     if (onOutput !== undefined) void follow(attempt, (line) => onOutput(assigned.taskId, line));
     try {
-      return await attempt.outcome;
+      const outcome = await attempt.outcome;
+      const left = keptBy(outcome);
+      if (left !== null) kept.set(assigned.taskId, left);
+      return outcome;
     } finally {
       running.delete(assigned.taskId);
       if (running.size === 0) process.off("exit", kill);
@@ -101,6 +108,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
       return (found?.text ?? "").split("\n").flatMap(spokenBy).slice(-lines);
     },
     logPath: (id, attempt) => outputs.pathOf(id, attempt),
+    kept: (id) => kept.get(id) ?? null,
     async sweep() {
       const everything: ExecOptions = { command: ["true"], data, workerId: WORKER, isolation: "worktree", onWarning };
       await using sweeper = createExecHandler({ ...everything, cwd: plan.directory, table });
@@ -168,6 +176,12 @@ export function passed(patterns: readonly string[], env: Environment): string[] 
 
 /** What an outer Drover told us about our own task is not our tasks' business. */
 const isFree = (name: string): boolean => !name.startsWith("DROVER_");
+
+function keptBy({ result }: ExecOutcome): Kept | null {
+  const { workspace } = (result ?? {}) as { workspace?: { isKept?: unknown; path?: unknown; branch?: unknown } };
+  const { isKept, path, branch } = workspace ?? {};
+  return isKept === true && typeof path === "string" && typeof branch === "string" ? { path, branch } : null;
+}
 
 async function follow(attempt: Attempt, tell: (line: string) => void): Promise<void> {
   for await (const text of attempt.log.follow({ lines: 0 }).lines)

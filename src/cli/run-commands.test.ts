@@ -19,7 +19,10 @@ describe("a command", () => {
   test("gets what the plan gives it, and of ours only what it may see", async () => {
     using place = planPlace(`defaults: { env: { GIVEN: 1 }, passEnv: [NPM_*, EXACT] }
 tasks:
-  a: { run: 'echo "$GIVEN,$OWN,$NPM_TAG,$EXACT,$EXACTLY,$MY_API_KEY,$LANG,$FILE" > seen', env: { OWN: x y }, for: { FILE: [f] } }`);
+  a:
+    run: echo "$GIVEN,$OWN,$NPM_TAG,$EXACT,$EXACTLY,$MY_API_KEY,$LANG,$FILE" > seen
+    env: { OWN: x y }
+    for: { FILE: [f] }`);
     const ours = { NPM_TAG: "next", EXACT: "yes", EXACTLY: "no", MY_API_KEY: "hush", LANG: "de" };
     assert.equal((await place.run([], env(ours))).code, 0);
     assert.equal(place.read("seen"), "1,x y,next,yes,,,de,f\n");
@@ -134,11 +137,23 @@ tasks:
     assert.match(out, /\ntwo +not started\n/);
     assert.match(
       out,
-      /Nothing more can start by itself\. two: It waits because 1000 used \+ 0 reserved \+ 1000 for two exceed project web/,
+      /start by itself\. two: It waits because 1000 used \+ 0 reserved \+ 1000 for two exceed project web/,
     );
     place.write("plan.yml", place.read("plan.yml").replace("1500", "2500"));
     assert.equal((await place.run([], path)).code, 0);
     assert.deepEqual(place.ran().sort(), ["free", "one", "three", "two"]);
+  });
+
+  test("a command beside it uses no tokens, whatever others of its type use", async () => {
+    using place = planPlace(`${QUICK}projects: { web: { budget: 2500 } }
+defaults: { project: web, type: work }
+tasks:
+  one: { preset: claude, prompt: one, tokens: 1000 }
+  plain: { run: echo plain >> ran, needs: one }
+  two: { preset: claude, prompt: two, tokens: 1000, needs: plain }`);
+    const path = fake(place, "claude", `cat >> ran; echo >> ran; echo '${result}'`);
+    assert.equal((await place.run([], path)).code, 0);
+    assert.deepEqual(place.ran(), ["one", "plain", "two"]);
   });
 });
 
@@ -152,18 +167,36 @@ tasks:
       echo first >> ran
       if mkdir tried; then echo '{"retryAfterMs": 1}'; exit 75; fi
   second: { run: echo second >> ran }`);
-    const { code, out } = await place.run();
+    const { code, out } = await place.run(["--json"]);
     assert.equal(code, 0);
-    assert.match(out, /\nagain +first +it asks to come back later/);
+    const events = out
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Record<string, string>);
+    const at = (event: string, task: string): number =>
+      Date.parse(events.find((one) => one.event === event && one.task === task)?.at ?? "");
+    assert.ok(
+      at("started", "second") - at("again", "first") >= 1000,
+      "the gate is shut for two seconds after a strike",
+    );
     assert.deepEqual(place.ran().filter((name) => name === "first").length, 2);
   });
 
   test("lets no more commands out at once than its gate does", async () => {
-    using place = planPlace(`workers: { slots: 4 }
+    using place = planPlace(`workers: { slots: 3 }
 gates: { api: { maxConcurrent: 1 } }
-tasks: { a: { run: "mkdir busy; echo a >> ran; rmdir busy", provider: api, for: { N: [1, 2, 3, 4] } } }`);
-    assert.equal((await place.run()).code, 0);
-    assert.equal(place.ran().length, 4);
+tasks:
+  a: { run: "echo $N >> ran; echo up > up.pipe; read x < go.pipe", provider: api, priority: high, for: { N: [1, 2] } }
+  free: { run: "echo free >> ran; echo up > free.pipe" }`);
+    for (const name of ["up.pipe", "go.pipe", "free.pipe"]) place.pipe(name);
+    const { ended } = place.start();
+    await place.hear("up.pipe");
+    await place.hear("free.pipe");
+    assert.deepEqual(place.ran().sort(), ["1", "free"]);
+    await place.letGo("go.pipe");
+    await place.hear("up.pipe");
+    await place.letGo("go.pipe");
+    assert.equal((await ended).code, 0);
   });
 });
 
@@ -179,7 +212,10 @@ test("a task with a worktree works on a branch of its own, and its work is kept"
   place.write(".gitignore", ".drover\nwhere\n");
   git("add", "file", ".gitignore");
   git("commit", "-q", "-m", "first");
-  assert.equal((await place.run([], { env: { PATH: process.env.PATH, OUT: place.directory } })).code, 0);
+  const { code, out } = await place.run([], { env: { PATH: process.env.PATH, OUT: place.directory } });
+  assert.equal(code, 0);
+  const told = "edit left work on branch drover/edit-1, in .drover/runs/plan/worktrees/edit-1";
+  assert.ok(steady(out, place).includes(told), out);
   assert.equal(place.read("file"), "old\n");
   const tree = place.read("where").trim();
   assert.match(tree, /\.drover\/runs\/plan\/worktrees\/edit\.[0-9a-f.]+-1$/);

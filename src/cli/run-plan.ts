@@ -10,6 +10,7 @@ import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { type ExecHost, realExecHost } from "../worker/process-host.ts";
 import { readConfigText } from "./config-file.ts";
+import { BadConfig } from "./config-problem.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { nearest } from "./nearest.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
@@ -125,12 +126,30 @@ async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<
     );
   const isInput = file === "-";
   const path = resolve(terminal.cwd, file);
-  const text = isInput ? await terminal.readInput(INPUT_BYTES_MAX) : readConfigText(path, file);
+  const text = isInput ? await readInput(terminal) : readFile(path, file);
   if (text === null) throw usageProblem(`there is no file ${file}`, "give the path of a plan file, such as plan.yml");
   try {
     return readPlan({ file: isInput ? "stdin" : file, text, directory: isInput ? terminal.cwd : dirname(path) });
   } catch (error) {
     if (error instanceof BadPlan) throw planProblem(error, file);
+    throw error;
+  }
+}
+
+function readFile(path: string, name: string): string | null {
+  try {
+    return readConfigText(path, name);
+  } catch (error) {
+    if (error instanceof BadConfig) throw usageProblem(error.message, "give the path of a plan file, such as plan.yml");
+    throw error;
+  }
+}
+
+async function readInput(terminal: Terminal): Promise<string> {
+  try {
+    return await terminal.readInput(INPUT_BYTES_MAX);
+  } catch (error) {
+    if (error instanceof TypeError) throw usageProblem("standard input is not UTF-8 text");
     throw error;
   }
 }

@@ -35,7 +35,8 @@ export function createShow(parts: ShowParts): Show {
   const { terminal, output } = parts;
   let board: Board | null = null;
   let width = 0;
-  const live = terminal.width !== null && !output.isJson ? createLive(parts, () => board) : null;
+  const canRedraw = terminal.width !== null && terminal.env.TERM !== "dumb";
+  const live = canRedraw && !output.isJson ? createLive(parts, () => board) : null;
   const print = (text: string): void => (live === null ? terminal.out(`${text}\n`) : live.screen.print(text));
 
   return {

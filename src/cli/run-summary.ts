@@ -58,6 +58,8 @@ export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
     output.say(
       `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shown(ended.data, tools.cwd)}/logs`,
     );
+  const kept = board.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
+  if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
   output.say(`\n${sentenceOf(ended)}`);
 }
 
@@ -84,6 +86,11 @@ async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<
   return [head, ...body, `  ${paint("dim", "whole log:")} ${shown(attempts.logPath(row.id, row.attempt), cwd)}`].join(
     "\n",
   );
+}
+
+function keptText({ task, id }: Row, { attempts, cwd }: Tools): string {
+  const kept = attempts.kept(id);
+  return kept === null ? "" : `${plain(task.name)} left work on branch ${kept.branch}, in ${shown(kept.path, cwd)}`;
 }
 
 const shown = (path: string, cwd: string): string => {
@@ -141,6 +148,7 @@ function jsonSummary({ board, end, name, data, tookMs, exit }: Ended, { attempts
       ...(row.tookMs === null ? {} : { tookMs: row.tookMs }),
       ...(row.why === "" ? {} : { why: row.why }),
       ...(row.attempts === 0 ? {} : { log: attempts.logPath(row.id, row.attempt) }),
+      ...(attempts.kept(row.id) === null ? {} : { workspace: attempts.kept(row.id) }),
     })),
   };
 }

@@ -5,9 +5,12 @@
  * killed is in test/faults/run-plan.test.ts.
  */
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { planPlace, steady } from "../../test/cli/plan-place.ts";
+import { taskNames } from "./run.ts";
+import { knownBefore } from "./run-log.ts";
 
 const QUICK = "workers: { slots: 1, killGrace: 1s }\nscheduler: { retry: { base: 1ms } }\n";
 const note = (name: string): string => `echo ${name} >> ran`;
@@ -86,6 +89,18 @@ describe("a plan that goes well", () => {
     const { code } = await place.run(["-"], { input: `name: piped\n${plan}` });
     assert.deepEqual([code, place.has(".drover/runs/piped"), place.ran().length], [0, true, 4]);
   });
+});
+
+describe("--only takes names", () => {
+  const rows: [text: string, names: string[]][] = [
+    ["a", ["a"]],
+    ["a,b", ["a", "b"]],
+    ["a[1,x],b , c[d]", ["a[1,x]", "b", "c[d]"]],
+  ];
+  for (const [text, names] of rows) test(text, () => assert.deepEqual(taskNames(text, undefined), names));
+  test("given again it adds to them", () => assert.deepEqual(taskNames("b", ["a"]), ["a", "b"]));
+  test("none at all is refused", () =>
+    assert.throws(() => taskNames(" ,", undefined), /It must be the name of a task/));
 });
 
 describe("--dry-run", () => {
@@ -253,6 +268,9 @@ describe("an edited plan", () => {
     place.write("plan.yml", `${QUICK}tasks:\n  kept: ${note("kept")}`);
     assert.equal((await place.run()).code, 0);
     assert.deepEqual(place.ran(), ["kept"]);
+    const log = await knownBefore(join(place.directory, ".drover/runs/plan"));
+    const phases = log.map(({ id, phase }) => `${id.split(".")[0]} ${phase}`).sort();
+    assert.deepEqual(phases, ["bad failed", "gone cancelled", "kept done", "late cancelled"]);
   });
 });
 
@@ -277,6 +295,7 @@ describe("a bad file", () => {
 
   const calls: [name: string, args: string[], err: RegExp][] = [
     ["a file that is not there", ["nowhere.yml"], /^error: there is no file nowhere.yml\n/],
+    ["a directory", ["./sub.yml"], /^error: \.\/sub\.yml is not a file\nhint: {2}give the path of a plan file/],
     [
       "a contradiction",
       ["--fail-fast", "--keep-going"],
@@ -287,6 +306,7 @@ describe("a bad file", () => {
   for (const [name, args, expected] of calls)
     test(name, async () => {
       using place = planPlace("tasks: { a: a }");
+      mkdirSync(join(place.directory, "sub.yml"));
       const { code, err } = await place.run(args);
       assert.equal(code, 2);
       assert.match(err, expected);
@@ -319,6 +339,17 @@ test("with --json each thing that happens is a line, and the end is one too", as
   assert.deepEqual(bad, { task: "bad", state: "failed", attempts: 1, why: "exit code 3" });
   assert.match(place.read(String(log).slice(place.directory.length + 1)), /note outcome: failed: exit code 3/);
   assert.match(String(taskId), /^bad\.[0-9a-f]{12}\.[0-9a-f]{8}$/);
+});
+
+test("a log that cannot be written is said so, and nothing runs", async () => {
+  using place = planPlace("tasks: { a: echo a >> ran }");
+  place.write(".drover", "not a directory");
+  const { code, err } = await place.run();
+  assert.deepEqual([code, place.ran()], [6, []]);
+  assert.match(
+    err,
+    /^error: \S+\.drover\/runs\/plan: .*\nhint: {2}what was done is in the log; see that it can be written/,
+  );
 });
 
 test("a second run of the same plan at the same time is refused", async () => {

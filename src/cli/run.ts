@@ -4,7 +4,8 @@
  * Here is only what the command line needs to know of it. What it does is loaded when it is asked for: it brings the
  * engine with it, and other verbs need not wait for that.
  */
-import { several, type Verb, wholeNumber } from "./verb.ts";
+import { InvalidArgumentError } from "commander";
+import { type Verb, wholeNumber } from "./verb.ts";
 
 export type RunFlags = {
   readonly data?: string;
@@ -19,18 +20,26 @@ export type RunFlags = {
   readonly printSchema?: boolean;
 };
 
+/** Names with commas between them; a name may have commas of its own in brackets, `test[24,linux]`. */
+export function taskNames(text: string, before: unknown): string[] {
+  const more = (text.match(/[^,[]+(?:\[[^\]]*\])?/g) ?? []).map((name) => name.trim());
+  if (more.length === 0 || more.some((name) => name === ""))
+    throw new InvalidArgumentError("It must be the name of a task, or several with commas.");
+  return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
+}
+
 export const runVerb: Verb<RunFlags> = {
   name: "run",
   summary: "run a plan file on this machine until it is done",
   about:
-    "Run the tasks of a plan file on this machine, each when what it needs is done, until all are done.\n" +
-    "Run it again after Ctrl-C, a crash, a failure or an edit: what is done and unchanged is not run again,\n" +
-    "everything else is. It needs no server. Exit code 0: all done; 1: something failed or was skipped;\n" +
-    "2: the file is wrong (nothing has run then); 130: interrupted.",
+    "Run the tasks of a plan file on this machine, each when what it needs is done, until all are done. Run it " +
+    "again after Ctrl-C, a crash, a failure or an edit: what is done and unchanged is not run again, everything else " +
+    "is. It needs no server.\n\nExit code 0: all done; 1: something failed or was skipped; 2: the file is wrong, and " +
+    "nothing has run; 6: the log cannot be used; 130: interrupted.",
   takes: [{ name: "[file]", about: "the plan, such as plan.yml; - reads it from standard input" }],
   flags: [
     { flags: "-n, --dry-run", about: "show what would run in which order, and run nothing" },
-    { flags: "--only <tasks>", about: "only these tasks and what they need; several with commas", read: several },
+    { flags: "--only <tasks>", about: "only these tasks and what they need; several with commas", read: taskNames },
     { flags: "-j, --slots <n>", about: "how many commands at once", read: wholeNumber(1, 10_000) },
     { flags: "--fail-fast", about: "start nothing more once a task has failed; what runs may end" },
     { flags: "--keep-going", about: "go on with what does not need the failed task; this is the default" },

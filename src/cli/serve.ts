@@ -104,8 +104,8 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     return { drover, server, worker, reloading: keepReloading(first, hooks, terminal) };
   } catch (error) {
     await worker?.stop();
-    await drover.close();
-    throw error;
+    await drover.close().catch(() => {});
+    throw error instanceof DroverError ? engineProblem(error) : error;
   }
 }
 
@@ -137,6 +137,11 @@ function logProblem({ code, message }: LogFailure): CliProblem {
     exit: EXIT.broken,
     hint,
   });
+}
+
+function engineProblem({ message, code }: DroverError): CliProblem {
+  const hint = "nothing that was acknowledged is lost; start it again when the disk is fine";
+  return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
 
 type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf"> & {
@@ -219,14 +224,18 @@ async function untilStopped(parts: Parts, stop: Listening, call: Call<ServeFlags
     const forced = stop.second.then(exitOf);
     return Promise.race([end(parts).then(() => EXIT.ok), forced]);
   }
-  await Promise.race([end(parts), stop.second]);
-  const hint = "nothing that was acknowledged is lost; start it again when the disk is fine";
-  throw new CliProblem({ message: failed.message, code: failed.code, exit: EXIT.broken, hint });
+  // What ends an engine that has failed can only fail as well, and the first reason is the one to tell.
+  await Promise.race([end(parts).catch(() => {}), stop.second]);
+  throw engineProblem(failed);
 }
 
 async function end({ server, worker, reloading }: Parts): Promise<void> {
   await reloading.settled();
-  void worker.drain();
-  await server.close();
-  await worker.stop();
+  // What it runs is waited for by the server; an engine that has failed cannot even be told.
+  worker.drain().catch(() => {});
+  try {
+    await server.close();
+  } finally {
+    await worker.stop();
+  }
 }

@@ -14,7 +14,7 @@ import type { Preset } from "../worker/presets.ts";
 /** Without -e a command of several lines would go on after one that failed. */
 const SHELL = ["/bin/sh", "-e", "-c"] as const;
 
-export const NO_COMMAND =
+export const NO_COMMAND: string =
   'it has no params.command: the worker of drover serve runs commands, as in {"params": {"command": "echo hello"}}; ' +
   "for other work start a worker of your own (drover worker --exec …, or the package drover/worker), " +
   "or drover serve --no-worker and tasks wait until one is there";

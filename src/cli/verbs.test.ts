@@ -188,7 +188,8 @@ describe("submit", () => {
     ],
     [
       ["x", "--deadline", "tomorrow"],
-      'error: --deadline is "tomorrow"\nhint:  give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h\n',
+      'error: --deadline is "tomorrow"\n' +
+        "hint:  give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h\n",
     ],
     [
       ["x", "--memory", "lots"],

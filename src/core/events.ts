@@ -257,7 +257,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "tombstones-forgotten": ["count"],
 };
 
-/** Fields that older logs do not have yet, and what they mean where they are absent: the last of their kind, in order. */
+/** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
   "worker-joined": { endpoint: null, path: null },

@@ -24,7 +24,7 @@ test("every end of a task that wants it is due once, until it is settled, also a
   });
   for (const id of ["quiet", "loud", "other"]) await drover.cancel(id);
   await first.settle();
-  const due = drover.callbacks.pending();
+  const due = [...drover.callbacks.pending()];
   assert.deepEqual(
     due.map(({ taskId, state }) => [taskId, state]),
     [
@@ -39,18 +39,18 @@ test("every end of a task that wants it is due once, until it is settled, also a
   await drover.close();
   const second = await createTestDrover({ data, at: first.clock.now() });
   assert.deepEqual(
-    second.drover.callbacks.pending().map(({ taskId }) => taskId),
+    Array.from(second.drover.callbacks.pending(), ({ taskId }) => taskId),
     ["other"],
   );
   await second.drover.retry("other");
   await second.drover.cancel("other");
   assert.deepEqual(
-    second.drover.callbacks.pending().map(({ taskId }) => taskId),
+    Array.from(second.drover.callbacks.pending(), ({ taskId }) => taskId),
     ["other", "other"],
   );
   // Its record expires; what is due stays due.
   await second.clock.advance(301_000);
-  assert.equal(second.drover.callbacks.pending().length, 2);
+  assert.equal([...second.drover.callbacks.pending()].length, 2);
   assert.equal((await second.drover.task("other")).callbackUrl, callbackUrl);
   await second.drover.close();
   await rm(data, { recursive: true });

@@ -13,8 +13,8 @@ import type { Applied, Writer } from "./writer.ts";
 
 export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
 export type Callbacks = {
-  /** Not settled yet, the oldest end first. */
-  pending(): DueCallback[];
+  /** Not settled yet, the oldest end first; found as far as it is read, since there may be many. */
+  pending(): Iterable<DueCallback>;
   /** Hears of new ones once they are durable; answers how to stop hearing. */
   onDue(listener: () => void): () => void;
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
@@ -25,10 +25,11 @@ export function createCallbacks(writer: Writer): CallbackDesk {
   const { state } = writer;
   const listeners = new Set<() => void>();
   return {
-    pending() {
-      const committed = writer.committedSeq();
-      const due = [...state.callbacks.due.values()].filter(({ end }) => end <= committed);
-      return due.map(({ task, end, phase }) => ({ taskId: task, seq: end, state: phase }));
+    *pending() {
+      for (const { task, end, phase } of state.callbacks.due.values()) {
+        if (end > writer.committedSeq()) return;
+        yield { taskId: task, seq: end, state: phase };
+      }
     },
     onDue(listener) {
       listeners.add(listener);

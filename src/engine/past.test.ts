@@ -17,6 +17,22 @@ test("why can be asked of the past: the state after any event", async () => {
   await assert.rejects(drover.why("t", { at: 1 }), /no task/);
 });
 
+test("where old events were pruned, the past begins at the newest snapshot", async () => {
+  const { drover, clock } = await createTestDrover({ config: { log: { retain: "1s" } } });
+  const seqs: number[] = [];
+  for (const id of ["t", "u", "v"]) {
+    await drover.submit({ agentId: "a", action: "x", id });
+    seqs.push(await drover.snapshot());
+    await clock.advance(5000);
+  }
+  await drover.pause({ task: "v" });
+  const [, second, third] = seqs as [number, number, number];
+  assert.equal((await drover.why("v", { at: third })).gates.find(({ code }) => code === "task-paused")?.ok, true);
+  assert.equal((await drover.why("v", { at: third + 1 })).gates.find(({ code }) => code === "task-paused")?.ok, false);
+  await assert.rejects(drover.why("v", { at: second }), new RegExp(`at least ${third}`));
+  await drover.close();
+});
+
 test("the queue shows projects in turn, their agents and who is next", async () => {
   const { drover } = await createTestDrover();
   for (const [project, agentId, id, priority] of [

@@ -2,7 +2,8 @@
  * The state as it was: rebuilt from the log up to a number.
  *
  * Asked for by people who want to know why something did not run an hour ago. It costs what a restart costs, so one is
- * made at a time and a log that has grown too long, or no longer reaches back that far, is refused.
+ * made at a time and what would take too long is refused. Where old events were pruned, the newest snapshot is the
+ * beginning, and what was before it is refused too.
  */
 import { type Seq, seq } from "../core/brand.ts";
 import { emptyState } from "../core/empty-state.ts";
@@ -10,8 +11,9 @@ import { evolve } from "../core/evolve.ts";
 import { whole } from "../core/shape-of-input.ts";
 import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
-import type { Log } from "../log/log.ts";
+import { type Log, LogFailure } from "../log/log.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
+import { stateOf } from "./recovery.ts";
 
 const EVENTS_MAX = 5_000_000;
 
@@ -23,11 +25,20 @@ export type Past = {
 export function createPast(log: Log): Past {
   let isBusy = false;
 
-  async function rebuild(at: Seq): Promise<State> {
-    const state = emptyState();
-    for await (const batch of log.read(seq(0), { beside: false })) {
-      if (batch.firstSeq > state.seq + 1)
-        throw badInput("at", at, `at least ${batch.firstSeq}: what was before is no longer in the log`);
+  /** The state to go on from, if the first event of the log is gone or too far away. */
+  async function beginning(at: Seq): Promise<State> {
+    const snapshot = await log.loadSnapshot();
+    if (snapshot === null) return emptyState();
+    if (snapshot.seq > at)
+      throw badInput("at", at, `at least ${snapshot.seq}: what was before is no longer in the log`);
+    return stateOf(snapshot);
+  }
+
+  async function rebuild(at: Seq, state: State): Promise<State> {
+    if (state.seq === at) return state;
+    if (at - state.seq > EVENTS_MAX)
+      throw new DroverError("limit", `event ${at} is more than ${EVENTS_MAX} events from where the log begins`);
+    for await (const batch of log.read(seq(state.seq), { beside: false })) {
       for (const { bytes } of batch.records) {
         evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
         if (state.seq === at) return state;
@@ -41,18 +52,19 @@ export function createPast(log: Log): Past {
       const read = whole(1)(given, "at");
       if (!read.ok) throw refused(read.failure);
       if (read.value > head) throw badInput("at", given, `at most ${head}, the last event`);
-      if (read.value > EVENTS_MAX)
-        throw new DroverError(
-          "limit",
-          `event ${read.value} is more than ${EVENTS_MAX} events from the start of the log`,
-        );
       if (isBusy) throw new DroverError("overloaded", "another look at the past is under way; try again in a moment");
       isBusy = true;
       try {
-        return await rebuild(seq(read.value));
+        const at = seq(read.value);
+        return await rebuild(at, at > EVENTS_MAX ? await beginning(at) : emptyState()).catch(async (error: unknown) => {
+          if (!isPruned(error)) throw error;
+          return rebuild(at, await beginning(at));
+        });
       } finally {
         isBusy = false;
       }
     },
   };
 }
+
+const isPruned = (error: unknown): boolean => error instanceof LogFailure && error.code === "pruned";

@@ -35,7 +35,7 @@ test("T1 a caller that asks again keeps its place", async () => {
   await drover.close();
 });
 
-test("T2 a ticket nobody asks for any more is given up, and one whose caller hung up keeps its place for a while", async () => {
+test("T2 a ticket nobody asks for is given up, and one whose caller hung up keeps its place for a while", async () => {
   const { drover, clock } = await createTestDrover({ config: ONE });
   const held = await drover.permits.ask({ gate: "g" });
   const gone = new AbortController();
@@ -88,5 +88,41 @@ test("bad asks are refused by field", async () => {
       return true;
     });
   await assert.rejects(drover.permits.ask({ gate: "g", id: "p123" }), /no permit p123/);
+  await drover.close();
+});
+
+test("a failed call that does not say what it used is charged at its estimate", async () => {
+  const { drover } = await createTestDrover();
+  const spent = async () => (await drover.projects())[0]?.spent;
+  const failed = await drover.permits.ask({ gate: "g", tokens: 500 });
+  await drover.permits.settle(failed.permitId, { ok: false });
+  assert.equal(await spent(), 500);
+  const turnedAway = await drover.permits.ask({ gate: "h", tokens: 500 });
+  await drover.permits.settle(turnedAway.permitId, { rateLimited: { retryAfterMs: 1000 } });
+  assert.equal(await spent(), 500);
+  await drover.close();
+});
+
+test("a permit of this process's own callers is out of reach, by whatever id", async () => {
+  const { drover } = await createTestDrover();
+  await drover.withPermit("g", async ({ id }) => {
+    await assert.rejects(drover.permits.ask({ gate: "g", id }), /queued or held already/);
+    await assert.rejects(drover.permits.settle(id), /no permit/);
+    await assert.rejects(drover.permits.drop(id), /no permit/);
+    assert.ok(drover.state.permits.has(id as never));
+  });
+  await drover.close();
+});
+
+test("a caller that has gone before it asked gets no ticket, and one whose ticket is dropped hears of it", async () => {
+  const { drover, settle } = await createTestDrover({ config: ONE });
+  await drover.permits.ask({ gate: "g" });
+  const signal = AbortSignal.abort(new Error("hung up"));
+  await assert.rejects(drover.permits.ask({ gate: "g", id: "gone", waitMs: 60_000 }, { signal }), /hung up/);
+  assert.equal(drover.state.permits.has("gone" as never), false);
+  const heard = assert.rejects(drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }), /no permit mine/);
+  await settle();
+  await drover.permits.drop("mine");
+  await heard;
   await drover.close();
 });

@@ -1,9 +1,10 @@
 /**
  * Permits for callers in other processes: asked for, settled and given back by their id.
  *
- * A ticket keeps its place however often its caller asks again under the same id, so a call over a wire that breaks loses
- * nothing; one that nobody has asked for in a minute is given up. A grant is answered when it is applied, like any
- * (permits are logged behind). A permit that is never settled comes back by itself when its time is over.
+ * A ticket keeps its place however often its caller asks again under the same id, so a call over a wire that breaks
+ * loses nothing; one that nobody has asked for in a minute is given up. A grant is answered when it is applied, like
+ * any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. Permits
+ * of this process's own callers are none of their business, whatever id they name.
  */
 import type { GateId, PermitId, ProjectId, TaskId } from "../core/brand.ts";
 import { type GateClass, ticketPosition } from "../core/gate.ts";
@@ -77,6 +78,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
 
   async function ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView> {
     const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+    signal?.throwIfAborted();
     const call = readAsk(body);
     const id = call.id !== undefined && state.permits.has(call.id as PermitId) ? again(call.id, call) : enqueue(call);
     givingUp.get(id)?.();
@@ -86,6 +88,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     } finally {
       if (!isGranted(id)) giveUpLater(id);
     }
+    if (!isOurs(id)) throw refused({ type: "permit-unknown", permit: id });
     return viewOf(id, call.gate as GateId);
   }
 
@@ -110,8 +113,14 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
 
   /** The same ticket, if it is the same call. */
   function again(id: string, { gate }: PermitBody): string {
-    if (state.permits.get(id as PermitId) !== gate) throw refused({ type: "permit-exists", permit: id });
+    if (state.permits.get(id as PermitId) !== gate || !isOurs(id)) throw refused({ type: "permit-exists", permit: id });
     return id;
+  }
+
+  /** Whether it is queued or held for a caller in another process. */
+  function isOurs(id: string): boolean {
+    const gate = state.gates.get(state.permits.get(id as PermitId) as GateId);
+    return (gate?.held.get(id) ?? gate?.queue.entries.get(id)?.ticket)?.remote === true;
   }
 
   function isGranted(id: string): boolean {
@@ -174,8 +183,9 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
       const retryAfterMs = Math.ceil(rateLimited.retryAfterMs);
       writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
     }
-    const isGood = went && rateLimited === undefined;
-    writer.execute({ type: "settle-permit", permit: id, ok: isGood, tokens: isGood ? tokens : (tokens ?? 0) });
+    // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
+    const used = rateLimited === undefined ? tokens : (tokens ?? 0);
+    writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
     remember(id);
     await writer.settled();
   }
@@ -190,7 +200,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
 
   /** Saying it twice is no fault; saying it of what never was is. */
   function isRepeated(id: PermitId): boolean {
-    if (state.permits.has(id)) return false;
+    if (isOurs(id)) return false;
     if (settled.has(id)) return true;
     throw refused({ type: "permit-unknown", permit: id });
   }

@@ -6,15 +6,13 @@
 import type { Instant } from "../core/brand.ts";
 import { shownLevel } from "../core/fairness.ts";
 import { compareRanks, shownScore } from "../core/priority.ts";
-import { fixedOf, queuedTasks, taskRank } from "../core/queue.ts";
-import { items } from "../core/sorted-list.ts";
-import type { Agent, Project, State, Task } from "../core/state.ts";
+import { fixedOf, taskRank } from "../core/queue.ts";
+import { front, items } from "../core/sorted-list.ts";
+import type { Agent, Project, State } from "../core/state.ts";
 
 const PROJECTS_MAX = 100;
 const AGENTS_MAX = 100;
 const TASKS_MAX = 5;
-/** An agent's queue is sorted only as far as people look. */
-const SORTED_MAX = 10_000;
 
 export type QueuedTask = {
   readonly taskId: string;
@@ -82,8 +80,8 @@ function agentQueue(state: State, agent: Agent, now: Instant): AgentQueue {
 }
 
 function nextOf(state: State, agent: Agent, now: Instant): QueuedTask[] {
-  const tasks: Task[] = [];
-  for (const task of queuedTasks(agent)) if (tasks.push(task) >= SORTED_MAX) break;
+  // The tasks of a group keep their order for ever, so the first of all are among the first of each.
+  const tasks = agent.groups.flatMap((group) => front(group.tasks, TASKS_MAX));
   const ranked = tasks.map((task) => ({ task, rank: taskRank(state, task, now) }));
   ranked.sort((left, right) => compareRanks(left.rank, right.rank));
   return ranked.slice(0, TASKS_MAX).map(({ task }) => ({

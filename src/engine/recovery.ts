@@ -10,7 +10,7 @@ import { evolve } from "../core/evolve.ts";
 import { restore, snapshotLines } from "../core/snapshot.ts";
 import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
-import { corruptAt, type Log } from "../log/log.ts";
+import { corruptAt, type Log, type Snapshot } from "../log/log.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 const START_HASH = "0".repeat(64);
@@ -24,16 +24,20 @@ export type Recovered = {
 
 export async function recover(log: Log): Promise<Recovered> {
   const snapshot = await log.loadSnapshot();
-  const state = snapshot === null ? emptyState() : restore(await readLines(snapshot.chunks));
+  const state = snapshot === null ? emptyState() : await stateOf(snapshot);
   const snapshotSeq = snapshot?.seq ?? seq(0);
-  if (snapshot !== null && state.seq !== snapshot.seq)
-    throw corruptAt(snapshot.seq, "its snapshot is of another event");
   let hash = snapshot?.hash ?? START_HASH;
   for await (const batch of log.read(snapshotSeq, { beside: false })) {
     for (const { bytes } of batch.records) evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
     hash = Buffer.from(batch.hashes[batch.hashes.length - 1] ?? batch.priorHash).toString("hex");
   }
   return { state, hash, snapshotSeq };
+}
+
+export async function stateOf(snapshot: Snapshot): Promise<State> {
+  const state = restore(await readLines(snapshot.chunks));
+  if (state.seq !== snapshot.seq) throw corruptAt(snapshot.seq, "its snapshot is of another event");
+  return state;
 }
 
 /** The lines of a snapshot, as bytes in chunks of a comfortable size. */

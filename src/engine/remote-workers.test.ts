@@ -136,7 +136,13 @@ test("a worker that comes back is told to stop what it no longer holds", async (
   await ann.sync();
   await ann.sync({ running: [one("t")] });
   await kit.clock.advance(10_000);
-  assert.deepEqual((await ann.sync({ running: [one("t")], waitMs: 30_000 })).cancel, [one("t")]);
+  const told = { running: [one("t")], want: 0, waitMs: 30_000 };
+  assert.deepEqual((await ann.sync(told)).cancel, [one("t")]);
+  // While it is busy with that it is not told so in a tight circle.
+  const again = ann.sync(told);
+  assert.equal(await Promise.race([again, kit.settle()]), undefined);
+  await kit.clock.advance(1000);
+  assert.deepEqual((await again).cancel, [one("t")]);
   await kit.drover.close();
 });
 

@@ -107,8 +107,7 @@ export function createRemoteWorkers(deps: {
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
     adjust(find(given), told);
     const waitMs = Math.min(told.waitMs ?? 0, Math.floor(state.config.workers.lease / POLL_PART));
-    if (answers.length === 0 && stray.length === 0 && waitMs > 0)
-      await line.wait(id, { waitMs, signal, hasNews: () => hasNews(id) });
+    if (answers.length === 0 && waitMs > 0) await line.wait(id, { waitMs, signal, hasNews: () => hasNews(id, stray) });
     // What was said becomes durable together with what follows from it, so a result is answered with the next task.
     await writer.settled();
     const worker = state.fleet.byId.get(id);
@@ -197,11 +196,11 @@ export function createRemoteWorkers(deps: {
     return [...worker.attempts].filter(({ state: at, task }) => at !== "running" && task.lastSeq <= committed);
   }
 
-  function hasNews(id: WorkerId): boolean {
+  function hasNews(id: WorkerId, stray: readonly Named[]): boolean {
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) return true;
     const before = host.now() - SAY_AGAIN_MS;
-    return keysFor(worker, dueFor(worker)).some((key) => !line.wasTold(id, key, before));
+    return keysFor(worker, dueFor(worker), stray).some((key) => !line.wasTold(id, key, before));
   }
 
   async function say(
@@ -210,7 +209,7 @@ export function createRemoteWorkers(deps: {
     leaseUntil: string,
   ): Promise<Omit<SyncAnswer, "results" | "leaseUntil">> {
     const due = dueFor(worker);
-    line.tell(worker.id, keysFor(worker, due));
+    line.tell(worker.id, keysFor(worker, due, stray));
     const given = due.filter(({ state: at }) => at === "assigned");
     const assignments = await Promise.all(given.map((attempt) => assignmentOf(attempt, leaseUntil)));
     const stopping = due.filter(({ state: at }) => at === "stopping").map(nameOf);
@@ -313,8 +312,9 @@ const nameOf = ({ task, number }: Attempt): Named => ({ taskId: task.id, attempt
 const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
 
 /** Everything a worker is to hear of, by a name each. */
-const keysFor = (worker: Worker, due: readonly Attempt[]): string[] => [
+const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly Named[]): string[] => [
   ...due.map(keyOf),
+  ...stray.map(({ taskId, attempt }) => `${taskId}#${attempt} stray`),
   ...(worker.status === "draining" ? [DRAIN] : []),
 ];
 

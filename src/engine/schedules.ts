@@ -123,7 +123,7 @@ export function createSchedules(deps: {
 
   /** Whether all of its instants were dealt with. */
   function runSchedule(schedule: Schedule, now: Instant): boolean {
-    const body = readSchedule(JSON.parse(schedule.body));
+    const body = bodyOf(schedule);
     const due = dueInstants(body, schedule.nextAt as Instant, now);
     for (const [index, at] of due.entries()) {
       const next = due[index + 1] ?? nextOf(body, Math.max(now, at));
@@ -178,6 +178,7 @@ function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[
   const most = Math.max(1, body.catchUp);
   const isMissed = now - first >= LATE_MS;
   if (isMissed && body.catchUp === 0) return [];
+  if ((nextOf(body, first) ?? Number.POSITIVE_INFINITY) > now) return [first];
   const last = Math.min(now, body.endAt ?? now);
   const found = cronOf(body).previousRuns(most, new Date(last + 1000));
   const instants = found.map((date) => instant(date.getTime())).filter((at) => at >= first && at <= last);
@@ -187,7 +188,22 @@ function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[
 /** An instant that is so late was missed: nobody ran then. */
 const LATE_MS = 60_000;
 
-const cronOf = ({ cron, timeZone }: ReadSchedule): Cron => new Cron(cron, { timezone: timeZone, paused: true });
+/** To read a body, and a pattern, costs more than all else about an instant; a schedule put anew is a new one. */
+const bodies = new WeakMap<Schedule, ReadSchedule>();
+const patterns = new WeakMap<ReadSchedule, Cron>();
+
+function bodyOf(schedule: Schedule): ReadSchedule {
+  const body = bodies.get(schedule) ?? readSchedule(JSON.parse(schedule.body));
+  bodies.set(schedule, body);
+  return body;
+}
+
+function cronOf(body: ReadSchedule): Cron {
+  const { cron, timeZone } = body;
+  const pattern = patterns.get(body) ?? new Cron(cron, { timezone: timeZone, paused: true });
+  patterns.set(body, pattern);
+  return pattern;
+}
 
 /** The first instant after the given one, within the schedule's life. */
 function nextOf(body: ReadSchedule, after: number): Instant | null {

@@ -31,7 +31,7 @@ const hosts: [door: typeof local, host: string | undefined, isIn: boolean][] = [
   [open, "evil.example:4747", false],
 ];
 for (const [door, host, isIn] of hosts)
-  test(`a request for ${host ?? "nobody"} is ${isIn ? "let in" : "refused"}${door === open ? " by an open server" : ""}`, () => {
+  test(`${door === open ? "an open" : "a local"} server ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
     const refusal = door(host === undefined ? {} : { host });
     assert.equal(refusal === null, isIn);
     if (refusal !== null) assert.equal(refusal.code, "forbidden");

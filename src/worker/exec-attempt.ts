@@ -51,6 +51,7 @@ type Work = {
   readonly tools: AttemptTools;
   readonly task: AssignedTask;
   readonly context: ExecContext;
+  readonly runToken: string | undefined;
   readonly stopper: Stopper;
   readonly log: OutputLog;
   readonly redact: Redactor;
@@ -62,12 +63,15 @@ type Scene = {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly invocation: Invocation;
+  /** The task as the child reads it. */
+  readonly document: string;
 };
 
 export function startAttempt(tools: AttemptTools, task: AssignedTask, context: ExecContext): Attempt {
   const { setup, outputs } = tools;
   const given = Object.fromEntries(setup.additions.map(({ name, value }) => [name, value ?? setup.inherited[name]]));
-  const redact = createRedactor([setup.inherited, given, { DROVER_RUN_TOKEN: setup.runToken(task) }]);
+  const runToken = setup.runToken(task);
+  const redact = createRedactor([setup.inherited, given, { DROVER_RUN_TOKEN: runToken }]);
   const ear: Work["ear"] = { listener: null };
   const path = outputs.pathOf(task.taskId, context.attempt);
   const { host, logBytesMax: bytesMax } = setup;
@@ -75,7 +79,7 @@ export function startAttempt(tools: AttemptTools, task: AssignedTask, context: E
   const log = createOutputLog({ path, bytesMax, host, redact, onLine });
   const stopper = createStopper(context.signal);
   outputs.hold(path);
-  const work: Work = { tools, task, context, stopper, log, redact, ear };
+  const work: Work = { tools, task, context, runToken, stopper, log, redact, ear };
   const { taskId } = task;
   return {
     taskId,
@@ -158,7 +162,7 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
 }
 
 async function setScene(work: Work, place: RunPlace, workspace: Workspace | null): Promise<Scene> {
-  const { task, context, tools } = work;
+  const { task, context, tools, runToken } = work;
   const { setup, sessions } = tools;
   const cwd = workspace?.cwd ?? setup.cwd;
   const sessionId = sessions.of(task.taskId);
@@ -170,13 +174,11 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
     ...session,
   }) ?? {
     argv: setup.argv ?? [],
-    stdin: document,
     env: {},
     createReader: createEventReader,
   };
   await writeFile(place.taskFile, document, { mode: 0o600 });
   if (invocation.promptFile !== undefined) await writeFile(place.promptFile, invocation.promptFile, { mode: 0o600 });
-  const runToken = setup.runToken(task);
   const env = childEnvironment(setup.inherited, setup.additions, {
     ...{ runId: place.id, taskId: task.taskId, attempt: context.attempt, workspace: cwd, temp: place.temp, ...session },
     ...{ taskFile: place.taskFile, resultFile: place.resultFile },
@@ -184,7 +186,7 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
     ...(runToken === undefined ? {} : { runToken }),
     ...(workspace === null ? {} : { branch: workspace.note.branch, base: workspace.note.base }),
   });
-  return { place, cwd, env: { ...env, ...invocation.env }, invocation };
+  return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }
 
 /** Null when the workspace is ready. */
@@ -200,7 +202,7 @@ async function prepare(work: Work, scene: Scene, script: string): Promise<ExecOu
 
 async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   const { tools, task, context, stopper, redact, ear, log } = work;
-  const { argv, stdin = "" } = scene.invocation;
+  const { argv, stdin = scene.document } = scene.invocation;
   if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
   const onSession = (sessionId: string): void => noteSession(tools, task.taskId, sessionId);
   const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession });

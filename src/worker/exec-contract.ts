@@ -4,8 +4,11 @@
  * The handler knows tasks, attempts and outcomes, and nothing of leases or HTTP: a pull worker calls it, a test calls
  * it, `drover run` may call it.
  */
+import type { Usage } from "../protocol/index.ts";
 import type { Following } from "./output-follow.ts";
 import type { Tail, TailSize } from "./output-tail.ts";
+
+export type { Usage } from "../protocol/index.ts";
 
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
 export type AssignedTask = {
@@ -24,17 +27,12 @@ export type AssignedTask = {
   readonly timeoutMs?: number;
   readonly estimatedTokens?: number;
 };
-/** Tokens of one attempt so far, in all. */
-export type Usage = {
-  readonly inputTokens?: number;
-  readonly outputTokens?: number;
-  readonly cacheCreationTokens?: number;
-};
 export type ExecContext = {
   readonly attempt: number;
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, its lease lost. */
   readonly signal: AbortSignal;
   progress(value: unknown): void;
+  /** Tokens so far, in all. */
   usage(usage: Usage): void;
 };
 export type ExecOutcome = {

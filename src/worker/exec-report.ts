@@ -8,7 +8,8 @@ import { shorten } from "./output-lines.ts";
 import type { Redactor } from "./output-redact.ts";
 import type { WorkspaceReport } from "./worktree.ts";
 
-const ERROR_MAX = 4096;
+/** With room for the mark of what was cut off: 4096 is what the wire keeps. */
+const ERROR_MAX = 4000;
 const FILES_LISTED_MIN = 20;
 
 export function finishedOutcome(

@@ -54,10 +54,12 @@ test("no key of the worker enters a task unless it is named", async (t) => {
 });
 
 test("a secret is in no log, no error and no result", async (t) => {
+  let minted = 0;
   const script = `echo "the token is $DROVER_RUN_TOKEN"; echo "err $MY_SECRET" >&2
     printf '{"type":"progress","value":"%s"}\\n' "$MY_SECRET"; 
     printf '{"token":"%s"}' "$MY_SECRET" > "$DROVER_RESULT_FILE"; exit 1`;
-  const stage = createStage(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: () => "run-token-value" });
+  const mint = (): string => `run-token-value-${minted++}`;
+  const stage = createStage(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: mint });
   const run = stage.start();
   const all = [await run.outcome, run.progress, await stage.handler.tail("t1", 1)];
   const file = readFileSync(join(stage.data, "logs", "t1", "1.log"), "utf8");

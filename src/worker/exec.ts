@@ -121,7 +121,8 @@ async function sweepWith({ setup, runs, sessions, outputs, worktrees }: AttemptT
   const dead = await runs.dead(setup.host.now());
   let killed = 0;
   for (const run of dead) {
-    const found = await killLeftovers(setup.table, { id: run.id, leader: provenLeader(run, setup.table) });
+    const leader = provenLeader(run, setup.table);
+    const found = await killLeftovers(setup.table, { id: run.id, leader, since: run.leader?.startedAt ?? null });
     killed += found.killed;
     if (found.remaining.length === 0) await run.end();
     else problems.push(`processes ${found.remaining.join(", ")} of run ${run.id} would not die`);

@@ -8,6 +8,8 @@
 
 export type LineSplitter = {
   push(chunk: Buffer): void;
+  /** What has come of a line that has no end yet: a prompt, perhaps, that nobody will ever answer. */
+  begun(): string;
   /** What has no newline yet is a line too, now. */
   end(): void;
 };
@@ -47,6 +49,7 @@ export function createLineSplitter(bytesMax: number, onLine: (text: string, lost
       // A copy: the chunk is part of a larger buffer, which a short rest would keep alive.
       if (from < chunk.length) keep(Buffer.from(chunk.subarray(from)));
     },
+    begun: () => Buffer.concat(parts, size).toString("utf8"),
     end() {
       if (size + lost > 0) emit();
     },

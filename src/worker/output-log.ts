@@ -92,7 +92,8 @@ export function createOutputLog({ path, bytesMax, host, redact, onLine }: Output
     async tail(size) {
       await file.flushed();
       // A disk that keeps nothing is no reason to show nothing.
-      return (file.failure === null ? await readTail(path, size) : null) ?? ringTail(size);
+      const tail = (file.failure === null ? await readTail(path, size) : null) ?? ringTail(size);
+      return { ...tail, text: `${tail.text}${begun("out")}${begun("err")}` };
     },
     follow: (size, signal) => followers.follow(ringTail(size), signal),
     async close() {
@@ -103,6 +104,11 @@ export function createOutputLog({ path, bytesMax, host, redact, onLine }: Output
       return file.failure;
     },
   };
+
+  function begun(stream: "out" | "err"): string {
+    const text = splitters[stream].begun();
+    return text === "" ? "" : `${stamp()} ${stream}  ${shorten(redact.line(text), KEPT_LINE_MAX)}\n`;
+  }
 
   function ringTail({ bytes, lines }: TailSize): Tail {
     const text = ring.text();

@@ -74,7 +74,7 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
     ladder.end();
     const holder = tools.table.read(pid as number);
     if (holder === null || holder.startedAt === leader.startedAt) sendSignal(-leader.pid, "SIGKILL");
-    const leftovers = await killLeftovers(tools.table, { id: plan.runId, leader });
+    const leftovers = await killLeftovers(tools.table, { id: plan.runId, leader, since: leader.startedAt });
     const waiting = new AbortController();
     await Promise.race([drained, pause(PIPE_MS_MAX, undefined, { signal: waiting.signal }).catch(() => {})]);
     waiting.abort();

@@ -3,8 +3,8 @@
  *
  * A child that ends is not the end of what it started: servers call `setsid`, launchers are handed on to pid 1, and
  * both outlive their parent and its group. Ours is what is in the run's process group, what carries the run's tag in
- * the environment it was started with, and what descends from either. Nothing is signalled on the word of a number alone: the
- * instant at which it began is compared once more right before the signal.
+ * the environment it was started with, and what descends from either. Nothing is signalled on the word of a number
+ * alone: the instant at which it began is compared once more right before the signal.
  *
  * A process can start another and end while it is being looked for. So a search that finds nothing counts only if
  * nothing unknown ended during it: whoever was there at its beginning was then still there when it was looked at, and
@@ -20,9 +20,8 @@ export const RUN_PATH_TAG = "DROVER_RUN_PATH";
 
 const ROUNDS_MAX = 60;
 const PAUSE_MS_MAX = 50;
-const SEARCHES_MAX = 20;
-/** A process without an environment is about to become another program, or it never had one. */
-const BARE_TIMES = 4;
+/** Some tenths of a second on a machine on which processes come and go all the time; one search on any other. */
+const SEARCHES_MAX = 30;
 
 export type Leader = { readonly pid: number; readonly startedAt: string | null };
 export type Leftovers = {
@@ -42,50 +41,47 @@ export async function killLeftovers(table: ProcessTable, run: Run): Promise<Left
   }
 }
 
-type Run = { readonly id: string; readonly leader: Leader | null };
+export type Run = {
+  readonly id: string;
+  /** Only if it is certain that its group's number has not passed to another. */
+  readonly leader: Leader | null;
+  /** When it began: what was there before is not of it. */
+  readonly since: string | null;
+};
 
 async function findOurs(table: ProcessTable, run: Run): Promise<ProcessEntry[]> {
-  /** Processes that are known not to carry the tag, and how often one without any environment was seen. */
-  const [strangers, bare] = [new Set<number>(), new Map<number, number>()];
+  /** Those that are known not to carry the tag. */
+  const strangers = new Set<number>();
   for (let search = 0; search < SEARCHES_MAX; search++) {
     const { entries, gone } = await table.list();
-    const tagged = entries.filter((entry) => isOurs(table, run, entry, strangers, bare)).map(({ pid }) => pid);
+    const tagged = entries.filter((entry) => isOurs(table, run, entry, strangers)).map(({ pid }) => pid);
     const ours = new Set([...groupOf(entries, run.leader), ...tagged]);
     addDescendants(entries, ours);
     const found = entries.filter(({ pid, isZombie }) => ours.has(pid) && !isZombie && pid !== process.pid && pid > 1);
     const isSure = entries.every(({ pid }) => strangers.has(pid)) && gone.every((pid) => strangers.has(pid));
     if (found.length > 0 || isSure) return found;
+    // One that had ended already when it was looked at: what it started is in the next list at the latest.
+    for (const { pid, isZombie } of entries) if (isZombie) strangers.add(pid);
     await pause(1);
   }
   return [];
 }
 
 /** Whether it carries the tag; if it certainly does not, it is noted down as a stranger. */
-function isOurs(
-  table: ProcessTable,
-  { id, leader }: Run,
-  entry: ProcessEntry,
-  strangers: Set<number>,
-  bare: Map<number, number>,
-): boolean {
-  const { pid, isZombie } = entry;
+function isOurs(table: ProcessTable, { id, since }: Run, entry: ProcessEntry, strangers: Set<number>): boolean {
+  const { pid } = entry;
   if (strangers.has(pid)) return false;
-  const environment = isZombie || beganBefore(entry, leader) ? null : table.environment(pid);
-  if (environment === "gone") return false;
-  if (environment?.length === 0) {
-    const times = (bare.get(pid) ?? 0) + 1;
-    bare.set(pid, times);
-    if (times >= BARE_TIMES) strangers.add(pid);
-    return false;
-  }
+  const environment = beganBefore(entry, since) ? null : table.environment(pid);
+  // Gone, ended, or about to become another program: then nothing is known about it yet.
+  if (environment === "gone" || environment?.length === 0) return false;
   const isTheRuns = isTagged(environment, id);
   if (!isTheRuns) strangers.add(pid);
   return isTheRuns;
 }
 
-/** Nothing that was there before the run can be of it. Only where beginnings are numbers. */
-function beganBefore({ startedAt }: ProcessEntry, leader: Leader | null): boolean {
-  return Number(startedAt ?? Number.NaN) < Number(leader?.startedAt ?? Number.NaN);
+/** Only where beginnings are numbers. */
+function beganBefore({ startedAt }: ProcessEntry, since: string | null): boolean {
+  return Number(startedAt ?? Number.NaN) < Number(since ?? Number.NaN);
 }
 
 function groupOf(entries: readonly ProcessEntry[], leader: Leader | null): number[] {

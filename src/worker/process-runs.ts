@@ -38,6 +38,7 @@ export type Runs = {
 
 const RECORD = "run.json";
 const MODE = 0o600;
+const TEMP_PREFIX = join(tmpdir(), "drover-run-");
 /** A directory without a record is one that was being made; after this it is nobody's. */
 const NAMELESS_MS_MAX = 3_600_000;
 
@@ -53,7 +54,7 @@ export function createRuns(options: {
     const id = randomUUID();
     const place = join(directory, id);
     await mkdir(place, { recursive: true, mode: 0o700 });
-    const temp = await mkdtemp(join(tmpdir(), "drover-"));
+    const temp = await mkdtemp(TEMP_PREFIX);
     const record = { id, owner, workerId, ...run, temp };
     await writeRecord(place, record);
     return {
@@ -109,7 +110,7 @@ async function readRecord(place: string): Promise<RunRecord | null> {
     return {
       owner,
       workerId: typeof workerId === "string" ? workerId : null,
-      temp: typeof temp === "string" && temp.startsWith(join(tmpdir(), "drover-")) ? temp : null,
+      temp: typeof temp === "string" && temp.startsWith(TEMP_PREFIX) ? temp : null,
       leader: readLeader(leader),
     };
   } catch {

@@ -42,7 +42,10 @@ const SLICE = 256;
 const STATE = 0;
 const PARENT = 1;
 const GROUP = 2;
+const FLAGS = 6;
 const STARTED_AT = 19;
+/** The kernel's own threads look like processes without an environment. */
+const KERNEL_THREAD = 0x00200000;
 
 export function systemProcessTable(): ProcessTable {
   return existsSync("/proc/self/stat") ? procTable() : psTable();
@@ -57,8 +60,8 @@ export function procTable(): ProcessTable {
       for (const [index, name] of names.entries()) {
         if (index % SLICE === SLICE - 1) await nextTurn();
         const entry = readStat(Number(name));
-        if (entry === null) gone.push(Number(name));
-        else entries.push(entry);
+        if (entry !== null) entries.push(entry);
+        else if (!existsSync(`/proc/${name}`)) gone.push(Number(name));
       }
       return { entries, gone };
     },
@@ -72,7 +75,7 @@ function readStat(pid: number): ProcessEntry | null {
   const text = readOr(`/proc/${pid}/stat`);
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const startedAt = fields[STARTED_AT];
-  if (startedAt === undefined) return null;
+  if (startedAt === undefined || (Number(fields[FLAGS]) & KERNEL_THREAD) !== 0) return null;
   return {
     pid,
     parent: Number(fields[PARENT]),

@@ -11,18 +11,20 @@ export type Wire = {
   leave(workerId: string, timeoutMs: number): Promise<void>;
 };
 
-/** The connection itself decides when to try again, so each call is one try. */
+/** The connection itself decides when to try again, so each call is one try. A timer takes whole milliseconds only. */
+const once = (ms: number): { timeoutMs: number; retries: 0 } => ({ timeoutMs: Math.ceil(ms), retries: 0 });
+
 export const wireOf = (client: Client): Wire => ({
   join: async (body, timeoutMs) => {
-    const joined = await client.joinWorker(body, { timeoutMs, retries: 0 });
+    const joined = await client.joinWorker(body, once(timeoutMs));
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
   sync: async (workerId, body, timeoutMs) => {
-    const answer = await client.sync(workerId, body, { timeoutMs, retries: 0 });
+    const answer = await client.sync(workerId, body, once(timeoutMs));
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results];
     return lists.every(Array.isArray) ? answer : notDrover();
   },
-  leave: async (workerId, timeoutMs) => void (await client.leaveWorker(workerId, { timeoutMs, retries: 0 })),
+  leave: async (workerId, timeoutMs) => void (await client.leaveWorker(workerId, once(timeoutMs))),
 });
 
 function notDrover(): never {

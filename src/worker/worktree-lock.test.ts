@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { isAlive } from "../../test/faults/exec-stage.ts";
 import { withRepositoryLock } from "./worktree-lock.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-lock-"));
@@ -32,17 +31,19 @@ test("one at a time, in order, and one that fails holds up nobody", async () => 
 
 test("another process is waited for, and one that is killed leaves no lock", async (t) => {
   const program = `import { withRepositoryLock } from "${join(import.meta.dirname, "worktree-lock.ts")}";
-    await withRepositoryLock(${JSON.stringify(home)}, () => new Promise(() => { console.log("held"); setInterval(() => {}, 1000); }));`;
+    const hold = () => new Promise(() => { console.log("held"); setInterval(() => {}, 1000); });
+    await withRepositoryLock(${JSON.stringify(home)}, hold);`;
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "-e", program];
   const holder = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   t.after(() => holder.kill("SIGKILL"));
   await once(holder.stdout, "data");
-  const state = { wasAlive: true };
+  const seen: string[] = [];
   const entered = withRepositoryLock(home, async () => {
-    state.wasAlive = isAlive(holder.pid ?? 0);
+    seen.push("entered");
   });
   for (let count = 0; count < 50; count++) await turn();
+  seen.push("killed");
   holder.kill("SIGKILL");
   await entered;
-  assert.equal(state.wasAlive, false);
+  assert.deepEqual(seen, ["killed", "entered"]);
 });

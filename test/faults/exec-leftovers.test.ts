@@ -48,7 +48,8 @@ for (const [name, script] of survivors)
 
 test("what dropped its environment is found as long as its parent is ours", async (t) => {
   const script = `setsid sh -c 'env -i sleep 60 & echo $! > pid; wait' &
-    while [ ! -s pid ]; do sleep 0.01; done; say $(cat pid)`;
+    while [ ! -s pid ]; do sleep 0.01; done
+    while tr '\\0' ' ' < /proc/$(cat pid)/environ | grep -q .; do sleep 0.01; done; say $(cat pid)`;
   const run = createStage(t, { script }).start();
   assert.equal((await run.outcome).outcome, "done");
   assert.equal(isAlive(Number(run.progress[0])), false);
@@ -56,7 +57,7 @@ test("what dropped its environment is found as long as its parent is ours", asyn
 
 test("what forks while it is being looked for does not get away", async (t) => {
   const script = `cat > fork.sh <<'END'
-n=$1; [ "$n" -gt 40 ] && exec sleep 60
+n=$1; [ "$n" -gt 12 ] && exec sleep 60
 setsid sh fork.sh $((n + 1)) &
 END
 setsid sh fork.sh 1 & say begun`;
@@ -85,6 +86,7 @@ test("a number that has passed to another is not signalled", async (t) => {
   const found = await killLeftovers(table, {
     id: "no-such-run",
     leader: { pid: victim.pid, startedAt: `${startedAt}0` },
+    since: null,
   });
   assert.deepEqual([found, isAlive(victim.pid)], [{ killed: 0, remaining: [] }, true]);
 });
@@ -99,7 +101,7 @@ test("one that ends between being seen and being signalled is not mistaken for i
     list: async () => lists.shift() ?? { entries: [], gone: [] },
     read: (pid) => ({ ...(table.read(pid) ?? { pid, parent: 1, group: pid, isZombie: false }), startedAt: "later" }),
   };
-  await killLeftovers(lying, { id: "reused", leader: null });
+  await killLeftovers(lying, { id: "reused", leader: null, since: null });
   assert.equal(isAlive(victim.pid), true);
 });
 
@@ -114,33 +116,60 @@ test("ps tells the same as /proc, where there is no /proc", async (t) => {
   assert.equal(ps.read(2 ** 22 + 7), null);
 });
 
-/** A worker in a process of its own, killed when it has a child. */
-async function killedWorker(t: TestContext, data: string): Promise<{ pids: number[] }> {
-  const script = `setsid sleep 60 & echo pid $!; sleep 60 & echo pid $!; echo pid $$; wait`;
+/** A worker in a process of its own, which ends when it has children: killed, or by itself when it is told. */
+async function endedWorker(t: TestContext, data: string, how: "killed" | "leaves"): Promise<number[]> {
+  // The daemon speaks first, when it has left the group.
+  const daemon = "echo pid $$; : > ready; exec sleep 60";
+  const script = `cd "$TMPDIR"; setsid sh -c '${daemon}' & while [ ! -e ready ]; do sleep 0.01; done
+    sleep 60 & echo pid $!; echo pid $$; wait`;
   const options = JSON.stringify({ data, command: ["sh", "-c", script] });
   const program = `import { createExecHandler } from "${join(import.meta.dirname, "../../src/worker/exec.ts")}";
     const handler = createExecHandler(${options});
     const signal = new AbortController().signal;
     void handler.run({ taskId: "t1", attempt: 1, action: "x" }, { attempt: 1, signal, progress() {}, usage() {} });
     const tail = await handler.tail("t1", 1, { follow: true });
+    process.stdin.once("data", () => process.exit(0));
     process.stdout.write(tail.text);
     for await (const lines of tail.lines) process.stdout.write(lines);`;
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "-e", program];
-  const worker = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const worker = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
   t.after(() => worker.kill("SIGKILL"));
   const pids: number[] = [];
   for await (const line of createInterface({ input: worker.stdout })) {
     const pid = / out +pid (\d+)$/.exec(line)?.[1];
     if (pid !== undefined) pids.push(Number(pid));
-    if (pids.length === 3) worker.kill("SIGKILL");
+    if (pids.length < 3) continue;
+    if (how === "killed") worker.kill("SIGKILL");
+    else worker.stdin.write("leave\n");
   }
-  return { pids };
+  return pids;
 }
+
+test("a worker that ends without closing takes its groups with it; the next one finds the rest", async (t) => {
+  const data = join(temporaryHome(t), "data");
+  const [daemon = 0, ...group] = await endedWorker(t, data, "leaves");
+  while (group.some(isAlive)) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(isAlive(daemon), "the group was killed; it did not come to its own end");
+  const stage = createStage(t, { data, script: "true" });
+  assert.equal((await stage.handler.sweep()).runs, 1);
+  assert.deepEqual([daemon, ...group].map(isAlive), [false, false, false]);
+});
+
+test("closing leaves nothing behind, however stubborn", async (t) => {
+  const script = `trap '' INT TERM HUP; setsid sleep 60 & say $!; sleep 60 & say $!; say ready; linger`;
+  const stage = createStage(t, { script, killGraceMs: 40 });
+  const runs = [1, 2, 3].map((number) => stage.start({ taskId: `t${number}` }));
+  await Promise.all(runs.map((run) => run.said("ready")));
+  await stage.handler.close();
+  const pids = runs.flatMap((run) => run.progress.map(Number)).filter((pid) => pid > 0);
+  assert.deepEqual([pids.length, pids.filter(isAlive)], [6, []]);
+  for (const run of runs) assert.deepEqual(await run.outcome, { outcome: "requeue", error: "its worker is closing" });
+});
 
 test("after a worker that was killed, the next one ends what it left, and what lives is left alone", async (t) => {
   const home = temporaryHome(t);
   const data = join(home, "data");
-  const { pids } = await killedWorker(t, data);
+  const pids = await endedWorker(t, data, "killed");
   assert.deepEqual(pids.map(isAlive), [true, true, true]);
   const stage = createStage(t, { data, script: "say ready; linger" });
   const mine = stage.start({ taskId: "mine" });

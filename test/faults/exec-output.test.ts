@@ -86,6 +86,18 @@ test("what runs can be followed from what is there to its end, without a gap", a
   assert.match(over.text, /^\S+Z note outcome: done\n$/);
 });
 
+test("a line that has no end yet is shown, with its secrets taken out", async (t) => {
+  const script = `say ready; printf 'Password for %s: ' "$A_TOKEN"; while [ ! -e go ]; do sleep 0.01; done`;
+  const stage = createStage(t, { script, env: ["A_TOKEN=some-secret-token"] });
+  const run = stage.start();
+  await run.said("ready");
+  let text = "";
+  while (!text.includes("Password")) text = (await stage.handler.tail("t1", 1, { lines: 1 }))?.text ?? "";
+  assert.match(text, /Z out {2}Password for \[redacted\]: \n$/);
+  writeFileSync(join(stage.home, "go"), "");
+  await run.outcome;
+});
+
 test("output that is not there, or asked for by a name that climbs, is none", async (t) => {
   const stage = createStage(t, { script: "echo hi" });
   await stage.run({ taskId: "../../up" });

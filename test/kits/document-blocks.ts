@@ -7,7 +7,8 @@
  *     ```python serve …       the same for Python
  *     ```yaml drover.yml      a file that lies in the directory of every program after it in the document
  *
- * What a program prints is promised in comments, `// → ` or `# → `, line by line; `…` in one stands for anything.
+ * What a program prints is promised in comments, `// → ` or `# → `, line by line; `…` in one stands for anything, and
+ * alone for any number of lines.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,15 +52,23 @@ export function blocksOf(path: string): Block[] {
   return blocks;
 }
 
+const ANY_LINES = "…";
+
 /** The first promise that was not kept, in words; null if all were. */
 export function brokenPromise(promises: readonly string[], printed: readonly string[]): string | null {
-  for (let index = 0; index < Math.max(promises.length, printed.length); index++) {
-    const [promise, line] = [promises[index], printed[index]];
-    if (promise === undefined) return `it also prints: ${line}`;
-    if (line === undefined) return `it does not print: ${promise}`;
-    if (!isKept(promise, line)) return `it should print: ${promise}\n but prints:     ${line}`;
+  const [promise, ...later] = promises;
+  const [line, ...rest] = printed;
+  if (promise === ANY_LINES) {
+    const starts = printed.map((_, index) => index).concat(printed.length);
+    const fits = starts.some((start) => brokenPromise(later, printed.slice(start)) === null);
+    return fits
+      ? null
+      : `after any number of lines it does not print: ${later.join("\n")}\n but: ${printed.join("\n")}`;
   }
-  return null;
+  if (promise === undefined) return line === undefined ? null : `it also prints: ${line}`;
+  if (line === undefined) return `it does not print: ${promise}`;
+  if (!isKept(promise, line)) return `it should print: ${promise}\n but prints:     ${line}`;
+  return brokenPromise(later, rest);
 }
 
 const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");

@@ -1,8 +1,8 @@
 /**
  * `drover serve` in a process of its own, on a free port, for tests that stand where a user stands.
  *
- * The server is asked for JSON, so the first thing it says is where it is. `commandsIn` puts `drover` and `npx drover` on a PATH
- * as they are in a clone, so that a line of a document is run as it is written there.
+ * The server is asked for JSON, so the first thing it says is where it is. `commandsIn` puts `drover` and `npx drover`
+ * on a PATH as they are in a clone, so that a line of a document is run as it is written there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,12 +1,23 @@
 /**
  * What is published works: packed, installed into an empty project, run as plain JavaScript, type-checked.
  *
- * The sources are copied first, so that building leaves the work tree alone. Nothing here needs a network: the package
- * depends on nothing at run time.
+ * The sources are copied first, so that building leaves the work tree alone. Nothing here needs a network: what npm
+ * would fetch is there already, and linked in.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
@@ -35,14 +46,23 @@ function run(command: string, args: readonly string[], cwd: string): string {
 before(() => {
   const copy = join(home, "copy");
   mkdirSync(copy);
-  for (const path of globSync(["src", "docs", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
+  for (const path of globSync(["bin", "src", "docs", "schema", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
     cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
   run("npm", ["pack", "--pack-destination", home], copy);
   mkdirSync(project);
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "stranger", version: "1.0.0", type: "module" }));
   const [tarball = ""] = globSync("drover-*.tgz", { cwd: home });
-  run("npm", ["install", "--offline", "--no-audit", "--no-fund", join(home, tarball)], project);
+  mkdirSync(installed, { recursive: true });
+  run("tar", ["-xzf", join(home, tarball), "-C", installed, "--strip-components", "1"], project);
+  const modules = join(project, "node_modules");
+  for (const name of readdirSync(join(ROOT, "node_modules")).filter((one) => !one.startsWith(".")))
+    symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+  // As npm does it for everything under "bin".
+  const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  mkdirSync(join(modules, ".bin"));
+  for (const [name, path] of Object.entries<string>(bin))
+    symlinkSync(join("../drover", path), join(modules, ".bin", name));
 });
 
 test("the package holds compiled files and their types, no source, no test, no simulator", () => {
@@ -50,18 +70,20 @@ test("the package holds compiled files and their types, no source, no test, no s
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
   const strays = files.filter(
-    (file) => !/^(dist\/.+\.(js|d\.ts)|package\.json|LICENSE|[A-Z]+\.md|docs\/.+\.md)$/.test(file),
+    (file) =>
+      !/^(dist\/.+\.(js|d\.ts)|bin\/drover\.js|schema\/.+\.json|package\.json|LICENSE|[A-Z]+\.md|docs\/.+\.(md|json))$/.test(
+        file,
+      ),
   );
   assert.deepEqual(strays, []);
-  const unwanted = files.filter((file) => /\.test\.|contract|(^|\/)sim\/|(^|\/)bench\//.test(file));
+  const unwanted = files.filter((file) => /\.test\.|log-contract|(^|\/)sim\/|(^|\/)bench\//.test(file));
   assert.deepEqual(unwanted, []);
   for (const file of ["dist/log/sqlite-thread.js", "dist/engine/snapshot-thread.js", "LICENSE", "CONTRIBUTING.md"])
     assert.ok(files.includes(file), `${file} is missing`);
 });
 
 test("every export leads to a file, and its types do too", () => {
-  const { exports, dependencies = {} } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
-  assert.deepEqual(dependencies, {});
+  const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   for (const target of Object.values<string | Record<string, string>>(exports))
     for (const path of typeof target === "string" ? [target] : Object.values(target))
       assert.ok(readFileSync(join(installed, path)).length > 0, path);
@@ -107,6 +129,26 @@ console.log("all is well");
 test("a stranger's program runs on it, threads and all", () => {
   writeFileSync(join(project, "program.mjs"), PROGRAM);
   assert.equal(run(process.execPath, ["program.mjs"], project).trim(), "all is well");
+});
+
+test("the command is there, and serves, works and verifies", async () => {
+  const drover = join(project, "node_modules/.bin/drover");
+  const { version } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  assert.equal(run(drover, ["--version"], project), `${version}\n`);
+  const args = ["serve", "--port", "0", "--json", "--log-level", "silent", "--data", "served"];
+  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` };
+  const server = spawn(drover, args, { cwd: project, env, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    const [first] = await once(server.stdout, "data");
+    const { url } = JSON.parse(String(first)) as { url: string };
+    const said = run(drover, ["submit", "--command", `echo '{"a":1}'`, "--wait", "--url", url], project);
+    assert.equal(said, '{\n  "a": 1\n}\n');
+  } finally {
+    server.kill("SIGTERM");
+    const [code] = await once(server, "exit");
+    assert.equal(code, 0);
+  }
+  assert.match(run(drover, ["verify", "--data", "served"], project), /is whole/);
 });
 
 const CONSUMER = `

@@ -1,0 +1,115 @@
+/**
+ * Connections that are slow, half open, greedy or not HTTP at all: each ends within its limit, and nobody else notices.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { rawSocket } from "../kits/raw-socket.ts";
+import { openServer, type TestServer } from "../kits/server-kit.ts";
+
+const limits = {
+  ...{ headersMs: 300, requestMs: 500, keepAliveMs: 300, silenceMs: 2000, lookMs: 50 },
+  ...{ connectionsMax: 300, headerBytesMax: 4096, requestsPerConnectionMax: 3 },
+};
+let at: TestServer;
+before(async () => {
+  at = await openServer({ server: { limits } });
+});
+after(() => at.server.close());
+
+const isServing = async (): Promise<boolean> => (await at.ask("health", {})).status === 200;
+const head = (more = ""): string =>
+  `POST /tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${more}`;
+
+const endless: [name: string, text: string, answer: RegExp][] = [
+  ["says nothing at all", "", /^$|408/],
+  [
+    "begins a head and never ends it",
+    "POST /tasks HTTP/1.1\r\nHost: local",
+    /^HTTP\/1\.1 408 .*"the request took too long/s,
+  ],
+  ["sends a head line by line", head("X-A: b\r\n"), /^HTTP\/1\.1 408/],
+  ["promises a body and never sends it", head("Content-Length: 100\r\n\r\n"), /^HTTP\/1\.1 408/],
+  ["sends half a body", head('Content-Length: 100\r\n\r\n{"agentId"'), /^HTTP\/1\.1 408/],
+  ["never ends its chunks", head("Transfer-Encoding: chunked\r\n\r\n5\r\n{    "), /^HTTP\/1\.1 408/],
+];
+for (const [name, text, answer] of endless)
+  test(`a connection that ${name} is closed in time, and others are served meanwhile`, async () => {
+    const { send, closed } = await rawSocket(at.url);
+    send(text);
+    assert.ok(await isServing());
+    assert.match(await closed, answer);
+  });
+
+test("a connection that is idle after its answer is closed, and so is one that has asked often enough", async () => {
+  const idle = await rawSocket(at.url);
+  idle.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  assert.match(await idle.closed, /^HTTP\/1\.1 200/);
+  const greedy = await rawSocket(at.url);
+  for (let count = 0; count < 3; count++) greedy.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const text = await greedy.closed;
+  assert.equal(text.split("HTTP/1.1 200").length - 1, 3);
+  assert.match(text, /connection: close/i);
+});
+
+const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
+  ["not HTTP", "\x16\x03\x01\x02\x00\x01", /^HTTP\/1\.1 400 .*"code":"bad_request"/s],
+  [
+    "a head that is too long",
+    head(`X-A: ${"b".repeat(5000)}\r\n\r\n`),
+    /^HTTP\/1\.1 431 .*"the headers are too long"/s,
+  ],
+  ["two lengths at once", head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), /^HTTP\/1\.1 400/],
+  ["two different lengths", head("Content-Length: 5\r\nContent-Length: 6\r\n\r\n12345"), /^HTTP\/1\.1 400/],
+  ["a length that is none", head("Content-Length: five\r\n\r\n"), /^HTTP\/1\.1 400/],
+  ["no Host", "GET /healthz HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400/],
+  ["HTTP/1.0 without a Host", "GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 403 .*"forbidden"/s],
+  ["a foreign Host", "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", /^HTTP\/1\.1 403/],
+  [
+    "an absolute URL to elsewhere",
+    "GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    /403/,
+  ],
+];
+for (const [name, text, answer] of broken)
+  test(`${name} is refused in words and the connection ends`, async () => {
+    const { send, closed } = await rawSocket(at.url);
+    send(text);
+    assert.match(await closed, answer);
+    assert.ok(await isServing());
+  });
+
+test("whoever hangs up in the middle of a body leaves nothing behind", async () => {
+  for (let count = 0; count < 20; count++) {
+    const { socket, send } = await rawSocket(at.url);
+    send(head('Content-Length: 1000\r\n\r\n{"agentId":"ann"'));
+    socket.resetAndDestroy();
+  }
+  assert.ok(await isServing());
+  assert.equal((await at.ask("tasks", { query: {} })).json.count, 0);
+});
+
+test("half-open connections up to the limit do not stop anybody, and one over it is let go at once", async () => {
+  await using full = await openServer({ server: { limits: { ...limits, connectionsMax: 21, headersMs: 5000 } } });
+  const slow = await Promise.all(Array.from({ length: 20 }, () => rawSocket(full.url)));
+  for (const { send } of slow) send("POST /tasks HTTP/1.1\r\n");
+  const one = await rawSocket(full.url);
+  one.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await one.until("200 OK");
+  const over = await rawSocket(full.url);
+  assert.equal(await over.closed, "");
+  for (const { socket } of slow) socket.destroy();
+  one.socket.destroy();
+});
+
+test("a body that is sent though it was refused does not become the next request", async () => {
+  const { send, until, socket } = await rawSocket(at.url);
+  const inner = "POST /tasks/cancel HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  send(`POST /nope HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`);
+  await until("404 Not Found");
+  send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const text = await until("200 OK");
+  assert.equal(text.split("HTTP/1.1 ").length - 1, 2);
+  socket.destroy();
+  await once(socket, "close");
+});

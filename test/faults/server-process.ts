@@ -1,0 +1,24 @@
+/**
+ * A server process that is killed. It loads everything, waits to be told to begin, and then serves until it dies:
+ *
+ *     node server-process.ts DIRECTORY      (a line on stdin begins, the end of stdin ends in peace)
+ *
+ * So the next one can stand ready while the last one still serves. It prints its URL once it is up.
+ */
+import { once } from "node:events";
+import { flushCompileCache } from "node:module";
+import { openDrover } from "../../src/engine/drover.ts";
+import { readSettings } from "../../src/protocol/index.ts";
+import { startServer } from "../../src/server/start-server.ts";
+
+const [directory = ""] = process.argv.slice(2);
+const settings = readSettings({ server: { port: 0, shutdownGrace: 0 } });
+if (!settings.ok) throw new Error(JSON.stringify(settings.failure));
+// What is killed writes no cache of compiled files at its end, so it is written now.
+flushCompileCache();
+await once(process.stdin, "data");
+const drover = await openDrover({ data: directory, config: { log: { snapshotEvery: 2000 } } });
+const server = await startServer({ drover, settings: settings.value });
+console.log(server.url);
+process.stdin.on("end", () => void server.close());
+process.stdin.resume();

@@ -1,0 +1,79 @@
+/**
+ * Workers in processes of their own, blocked, killed and stopped; and a server that goes away and comes back.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createStage, type Stage } from "./worker-stage.ts";
+
+const LEASE_MS = 2000;
+const settings = { workers: { lease: LEASE_MS }, scheduler: { retry: { base: 1 } } };
+const submit = ({ served }: Stage, id: string, more: { action: string; params?: Record<string, unknown> }) =>
+  served.drover.submit({ id, agentId: "ann", ...more });
+
+test("a handler that blocks its event loop for several leases keeps its task", async (t) => {
+  const stage = await createStage(t, settings);
+  const ada = await stage.startWorker("ada");
+  await submit(stage, "t", { action: "block", params: { ms: 4 * LEASE_MS } });
+  await ada.said({ began: "t" });
+  const { state, attempt, result } = await stage.served.drover.wait("t");
+  assert.deepEqual([state, attempt, result], ["done", 1, "blocked by ada"]);
+  const kinds = (await stage.events()).map(({ kind }) => kind);
+  assert.ok(!kinds.includes("attempt-lost"));
+  assert.ok(kinds.includes("attempt-started"), "it was named while its loop stood still");
+});
+
+test("a worker that is killed loses its tasks within the lease, and they finish elsewhere", async (t) => {
+  const stage = await createStage(t, settings);
+  const ada = await stage.startWorker("ada", 2);
+  for (const id of ["t", "u"]) await submit(stage, id, { action: "linger" });
+  await Promise.all([ada.said({ began: "t" }), ada.said({ began: "u" })]);
+  await stage.event("attempt-started", "t");
+  const bob = await stage.startWorker("bob", 2);
+  const killedAt = Date.now();
+  ada.signal("SIGKILL");
+  const lost = await Promise.all([stage.event("attempt-lost", "t"), stage.event("attempt-lost", "u")]);
+  for (const { at } of lost) assert.ok(at - killedAt <= 3 * LEASE_MS, `${at - killedAt} ms`);
+  await Promise.all([bob.said({ began: "t", attempt: 2 }), bob.said({ began: "u", attempt: 2 })]);
+  for (const id of ["t", "u"]) await stage.served.drover.cancel(id);
+  await Promise.all([bob.said({ stopped: "t", why: "cancelled" }), bob.said({ stopped: "u", why: "cancelled" })]);
+  bob.signal("SIGTERM");
+  await bob.said({ left: "bob" });
+});
+
+test("a worker stopped past its lease stops its handlers when it goes on; its late word is refused", async (t) => {
+  const stage = await createStage(t, settings);
+  const ada = await stage.startWorker("ada", 2);
+  await submit(stage, "long", { action: "linger" });
+  await submit(stage, "late", { action: "continued" });
+  await Promise.all([ada.said({ began: "long" }), ada.said({ began: "late" })]);
+  await Promise.all([stage.event("attempt-started", "long"), stage.event("attempt-started", "late")]);
+  ada.signal("SIGSTOP");
+  await Promise.all([stage.event("attempt-lost", "long"), stage.event("attempt-lost", "late")]);
+  const bob = await stage.startWorker("bob", 2);
+  await Promise.all([bob.said({ began: "long", attempt: 2 }), bob.said({ began: "late", attempt: 2 })]);
+  ada.signal("SIGCONT");
+  await ada.said({ stopped: "long", attempt: 1 });
+  await ada.said({ warning: /^the result of task late, attempt 1, was not taken: stale_attempt$/ });
+  const { state, attempt, worker } = await stage.served.drover.task("late");
+  assert.deepEqual([state, attempt, worker], ["running", 2, "bob"]);
+  await submit(stage, "next", { action: "quick" });
+  assert.equal((await stage.served.drover.wait("next")).result, "by ada", "it is a good worker again");
+});
+
+test("a server that comes back on its log finds its workers at work, and takes their results", async (t) => {
+  const stage = await createStage(t, { ...settings, workers: { lease: 20_000 } });
+  const ada = await stage.startWorker("ada");
+  await submit(stage, "t", { action: "line" });
+  await ada.said({ began: "t" });
+  await stage.event("attempt-started", "t");
+  await stage.restart();
+  ada.write("go");
+  const { state, attempt, result } = await stage.served.drover.wait("t");
+  assert.deepEqual([state, attempt, result], ["done", 1, "line for ada"]);
+  const joins = (await stage.events()).filter(({ kind }) => kind === "worker-joined");
+  assert.equal(joins.length, 1, "its session has survived");
+  assert.deepEqual(
+    ada.lines.filter((line) => "stopped" in line),
+    [],
+  );
+});

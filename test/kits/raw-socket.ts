@@ -1,0 +1,40 @@
+/**
+ * A connection of which every byte is the test's own, for what no HTTP library would send.
+ */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+
+export type RawSocket = {
+  readonly socket: Socket;
+  send(text: string | Uint8Array): void;
+  /** Everything that came until the other side closed. */
+  readonly closed: Promise<string>;
+  /** Resolves when what has come so far contains the text. */
+  until(text: string): Promise<string>;
+};
+
+export async function rawSocket(url: string): Promise<RawSocket> {
+  const { port } = new URL(url);
+  const socket = connect(Number(port), "127.0.0.1");
+  let received = "";
+  socket.on("data", (chunk) => {
+    received += chunk.toString();
+    socket.emit("more");
+  });
+  socket.on("error", () => {});
+  const closed = once(socket, "close").then(() => received);
+  await once(socket, "connect");
+  return {
+    socket,
+    send: (text) => void socket.write(text),
+    closed,
+    async until(text) {
+      while (!received.includes(text)) await Promise.race([once(socket, "more"), closed.then(() => raise(text))]);
+      return received;
+    },
+  };
+}
+
+function raise(text: string): never {
+  throw new Error(`the connection was closed before it said ${text}`);
+}
