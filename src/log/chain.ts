@@ -65,7 +65,7 @@ export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 /** The seq of the record at `index` of a batch that starts at `first`. */
 export const seqAt = (first: Seq, index: number): Seq => seq(first + index);
 
-/** A view of the first bytes of the scratch buffer, made once for each length: events have but a few hundred of them. */
+/** A view of the first bytes of the scratch buffer, made once for each length: of those there are a few hundred. */
 function beginningOf(size: number): Buffer {
   beginnings[size] ??= scratch.subarray(0, size);
   return beginnings[size];
