@@ -2,8 +2,8 @@
  * Bodies and results: beside the log, and the recent ones at hand.
  *
  * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
- * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by the number of the event it lies beside, and
- * checked against the hash in that event.
+ * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by
+ * the number of the event it lies beside, and checked against the hash in that event.
  */
 import { hash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
