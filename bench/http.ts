@@ -2,8 +2,8 @@
  * The service over HTTP: what a submit costs next to a bare server, how soon an idle fleet starts a task, and what a
  * thousand connected pull workers get done.
  *
- * Servers run in a process of their own, the load in this one; on two cores each has one. The echo parses JSON and sends
- * JSON and does nothing else: no validation, no decision, no fsync.
+ * Servers run in a process of their own, the load in this one; on two cores each has one. The echo parses JSON and
+ * sends JSON and does nothing else: no validation, no decision, no fsync.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";

@@ -1,26 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createTestDrover, type TestDrover } from "../testing/index.ts";
+import { join, kitWith, one, submit } from "../../test/kits/sync-kit.ts";
 import type { SyncBody } from "./sync-body.ts";
 
 type Code = { readonly code: string };
 const hasCode = (code: string) => (error: unknown) => (error as Code).code === code;
-
-async function kitWith(config: object = {}): Promise<TestDrover> {
-  return createTestDrover({ config });
-}
-
-/** A worker by hand: each call is one sync, numbered. */
-async function join(kit: TestDrover, body: object = {}) {
-  const joined = await kit.drover.remote.join({ id: "ann", ...body });
-  let n = 0;
-  const sync = (told: SyncBody = {}) => kit.drover.remote.sync("ann", { session: joined.session, n: ++n, ...told });
-  return { ...joined, sync };
-}
-
-const submit = (kit: TestDrover, id: string, more: object = {}) =>
-  kit.drover.submit({ agentId: "a", action: "go", id, ...more });
-const one = (id: string, attempt = 1) => ({ taskId: id, attempt });
 
 test("a task is assigned, named, finished, and its result is there", async () => {
   const kit = await kitWith();
@@ -108,70 +92,6 @@ test("what was running and is no longer named is queued again at once", async ()
   assert.deepEqual([task.state, task.attempt], ["queued", 1]);
   const again = await ann.sync({ running: [] });
   assert.deepEqual(again.assignments[0]?.attempt, 2);
-  await kit.drover.close();
-});
-
-test("C15 a silent worker is given up after its lease, and its word does not count any more", async () => {
-  const kit = await kitWith({ workers: { lease: "10s" } });
-  const ann = await join(kit);
-  await submit(kit, "t");
-  await ann.sync();
-  await ann.sync({ running: [one("t")] });
-  await kit.clock.advance(9999);
-  assert.equal((await kit.drover.task("t")).state, "running");
-  await kit.clock.advance(1);
-  assert.equal((await kit.drover.task("t")).state, "queued");
-  assert.equal((await kit.drover.workers())[0]?.status, "unreachable");
-  const late = await ann.sync({ results: [{ ...one("t"), outcome: "done" }] });
-  assert.deepEqual(late.results, [{ ...one("t"), accepted: false, code: "stale_attempt" }]);
-  // It is back under its old session, and gets the task anew.
-  assert.equal(late.assignments[0]?.attempt ?? (await ann.sync()).assignments[0]?.attempt, 2);
-  await kit.drover.close();
-});
-
-test("a worker that comes back is told to stop what it no longer holds", async () => {
-  const kit = await kitWith();
-  const ann = await join(kit);
-  await submit(kit, "t");
-  await ann.sync();
-  await ann.sync({ running: [one("t")] });
-  await kit.clock.advance(10_000);
-  const told = { running: [one("t")], want: 0, waitMs: 30_000 };
-  assert.deepEqual((await ann.sync(told)).cancel, [one("t")]);
-  // While it is busy with that it is not told so in a tight circle.
-  const again = ann.sync(told);
-  assert.equal(await Promise.race([again, kit.settle()]), undefined);
-  await kit.clock.advance(1000);
-  assert.deepEqual((await again).cancel, [one("t")]);
-  await kit.drover.close();
-});
-
-test("D4 an event loop that stood still grants every worker a full lease", async () => {
-  const kit = await kitWith();
-  const ann = await join(kit);
-  await submit(kit, "t");
-  await ann.sync();
-  await ann.sync({ running: [one("t")] });
-  const now = kit.clock.now();
-  await kit.clock.set(now + 60_000);
-  assert.equal((await kit.drover.task("t")).state, "running");
-  await kit.clock.advance(9999);
-  assert.equal((await kit.drover.task("t")).state, "running");
-  await kit.clock.advance(1);
-  assert.equal((await kit.drover.task("t")).state, "queued");
-  await kit.drover.close();
-});
-
-test("a clock that is set back neither ends a lease nor makes it endless", async () => {
-  const kit = await kitWith();
-  const ann = await join(kit);
-  await submit(kit, "t");
-  await ann.sync({});
-  await ann.sync({ running: [one("t")] });
-  await kit.clock.set(kit.clock.now() - 3_600_000);
-  assert.equal((await kit.drover.task("t")).state, "running");
-  await kit.clock.advance(3_600_000 + 12_000);
-  assert.notEqual((await kit.drover.task("t")).state, "running");
   await kit.drover.close();
 });
 
@@ -355,7 +275,7 @@ test("bad syncs name the field and change nothing", async () => {
     [{ results: [{ taskId: "t", attempt: 1, outcome: "won" }] }, "results[0].outcome"],
     [{ results: {} }, "results"],
     [{ surprise: 1 }, "surprise"],
-    [{ running: [{ taskId: "t", attempt: 1, usage: { tokens: 1 } }] }, "usage.tokens"],
+    [{ running: [{ taskId: "t", attempt: 1, usage: { tokens: 1 } }] }, "running[0].usage.tokens"],
     [{ running: [{ taskId: "t", attempt: 1, progress: "x".repeat(20_000) }] }, "running[0].progress"],
   ];
   for (const [body, field] of bad)

@@ -14,6 +14,7 @@ import type { Seq, WorkerId } from "../core/brand.ts";
 import type { Command, WorkerSettings } from "../core/commands.ts";
 import { name } from "../core/shape-of-input.ts";
 import type { Attempt, Task, Worker } from "../core/state.ts";
+import { blank } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { type DroverError, isStop, refused } from "./drover-error.ts";
@@ -34,6 +35,8 @@ const FORGET_MS = 3_600_000;
 /** A poll lasts at most this part of a lease: a worker that hears nothing until its lease is over has lost it. */
 const POLL_PART = 2;
 const DRAIN = "drain";
+/** How many leases an attempt may stay unnamed by a worker that names what it runs. */
+const LEASES_UNNAMED_MAX = 3;
 
 export type Joined = {
   readonly workerId: string;
@@ -76,6 +79,8 @@ export function createRemoteWorkers(deps: {
   const { state } = writer;
   const results = createRemoteResults(writer);
   const progress = new Map<string, unknown>();
+  /** Those that somebody has told to drain: it stays so until they join anew. */
+  const drained = new Set<WorkerId>();
   const forgetting = new Map<WorkerId, () => void>();
   const line = createPollLine(host);
   const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
@@ -89,6 +94,7 @@ export function createRemoteWorkers(deps: {
     if (!decided.ok) throw refused(decided.failure);
     const workerId = decided.value.id as WorkerId;
     line.forget(workerId);
+    drained.delete(workerId);
     leases.renew(workerId);
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
@@ -105,6 +111,7 @@ export function createRemoteWorkers(deps: {
     const leaseUntil = isoTime(leases.renew(id));
     const answers = (told.results ?? []).map((result) => results.take(id, result));
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
+    endOverdue(find(given));
     adjust(find(given), told);
     const waitMs = Math.min(told.waitMs ?? 0, Math.floor(state.config.workers.lease / POLL_PART));
     if (answers.length === 0 && waitMs > 0) await line.wait(id, { waitMs, signal, hasNews: () => hasNews(id, stray) });
@@ -139,7 +146,7 @@ export function createRemoteWorkers(deps: {
       worker: id,
       kind,
       session,
-      settings: { ...settingsOf(worker), slots: worker.offered, status: "ready" },
+      settings: { ...settingsOf(worker), slots: worker.offered, status: drained.has(id) ? "draining" : "ready" },
       target,
     });
   }
@@ -166,13 +173,33 @@ export function createRemoteWorkers(deps: {
         must({ type: "report-usage", task: attempt.task.id, attempt: number, tokens: tokensOf(news.usage) });
       }
     }
+    const hasRoom = named.size < worker.offered;
     for (const attempt of [...worker.attempts]) {
-      if (attempt.state === "assigned" || named.has(attempt)) continue;
+      if (named.has(attempt)) continue;
+      if (attempt.state === "assigned" && !(hasRoom && isDeclined(attempt))) continue;
       // One that is told to stop may have been taken back before it was ever named.
       if (attempt.startedAt < 0 && attempt.state === "stopping" && !line.wasTold(worker.id, keyOf(attempt))) continue;
       must({ type: "lose-attempt", task: attempt.task.id, attempt: attempt.number });
     }
     return stray;
+  }
+
+  /** It has been told of it again and again, has room, names what it runs, and does not name this. */
+  function isDeclined(attempt: Attempt): boolean {
+    const since = writer.now() - state.config.workers.lease * LEASES_UNNAMED_MAX;
+    return attempt.assignedAt <= since && line.wasTold(attempt.worker.id, keyOf(attempt));
+  }
+
+  /** A worker need not say that it runs something; its time is over all the same, counted from when it was told. */
+  function endOverdue(worker: Worker): void {
+    if (worker.attempts.size > worker.offered) return;
+    for (const { state: at, task, number, assignedAt } of [...worker.attempts]) {
+      const { timeoutMs } = task.ask;
+      if (at !== "assigned" || timeoutMs === null) continue;
+      if (writer.now() < assignedAt + timeoutMs + state.config.workers.lease) continue;
+      const report = { ...blank({ task: task.id, attempt: number, tokens: null }), outcome: "failed" as const };
+      must({ type: "finish-attempt", report: { ...report, error: `timed out after ${timeoutMs} ms` } });
+    }
   }
 
   /** What it offers now. */
@@ -265,11 +292,13 @@ export function createRemoteWorkers(deps: {
   async function drain(given: string): Promise<void> {
     const worker = find(given);
     const settings: WorkerSettings = { ...settingsOf(worker), status: "draining" };
+    drained.add(worker.id);
     await writer.run({ type: "change-worker", worker: worker.id, settings });
   }
 
   async function leave(given: string): Promise<void> {
     const { id } = find(given);
+    drained.delete(id);
     leases.end(id);
     // Not later: it may have joined again by the time that its leave is durable.
     line.forget(id);

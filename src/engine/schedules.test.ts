@@ -92,8 +92,7 @@ test("startAt, endAt and paused bound a schedule; the same body again changes no
   const { schedules } = kit.drover;
   const later = await schedules.put("s", every("0 * * * *", { startAt: "2026-01-01T05:30:00Z" }));
   assert.equal(later.nextAt, "2026-01-01T06:00:00.000Z");
-  const over = await schedules.put("e", every("0 * * * *", { endAt: "2026-01-01T00:30:00Z" }));
-  assert.equal(over.nextAt, undefined);
+  await schedules.put("e", every("0 * * * *", { endAt: "2026-01-01T01:30:00Z" }));
   assert.equal((await schedules.put("p", every("0 * * * *", { paused: true }))).nextAt, undefined);
   const { seq } = kit.drover.state;
   await schedules.put("s", every("0 * * * *", { startAt: "2026-01-01T05:30:00Z" }));
@@ -119,6 +118,8 @@ test("a bad schedule is refused by field, and nothing changes", async () => {
     [every("0 * * * *", { task: { agentId: "a", action: "b", surprise: 1 } }), "task.surprise"],
     [every("0 * * * *", { overlap: "maybe" }), "overlap"],
     [every("0 * * * *", { catchUp: -1 }), "catchUp"],
+    [every("0 0 30 2 *"), "cron"],
+    [every("0 * * * *", { endAt: "2026-01-01T00:30:00Z" }), "endAt"],
     [every("0 * * * *", { startAt: "2026-01-02T00:00:00Z", endAt: "2026-01-01T00:00:00Z" }), "endAt"],
   ];
   for (const [body, field] of bad)

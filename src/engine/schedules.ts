@@ -12,7 +12,7 @@ import { type Instant, instant, type ScheduleId, type TaskId } from "../core/bra
 import type { Schedule } from "../core/schedule-order.ts";
 import { hasEnded } from "../core/state.ts";
 import { canonical } from "./canonical.ts";
-import { DroverError, isStop, refused } from "./drover-error.ts";
+import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
 import { isoTime } from "./task-view.ts";
@@ -59,7 +59,9 @@ export function createSchedules(deps: {
     const text = canonical(body, "");
     const known = schedules.get(id);
     const from = Math.max(writer.now(), known?.lastAt ?? 0);
-    const nextAt = known?.body === text ? known.nextAt : nextOf(schedule, from);
+    const isSame = known?.body === text;
+    const nextAt = isSame ? known.nextAt : nextOf(schedule, from);
+    if (nextAt === null && !isSame && !schedule.paused) throw neverDue(schedule, from);
     const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
     if (!decided.ok) throw refused(decided.failure);
     watch();
@@ -123,7 +125,8 @@ export function createSchedules(deps: {
 
   /** Whether all of its instants were dealt with. */
   function runSchedule(schedule: Schedule, now: Instant): boolean {
-    const body = bodyOf(schedule);
+    const body = readable(schedule);
+    if (body === null) return true;
     const due = dueInstants(body, schedule.nextAt as Instant, now);
     for (const [index, at] of due.entries()) {
       const next = due[index + 1] ?? nextOf(body, Math.max(now, at));
@@ -139,18 +142,33 @@ export function createSchedules(deps: {
     return true;
   }
 
+  /** A body that an earlier version took and this one does not stops its schedule, and nothing else. */
+  function readable(schedule: Schedule): ReadSchedule | null {
+    try {
+      return bodyOf(schedule);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+      const { id, nextAt } = schedule;
+      deps.onWarning(`schedule ${id} stands still, since this version cannot read it: ${error.message}`);
+      writer.execute({ type: "move-schedule", schedule: id, lastAt: nextAt as Instant, lastTask: null, nextAt: null });
+      return null;
+    }
+  }
+
   /** The task of one instant, or null if it was passed over. */
   function runInstant({ id, lastTask }: Schedule, body: ReadSchedule, at: Instant): TaskId | null | "no-room" {
     const former = lastTask === null ? undefined : tasks.get(lastTask);
     const isLive = former !== undefined && !hasEnded(former);
     const task = taskOf(id, at);
-    if (isLive && former.id !== task) {
-      if (body.overlap === "skip") return null;
-      if (body.overlap === "cancel")
-        writer.execute({ type: "cancel-task", task: former.id, reason: `schedule ${id} has its next turn` });
-    }
+    const isOverlap = isLive && former.id !== task;
+    if (isOverlap && body.overlap === "skip") return null;
     const answer = deps.submit({ ...body.task, id: task });
-    if (!(answer instanceof DroverError)) return task;
+    if (!(answer instanceof DroverError)) {
+      // Only now: where there was no room, the former one is all there is.
+      if (isOverlap && body.overlap === "cancel")
+        writer.execute({ type: "cancel-task", task: former.id, reason: `schedule ${id} has its next turn` });
+      return task;
+    }
     if (answer.retryable) return "no-room";
     deps.onWarning(`schedule ${id} could not submit the task of ${isoTime(at)}: ${answer.message}`);
     return null;
@@ -170,6 +188,12 @@ export function createSchedules(deps: {
       cancelAlarm?.();
     },
   };
+}
+
+/** A schedule that would never run is a mistake, and says so at once. */
+function neverDue(body: ReadSchedule, after: number): DroverError {
+  if (cronOf(body).nextRun(new Date(after)) === null) return badInput("cron", body.cron, "a pattern that comes round");
+  return badInput("endAt", isoTime(body.endAt ?? 0), "after the first instant of the pattern");
 }
 
 /** The instants to run: those from the first that is due on, but of what was missed only the last few. */

@@ -23,7 +23,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
-import { badInput, refused } from "./drover-error.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { WorkerOptions } from "./local-worker.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
 import { readWorker } from "./worker-options.ts";
@@ -93,9 +93,14 @@ function readTarget(endpoint: unknown, path: unknown): PushTarget | null {
   return { endpoint: url.href, path: where.value };
 }
 
-const usage: Reader<Usage> = (value) => {
-  tokensOf(value as Usage);
-  return ok(value as Usage);
+const usage: Reader<Usage> = (value, field) => {
+  try {
+    tokensOf(value as Usage);
+    return ok(value as Usage);
+  } catch (error) {
+    if (!(error instanceof DroverError) || error.refusal === null || !("field" in error.refusal)) throw error;
+    return fail({ ...error.refusal, field: `${field}${error.refusal.field.slice("usage".length)}` });
+  }
 };
 const anything: Reader<unknown> = (value) => ok(value);
 const progress: Reader<unknown> = (value, field) => {

@@ -70,7 +70,7 @@ export type TaskDesk = {
   wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
   idOf(task: unknown): TaskId;
 };
-/** For those who submit by themselves: decided now, durable later; the answer, or why not. */
+/** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
 export type Placer = { place(body: unknown): Submitted | DroverError };
 
 const SIGNAL = { signal: abortSignal };
@@ -103,7 +103,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
 
   function placeNow(body: unknown): Submitted | DroverError {
     try {
-      return place(parts, readTaskBody(body));
+      return place(parts, readTaskBody(body), false);
     } catch (error) {
       if (error instanceof DroverError && !isStop(error)) return error;
       throw error;
@@ -229,13 +229,13 @@ async function lookForArtifact({ exists }: TaskDeskParts, read: ReadTask): Promi
   return { ...read, submission: { ...read.submission, artifactReady: true } };
 }
 
-/** Decides a submit now; the answer may leave when it is durable. */
-function place(parts: TaskDeskParts, { submission, text: body }: ReadTask): Submitted | DroverError {
+/** Decides a submit now; the answer may leave when it is durable. What found no room is kept unless told otherwise. */
+function place(parts: TaskDeskParts, { submission, text: body }: ReadTask, isKept = true): Submitted | DroverError {
   const { writer, bodies, rejected } = parts;
   const decided: Decided = writer.execute({ type: "submit-task", submission }, body);
   if (!decided.ok) {
     const { failure } = decided;
-    if (!isForWantOfRoom(failure)) return refused(failure);
+    if (!isForWantOfRoom(failure) || !isKept) return refused(failure);
     const { id, agent: agentId, project } = submission;
     const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
     return refused(failure, { taskId: turnedAway });

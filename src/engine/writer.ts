@@ -70,6 +70,7 @@ const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["start-attempt", "report-usage", "finish-attempt", "artifact-ready"] as const),
   ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "strike-gate"] as const),
+  ...(["lose-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
 /** A batch that is being gathered: what was applied, and its bytes. */

@@ -10,22 +10,13 @@
  * that can happen (a deadline, a lost worker, a full budget, a struck gate) should happen within forty steps.
  */
 import fc from "fast-check";
-import type {
-  AgentId,
-  GateId,
-  Instant,
-  PermitId,
-  ProjectId,
-  ScheduleId,
-  Seq,
-  TaskId,
-  WorkerId,
-} from "../../src/core/brand.ts";
+import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../src/core/brand.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../src/core/commands.ts";
 import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from "../../src/core/config.ts";
 import type { GateSettings } from "../../src/core/gate.ts";
 import type { Attempt, State } from "../../src/core/state.ts";
 import { tabCapability } from "../../src/core/tab.ts";
+import { serviceOrder } from "./service-orders.ts";
 
 export const STARTED_AT = 1_000_000;
 const STEPS_MAX = 40;
@@ -64,17 +55,16 @@ export function diceFrom(seed: number): Dice {
 const PROJECTS = ["p1", "p2", "p3"] as ProjectId[];
 const AGENTS = ["a1", "a2"] as AgentId[];
 const WORKERS = ["w1", "w2", "w3", "w4"] as WorkerId[];
-const TASKS = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"] as TaskId[];
+export const TASKS: readonly TaskId[] = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"] as TaskId[];
 const GATES = ["g1", "g2"] as GateId[];
 const PERMITS = ["c1", "c2", "c3"] as PermitId[];
-const SCHEDULES = ["nightly", "hourly"] as ScheduleId[];
 const ARTIFACTS = ["art1", "art2"];
 const TABS = ["x", "y"];
 const LOCKS = ["l1", "l2"];
 const TYPES = ["plan", "code", "odd"];
 const CAPABILITIES = ["gpu", "node"];
 const PAUSES_MS = [0, 0, 0, 0, 1, 10, 100, 1000, 1000, 5000, 60_000, 3_600_000];
-const SPANS_MS = [1, 100, 1000, 10_000, 3_600_000];
+export const SPANS_MS: readonly number[] = [1, 100, 1000, 10_000, 3_600_000];
 
 /** A task without any condition. */
 export const PLAIN: Submission = {
@@ -124,41 +114,6 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
   if (roll < 80) return taskOrder(dice, state, now);
   if (roll < 90) return gateOrder(dice, state, now);
   return dice.chance(75) ? worldOrder(dice, state) : serviceOrder(dice, state, now);
-}
-
-/** What only a service asks: attempts lost one by one, schedules, callbacks, a patch of the config. */
-function serviceOrder(dice: Dice, state: State, now: Instant): Command {
-  const schedule = dice.pick(SCHEDULES);
-  const nextAt = dice.chance(80) ? ((now + dice.pick(SPANS_MS)) as Instant) : null;
-  switch (dice.below(6)) {
-    case 0:
-      return { type: "put-schedule", schedule, body: dice.pick(["{}", '{"x":1}']), nextAt };
-    case 1:
-      return {
-        type: "move-schedule",
-        schedule,
-        lastAt: now,
-        lastTask: dice.chance(50) ? dice.pick(TASKS) : null,
-        nextAt,
-      };
-    case 2:
-      return { type: "remove-schedule", schedule };
-    case 3: {
-      const end =
-        dice.chance(90) && state.callbacks.due.size > 0 ? dice.pick([...state.callbacks.due.keys()]) : (1 as Seq);
-      return {
-        type: "settle-callback",
-        end,
-        outcome: { ok: dice.chance(50), status: dice.pick([null, 200]), attempts: 1 },
-      };
-    }
-    case 4: {
-      const patch = dice.pick([null, { maxInFlight: 2 }, { retry: { maxLosses: 1 }, perType: { code: 1 } }]);
-      return { type: "set-config", config: state.base, patch };
-    }
-    default:
-      return { type: "lose-attempt", ...attemptOf(dice, state) };
-  }
 }
 
 function taskOrder(dice: Dice, state: State, now: Instant): Command {
@@ -242,7 +197,7 @@ const someTask = (dice: Dice, state: State): TaskId =>
   dice.chance(70) && state.tasks.size > 0 ? dice.pick([...state.tasks.keys()]) : dice.pick(TASKS);
 
 /** Mostly a live attempt; now and then one that never was or is no more. */
-function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: number } {
+export function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: number } {
   const live: Attempt[] = state.fleet.order.flatMap(({ attempts }) => [...attempts]);
   if (live.length === 0 || dice.chance(10)) return { task: someTask(dice, state), attempt: dice.below(3) };
   const { task, number } = dice.pick(live);

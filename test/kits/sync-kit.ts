@@ -1,0 +1,26 @@
+/**
+ * A worker over the wire, played by hand: each call is one sync, numbered.
+ */
+import type { SyncAnswer } from "../../src/engine/remote-workers.ts";
+import type { SyncBody } from "../../src/engine/sync-body.ts";
+import { createTestDrover, type TestDrover } from "../../src/testing/index.ts";
+
+export const kitWith = (config: object = {}): Promise<TestDrover> => createTestDrover({ config });
+
+export type HandWorker = {
+  readonly workerId: string;
+  readonly session: string;
+  sync(told?: SyncBody): Promise<SyncAnswer>;
+};
+
+export async function join(kit: TestDrover, body: object = {}): Promise<HandWorker> {
+  const joined = await kit.drover.remote.join({ id: "ann", ...body });
+  let n = 0;
+  const sync = (told: SyncBody = {}): Promise<SyncAnswer> =>
+    kit.drover.remote.sync("ann", { session: joined.session, n: ++n, ...told });
+  return { ...joined, sync };
+}
+
+export const submit = (kit: TestDrover, id: string, more: object = {}): Promise<unknown> =>
+  kit.drover.submit({ agentId: "a", action: "go", id, ...more });
+export const one = (id: string, attempt = 1): { taskId: string; attempt: number } => ({ taskId: id, attempt });
