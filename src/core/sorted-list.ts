@@ -82,10 +82,24 @@ export function reseat<Item>(list: SortedList<Item>, item: Item, from: number): 
     return;
   }
   let place = from % CHUNK_SPAN;
-  for (; place > 0 && compare(chunk[place - 1] as Item, item) > 0; place--) chunk[place] = chunk[place - 1] as Item;
-  const last = chunk.length - 1;
-  for (; place < last && compare(item, chunk[place + 1] as Item) > 0; place++) chunk[place] = chunk[place + 1] as Item;
+  const target = placeAmongOthers(chunk, item, place, compare);
+  for (; place > target; place--) chunk[place] = chunk[place - 1] as Item;
+  for (; place < target; place++) chunk[place] = chunk[place + 1] as Item;
   chunk[place] = item;
+}
+
+/** How many items of its chunk, all of them in order but this one, stand before the item at `place`. */
+function placeAmongOthers<Item>(chunk: readonly Item[], item: Item, place: number, compare: Compare<Item>): number {
+  const isAfterPrevious = place === 0 || compare(chunk[place - 1] as Item, item) < 0;
+  let low = isAfterPrevious ? place : 0;
+  let high = isAfterPrevious ? chunk.length - 1 : place - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const other = chunk[isAfterPrevious ? middle + 1 : middle] as Item;
+    if (compare(other, item) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The first items, at most so many. */
