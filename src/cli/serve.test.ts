@@ -60,6 +60,15 @@ describe("serve", LIMIT, () => {
     assert.equal(await second.stop(), 0);
   });
 
+  test("a worker that cannot be made leaves no server behind", async () => {
+    const terminal = testTerminal({ cwd: emptyDirectory(), env: { PATH: process.env.PATH } });
+    const args = ["serve", "--port", "0", "--log", "memory:", "--log-level", "info", "--exec", "a | b"];
+    assert.equal(await runCommandLine(args, terminal, VERBS), 2);
+    assert.match(terminal.complained(), /error: the command holds \|, which needs a shell/);
+    const [url = ""] = /http:[^"]+/.exec(terminal.complained()) ?? [];
+    await assert.rejects(fetch(`${url}/healthz`), { message: "fetch failed" });
+  });
+
   test("--json is one object for a program", async () => {
     const terminal = testTerminal({ cwd: emptyDirectory(), env: { PATH: process.env.PATH } });
     const args = ["serve", "--port", "0", "--log", "memory:", "--no-worker", "--log-level", "silent", "--json"];
@@ -201,6 +210,18 @@ describe("the config of a server", LIMIT, () => {
     assert.equal(refused.status, 400);
     assert.match(((await refused.json()) as { error: string }).error, /drover\.yml:1:1: scheduler is 5/);
     assert.equal(await server.stop(), 0);
+  });
+
+  test("a config that the server refuses does not reach the engine either", async () => {
+    const directory = emptyDirectory();
+    await using server = await served(["--no-worker", "--log", "memory:"], { directory });
+    const { terminal, url } = server;
+    const tokens = "server: { tokens: [{ tokenEnv: DROVER_TEST_NO_SUCH_TOKEN, role: admin }] }";
+    writeFileSync(join(directory, "drover.yml"), lines("scheduler: { maxInFlight: 3 }", tokens));
+    terminal.signal("SIGHUP");
+    await terminal.saw("the old one stays in force\nserver.tokens[0].tokenEnv names DROVER_TEST_NO_SUCH_TOKEN");
+    const config = (await (await fetch(`${url}/scheduler/config`)).json()) as { maxInFlight: number };
+    assert.equal(config.maxInFlight, 50);
   });
 
   test("with tokens it may listen to others: no local worker then, and no project by itself", async () => {
