@@ -108,6 +108,25 @@ test("a change that is taken back is a change too", async () => {
   assert.deepEqual(applied, [2, 1]);
 });
 
+test("asked for by a caller, it is read in its turn, and what is wrong with it is for that caller", async () => {
+  const { file, change, settled, applied, said, now, terminal } = play();
+  file.text = "2";
+  change();
+  await now();
+  assert.deepEqual(applied, [2]);
+  file.text = "3";
+  await now();
+  file.text = "1";
+  terminal.signal("SIGHUP");
+  await settled();
+  assert.deepEqual(applied, [2, 3, 1]);
+  file.text = "bad";
+  const heard = said.length;
+  await assert.rejects(now(), /drover\.yml:1:1: bad/);
+  await settled();
+  assert.equal(said.length, heard);
+});
+
 test("stopped, it hears nothing more", async () => {
   const { file, stop, settled, applied, terminal } = play();
   stop();

@@ -21,6 +21,8 @@ export type ReloadHooks<Config extends Loaded> = {
 };
 
 export type Reloading = {
+  /** Reads it now, in its turn, and puts it in force if it has changed; rejects with what is wrong with it. */
+  readonly now: () => Promise<void>;
   readonly stop: () => void;
   /** Resolves when every change noticed so far has been dealt with. */
   readonly settled: () => Promise<void>;
@@ -35,17 +37,20 @@ export function keepReloading<Config extends Loaded>(
   let inForce = JSON.stringify(first.given);
   let line: Promise<void> = Promise.resolve();
 
+  /** Whether anything had changed. */
+  async function takeOver(): Promise<boolean> {
+    const config = hooks.load();
+    const next = JSON.stringify(config.given);
+    if (next === inForce) return false;
+    await hooks.apply(config);
+    inForce = next;
+    hooks.say("the config has changed and is in force");
+    return true;
+  }
+
   async function reload(isAsked: boolean): Promise<void> {
     try {
-      const config = hooks.load();
-      const next = JSON.stringify(config.given);
-      if (next === inForce) {
-        if (isAsked) hooks.say("the config has not changed");
-        return;
-      }
-      await hooks.apply(config);
-      inForce = next;
-      hooks.say("the config has changed and is in force");
+      if (!(await takeOver()) && isAsked) hooks.say("the config has not changed");
     } catch (error) {
       const reason = error instanceof BadConfig ? error.message : (error as Error).message;
       hooks.complain(`the new config is not taken, the old one stays in force\n${reason}`);
@@ -55,9 +60,18 @@ export function keepReloading<Config extends Loaded>(
   const ask = (isAsked: boolean): void => {
     line = line.then(() => reload(isAsked));
   };
+  function now(): Promise<void> {
+    const taken = line.then(takeOver);
+    line = taken.then(
+      () => {},
+      () => {},
+    );
+    return taken.then(() => {});
+  }
   const watch: ConfigWatch = watchFiles(first.files, { onChange: () => ask(false), onWarning: hooks.complain }, world);
   const stopHearing = terminal.onSignal(["SIGHUP"], () => ask(true));
   return {
+    now,
     stop: () => {
       stopHearing();
       watch.stop();

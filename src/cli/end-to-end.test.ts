@@ -194,14 +194,26 @@ describe("the log", LIMIT, () => {
   });
 });
 
+type Working = AsyncDisposable & { readonly terminal: TestTerminal; readonly ended: Promise<number> };
+
+/** A worker on a terminal of its own; one that a failed test leaves behind is stopped, for good. */
+async function working(id: string, ...args: string[]): Promise<Working> {
+  const terminal = server.terminalFor();
+  const ended = runCommandLine(["worker", "--id", id, ...args], terminal, VERBS);
+  await Promise.race([terminal.saw(`${id} has joined`), ended]);
+  const stop = async (): Promise<void> => {
+    for (let times = 0; times < 3; times++) terminal.signal("SIGTERM");
+    await ended;
+  };
+  return { terminal, ended, [Symbol.asyncDispose]: stop };
+}
+
 describe("a worker", LIMIT, () => {
   test("joins, and the local one steps aside; drained, it leaves, and the local one is back", async () => {
-    const terminal = server.terminalFor();
     const script = join(server.directory, "work.sh");
     writeFileSync(script, `#!/bin/sh\ncat > input.json\necho '{"seen": true}'\n`, { mode: 0o755 });
-    const args = ["worker", "--exec", script, "--id", "mac-1", "--slots", "2", "--capability", "think,git"];
-    const working = runCommandLine(args, terminal, VERBS);
-    await terminal.saw("mac-1 has joined");
+    await using worker = await working("mac-1", "--exec", script, "--slots", "2", "--capability", "think,git");
+    const { terminal, ended } = worker;
     assert.equal(terminal.shown(), `mac-1 has joined ${server.url}: 2 tasks at a time\n`);
     await server.terminal.saw("another worker has joined: the local one steps aside");
     const ran = await drover("submit", "think", "--capability", "think", "--payload", '{"deep": true}', "--wait");
@@ -210,17 +222,15 @@ describe("a worker", LIMIT, () => {
     assert.deepEqual([input.action, input.payload], ["think", { deep: true }]);
     assert.match((await drover("workers")).out, /\nmac-1 +\S+ +idle +0 of 2 +git, think\n/);
     terminal.signal("SIGTERM");
-    assert.equal(await working, 0);
+    assert.equal(await ended, 0);
     assert.match(terminal.complained(), /^stopping: nothing more is taken\n/);
     const done = await drover("submit", "--command", "true", "--wait");
     assert.equal(done.code, 0, done.err);
   });
 
   test("stops what runs at the second signal, and the task goes back to the queue", async () => {
-    const terminal = server.terminalFor();
-    const args = ["worker", "--exec", "sleep 600", "--id", "mac-2", "--capability", "slow", "--kill-grace", "2s"];
-    const working = runCommandLine(args, terminal, VERBS);
-    await terminal.saw("mac-2 has joined");
+    await using worker = await working("mac-2", "--exec", "sleep 600", "--capability", "slow", "--kill-grace", "2s");
+    const { terminal, ended } = worker;
     await drover("submit", "x", "--capability", "slow", "--id", "slow");
     const watching = server.terminalFor();
     const watched = server.drover(["task", "slow", "--watch"], { terminal: watching });
@@ -228,7 +238,7 @@ describe("a worker", LIMIT, () => {
     terminal.signal("SIGINT");
     await terminal.saw("stopping: nothing more is taken, and 1 still running here may end (again: stop them)");
     terminal.signal("SIGINT");
-    assert.equal(await working, 130);
+    assert.equal(await ended, 130);
     await watching.saw("slow queued");
     await drover("cancel", "slow");
     assert.equal((await watched).code, 1);

@@ -49,16 +49,24 @@ describe("serve", LIMIT, () => {
 
   test("keeps what it was told over a restart", async () => {
     const directory = emptyDirectory();
-    const first = await served(["--no-worker"], { directory });
+    await using first = await served(["--no-worker"], { directory });
     const submitted = await first.drover(["submit", "later", "--id", "kept"]);
     assert.deepEqual([submitted.code, submitted.out], [0, "kept\n"]);
     assert.match(submitted.err, /^warning: /);
     assert.equal(await first.stop(), 0);
-    const second = await served(["--no-worker"], { directory });
+    await using second = await served(["--no-worker"], { directory });
     const { out } = await second.drover(["task", "kept", "--json"]);
     assert.equal(JSON.parse(out).state, "queued");
     assert.equal(await second.stop(), 0);
-    rmSync(directory, { recursive: true });
+  });
+
+  test("a worker that cannot be made leaves no server behind", async () => {
+    const terminal = testTerminal({ cwd: emptyDirectory(), env: { PATH: process.env.PATH } });
+    const args = ["serve", "--port", "0", "--log", "memory:", "--log-level", "info", "--exec", "a | b"];
+    assert.equal(await runCommandLine(args, terminal, VERBS), 2);
+    assert.match(terminal.complained(), /error: the command holds \|, which needs a shell/);
+    const [url = ""] = /http:[^"]+/.exec(terminal.complained()) ?? [];
+    await assert.rejects(fetch(`${url}/healthz`), { message: "fetch failed" });
   });
 
   test("--json is one object for a program", async () => {
@@ -76,7 +84,7 @@ describe("serve", LIMIT, () => {
 
   test("a task that runs may end when the server stops", async () => {
     const directory = emptyDirectory();
-    const server = await served(["--set", "server.shutdownGrace=30s"], { directory });
+    await using server = await served(["--set", "server.shutdownGrace=30s"], { directory });
     const { drover } = server;
     const go = join(directory, "go");
     const command = `while [ ! -e ${go} ]; do sleep 0.05; done; echo '{"ok":1}'`;
@@ -88,14 +96,13 @@ describe("serve", LIMIT, () => {
     assert.equal(refused.code, 3, refused.err);
     writeFileSync(go, "");
     assert.equal(await server.ended, 0);
-    const next = await served(["--no-worker"], { directory });
+    await using next = await served(["--no-worker"], { directory });
     assert.deepEqual(JSON.parse((await next.drover(["task", "t", "--json"])).out).result, { ok: 1 });
     assert.equal(await next.stop(), 0);
-    rmSync(directory, { recursive: true });
   });
 
   test("a second signal does not wait", async () => {
-    const server = await served();
+    await using server = await served();
     await server.drover(["submit", "--command", "exec sleep 600", "--id", "t"]);
     await untilRunning(server, "t");
     server.terminal.signal("SIGINT");
@@ -164,7 +171,6 @@ describe("serve is refused", LIMIT, () => {
     rmSync(join(cwd, "drover.yml"));
     const shell = await refused(["--shell"], cwd);
     assert.equal(shell.err, "error: --shell is for --exec\nhint:  add --exec 'LINE'\n");
-    rmSync(cwd, { recursive: true });
   });
 
   test("where others could reach it and nobody has a token", async () => {
@@ -172,7 +178,6 @@ describe("serve is refused", LIMIT, () => {
     const { code, err } = await refused(["--host", "0.0.0.0", "--port", "0", "--log", "memory:"], cwd);
     assert.equal(code, 2);
     assert.match(err, /^error: server\.host is 0\.0\.0\.0, which others can reach, and server\.tokens is empty/);
-    rmSync(cwd, { recursive: true });
   });
 });
 
@@ -181,7 +186,7 @@ describe("the config of a server", LIMIT, () => {
     const directory = emptyDirectory();
     const file = join(directory, "drover.yml");
     writeFileSync(file, "scheduler: { maxInFlight: 7 }\n");
-    const server = await served(["--no-worker", "--log", "memory:"], { directory });
+    await using server = await served(["--no-worker", "--log", "memory:"], { directory });
     const { terminal, url } = server;
     const limit = async (): Promise<number> => {
       const answer = await fetch(`${url}/scheduler/config`);
@@ -205,7 +210,18 @@ describe("the config of a server", LIMIT, () => {
     assert.equal(refused.status, 400);
     assert.match(((await refused.json()) as { error: string }).error, /drover\.yml:1:1: scheduler is 5/);
     assert.equal(await server.stop(), 0);
-    rmSync(directory, { recursive: true });
+  });
+
+  test("a config that the server refuses does not reach the engine either", async () => {
+    const directory = emptyDirectory();
+    await using server = await served(["--no-worker", "--log", "memory:"], { directory });
+    const { terminal, url } = server;
+    const tokens = "server: { tokens: [{ tokenEnv: DROVER_TEST_NO_SUCH_TOKEN, role: admin }] }";
+    writeFileSync(join(directory, "drover.yml"), lines("scheduler: { maxInFlight: 3 }", tokens));
+    terminal.signal("SIGHUP");
+    await terminal.saw("the old one stays in force\nserver.tokens[0].tokenEnv names DROVER_TEST_NO_SUCH_TOKEN");
+    const config = (await (await fetch(`${url}/scheduler/config`)).json()) as { maxInFlight: number };
+    assert.equal(config.maxInFlight, 50);
   });
 
   test("with tokens it may listen to others: no local worker then, and no project by itself", async () => {
@@ -213,7 +229,7 @@ describe("the config of a server", LIMIT, () => {
     const token = "0123456789abcdef";
     writeFileSync(join(directory, "drover.yml"), `server: { tokens: [{ token: ${token}, role: admin }] }\n`);
     const env = { DROVER_TOKEN: token };
-    const server = await served(["--host", "0.0.0.0", "--log", "memory:"], { directory, env });
+    await using server = await served(["--host", "0.0.0.0", "--log", "memory:"], { directory, env });
     assert.match(server.terminal.shown(), / {2}worker {2}none, since others can reach this server: /);
     assert.match(server.terminal.shown(), /-H "authorization: Bearer \$DROVER_TOKEN"/);
     const unknown = await server.drover(["submit", "x", "--project", "web"]);
@@ -222,7 +238,6 @@ describe("the config of a server", LIMIT, () => {
     assert.equal(await runCommandLine(["tasks"], nobody, VERBS), 4);
     assert.match(nobody.complained(), /\nhint: {2}set DROVER_TOKEN to a token of this server\n$/);
     assert.equal(await server.stop(), 0);
-    rmSync(directory, { recursive: true });
   });
 
   test("what cannot change while it runs is named", () => {

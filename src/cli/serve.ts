@@ -87,12 +87,13 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
   const { flags, terminal } = call;
   const complain = (text: string): void => terminal.err(`warning: ${plainLines(text)}\n`);
   const drover = await open(place, first, complain);
+  let server: Server | null = null;
   let worker: LocalCrew | null = null;
+  let reloading: Reloading | null = null;
   try {
-    const reload = createReload(call, first, () => ({ drover, server }));
-    const server = await listenOn(drover, first.settings, {
+    server = await listenOn(drover, first.settings, {
       logger: loggerFor(flags.logLevel, terminal),
-      onReload: reload.now,
+      onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail }) => worker?.logsOf(task, attempt, tail) ?? null,
     });
     worker = await startLocalCrew({
@@ -100,11 +101,14 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
       isOpenToOthers: isReachableByOthers(first.settings.server.host),
       killGraceMs: first.settings.config.workers.killGrace,
     });
-    const hooks = { load: () => load(call), apply: reload.apply, say: (text: string) => say(call, text), complain };
-    return { drover, server, worker, reloading: keepReloading(first, hooks, terminal) };
+    const apply = applyTo(drover, server, first, complain);
+    const hooks = { load: () => load(call), apply, say: (text: string) => say(call, text), complain };
+    reloading = keepReloading(first, hooks, terminal);
+    return { drover, server, worker, reloading };
   } catch (error) {
     await worker?.stop();
-    await drover.close().catch(() => {});
+    // A server that listens already would keep the process, and its port, for ever.
+    await (server === null ? drover.close() : server.close({ graceMs: 0 })).catch(() => {});
     throw error instanceof DroverError ? engineProblem(error) : error;
   }
 }
@@ -164,20 +168,19 @@ function loggerFor(level: string | undefined, terminal: Terminal): ServerHooks["
   return pino({ level: chosen, base: null }, { write: (line: string) => terminal.err(line) });
 }
 
-/** A config that has changed, put in force: the engine first, since it is the one that may refuse. */
-function createReload(
-  call: Call<ServeFlags>,
+/** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
+function applyTo(
+  drover: Drover,
+  server: Server,
   first: ServerConfig,
-  parts: () => { readonly drover: Drover; readonly server: Server },
-): { readonly apply: (config: ServerConfig) => Promise<void>; readonly now: () => Promise<void> } {
-  async function apply(config: ServerConfig): Promise<void> {
-    const { drover, server } = parts();
+  complain: (text: string) => void,
+): (config: ServerConfig) => Promise<void> {
+  return async (config) => {
+    const putInForce = server.prepare(config.settings);
     await drover.reload(engineConfig(config));
-    server.change(config.settings);
-    for (const knob of needsRestart(first.settings, config.settings))
-      call.terminal.err(`warning: ${knob} changes with the next start\n`);
-  }
-  return { apply, now: () => apply(load(call)) };
+    putInForce();
+    for (const knob of needsRestart(first.settings, config.settings)) complain(`${knob} changes with the next start`);
+  };
 }
 
 /** The outcome of a command in the words of a handler: what it returns is the result, what it throws is why not. */

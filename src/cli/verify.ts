@@ -19,7 +19,7 @@ import type { Call, Verb } from "./verb.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string };
 
-const LOG_FILE = "log.db";
+const LOG_FILE = "drover.db";
 
 export const verifyVerb: Verb<Flags> = {
   name: "verify",

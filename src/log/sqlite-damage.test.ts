@@ -43,7 +43,7 @@ async function stored(sizes: readonly number[], snapshotAfter = -1): Promise<str
   return directory;
 }
 
-const fileIn = (directory: string): string => join(directory, "log.db");
+const fileIn = (directory: string): string => join(directory, "drover.db");
 const digest = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 function edit(directory: string, sql: string): void {

@@ -24,7 +24,7 @@ import type { LogTables } from "./sqlite-tables.ts";
 import { createTables, SCHEMA } from "./sqlite-tables.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
 
-export const DATABASE_FILE = "log.db";
+export const DATABASE_FILE = "drover.db";
 const PAGE_BYTES = 8192;
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;

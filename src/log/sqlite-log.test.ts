@@ -326,10 +326,10 @@ test("pruned space is used again", async (context) => {
     const head = await log.head();
     await save(log, head);
     await log.prune(head.seq, []);
-    sizes.push(statSync(join(directory, "log.db")).size);
+    sizes.push(statSync(join(directory, "drover.db")).size);
   }
   assert.ok((sizes.at(-1) as number) < 5_000_000, `the file has ${sizes.at(-1)} bytes`);
-  assert.ok(existsSync(join(directory, "log.db")));
+  assert.ok(existsSync(join(directory, "drover.db")));
 });
 
 test("a log without a directory, or that may not hold anything, is a bug of the caller", async () => {

@@ -3,7 +3,7 @@
  *
  * A data directory holds
  *
- *     log.db               batches, payloads, the head record, checkpoints (WAL, synchronous FULL)
+ *     drover.db               batches, payloads, the head record, checkpoints (WAL, synchronous FULL)
  *     snapshot-<seq>.bin   the last two snapshots
  *     signing-key.pem      signs checkpoints; signing-key.pub.pem checks them
  *     owner.db, owner.pid  who writes here

@@ -45,7 +45,7 @@ const REMEDY: Readonly<Record<LogFailureCode, string>> = {
 };
 
 export type FailurePlace = {
-  /** What was being done, to which file: "append to /data/log.db". */
+  /** What was being done, to which file: "append to /data/drover.db". */
   readonly doing: string;
   /** The event that could not be read, if that is known. */
   readonly seq?: Seq | undefined;

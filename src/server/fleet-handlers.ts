@@ -11,12 +11,21 @@ import { refused } from "../engine/drover-error.ts";
 import type { GateView } from "../engine/stats.ts";
 import { isoTime } from "../engine/task-view.ts";
 import type { FleetCalls } from "../protocol/fleet-calls.ts";
-import type { GateJson, ProjectJson, ScheduleJson, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import type {
+  GateJson,
+  PermitAnswer,
+  PermitBody,
+  ProjectJson,
+  ScheduleJson,
+  SyncAnswer,
+  SyncBody,
+} from "../protocol/index.ts";
 import type { Caller } from "./access.ts";
 import { checkCallback } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
-import { checkPermit, checkTask, claimed, isOwn } from "./own-work.ts";
+import { createOwnPermits } from "./own-permits.ts";
+import { checkTask, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
@@ -130,21 +139,34 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
 
 type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates";
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
+  const own = createOwnPermits(drover);
+
+  async function ask(asked: PermitBody, { caller, reply }: Exchange): Promise<PermitAnswer> {
+    if (asked.id !== undefined) {
+      own.check(caller, asked.id);
+      own.note(caller, asked.id);
+    }
+    const answer =
+      (asked.waitMs ?? 0) === 0
+        ? await drover.permits.ask(asked)
+        : await polls.hold(reply.raw, "other", (signal) => drover.permits.ask(asked, { signal }));
+    own.note(caller, answer.permitId);
+    return answer;
+  }
+
   return {
-    askPermit: async ({ body }, { caller, reply }) => {
-      const asked = claimed(caller, body);
-      if (asked.taskId !== undefined) await checkTask(drover, caller, asked.taskId);
-      if (asked.id !== undefined) checkPermit(drover, caller, asked.id);
-      if ((asked.waitMs ?? 0) === 0) return drover.permits.ask(asked);
-      return polls.hold(reply.raw, "other", (signal) => drover.permits.ask(asked, { signal }));
+    askPermit: async ({ body }, exchange) => {
+      const asked = claimed(exchange.caller, body);
+      if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);
+      return ask(asked, exchange);
     },
     settlePermit: async ({ params, body }, { caller }) => {
-      checkPermit(drover, caller, params.id);
+      own.check(caller, params.id);
       await drover.permits.settle(params.id, body);
       return { status: "settled", permitId: params.id };
     },
     dropPermit: async ({ params }, { caller }) => {
-      checkPermit(drover, caller, params.id);
+      own.check(caller, params.id);
       await drover.permits.drop(params.id);
       return { status: "dropped", permitId: params.id };
     },

@@ -8,7 +8,7 @@
  */
 import type { TaskId } from "../core/brand.ts";
 import type { Drover } from "../engine/drover.ts";
-import { type DroverError, refused } from "../engine/drover-error.ts";
+import { refused } from "../engine/drover-error.ts";
 import type { CallName } from "../protocol/index.ts";
 import { type Caller, isTied } from "./access.ts";
 import { forbidden } from "./problem.ts";
@@ -98,16 +98,4 @@ export async function checkTask(drover: Drover, caller: Caller, id: string): Pro
   const live = drover.state.tasks.get(id as TaskId);
   const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
   if (!isOwn(caller, owner)) throw refused({ type: "task-unknown", task: id });
-}
-
-/** Throws, as if there were no such permit, unless it was asked for in the token's own project. */
-export function checkPermit({ state }: Drover, caller: Caller, id: string): void {
-  if (!isTied(caller)) return;
-  const unknown = (): DroverError => refused({ type: "permit-unknown", permit: id });
-  const gate = state.gates.get(state.permits.get(id as never) as never);
-  const ticket = gate?.held.get(id) ?? gate?.queue.entries.get(id)?.ticket;
-  if (ticket === undefined) return;
-  const task = ticket.task === undefined ? undefined : state.tasks.get(ticket.task as TaskId);
-  const agentId = task === undefined ? (caller.agentId ?? undefined) : task.agent.id;
-  if (!isOwn(caller, { agentId, project: ticket.project })) throw unknown();
 }

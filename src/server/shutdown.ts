@@ -43,8 +43,12 @@ export async function shutDown(ending: Ending): Promise<void> {
   await webhooks.stop({ graceMs: Math.max(0, end - timers.now()) });
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   await streams.close();
-  await drover.close();
-  await stopListening(app, timers);
+  try {
+    await drover.close();
+  } finally {
+    // A log that cannot even be closed must not leave a server behind that listens for ever.
+    await stopListening(app, timers);
+  }
 }
 
 /** Resolves when nothing runs any more, when the grace is over, or when the engine has failed anyway. */

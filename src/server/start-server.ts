@@ -63,8 +63,10 @@ export type Server = AsyncDisposable & {
   readonly app: FastifyInstance;
   /** New settings: tokens, hosts, origins and webhooks hold from now on; where it listens does not change. */
   change(settings: Settings): void;
-  /** Ends in good order, and the engine with it. May be called twice. */
-  close(): Promise<void>;
+  /** The same in two steps: throws if they cannot hold, and else answers what puts them in force. */
+  prepare(settings: Settings): () => void;
+  /** Ends in good order, and the engine with it. May be called twice. `graceMs`: else server.shutdownGrace. */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
 };
 
 export async function startServer(options: ServerOptions): Promise<Server> {
@@ -76,24 +78,30 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const spans = await createSpans({ isWanted: settings.server.telemetry, state: drover.state, version });
   const parts = partsOf({ ...options, logger, timers }, spans, version, live);
   const { app, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
-  Object.assign(listening, await listen(app, host, settings.server.port));
-  await push.resume();
+  try {
+    Object.assign(listening, await listen(app, host, settings.server.port));
+    await push.resume();
+  } catch (error) {
+    // Whoever could not start must leave nothing behind that listens, delivers or keeps the process.
+    await Promise.all([app.close(), webhooks.stop(), push.stop(), onlookers.stop()]);
+    throw error;
+  }
   logger.info({ url: listening.url, version }, "the server is up");
   let closing: Promise<void> | null = null;
-  function close(): Promise<void> {
-    const { shutdownGrace } = live.now().settings.server;
-    const ending: Ending = {
-      ...{ app, drover, phase, polls, streams, webhooks, push, timers },
-      graceMs: shutdownGrace,
-    };
+  function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
+    const ending: Ending = { app, drover, phase, polls, streams, webhooks, push, timers, graceMs };
     closing ??= end(ending, onlookers, logger);
     return closing;
   }
-  function change(next: Settings): void {
-    live.change(next);
-    webhooks.change(next.webhooks);
+  function prepare(next: Settings): () => void {
+    const putInForce = live.prepare(next);
+    return () => {
+      putInForce();
+      webhooks.change(next.webhooks);
+    };
   }
-  return { ...listening, app, change, close, [Symbol.asyncDispose]: close };
+  const change = (next: Settings): void => prepare(next)();
+  return { ...listening, app, change, prepare, close, [Symbol.asyncDispose]: () => close() };
 }
 
 async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promise<void> {
@@ -166,7 +174,7 @@ function checkHost(host: string, { server }: Settings): void {
 
 /** What follows from the settings, and may change while the server runs. */
 type InForce = { readonly settings: Settings; readonly access: Access; readonly door: Door };
-type LiveSettings = { now(): InForce; change(settings: Settings): void };
+type LiveSettings = { now(): InForce; prepare(settings: Settings): () => void };
 
 function liveSettings(first: Settings, host: string): LiveSettings {
   const read = (settings: Settings): InForce => ({
@@ -177,9 +185,12 @@ function liveSettings(first: Settings, host: string): LiveSettings {
   let inForce = read(first);
   return {
     now: () => inForce,
-    change(settings) {
+    prepare(settings) {
       checkHost(host, settings);
-      inForce = read(settings);
+      const next = read(settings);
+      return () => {
+        inForce = next;
+      };
     },
   };
 }

@@ -107,7 +107,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
       at.current = null;
       at.failures++;
     }
-    const unsaid = session.unsaid();
+    const unsaid = session.unsaid(now);
     at.mildAt = unsaid === "mild" ? Math.min(at.mildAt, now + SOON_MS) : NEVER;
     const isUrgent = unsaid === "urgent" || now >= at.mildAt;
     if (at.current === null ? now >= at.retryAt && (isUrgent || now >= at.dueAt) : at.current.isQuiet && isUrgent)
@@ -192,7 +192,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
       const { sentAt, waitMs } = at.current;
       at.current = null;
       if (!isNews) at.dueAt = sentAt + Math.min(PACE_MS, waitMs);
-      else at.dueAt = start.length > 0 && session.free === 0 ? now + SOON_MS : now;
+      else at.dueAt = start.length > 0 && session.free(now) === 0 ? now + SOON_MS : now;
     }
     stepSoon();
   }

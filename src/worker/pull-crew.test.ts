@@ -48,7 +48,12 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   });
   const ended = () =>
     posts.filter((message) => message.type === "ended").map(({ taskId, report }) => [taskId, report?.outcome ?? null]);
-  return { crew, posts, runs, warnings, ended, advance: clock.advance, names: () => runs.map(({ name }) => name) };
+  const start = async (...ids: readonly Handed[]): Promise<void> => {
+    crew.start(ids);
+    await settle();
+  };
+  const names = (): string[] => runs.map(({ name }) => name);
+  return { crew, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
 }
 const handed = (taskId: string, attempt = 1): Handed => ({
   ...{ taskId, attempt },
@@ -57,8 +62,8 @@ const handed = (taskId: string, attempt = 1): Handed => ({
 const stop = (taskId: string, cause: "cancelled" | "lease-lost" = "cancelled") => [{ taskId, attempt: 1, cause }];
 
 test("as many run as there are slots, in the order they came; the rest waits", async () => {
-  const { crew, runs, names, ended } = kit(2);
-  crew.start(["a", "b", "c"].map((id) => handed(id)));
+  const { crew, start, runs, names, ended } = kit(2);
+  await start(...["a", "b", "c"].map((id) => handed(id)));
   assert.deepEqual([names(), crew.running], [["a#1", "b#1"], 2]);
   await runs[1]?.end("x");
   assert.deepEqual(names(), ["a#1", "b#1", "c#1"]);
@@ -66,25 +71,45 @@ test("as many run as there are slots, in the order they came; the rest waits", a
 });
 
 test("a task is not begun while an earlier attempt of it still runs here", async () => {
-  const { crew, runs, names } = kit(3);
-  crew.start([handed("a")]);
+  const { crew, start, runs, names } = kit(3);
+  await start(handed("a"));
   crew.stop(stop("a", "lease-lost"));
-  crew.start([handed("a", 2), handed("b")]);
+  await start(handed("a", 2), handed("b"));
   assert.deepEqual(names(), ["a#1", "b#1"]);
   await runs[0]?.fail(new Error("stopped"));
   assert.deepEqual(names(), ["a#1", "b#1", "a#2"]);
 });
 
+test("what is given back before it was begun is not begun", async () => {
+  const { crew, settle, names } = kit(2);
+  crew.start([handed("a"), handed("b")]);
+  crew.stop([{ taskId: "a", attempt: 1, cause: "not-begun" }]);
+  await settle();
+  assert.deepEqual(names(), ["b#1"]);
+});
+
+test("what is said while a handler keeps the event loop is heard before the next one is begun", async () => {
+  const { crew, start, runs, names } = kit(2);
+  const push = runs.push.bind(runs);
+  runs.push = (...added) => {
+    // As if it had come while this handler computed.
+    crew.stop(stop("b"));
+    return push(...added);
+  };
+  await start(handed("a"), handed("b"));
+  assert.deepEqual(names(), ["a#1"]);
+});
+
 test("nothing is begun once the lease is over", async () => {
-  const { crew, names, posts } = kit(1, () => false);
-  crew.start([handed("a")]);
+  const { start, names, posts } = kit(1, () => false);
+  await start(handed("a"));
   assert.deepEqual(names(), []);
   assert.deepEqual(posts, [{ type: "ended", taskId: "a", attempt: 1, report: null }]);
 });
 
 test("what waits and is stopped is never begun, and is confirmed", async () => {
-  const { crew, runs, names, ended } = kit();
-  crew.start([handed("a"), handed("b")]);
+  const { crew, start, runs, names, ended } = kit();
+  await start(handed("a"), handed("b"));
   crew.stop(stop("b"));
   assert.deepEqual(ended(), [["b", "cancelled"]]);
   await runs[0]?.end();
@@ -92,8 +117,8 @@ test("what waits and is stopped is never begun, and is confirmed", async () => {
 });
 
 test("one that does not stop is given up after the kill grace, once", async () => {
-  const { crew, runs, ended, advance, warnings } = kit();
-  crew.start([handed("a"), handed("b")]);
+  const { crew, start, runs, ended, advance, warnings } = kit();
+  await start(handed("a"), handed("b"));
   crew.stop([...stop("a"), ...stop("a"), ...stop("nobody")]);
   await advance(499);
   assert.equal(crew.running, 1);
@@ -106,8 +131,8 @@ test("one that does not stop is given up after the kill grace, once", async () =
 });
 
 test("one that stops in time is not given up later", async () => {
-  const { crew, runs, ended, advance, warnings } = kit();
-  crew.start([handed("a")]);
+  const { crew, start, runs, ended, advance, warnings } = kit();
+  await start(handed("a"));
   crew.stop(stop("a"));
   await runs[0]?.fail(runs[0].context.signal.reason);
   await advance(1000);
@@ -115,8 +140,8 @@ test("one that stops in time is not given up later", async () => {
 });
 
 test("what is reported after the end is not passed on, and usage counts in the report", async () => {
-  const { crew, runs, posts, advance } = kit();
-  crew.start([handed("a")]);
+  const { start, runs, posts, advance } = kit();
+  await start(handed("a"));
   const [run] = runs;
   run?.context.usage({ inputTokens: 4 });
   run?.context.usage({ inputTokens: 3 });
@@ -132,8 +157,8 @@ test("what is reported after the end is not passed on, and usage counts in the r
 });
 
 test("stopping all forgets what waits and resolves idle when the last has ended", async () => {
-  const { crew, runs, ended } = kit();
-  crew.start([handed("a"), handed("b")]);
+  const { crew, start, runs, ended } = kit();
+  await start(handed("a"), handed("b"));
   crew.stopAll("closing");
   assert.deepEqual(ended(), [["b", null]]);
   let isIdle = false;

@@ -4,7 +4,8 @@
  * The thread that keeps the connection says what to begin and what to stop; here it is done, and said when it ended. A
  * handler that was told to stop and does not is given up after the kill grace: its slot is free then, and whatever
  * it says later changes nothing. A task is never begun while an earlier attempt of it still runs here, and nothing is
- * begun once the lease is over, even if the thread has had no time to say so.
+ * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
+ * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
 import type { AttemptRef, TaskJson, Usage } from "../protocol/index.ts";
 import type { Clock } from "./pull-clock.ts";
@@ -50,6 +51,7 @@ const WORDS: Readonly<Record<StopCause | "closing", string>> = {
   cancelled: "Drover stops this attempt: it was cancelled, ran out of time or budget, or another one counts",
   "lease-lost": "the lease is lost: the server was not reached in time and may give the task to another worker",
   "session-lost": "the server does not know this worker any more and may give the task to another one",
+  "not-begun": "the event loop stood still for so long that the task was given to another worker",
   closing: "its worker is closing",
 };
 
@@ -84,17 +86,27 @@ export function createCrew(deps: {
   const active = new Map<string, Entry>();
   const waiting = new Map<string, Handed>();
   const onIdle = new Set<() => void>();
+  let isServing = false;
 
-  /** Begins what waits, as far as there are slots. */
+  function serveSoon(): void {
+    if (isServing || waiting.size === 0) return;
+    isServing = true;
+    clock.defer(() => {
+      isServing = false;
+      serve();
+    });
+  }
+
+  /** Begins the first that may be, if there is a slot. */
   function serve(): void {
+    if (active.size >= deps.slots) return;
     const busy = new Set([...active.values()].map(({ taskId }) => taskId));
     for (const [key, handed] of waiting) {
-      if (active.size >= deps.slots) return;
       if (busy.has(handed.taskId)) continue;
       waiting.delete(key);
-      busy.add(handed.taskId);
       if (deps.isLeaseHeld()) void begin(key, handed);
       else end(handed, null);
+      return serveSoon();
     }
   }
 
@@ -139,7 +151,7 @@ export function createCrew(deps: {
     entry.cancelGrace();
     active.delete(key);
     end(entry, report);
-    serve();
+    serveSoon();
     if (active.size === 0) for (const resolve of onIdle) resolve();
   }
 
@@ -173,7 +185,7 @@ export function createCrew(deps: {
     },
     start(assignments) {
       for (const handed of assignments) waiting.set(keyOf(handed), handed);
-      serve();
+      serveSoon();
     },
     stop(stops) {
       for (const { cause, ...attempt } of stops) stopOne(attempt, cause);

@@ -1,8 +1,8 @@
 /**
  * Whatever is lost, late, doubled or dead between workers and the engine: nothing is lost, nothing is done twice.
  *
- * Histories of submits, cancels, restarts of the server and deaths of workers are played against the real engine, with
- * a fault for many of the calls. Then the faults end, and all must come to a good end.
+ * Histories of submits, cancels, restarts of the server, deaths of workers and event loops that stand still are played
+ * against the real engine, with a fault for many of the calls. Then the faults end, and all must come to a good end.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,6 +31,7 @@ type Step =
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "cancel" | "kill"; readonly which: number }
   | { readonly do: "cut"; readonly which: number; readonly way: "requests" | "answers"; readonly ms: number }
+  | { readonly do: "freeze"; readonly which: number; readonly ms: number }
   | { readonly do: "restart"; readonly downMs: number };
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -55,6 +56,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       way: fc.constantFrom("requests" as const, "answers" as const),
     }),
   },
+  fc.record({ do: fc.constant("freeze" as const), which: fc.nat(2), ms: fc.integer({ min: 500, max: 50_000 }) }),
   fc.record({ do: fc.constant("restart" as const), downMs: fc.oneof(fc.nat(2000), fc.nat(20_000)) }),
 );
 const history = fc.record({
@@ -92,11 +94,10 @@ async function play(fleet: Fleet, steps: readonly Step[]): Promise<{ ids: string
     } else {
       const worker = fleet.workers.filter(({ isDead }) => !isDead)[one.which];
       if (worker === undefined) continue;
-      if (one.do === "cut") {
-        fleet.cut(worker, one.way, one.ms);
-        continue;
-      }
-      fleet.kill(worker);
+      if (one.do === "cut") fleet.cut(worker, one.way, one.ms);
+      else if (one.do === "freeze") fleet.freeze(worker, one.ms);
+      else fleet.kill(worker);
+      if (one.do !== "kill") continue;
       fleet.addWorker(1);
     }
     await fleet.settle();
@@ -126,7 +127,7 @@ test("no task is lost, none is run by two at once, every result counts once", as
     }
     const alive = fleet.workers.filter(({ isDead }) => !isDead);
     for (const { connection } of alive) connection.receive({ type: "drain" });
-    await fleet.clock.advance(20_000);
+    await fleet.clock.advance(80_000);
     assert.ok(
       alive.every(({ hasLeft }) => hasLeft),
       "all have left",

@@ -7,7 +7,7 @@
 import type { AttemptOutcome, AttemptRef, TaskJson, Usage } from "../protocol/index.ts";
 
 /** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
-export type StopCause = "cancelled" | "lease-lost" | "session-lost";
+export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
 export type Stop = AttemptRef & { readonly cause: StopCause };
 
 /** How an attempt ended. */

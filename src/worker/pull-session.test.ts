@@ -42,10 +42,10 @@ test("it asks for its free slots, names what was begun, and reports what has end
   );
   session.began(one("a"));
   const second = session.compose(0, 0).body;
-  assert.deepEqual([second.want, second.running], [0, [one("a")]], "b was not begun, so nobody says that it runs");
+  assert.deepEqual([second.want, second.running], [0, [one("a"), one("b")]], "b will be begun in a moment");
   session.end(one("a"), done);
   const third = session.compose(0, 0).body;
-  assert.deepEqual([third.want, third.running], [1, []]);
+  assert.deepEqual([third.want, third.running], [1, [one("b")]]);
   assert.deepEqual(third.results, [{ ...one("a"), outcome: "done", result: 1 }]);
 });
 
@@ -111,7 +111,7 @@ test("when the lease is over what runs is stopped and not named, but keeps its s
   assert.deepEqual([body.running, body.want], [[], 1]);
   assert.equal(session.isAtWork, false);
   session.end(one("a"), { outcome: "failed", error: "aborted" });
-  assert.deepEqual([session.isEmpty, session.free], [true, 2], "that it was cut short is no failure");
+  assert.deepEqual([session.isEmpty, session.free(0)], [true, 2], "that it was cut short is no failure");
 });
 
 test("what ended before the lease was over, or has a result all the same, is offered to the server", () => {
@@ -162,18 +162,18 @@ test("one that is to be cancelled is told once, and confirmed as cancelled unles
 test("what can wait and what cannot", () => {
   const session = joined();
   run(session, "a");
-  assert.equal(session.unsaid(), "mild", "that it was begun");
+  assert.equal(session.unsaid(0), "mild", "that it was begun");
   session.compose(0, 0);
-  assert.equal(session.unsaid(), "nothing");
+  assert.equal(session.unsaid(0), "nothing");
   session.tell(one("a"), { progress: '"half"' });
-  assert.equal(session.unsaid(), "mild");
+  assert.equal(session.unsaid(0), "mild");
   session.compose(0, 0);
   session.end(one("a"), done);
-  assert.equal(session.unsaid(), "urgent");
+  assert.equal(session.unsaid(0), "urgent");
   session.compose(0, 0);
-  assert.equal(session.unsaid(), "nothing");
+  assert.equal(session.unsaid(0), "nothing");
   session.drain();
-  assert.equal(session.unsaid(), "urgent");
+  assert.equal(session.unsaid(0), "urgent");
 });
 
 test("a slot that is free without a result is said at once", () => {
@@ -181,9 +181,43 @@ test("a slot that is free without a result is said at once", () => {
   run(session, "a");
   session.expire();
   session.compose(0, 0);
-  assert.equal(session.unsaid(), "nothing");
+  assert.equal(session.unsaid(0), "nothing");
   session.end(one("a"), null);
-  assert.equal(session.unsaid(), "urgent");
+  assert.equal(session.unsaid(0), "urgent");
+});
+
+test("while something handed out is not begun for a second, nothing more is asked for", () => {
+  const session = joined(3);
+  exchange(session, { assignments: [assigned("a")] });
+  assert.equal(session.compose(0, 0).body.want, 2);
+  assert.equal(session.compose(999, 0).body.want, 2);
+  assert.equal(session.compose(1000, 0).body.want, 0);
+  session.began(one("a"));
+  assert.equal(session.unsaid(1000), "urgent", "there is room again");
+  assert.equal(session.compose(1000, 0).body.want, 2);
+});
+
+test("what is not begun for one and a half leases, though there is a slot, is disowned and never begun", () => {
+  const session = joined(3);
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  session.began(one("b"));
+  session.compose(0, 0);
+  assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
+  assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("a"), cause: "not-begun" }]);
+  assert.deepEqual(exchange(session, {}, 1600).body.running, [one("b")]);
+  session.end(one("a"), { outcome: "cancelled" });
+  assert.equal(session.compose(1600, 0).body.results, undefined, "it is not cancelled, only given back");
+});
+
+test("what waits because all slots are taken is not named, and may wait as long as it must", () => {
+  const session = joined(1);
+  run(session, "a");
+  exchange(session, { assignments: [assigned("b")] });
+  const late = exchange(session, { assignments: [assigned("b")] }, 5000);
+  assert.deepEqual([late.body.running, late.heard.stop], [[one("a")], []]);
+  session.end(one("a"), done);
+  assert.deepEqual(exchange(session, {}, 5000).body.running, [one("b")]);
+  assert.deepEqual(exchange(session, {}, 6499).heard.stop, []);
 });
 
 test("progress is said once, the latest counts, and a lost sync says it again unless there is newer", () => {

@@ -7,6 +7,9 @@
  * - An answer counts only if none to a later sync was heard before. What it names and is known already (running, or
  *   ended and not answered) is not begun a second time.
  * - A result is repeated until an answer lists it, accepted or not.
+ * - What was handed to the handlers is named as running if there is a slot for it: it will be begun in a moment. If it
+ *   is not, because their event loop stands still, nothing more is asked for; and after one and a half leases it is
+ *   disowned, so that another worker gets it.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that nobody believes it is still worked on, but its slot is taken until its handler has
@@ -21,9 +24,14 @@ import { type Handed, keyOf, type News, type Report, type Stop, type StopCause }
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
 const LEASE_SHARE = 0.9;
 const RESULTS_MAX = 10_000;
+/** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
+const STUCK_MS = 1000;
+const NOT_BEGUN_LEASES = 1.5;
 
 type Held = AttemptRef & {
   stage: "handed" | "running" | "ended";
+  /** Since when there is a slot in which it could be begun. */
+  slotSince: number | null;
   /** False: it may be given to another, and is not named any more. */
   isOurs: boolean;
   stop: StopCause | null;
@@ -58,13 +66,13 @@ export type PullSession = {
   /** Until when the lease surely holds. */
   readonly leaseEnd: number;
   readonly isDraining: boolean;
-  /** How many more it could take. */
-  readonly free: number;
   /** Whether nothing runs, and everything that has ended was answered. */
   readonly isEmpty: boolean;
   readonly hasResults: boolean;
   /** Whether something runs that is ours as long as the lease holds. */
   readonly isAtWork: boolean;
+  /** How many more it could take. */
+  free(now: number): number;
   join(joined: Joined, sentAt: number): void;
   compose(now: number, waitMs: number): SyncCall;
   hear(n: number, answer: SyncAnswer, now: number): Heard;
@@ -87,7 +95,7 @@ export type PullSession = {
   /** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
   close(): void;
   /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
-  unsaid(): "urgent" | "mild" | "nothing";
+  unsaid(now: number): "urgent" | "mild" | "nothing";
 };
 
 const NOTHING_HEARD: Heard = { start: [], stop: [], refused: [], drain: false, isNews: false };
@@ -102,9 +110,22 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
   };
   const all = (): Held[] => [...held.values()];
 
-  function free(): number {
-    if (at.isDraining) return 0;
-    return Math.max(0, slots - all().filter(({ stage }) => stage !== "ended").length);
+  const count = (stage: Held["stage"]): number => all().filter((one) => one.stage === stage).length;
+
+  /** Those that were handed out and for which there is a slot. */
+  function nextUp(now: number): Held[] {
+    const handed = all().filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
+    const room = Math.max(0, slots - count("running"));
+    for (const [place, one] of handed.entries()) one.slotSince = place < room ? (one.slotSince ?? now) : null;
+    return handed.slice(0, room);
+  }
+
+  const begun = (): Held[] => all().filter(({ stage, isOurs }) => stage === "running" && isOurs);
+
+  function free(now: number): number {
+    const isStuck = nextUp(now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
+    if (at.isDraining || isStuck) return 0;
+    return Math.max(0, slots - held.size + count("ended"));
   }
 
   function join({ workerId, session, leaseMs }: Joined, sentAt: number): void {
@@ -113,13 +134,13 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
   }
 
   function compose(now: number, waitMs: number): SyncCall {
-    const running = all().filter(({ stage, isOurs }) => stage === "running" && isOurs);
+    const running = [...begun(), ...nextUp(now)];
     const ended = all().filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
     const packed = packBody(running, ended, at.isCautious ? 1 : RESULTS_MAX);
     const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
     for (const one of told) unsayNews(keyOf(one));
     const n = ++at.n;
-    const want = free();
+    const want = free(now);
     const { isDraining, session } = at;
     const flight = {
       ...{ n, sentAt: now, want, isDraining, told },
@@ -151,6 +172,7 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
     const said = new Set(flight.results);
     const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(result));
     const stop = answer.cancel.flatMap((attempt) => stopOne(held.get(keyOf(attempt)), "cancelled"));
+    stop.push(...giveBack(now));
     // An answer that lay somewhere for a whole lease gives nothing any more.
     const start = at.isClosing || now >= at.leaseEnd ? [] : answer.assignments.filter(takeOn).map(handedOf);
     const refused = answered.filter(({ accepted }) => !accepted);
@@ -167,9 +189,18 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
   function takeOn({ taskId, attempt }: Handed): boolean {
     const key = keyOf({ taskId, attempt });
     if (held.has(key)) return false;
-    const blank = { stop: null, news: null, report: null, isSpoilt: false };
+    const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
     held.set(key, { taskId, attempt, stage: "handed", isOurs: true, ...blank });
     return true;
+  }
+
+  /** What is not begun for so long, though there is a slot, is for somebody else. */
+  function giveBack(now: number): Stop[] {
+    const late = nextUp(now).filter(({ slotSince }) => now - (slotSince ?? now) >= at.leaseMs * NOT_BEGUN_LEASES);
+    return late.flatMap((one) => {
+      one.isOurs = false;
+      return stopOne(one, "not-begun");
+    });
   }
 
   function stopOne(one: Held | undefined, cause: StopCause): Stop[] {
@@ -231,13 +262,13 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
     else if (!at.isClosing || !one.isOurs) held.delete(keyOf(one));
   }
 
-  function unsaid(): "urgent" | "mild" | "nothing" {
+  function unsaid(now: number): "urgent" | "mild" | "nothing" {
     const { last, isDraining } = at;
-    if (last === null || (isDraining && !last.isDraining) || free() > last.want) return "urgent";
+    if (last === null || (isDraining && !last.isDraining) || free(now) > last.want) return "urgent";
     const [results, running] = [new Set(last.results), new Set(last.running)];
     if (all().some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
-    const isNew = (one: Held): boolean => one.isOurs && (one.news !== null || !running.has(keyOf(one)));
-    return all().some((one) => one.stage === "running" && isNew(one)) ? "mild" : "nothing";
+    const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
+    return [...begun(), ...nextUp(now)].some(isNew) ? "mild" : "nothing";
   }
 
   return {
@@ -253,9 +284,6 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
     get isDraining() {
       return at.isDraining;
     },
-    get free() {
-      return free();
-    },
     get isEmpty() {
       return held.size === 0;
     },
@@ -265,7 +293,7 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
     get isAtWork() {
       return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
     },
-    ...{ join, compose, hear, doubt, refuse, lose, end, unsaid },
+    ...{ free, join, compose, hear, doubt, refuse, lose, end, unsaid },
     isOpen: (n) => flights.has(n),
     expire: () => disown("lease-lost"),
     fail(n) {
@@ -296,7 +324,7 @@ const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attem
 function reportAfter(stop: StopCause | null, isClosing: boolean, report: Report): Report | null {
   if (stop === "session-lost") return null;
   if (report.outcome === "done") return report;
-  if (stop === "lease-lost") return null;
+  if (stop === "lease-lost" || stop === "not-begun") return null;
   const { error, usage } = report;
   if (stop === "cancelled")
     return {

@@ -23,11 +23,22 @@ export type Served = AsyncDisposable & {
   readonly stop: () => Promise<number>;
 };
 
+/** A test that failed may have left something running that would be waited for. */
+const DISPOSE_MS = 15_000;
+
 /** Our own PATH and home, and nothing that could change what a test sees. */
 const cleanEnv = (): Environment => ({ PATH: process.env.PATH, HOME: process.env.HOME, USER: "ann" });
 
+const directories = new Set<string>();
+process.on("exit", () => {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+});
+
+/** Removed when the process ends. */
 export function emptyDirectory(): string {
-  return mkdtempSync(join(tmpdir(), "drover-served-"));
+  const directory = mkdtempSync(join(tmpdir(), "drover-served-"));
+  directories.add(directory);
+  return directory;
 }
 
 export async function served(
@@ -53,16 +64,19 @@ export async function served(
     return { code, out: own.shown(), err: own.complained() };
   }
 
-  async function stop(): Promise<number> {
-    terminal.signal("SIGTERM");
-    return await ended;
+  let stopping = false;
+  function stop(): Promise<number> {
+    // A second signal would not wait for anything.
+    if (!stopping) terminal.signal("SIGTERM");
+    stopping = true;
+    return ended;
   }
 
-  return {
-    ...{ url, directory, terminal, ended, drover, terminalFor, stop },
-    async [Symbol.asyncDispose]() {
-      await stop();
-      if (given.directory === undefined) rmSync(directory, { recursive: true, force: true });
-    },
-  };
+  async function dispose(): Promise<void> {
+    const impatient = setTimeout(() => terminal.signal("SIGTERM"), DISPOSE_MS);
+    await stop();
+    clearTimeout(impatient);
+  }
+
+  return { ...{ url, directory, terminal, ended, drover, terminalFor, stop }, [Symbol.asyncDispose]: dispose };
 }

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog } from "../../src/log/memory-log.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { startServer } from "../../src/server/start-server.ts";
+import { openServer, settingsOf, type TestServer } from "../kits/server-kit.ts";
 
 const task = { agentId: "ann", action: "x" };
 const slow = { settings: { server: { shutdownGrace: "60s" } } };
@@ -156,4 +157,15 @@ test("a port that is taken is said in words", async () => {
     openServer({ settings: { server: { port: at.server.port } } }),
     /port \d+ of 127\.0\.0\.1 is taken/,
   );
+});
+
+test("a log that cannot be closed does not leave a server that listens", async () => {
+  const drover = await openDrover();
+  const close = async (): Promise<void> => {
+    await drover.close();
+    throw new Error("the disk is gone");
+  };
+  const server = await startServer({ drover: { ...drover, close }, settings: settingsOf() });
+  await assert.rejects(server.close(), /the disk is gone/);
+  await assert.rejects(fetch(server.url), { message: "fetch failed" });
 });

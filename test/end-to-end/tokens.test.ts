@@ -200,6 +200,21 @@ test("somebody else's permit can be neither asked for again, settled nor dropped
   assert.equal((await at.ask("settlePermit", { params: { id: "ours" }, body: {} }, more)).status, 200);
 });
 
+test("a permit that is no task's is that agent's who asked for it, however its id is guessed", async () => {
+  const [ann, admin] = [{ token: tokenOf("ann") }, { token: tokenOf("admin") }];
+  const { permitId } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
+  assert.equal((await at.ask("askPermit", { body: { gate: "g", id: permitId } }, ann)).status, 404);
+  const strike = { rateLimited: { retryAfterMs: 3_600_000 } };
+  assert.equal((await at.ask("settlePermit", { params: { id: permitId }, body: strike }, ann)).status, 404);
+  assert.equal((await at.ask("dropPermit", { params: { id: permitId } }, ann)).status, 404);
+  for (const id of [undefined, "anns"]) {
+    const body = { gate: "g", ...(id === undefined ? {} : { id }) };
+    const own = (await at.ask("askPermit", { body }, ann)).json;
+    assert.equal((await at.ask("askPermit", { body: { gate: "g", id: own.permitId } }, ann)).status, 200);
+    assert.equal((await at.ask("settlePermit", { params: { id: own.permitId }, body: {} }, ann)).status, 200);
+  }
+});
+
 test("what speaks of the work of all is not for a tied token", async () => {
   for (const name of ["events", "metrics"] as const) {
     const reply = await at.call("GET", CALLS[name].path, { headers: { authorization: `Bearer ${tokenOf("looker")}` } });

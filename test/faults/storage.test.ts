@@ -38,7 +38,7 @@ function copyOf(source: string): string {
   cpSync(source, directory, { recursive: true });
   return directory;
 }
-const logFile = (directory: string): string => join(directory, "log.db");
+const logFile = (directory: string): string => join(directory, "drover.db");
 const digest = (directory: string): string =>
   createHash("sha256")
     .update(readFileSync(logFile(directory)))
@@ -201,13 +201,13 @@ test("a data directory that is a file, or lies behind one, is refused", async ()
 const places: { name: string; harm: (directory: string) => string; code: string; says: RegExp }[] = [
   {
     name: "a data directory that is a file",
-    harm: (directory) => join(directory, "log.db"),
+    harm: (directory) => join(directory, "drover.db"),
     code: "io",
     says: /log\.db is a file, or lies under one\. Name a directory/,
   },
   {
     name: "a data directory under a file",
-    harm: (directory) => join(directory, "log.db", "deep"),
+    harm: (directory) => join(directory, "drover.db", "deep"),
     code: "io",
     says: /deep is a file, or lies under one\. Name a directory/,
   },

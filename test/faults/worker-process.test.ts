@@ -22,6 +22,23 @@ test("a handler that blocks its event loop for several leases keeps its task", a
   assert.ok(kinds.includes("attempt-started"), "it was named while its loop stood still");
 });
 
+test("what was handed to a worker whose event loop stands still goes to another", async (t) => {
+  const stage = await createStage(t, settings);
+  const ada = await stage.startWorker("ada", 2);
+  await submit(stage, "block", { action: "block", params: { ms: 6 * LEASE_MS } });
+  await ada.said({ began: "block" });
+  await submit(stage, "next", { action: "quick" });
+  assert.equal((await stage.event("task-assigned", "next")).attempt, 1);
+  await stage.startWorker("bob");
+  const { attempt, result } = await stage.served.drover.wait("next");
+  assert.deepEqual([attempt, result], [2, "by bob"]);
+  assert.equal((await stage.served.drover.wait("block")).attempt, 1);
+  assert.equal(
+    ada.lines.some((line) => line.began === "next"),
+    false,
+  );
+});
+
 test("a worker that is killed loses its tasks within the lease, and they finish elsewhere", async (t) => {
   const stage = await createStage(t, settings);
   const ada = await stage.startWorker("ada", 2);

@@ -14,7 +14,7 @@ import { createHandHost, type HandHost } from "../../src/testing/hand-host.ts";
 import { type Clock, createLeaseCell } from "../../src/worker/pull-clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull-connection.ts";
 import { createCrew, type Perform } from "../../src/worker/pull-crew.ts";
-import type { ToCrew } from "../../src/worker/pull-messages.ts";
+import type { Stop, ToCrew } from "../../src/worker/pull-messages.ts";
 import { createNewsDesk } from "../../src/worker/pull-news.ts";
 import type { Wire } from "../../src/worker/pull-wire.ts";
 
@@ -37,6 +37,8 @@ type SimWorker = {
   readonly connection: Connection;
   isDead: boolean;
   hasLeft: boolean;
+  /** Until when its handlers' event loop stands still; its connection has another. */
+  frozenUntil: number;
   /** What gets lost on its wire, and until when. */
   cut: { readonly way: "requests" | "answers"; readonly until: number };
 };
@@ -52,6 +54,8 @@ export type Fleet = Pick<HandHost, "clock" | "settle"> & {
   addWorker(slots: number): SimWorker;
   /** The worker's process dies: nothing more is heard of it. */
   kill(worker: SimWorker): void;
+  /** A handler keeps the event loop for itself for so long. */
+  freeze(worker: SimWorker, ms: number): void;
   /** For so long nothing reaches the server, or nothing comes back from it. */
   cut(worker: SimWorker, way: "requests" | "answers", ms: number): void;
   takeDown(): Promise<void>;
@@ -59,6 +63,34 @@ export type Fleet = Pick<HandHost, "clock" | "settle"> & {
   /** From now on nothing goes wrong any more. */
   calm(): void;
 };
+
+/**
+ * A clock that rings nothing while an event loop stands still. When it goes on, all that came meanwhile is heard in
+ * order before anything that follows from it, as a loop reads what has arrived before it takes its next turn.
+ */
+function whileThawed(clock: Clock, frozenUntil: () => number): Clock {
+  const missed: (() => void)[] = [];
+  const goOn = (): void => {
+    if (clock.now() < frozenUntil()) return void clock.setAlarm(frozenUntil(), goOn);
+    for (const turn of missed.splice(0)) turn();
+  };
+  const thawed = (turn: () => void): void => {
+    if (missed.length === 0 && clock.now() >= frozenUntil()) return turn();
+    if (missed.push(turn) === 1) clock.setAlarm(frozenUntil(), goOn);
+  };
+  return {
+    now: clock.now,
+    setAlarm: (at, ring) => {
+      let isOff = false;
+      const cancel = clock.setAlarm(at, () => thawed(() => void (isOff || ring())));
+      return () => {
+        isOff = true;
+        cancel();
+      };
+    },
+    defer: (turn) => clock.defer(() => thawed(turn)),
+  };
+}
 
 export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   const store = createMemoryStore();
@@ -176,27 +208,38 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const cell = createLeaseCell();
     const warn = (message: string): void => void world.warnings.push(message);
     const own = clockFor(() => worker.isDead);
-    const tell = (message: ToCrew): void =>
-      own.defer(() => {
+    const crews = whileThawed(own, () => worker.frozenUntil);
+    const tell = (message: ToCrew): void => {
+      if (message.type === "stop") noteStops(worker, message.stops);
+      crews.defer(() => {
         if (message.type === "start") crew.start(message.assignments);
         else if (message.type === "stop") crew.stop(message.stops);
         else if (message.type === "warning") warn(message.message);
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
+    };
     const wire = wireFor(() => (host.now() < worker.cut.until ? worker.cut.way : null));
     const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
     const cut: SimWorker["cut"] = { way: "answers", until: 0 };
-    const worker: SimWorker = { id, connection: startConnection(deps), isDead: false, hasLeft: false, cut };
+    const connection = startConnection(deps);
+    const worker: SimWorker = { id, connection, isDead: false, hasLeft: false, frozenUntil: 0, cut };
     const post = (message: Parameters<Connection["receive"]>[0]): void =>
       own.defer(() => worker.connection.receive(message));
     const crew = createCrew({
-      ...{ slots, killGraceMs: KILL_GRACE_MS, clock: own, perform: performFor(worker, own), warn, post },
+      ...{ slots, killGraceMs: KILL_GRACE_MS, clock: crews, perform: performFor(worker, crews), warn, post },
       isLeaseHeld: () => host.now() < cell.read(),
-      news: createNewsDesk({ clock: own, warn, post: (items) => post({ type: "news", items }) }),
+      news: createNewsDesk({ clock: crews, warn, post: (items) => post({ type: "news", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
     });
     world.workers.push(worker);
     return worker;
+  }
+
+  /** Told to stop is stopped, even if its event loop has no time to hear of it. */
+  function noteStops({ id }: SimWorker, stops: readonly Stop[]): void {
+    for (const { taskId, attempt } of stops)
+      for (const live of world.live.get(taskId) ?? [])
+        if (live.worker === id && live.attempt === attempt) live.isStopped = true;
   }
 
   async function bringUp(): Promise<void> {
@@ -220,6 +263,9 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       worker.isDead = true;
       for (const others of world.live.values())
         for (const live of others) if (live.worker === worker.id) others.delete(live);
+    },
+    freeze(worker, ms) {
+      worker.frozenUntil = host.now() + ms;
     },
     cut(worker, way, ms) {
       worker.cut = { way, until: host.now() + ms };
