@@ -244,6 +244,20 @@ describe("a worker", LIMIT, () => {
     assert.equal((await watched).code, 1);
   });
 
+  test("a terminal that is closed stops what runs, and the task goes back to the queue", async () => {
+    await using worker = await working("mac-3", "--exec", "sleep 600", "--capability", "far", "--kill-grace", "2s");
+    await drover("submit", "x", "--capability", "far", "--id", "far");
+    const watching = server.terminalFor();
+    const watched = server.drover(["task", "far", "--watch"], { terminal: watching });
+    await watching.saw("far running");
+    worker.terminal.signal("SIGHUP");
+    assert.equal(await worker.ended, 143);
+    assert.doesNotMatch(worker.terminal.complained(), /stopping/);
+    await watching.saw("far queued");
+    await drover("cancel", "far");
+    assert.equal((await watched).code, 1);
+  });
+
   const wrong: [args: string[], error: string][] = [
     [[], "error: say what to run: --exec COMMAND or --preset AGENT, and not both"],
     [["--exec", "a", "--preset", "claude"], "error: say what to run: --exec COMMAND or --preset AGENT, and not both"],

@@ -34,6 +34,7 @@ export function needsRestart(before: Settings, after: Settings): string[] {
     ["server.bodyLimit", ({ server }) => server.bodyLimit],
     ["server.telemetry", ({ server }) => server.telemetry],
     ["log.url", ({ log }) => log.url],
+    ["workers.killGrace of the local worker", ({ config }) => config.workers.killGrace],
   ];
   return knobs.filter(([, of]) => of(before) !== of(after)).map(([name]) => name);
 }

@@ -242,9 +242,9 @@ describe("the config of a server", LIMIT, () => {
 
   test("what cannot change while it runs is named", () => {
     const settings = (port: number): Parameters<typeof needsRestart>[0] =>
-      ({ server: { host: "h", port }, log: { url: "u" } }) as never;
+      ({ server: { host: "h", port }, log: { url: "u" }, config: { workers: { killGrace: port } } }) as never;
     assert.deepEqual(needsRestart(settings(1), settings(1)), []);
-    assert.deepEqual(needsRestart(settings(1), settings(2)), ["server.port"]);
+    assert.deepEqual(needsRestart(settings(1), settings(2)), ["server.port", "workers.killGrace of the local worker"]);
   });
 });
 

@@ -2,8 +2,9 @@
  * `drover worker`: this machine runs tasks of a server, one command per task.
  *
  * The first Ctrl-C or SIGTERM lets it finish: it takes nothing more and leaves when what runs has ended. The second
- * stops what runs, by the ladder; the third does not wait for that. Whatever it has not finished is queued again by the
- * server.
+ * stops what runs, by the ladder; the third does not wait for that. A terminal that is closed (SIGHUP) counts as two:
+ * nobody is there to press again, and commands, which have process groups of their own, would outlive the worker.
+ * Whatever it has not finished is queued again by the server.
  */
 import { hostname } from "node:os";
 import { resolve } from "node:path";
@@ -140,19 +141,20 @@ function stopper(terminal: Terminal, crew: ExecCrew): Stopper {
 
   function onSignal(signal: StopSignal): void {
     heard ??= signal;
-    count += 1;
+    count += signal === "SIGHUP" && count === 0 ? 2 : 1;
     if (joined === null) return beforeJoin.abort(new Error("interrupted"));
     if (count === 1) {
       const left = joined.running === 0 ? "" : `, and ${joined.running} still running here may end (again: stop them)`;
       terminal.err(`stopping: nothing more is taken${left}\n`);
       joined.drain().catch(() => {});
     } else if (count === 2) {
-      terminal.err("stopping what runs; it goes back to the queue (again: do not wait)\n");
+      // To write to a terminal that is gone would end the process.
+      if (signal !== "SIGHUP") terminal.err("stopping what runs; it goes back to the queue (again: do not wait)\n");
       Promise.all([crew.now().close(), joined.close()]).catch(() => {});
     } else forced.resolve();
   }
 
-  const silence = terminal.onSignal(["SIGINT", "SIGTERM"], onSignal);
+  const silence = terminal.onSignal(["SIGINT", "SIGTERM", "SIGHUP"], onSignal);
   return {
     beforeJoin: beforeJoin.signal,
     heard: () => heard,

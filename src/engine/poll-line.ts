@@ -12,7 +12,9 @@ import type { Host } from "./host.ts";
 /** A poll looks again by itself this often, so that what a lost answer said is said again. */
 const LOOK_MS = 1000;
 
-type Line = { last: number; told: ReadonlyMap<string, number>; wake: (() => void) | null; rounds: number };
+/** When it was told first, and last. */
+type Told = { readonly first: number; readonly last: number };
+type Line = { last: number; told: ReadonlyMap<string, Told>; wake: (() => void) | null; rounds: number };
 type Wait = {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -28,6 +30,8 @@ export type PollLine = {
   tell(worker: WorkerId, keys: readonly string[]): void;
   /** Whether it was told this in the last answer, and, with `since`, not before that instant. */
   wasTold(worker: WorkerId, key: string, since?: number): boolean;
+  /** Since when every answer has told it this; null if the last one did not. */
+  toldSince(worker: WorkerId, key: string): number | null;
   forget(worker: WorkerId): void;
   /** Whether no worker has spoken yet. */
   isEmpty(): boolean;
@@ -97,10 +101,11 @@ export function createPollLine(host: Host): PollLine {
     tell(worker, keys) {
       const now = host.now();
       const line = lineOf(worker);
-      line.told = new Map(keys.map((key) => [key, now]));
+      line.told = new Map(keys.map((key) => [key, { first: line.told.get(key)?.first ?? now, last: now }]));
     },
+    toldSince: (worker, key) => lines.get(worker)?.told.get(key)?.first ?? null,
     wasTold(worker, key, since = Number.NEGATIVE_INFINITY) {
-      const at = lines.get(worker)?.told.get(key);
+      const at = lines.get(worker)?.told.get(key)?.last;
       return at !== undefined && at > since;
     },
     isEmpty: () => lines.size === 0,

@@ -186,8 +186,8 @@ export function createRemoteWorkers(deps: {
 
   /** It has been told of it again and again, has room, names what it runs, and does not name this. */
   function isDeclined(attempt: Attempt): boolean {
-    const since = writer.now() - state.config.workers.lease * LEASES_UNNAMED_MAX;
-    return attempt.assignedAt <= since && line.wasTold(attempt.worker.id, keyOf(attempt));
+    const since = line.toldSince(attempt.worker.id, keyOf(attempt));
+    return since !== null && host.now() - since >= state.config.workers.lease * LEASES_UNNAMED_MAX;
   }
 
   /** A worker need not say that it runs something; its time is over all the same, counted from when it was told. */

@@ -106,7 +106,11 @@ export const serverSection: Section = section(
     tokens: knob(tokenList, [], "Who may call; empty: anybody who reaches the address."),
     allowedHosts: knob(hosts(), [], "Further names under which the server may be called, beside its own address."),
     allowedOrigins: knob(hosts(), [], "Origins of web pages that may call the server, beside its own."),
-    telemetry: knob(s.flag(), false, "Spans by the OpenTelemetry API; the process must register an SDK."),
+    telemetry: knob(
+      s.flag(),
+      false,
+      "Sends OpenTelemetry spans: by the program's own set-up, else to OTEL_EXPORTER_OTLP_ENDPOINT.",
+    ),
   },
   { description: "Where Drover listens, and to whom." },
 );
