@@ -61,7 +61,8 @@ export function openDatabase(options: OpenOptions): Database {
 /** SQLite says of a directory only that it cannot open a file in it; what is wrong with it is found out here. */
 function makeDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    // What tasks hold is nobody else's business: prompts, results, the names of things.
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
     accessSync(directory, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -263,9 +263,10 @@ test("a path that cannot be a directory is a typed failure", async (context) => 
   await assert.rejects(openSqliteLog({ directory: join(file, "below") }), LogFailure);
 });
 
-test("a directory is made when it is missing, and the signing key is for its owner only", async (context) => {
+test("a directory is made when it is missing, and what is in it is for its owner only", async (context) => {
   const directory = join(directoryFor(context), "deep", "data");
   await openFor(context, { directory });
+  assert.equal(statSync(directory).mode & 0o777, 0o700);
   assert.equal(statSync(join(directory, "signing-key.pem")).mode & 0o777, 0o600);
 });
 
