@@ -4,6 +4,7 @@
  * None of these keeps the process alive: what does is the port it listens on.
  */
 export type Timers = {
+  /** Since some instant, and never set back: a shutdown whose grace hung on the wall clock might never end. */
   now(): number;
   /** Rings once; answers how to call it off. */
   after(ms: number, ring: () => void): () => void;
@@ -11,7 +12,7 @@ export type Timers = {
 };
 
 export const realTimers: Timers = {
-  now: Date.now,
+  now: () => performance.now(),
   after(ms, ring) {
     const timer = setTimeout(ring, ms).unref();
     return () => clearTimeout(timer);

@@ -31,6 +31,8 @@ import { restAfterTry } from "./webhook-rest.ts";
 const READS_MAX = 32;
 /** Webhooks of rejected tasks under way or resting: whoever floods a full queue gets no flood of webhooks. */
 const REJECTED_MAX = 1000;
+/** And no more than so much of what they hold is kept: a task may be as large as a body. */
+const REJECTED_CHARACTERS_MAX = 16 * 1024 * 1024;
 
 /** What is used of the engine. */
 export type WebhookEngine = {
@@ -92,7 +94,8 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     ...(options.exchange === undefined ? {} : { exchange: options.exchange }),
   };
   const unread: Fifo<Delivery> = fifo();
-  const rejected = new Map<string, Snapshot>();
+  const rejected = new Map<string, { readonly snapshot: Snapshot; readonly size: number }>();
+  let rejectedSize = 0;
   const resting = new Set<() => void>();
   const underWay = new Set<Promise<void>>();
   const cutOff = new AbortController();
@@ -113,7 +116,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
 
   function hand(end: DueEnd | Unlogged): void {
     const id = `${end.taskId}:${end.seq ?? end.state}`;
-    const snapshot = end.seq === null ? (rejected.get(end.taskId) ?? null) : null;
+    const snapshot = end.seq === null ? (rejected.get(end.taskId)?.snapshot ?? null) : null;
     push(unread, { id, end, snapshot, host: "", tries: 0 });
     readNext();
   }
@@ -212,7 +215,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
 
   async function settle({ end, tries }: Delivery, { ok, status }: Verdict): Promise<void> {
     try {
-      if (end.seq === null) rejected.delete(end.taskId);
+      if (end.seq === null) forgetRejected(end.taskId);
       else await drover.callbacks.settle(end.seq, { ok, attempts: tries, ...(status === undefined ? {} : { status }) });
     } catch (error) {
       if (!isStop(error)) onProblem(error);
@@ -243,13 +246,20 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     return stopping;
   }
 
+  function forgetRejected(taskId: string): void {
+    rejectedSize -= rejected.get(taskId)?.size ?? 0;
+    rejected.delete(taskId);
+  }
+
   function reject(task: Snapshot): void {
     const { taskId, state, callbackUrl } = task;
     if (stopping !== null || callbackUrl === undefined || rejected.has(taskId)) return;
     const tooMany = { kind: "failed", taskId, deliveryId: `${taskId}:${state}`, event: `task.${state}` } as const;
-    if (rejected.size >= REJECTED_MAX)
-      return onOutcome({ ...tooMany, host: "", attempt: 0, ms: 0, reason: `over ${REJECTED_MAX} rejected tasks wait` });
-    rejected.set(taskId, task);
+    const size = JSON.stringify(task).length;
+    if (rejected.size >= REJECTED_MAX || rejectedSize + size > REJECTED_CHARACTERS_MAX)
+      return onOutcome({ ...tooMany, host: "", attempt: 0, ms: 0, reason: "too many rejected tasks wait already" });
+    rejected.set(taskId, { snapshot: task, size });
+    rejectedSize += size;
     due.add({ taskId, seq: null, state });
   }
 

@@ -156,6 +156,23 @@ test("P23 a flood of rejected tasks is no flood of webhooks", async () => {
   await kit.settle();
   assert.deepEqual(
     kit.outcomes.map(({ kind, taskId, reason }) => [kind, taskId, reason]),
-    [["failed", "r1000", "over 1000 rejected tasks wait"]],
+    [["failed", "r1000", "too many rejected tasks wait already"]],
   );
+});
+
+test("P23 rejected tasks that are large are kept for their webhooks only as far as memory allows", async () => {
+  const kit = await start();
+  const callbackUrl = "http://hook.example/";
+  const large = { state: "rejected", callbackUrl, payload: "x".repeat(6 * 1024 * 1024) };
+  for (const taskId of ["a", "b", "c"]) kit.webhooks.rejected({ ...large, taskId });
+  await kit.settle();
+  assert.deepEqual(
+    kit.outcomes.map(({ kind, taskId }) => [kind, taskId]),
+    [["failed", "c"]],
+  );
+  nth(kit.calls, 0).answer(200);
+  await kit.settle();
+  kit.webhooks.rejected({ ...large, taskId: "d" });
+  await kit.settle();
+  assert.deepEqual(kinds(kit), ["failed", "delivered"]);
 });
