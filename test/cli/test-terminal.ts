@@ -12,6 +12,9 @@ export type TestTerminal = Terminal & {
   readonly saw: (text: string) => Promise<void>;
 };
 
+/** Whoever waits for a line that never comes should hear so, and not hang. */
+const LATE_MS = 30_000;
+
 export type TestTerminalOptions = {
   readonly width?: number | null;
   readonly hasColours?: boolean;
@@ -55,10 +58,21 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
     signal: (signal) => {
       for (const { signals, hear } of [...listeners]) if (signals.includes(signal)) hear(signal);
     },
-    saw: (text) =>
-      new Promise((resolve) => {
-        if (texts.out.includes(text) || texts.err.includes(text)) resolve();
-        else waiting.add({ text, resolve });
-      }),
+    saw: (text) => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      if (texts.out.includes(text) || texts.err.includes(text)) return Promise.resolve();
+      const late = setTimeout(
+        () => reject(new Error(`"${text}" was not printed, but: ${texts.out}${texts.err}`)),
+        LATE_MS,
+      );
+      waiting.add({
+        text,
+        resolve: () => {
+          clearTimeout(late);
+          resolve();
+        },
+      });
+      return promise;
+    },
   };
 }
