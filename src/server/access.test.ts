@@ -51,3 +51,16 @@ test("a variable that is not set, or too short, stops the start", () => {
 test("a worker's token cannot be tied, since a worker runs the tasks of all", () => {
   assert.throws(() => createAccess([{ token: plain, role: "worker", project: "site" }]), /server\.tokens\[0\].*worker/);
 });
+
+test("the same token twice stops the start, however it is written, and is not repeated", () => {
+  const again = { tokenHash: createHash("sha256").update(plain).digest("hex"), role: "viewer" } as const;
+  assert.throws(
+    () => createAccess([{ token: plain, role: "admin" }, again]),
+    (error: Error) => /server\.tokens\[1\].*already/.test(error.message) && !error.message.includes(plain),
+  );
+});
+
+test("a token that no header can hold stops the start", () => {
+  for (const token of [`${plain}\n`, `two ${plain}`, `${plain}é`])
+    assert.throws(() => createAccess([{ tokenEnv: "T", role: "admin" }], { T: token }), /tokens\[0\].*printable ASCII/);
+});

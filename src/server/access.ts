@@ -21,6 +21,7 @@ export type Access = (authorization: string | undefined) => Caller;
 
 const ANYBODY: Caller = { role: "admin", project: null, agentId: null };
 const BEARER = /^Bearer +([\x21-\x7e]{1,1024}) *$/i;
+const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
 const HASH_BYTES = 32;
 const TOKEN_LENGTH_MIN = 16;
 
@@ -34,7 +35,10 @@ export function createAccess(tokens: readonly TokenSettings[], env: NodeJS.Proce
   const known = new Map<string, { readonly check: Buffer; readonly caller: Caller }>();
   for (const [index, settings] of tokens.entries()) {
     const check = blinded(hashOf(settings, index, env));
-    known.set(check.toString("latin1"), { check, caller: callerOf(settings, index) });
+    const key = check.toString("latin1");
+    // Two entries would mean two roles, and which of them counts would be a matter of their order.
+    if (known.has(key)) throw new Error(`server.tokens[${index}] is a token that stands further up already`);
+    known.set(key, { check, caller: callerOf(settings, index) });
   }
   return (authorization) => {
     const [, token] = BEARER.exec(authorization ?? "") ?? [];
@@ -51,10 +55,10 @@ export function createAccess(tokens: readonly TokenSettings[], env: NodeJS.Proce
 function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, env: NodeJS.ProcessEnv): Buffer {
   if (tokenHash !== undefined) return Buffer.from(tokenHash, "hex");
   const text = token ?? env[tokenEnv ?? ""] ?? "";
-  if (text.length < TOKEN_LENGTH_MIN)
-    throw new Error(
-      `server.tokens[${index}].tokenEnv names ${tokenEnv}; set it to at least ${TOKEN_LENGTH_MIN} characters`,
-    );
+  const at = token === undefined ? `server.tokens[${index}].tokenEnv names ${tokenEnv};` : `server.tokens[${index}]:`;
+  if (text.length < TOKEN_LENGTH_MIN) throw new Error(`${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
+  // One that no header can hold would never let anybody in, and nobody would be told why.
+  if (!SENDABLE.test(text)) throw new Error(`${at} a token is printable ASCII without blanks and line ends`);
   return hash("sha256", text, "buffer");
 }
 
