@@ -58,6 +58,17 @@ test("a 429 that a caller reports blocks the gate", async () => {
   await drover.close();
 });
 
+test("a caller that takes an instant for a span shuts the gate for a day, not for decades", async () => {
+  const { drover, clock } = await createTestDrover();
+  const { permitId } = await drover.permits.ask({ gate: "g" });
+  await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: clock.now() } });
+  await clock.advance(24 * 3_600_000 - 1000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "queued");
+  await clock.advance(1000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "granted");
+  await drover.close();
+});
+
 test("T17 a permit of another process outlives the engine, and runs out by itself", async () => {
   const data = await mkdtemp(join(tmpdir(), "drover-permits-"));
   const first = await createTestDrover({ data, config: ONE });

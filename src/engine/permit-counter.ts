@@ -31,6 +31,8 @@ import type { Applied, Writer } from "./writer.ts";
 const GIVE_UP_MS = 60_000;
 const SETTLED_KEPT_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
+/** A caller's word shuts a gate for all: never for longer than this, after which a probe asks the provider itself. */
+const STRUCK_MS_MAX = 24 * 3_600_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
 
@@ -180,7 +182,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     const tokens = usage === undefined ? null : tokensOf(usage);
     const gate = state.permits.get(id) as GateId;
     if (rateLimited !== undefined) {
-      const retryAfterMs = Math.ceil(rateLimited.retryAfterMs);
+      const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), STRUCK_MS_MAX);
       writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
