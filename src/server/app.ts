@@ -1,16 +1,15 @@
 /**
- * The HTTP server, put together: the door, the reading of bodies, the routes, and how it says no.
+ * The HTTP server, put together: the door, the routes, the limits, and how it says no.
  *
- * Fastify routes and nothing else: it validates nothing, serialises nothing and logs nothing, so that what happens on
+ * Fastify routes and nothing else: it reads, validates, serialises and logs nothing, so that what happens on
  * the way of a request is in this folder. Every limit on a connection is set here, so that one that is slow, half
  * open or greedy costs little and ends.
  */
 import type { Socket } from "node:net";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from "fastify";
 import { sentence } from "../core/refusal.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "../protocol/index.ts";
+import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
 import type { Door } from "./door.ts";
-import { readJsonBody } from "./json-body.ts";
 import { addPages } from "./pages.ts";
 import { ServerRefusal } from "./problem.ts";
 import { addRoutes, type RouteParts, sendProblem } from "./routes.ts";
@@ -43,15 +42,8 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 };
 
 const PARAM_LENGTH_MAX = 4096;
-const SAFE_HEADERS: Readonly<Record<string, string>> = {
-  [PROTOCOL_HEADER]: String(PROTOCOL_VERSION),
-  "x-content-type-options": "nosniff",
-  "cache-control": "no-store",
-};
-
 export type AppParts = RouteParts & {
   readonly door: () => Door;
-  readonly bodyLimit: number;
   readonly limits: ConnectionLimits;
 };
 
@@ -59,7 +51,6 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const { limits } = parts;
   const app = Fastify({
     logger: false,
-    bodyLimit: parts.bodyLimit,
     return503OnClosing: false,
     exposeHeadRoutes: false,
     forceCloseConnections: false,
@@ -76,13 +67,14 @@ export function buildApp(parts: AppParts): FastifyInstance {
       keepAliveInitialDelay: limits.keepAliveMs,
     },
     clientErrorHandler: refuseUnreadable,
-    frameworkErrors: (error, request, reply) => sendProblem(parts, error, request, reply.headers(SAFE_HEADERS)),
+    frameworkErrors: (error, request, reply) => sendProblem(parts, error, request, reply),
   });
   app.server.maxConnections = limits.connectionsMax;
-  readJsonOnly(app);
+  // The router hands a request on before its body is read; request-body.ts reads it where a call takes one.
+  for (const method of ["POST", "PUT", "PATCH", "DELETE"])
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
-    reply.headers(SAFE_HEADERS);
     if (parts.phase.isClosing()) reply.header("connection", "close");
     const refusal = parts.door()(request.headers) ?? otherProtocol(request);
     if (refusal === null) done();
@@ -93,24 +85,6 @@ export function buildApp(parts: AppParts): FastifyInstance {
   addRoutes(app, parts);
   addPages(app);
   return app;
-}
-
-function readJsonOnly(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, bytes, done) => {
-    try {
-      refuseOtherCharset(request.headers["content-type"] ?? "");
-      done(null, readJsonBody(bytes as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
-}
-
-function refuseOtherCharset(type: string): void {
-  const [, charset] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type) ?? [];
-  if (charset !== undefined && !/^utf-?8$/i.test(charset))
-    throw new ServerRefusal("unsupported_media_type", "bodies are JSON in UTF-8: leave the charset out");
 }
 
 function otherProtocol(request: FastifyRequest): ServerRefusal | null {

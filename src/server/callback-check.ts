@@ -31,10 +31,13 @@ export function checkCallback({ settings }: Pick<Deps, "settings">, url: string 
   if (!read.ok) throw refused(read.failure);
 }
 
-export async function submitChecked(parts: Parts, body: TaskBody): Promise<Submitted> {
+/** The whole of a submit in one step, since it is the call that must be cheap. */
+export async function submitChecked(parts: Parts, body: TaskBody, headers: string[]): Promise<Submitted> {
   checkCallback(parts, body.callbackUrl, "callbackUrl");
   try {
-    return await parts.drover.submit(body);
+    const submitted = await parts.drover.submit(body);
+    if (submitted.throttle === true) headers.push("retry-after", "1");
+    return submitted;
   } catch (error) {
     if (error instanceof DroverError) tellRejected(parts, body, error.details.taskId, error);
     throw error;

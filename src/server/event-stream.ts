@@ -14,6 +14,7 @@ import type { FeedEvent } from "../engine/feed.ts";
 import { isoTime } from "../engine/task-view.ts";
 import type { EventJson } from "../protocol/index.ts";
 import { ServerRefusal } from "./problem.ts";
+import { SAFE_HEADERS } from "./safe-headers.ts";
 import type { Timers } from "./timers.ts";
 
 export type StreamLimits = {
@@ -93,7 +94,7 @@ export function createEventStreams(deps: {
       const controller = new AbortController();
       response.once("close", () => controller.abort());
       response.on("error", () => controller.abort());
-      response.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...STREAM_HEADERS });
+      response.writeHead(200, { ...SAFE_HEADERS, ...STREAM_HEADERS });
       response.write("retry: 1000\n\n");
       const running = run(response, controller.signal, after, wants).finally(() => open.delete(controller));
       open.set(controller, running);

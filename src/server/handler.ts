@@ -39,6 +39,8 @@ export type Exchange = {
   readonly caller: Caller;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
+  /** Further headers of the answer, each name followed by its value. */
+  readonly headers: string[];
 };
 export type Handler<Name extends CallName> = (
   asked: Asked<Name>,

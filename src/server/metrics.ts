@@ -6,14 +6,14 @@
  * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that nobody
  * who submits tasks can make a dashboard's memory grow. Where nobody is `other`, all labels are in use at once anyway.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from "prom-client";
 import { gateStanding } from "../core/gate.ts";
 import type { State } from "../core/state.ts";
 import type { Commit } from "../engine/commit-watch.ts";
 import type { Drover } from "../engine/drover.ts";
 import { workerView } from "../engine/stats.ts";
 import type { Applied } from "../engine/writer.ts";
-import type { Answered } from "./onlookers.ts";
+import { type AnswerTimes, createAnswerTimes } from "./answer-times.ts";
 import type { WebhookOutcome } from "./webhook-dispatcher.ts";
 
 /** So many projects and gates have a label of their own. */
@@ -36,7 +36,7 @@ export type Metrics = {
   text(): Promise<string>;
   onCommitted(batch: readonly Applied[], commit: Commit): void;
   onWebhook(outcome: WebhookOutcome): void;
-  onAnswered(answered: Answered): void;
+  readonly answers: AnswerTimes;
   onRejected(): void;
 };
 
@@ -58,10 +58,8 @@ export function createMetrics(parts: MetricsParts): Metrics {
     help: "Tasks that found no room, since this server started.",
     registers: [register],
   });
-  const answers = new Histogram({
-    ...{ name: "drover_http_request_duration_seconds", help: "From the head of a request to its answer." },
-    ...{ labelNames: ["method", "route", "status"] as const, buckets: SECONDS, registers: [register] },
-  });
+  const answers = createAnswerTimes();
+  register.registerMetric(answers as unknown as Metric);
   return {
     text: () => register.metrics(),
     onCommitted(batch, commit) {
@@ -69,7 +67,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
       for (const { event } of batch) tasks(parts.drover.state, event);
     },
     onWebhook: ({ kind }) => webhooks.inc({ outcome: kind }),
-    onAnswered: ({ method, route, status, ms }) => answers.observe({ method, route, status }, ms / 1000),
+    answers,
     onRejected: () => rejected.inc(),
   };
 }

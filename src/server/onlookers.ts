@@ -15,12 +15,14 @@ export type Answered = {
   readonly status: number;
   readonly ms: number;
   /** The caller's own span, if it sent one. */
-  readonly traceparent?: string | undefined;
+  readonly traceparent: string | undefined;
 };
+/** Hears that one request of a route was answered. */
+export type TellAnswered = (status: number, ms: number, traceparent: string | undefined) => void;
 export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
 export type Onlookers = {
   metrics(): Promise<string>;
-  onAnswered(answered: Answered): void;
+  answered(method: string, route: string): TellAnswered;
   onWebhook(outcome: WebhookOutcome): void;
   onTurnedAway(task: TurnedAway): void;
   stop(): Promise<void>;
@@ -40,14 +42,13 @@ export function createOnlookers(
   void drover.failed.then(lines.onFailed);
   return {
     metrics: metrics.text,
-    onAnswered(answered) {
-      // The answer has left; whoever looks on must not be able to spoil that.
-      try {
-        metrics.onAnswered(answered);
-        spans?.onAnswered(answered);
-      } catch (error) {
-        logger.error({ err: error }, "an onlooker failed");
-      }
+    answered(method, route) {
+      const add = metrics.answers.of(method, route);
+      if (spans === null) return add;
+      return (status, ms, traceparent) => {
+        add(status, ms);
+        spans.onAnswered({ method, route, status, ms, traceparent });
+      };
     },
     onWebhook(outcome) {
       metrics.onWebhook(outcome);

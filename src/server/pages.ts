@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from "fastify";
 import { createReferencePage } from "./reference-page.ts";
+import { SAFE_HEADERS } from "./safe-headers.ts";
 import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
 
 export const PAGE_PATHS: readonly string[] = ["/", "/docs", "/docs/", "/docs/js/scalar.js"];
@@ -14,6 +15,7 @@ export function addPages(app: FastifyInstance): void {
     app.route({
       ...{ method: "GET", url, exposeHeadRoute: true },
       handler: async (_request, reply) => {
+        reply.headers(SAFE_HEADERS);
         if (url === "/") {
           const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": STATUS_PAGE_POLICY };
           return reply.headers(headers).send(STATUS_PAGE);

@@ -25,6 +25,11 @@ export type ServerPhase = {
   fail(error: DroverError): void;
   /** Throws if this call would begin something and nothing is to be begun. */
   check(name: CallName): void;
+  /** A request is being answered; and it has been. */
+  begin(): void;
+  end(): void;
+  /** How many requests are being answered. */
+  underWay(): number;
   /** Why it takes no work, or null. */
   refusal(): ServerRefusal | DroverError | null;
 };
@@ -32,6 +37,7 @@ export type ServerPhase = {
 export function createPhase(now: () => number): ServerPhase {
   let closedAt: number | null = null;
   let failed: DroverError | null = null;
+  let underWay = 0;
 
   function refusal(): ServerRefusal | DroverError | null {
     if (failed !== null) return failed;
@@ -54,6 +60,13 @@ export function createPhase(now: () => number): ServerPhase {
       const refused = refusal();
       if (refused !== null) throw refused;
     },
+    begin() {
+      underWay++;
+    },
+    end() {
+      underWay--;
+    },
+    underWay: () => underWay,
     refusal,
   };
 }

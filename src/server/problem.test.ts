@@ -42,7 +42,7 @@ const rows: { name: string; error: unknown; status: number; code: string; detail
   { name: "a bug", error: new TypeError("x is not a function"), status: 500, code: "internal" },
   { name: "something thrown that is no error", error: "oops", status: 500, code: "internal" },
   { name: "null thrown", error: null, status: 500, code: "internal" },
-  { name: "a body too large", error: { code: "FST_ERR_CTP_BODY_TOO_LARGE" }, status: 413, code: "too_large" },
+  { name: "a path that cannot be read", error: { code: "FST_ERR_BAD_URL" }, status: 400, code: "bad_request" },
   {
     name: "another 4xx of the router",
     error: { code: "FST_ERR_X", statusCode: 414 },

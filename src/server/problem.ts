@@ -34,18 +34,9 @@ const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
   broken: "internal",
 };
 
-/** What Fastify refuses by itself, before any of our code has seen the request. */
-const OF_FASTIFY: Readonly<Record<string, { readonly code: WireCode; readonly error: string }>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: "too_large", error: "the body is larger than server.bodyLimit" },
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
-    code: "unsupported_media_type",
-    error: "bodies are JSON: send the header Content-Type: application/json",
-  },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
-    code: "bad_request",
-    error: "the body is not as long as its Content-Length says",
-  },
-  FST_ERR_BAD_URL: { code: "bad_request", error: "the path holds a % that is not followed by two hex digits of UTF-8" },
+/** What the router refuses by itself, before any of our code has seen the request. */
+const OF_ROUTER: Readonly<Record<string, string>> = {
+  FST_ERR_BAD_URL: "the path holds a % that is not followed by two hex digits of UTF-8",
 };
 
 export type Problem = {
@@ -82,8 +73,8 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof DroverError) return ofEngine(error);
   if (error instanceof ServerRefusal)
     return problem(error.code, error.message, error.details, retryAfter(error.retryAfterMs));
-  const known = OF_FASTIFY[String((error as { code?: unknown } | null)?.code)];
-  if (known !== undefined) return problem(known.code, known.error);
+  const known = OF_ROUTER[String((error as { code?: unknown } | null)?.code)];
+  if (known !== undefined) return problem("bad_request", known);
   const status = Number((error as { statusCode?: unknown } | null)?.statusCode);
   if (status >= 400 && status < 500) return problem("bad_request", "the request could not be read");
   return bug();

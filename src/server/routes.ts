@@ -13,10 +13,12 @@ import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } 
 import type { Access, Caller } from "./access.ts";
 import type { Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
-import type { Answered } from "./onlookers.ts";
+import type { Onlookers } from "./onlookers.ts";
 import { checkTie } from "./own-work.ts";
 import type { ServerPhase } from "./phase.ts";
 import { forbidden, problemOf } from "./problem.ts";
+import { readBody } from "./request-body.ts";
+import { JSON_TYPE, SAFE_HEADERS } from "./safe-headers.ts";
 import { ANSWERED } from "./server-handlers.ts";
 
 declare module "fastify" {
@@ -30,13 +32,14 @@ export type RouteParts = {
   readonly handlers: Handlers;
   readonly access: () => Access;
   readonly phase: ServerPhase;
+  /** In bytes. */
+  readonly bodyLimit: number;
   /** Something that should never happen has; the log should have it. */
   readonly onBug: (error: unknown, request: FastifyRequest) => void;
-  readonly onAnswered: (answered: Answered) => void;
+  /** Who is to hear when a request of a route is answered. */
+  readonly answered: Onlookers["answered"];
 };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
-
-const JSON_TYPE = "application/json; charset=utf-8";
 
 export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.decorateRequest("caller", null);
@@ -76,41 +79,72 @@ function admit(name: CallName, { roles }: Call, { access, phase }: RouteParts): 
 }
 
 function answerBy(call: Call, handle: AnyHandler, parts: RouteParts): RouteHandlerMethod {
-  const status = Number(Object.keys(call.answers)[0]);
-  const isText = !call.produces.includes("application/json");
-  const media = isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE;
+  const send = senderOf(call, parts);
+  const fail = (exchange: Exchange, error: unknown): void => {
+    const { request, reply } = exchange;
+    parts.phase.end();
+    if (error instanceof PollEnded && error.why === "hung-up") reply.hijack();
+    else sendProblem(parts, error, request, reply);
+  };
 
-  function send(request: FastifyRequest, reply: FastifyReply, answer: unknown): void {
-    if (answer === ANSWERED) return;
-    const text = isText ? answer : JSON.stringify(answer);
-    reply.statusCode = status;
-    reply.header("content-type", media);
-    reply.send(text);
-    tellAnswered(parts, request, status);
+  function answer(exchange: Exchange, body: unknown): void {
+    try {
+      const answered = handle(askedBy(call, exchange.request, body), exchange);
+      if (answered instanceof Promise)
+        answered.then(
+          (value) => trySend(exchange, value),
+          (error: unknown) => fail(exchange, error),
+        );
+      else trySend(exchange, answered);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
+  function trySend(exchange: Exchange, value: unknown): void {
+    try {
+      send(exchange, value);
+    } catch (error) {
+      return fail(exchange, error);
+    }
+    parts.phase.end();
   }
 
   return (request, reply) => {
-    const fail = (error: unknown): void => {
-      if (error instanceof PollEnded && error.why === "hung-up") return void reply.hijack();
-      sendProblem(parts, error, request, reply);
-    };
-    try {
-      const exchange: Exchange = { caller: request.caller as Caller, request, reply };
-      const answer = handle(askedBy(call, request), exchange);
-      if (answer instanceof Promise) answer.then((value) => send(request, reply, value)).catch(fail);
-      else send(request, reply, answer);
-    } catch (error) {
-      fail(error);
-    }
+    parts.phase.begin();
+    const exchange: Exchange = { caller: request.caller as Caller, request, reply, headers: [] };
+    if (call.body === null) return answer(exchange, undefined);
+    readBody(request.raw, parts.bodyLimit, (read) => {
+      if (read.ok) answer(exchange, read.value);
+      else fail(exchange, read.error);
+    });
+  };
+}
+
+/** Sends an answer past the router's own serialising, which would look at it once more. */
+function senderOf(call: Call, { answered, phase }: RouteParts): (exchange: Exchange, answer: unknown) => void {
+  const status = Number(Object.keys(call.answers)[0]);
+  const isText = !call.produces.includes("application/json");
+  const media = isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE;
+  const always = [...Object.entries(SAFE_HEADERS).flat(), "content-type", media];
+  const tell = answered(call.method, routePath(call.path));
+  return ({ request, reply, headers }, answer) => {
+    if (answer === ANSWERED) return;
+    const text = isText ? (answer as string) : JSON.stringify(answer);
+    const { raw } = reply.hijack();
+    const own = ["content-length", String(Buffer.byteLength(text)), ...headers];
+    raw.writeHead(status, [...always, ...own, ...(phase.isClosing() ? ["connection", "close"] : [])]);
+    raw.end(text);
+    tell(status, performance.now() - request.startedAt, request.headers.traceparent as string | undefined);
   };
 }
 
 /** What was asked, read; throws the first thing that is wrong. */
-function askedBy(call: Call, request: FastifyRequest): unknown {
+function askedBy(call: Call, request: FastifyRequest, body: unknown): unknown {
   const params = call.params === null ? undefined : orThrow(readShape(call.params, request.params));
   const query = call.query === null ? undefined : orThrow(readQuery(call.query, request.query as RawQuery));
   if (call.query === null) refuseQuery(request.query as RawQuery);
-  return { params, query, body: call.body === null ? undefined : bodyOf(call, request.body) };
+  return { params, query, body: call.body === null ? undefined : bodyOf(call, body) };
 }
 
 function refuseQuery(query: RawQuery): void {
@@ -128,26 +162,19 @@ function orThrow<Value>(read: Result<Value, Refusal>): Value {
   return read.value;
 }
 
-export type ProblemParts = Pick<RouteParts, "onBug" | "onAnswered">;
+export type ProblemParts = Pick<RouteParts, "onBug" | "answered">;
 
 export function sendProblem(parts: ProblemParts, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, body, retryAfterS, isBug } = problemOf(error);
   if (isBug) parts.onBug(error, request);
   if (retryAfterS !== undefined) reply.header("retry-after", String(retryAfterS));
   if (status === 401) reply.header("www-authenticate", "Bearer");
+  reply.headers(SAFE_HEADERS);
   reply.code(status).header("content-type", JSON_TYPE).send(JSON.stringify(body));
-  tellAnswered(parts, request, status);
-}
-
-function tellAnswered({ onAnswered }: ProblemParts, request: FastifyRequest, status: number): void {
   const { method, startedAt, headers } = request;
-  const route = request.routeOptions.url ?? "unknown";
-  onAnswered({
-    ...{ method: METHODS.has(method) ? method : "other", route, status },
-    // A request that Fastify refuses by itself has passed no hook.
-    ms: startedAt > 0 ? performance.now() - startedAt : 0,
-    traceparent: headers.traceparent as string | undefined,
-  });
+  const tell = parts.answered(METHODS.has(method) ? method : "other", request.routeOptions.url ?? "unknown");
+  // A request that Fastify refuses by itself has passed no hook.
+  tell(status, startedAt > 0 ? performance.now() - startedAt : 0, headers.traceparent as string | undefined);
 }
 
 /** A label for each of these; whatever else HTTP knows has one together. */

@@ -9,6 +9,7 @@
 import type { FastifyInstance } from "fastify";
 import type { State } from "../core/state.ts";
 import type { Drover } from "../engine/drover.ts";
+import { isStop } from "../engine/drover-error.ts";
 import type { EventStreams } from "./event-stream.ts";
 import type { LongPolls } from "./long-polls.ts";
 import type { ServerPhase } from "./phase.ts";
@@ -18,7 +19,7 @@ import type { Timers } from "./timers.ts";
 import type { Webhooks } from "./webhook-dispatcher.ts";
 
 /** How often it looks whether everything has ended. */
-const LOOK_MS = 50;
+const LOOK_MS = 20;
 /** What is under way on a connection when the engine has closed may take so long to reach its caller. */
 const FLUSH_MS = 1000;
 
@@ -37,12 +38,17 @@ export type Ending = {
 export async function shutDown(ending: Ending): Promise<void> {
   const { app, drover, phase, polls, streams, webhooks, push, timers, graceMs } = ending;
   const end = timers.now() + graceMs;
+  const isDead = (): boolean => phase.failure() !== null;
   phase.close(end);
   polls.letWorkersGo();
-  await Promise.all([push.stop({ graceMs }), untilIdle(drover.state, phase, timers, end)]);
+  const isIdle = (): boolean => isDead() || !isAnythingRunning(drover.state);
+  await Promise.all([push.stop({ graceMs }), until(isIdle, timers, end)]);
+  await durable(drover, phase);
   await webhooks.stop({ graceMs: Math.max(0, end - timers.now()) });
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   await streams.close();
+  // Whoever waited for what has just ended still reads it.
+  await until(() => isDead() || phase.underWay() === 0, timers, timers.now() + FLUSH_MS);
   try {
     await drover.close();
   } finally {
@@ -51,9 +57,18 @@ export async function shutDown(ending: Ending): Promise<void> {
   }
 }
 
-/** Resolves when nothing runs any more, when the grace is over, or when the engine has failed anyway. */
-function untilIdle(state: State, phase: ServerPhase, timers: Timers, end: number): Promise<void> {
-  const isOver = (): boolean => phase.failure() !== null || timers.now() >= end || !isAnythingRunning(state);
+/** Any read answers when all before it is on disk; so whoever waits for an end hears of it before the waiting is cut. */
+async function durable(drover: Drover, phase: ServerPhase): Promise<void> {
+  try {
+    await drover.workers();
+  } catch (error) {
+    if (!isStop(error) && phase.failure() === null) throw error;
+  }
+}
+
+/** Resolves when it is so, or when the time is over. */
+function until(isSo: () => boolean, timers: Timers, end: number): Promise<void> {
+  const isOver = (): boolean => isSo() || timers.now() >= end;
   if (isOver()) return Promise.resolve();
   return new Promise((resolve) => {
     const stop = timers.every(LOOK_MS, () => {

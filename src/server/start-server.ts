@@ -132,7 +132,7 @@ function partsOf(
   const streams = createEventStreams({ drover, limits, timers, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
   const onlookers = createOnlookers({ drover, logger, spans, ...standing });
-  const { onWebhook: onOutcome, onTurnedAway, onAnswered } = onlookers;
+  const { onWebhook: onOutcome, onTurnedAway, answered } = onlookers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
   const push = createPushDriver({
     ...{ drover, version, onProblem },
@@ -148,7 +148,7 @@ function partsOf(
     url: () => listening.url,
   };
   const app = buildApp({
-    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, onAnswered },
+    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, answered },
     access: () => live.now().access,
     door: () => live.now().door,
     bodyLimit: settings.server.bodyLimit,

@@ -6,13 +6,7 @@
  */
 import type { Why } from "../core/why.ts";
 import { isoTime, type TaskView } from "../engine/task-view.ts";
-import {
-  type Submitted,
-  TAIL_LINES_DEFAULT,
-  type TaskJson,
-  WAIT_MS_DEFAULT,
-  type WhyAnswer,
-} from "../protocol/index.ts";
+import { TAIL_LINES_DEFAULT, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
 import type { TaskCalls } from "../protocol/task-calls.ts";
 import { isTied } from "./access.ts";
 import { submitChecked, submitCheckedBatch } from "./callback-check.ts";
@@ -24,14 +18,8 @@ import { ServerRefusal } from "./problem.ts";
 export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   const { drover } = deps;
 
-  async function throttled(answer: Promise<Submitted>, { reply }: Exchange): Promise<Submitted> {
-    const submitted = await answer;
-    if (submitted.throttle === true) reply.header("retry-after", "1");
-    return submitted;
-  }
-
   return {
-    submit: ({ body }, exchange) => throttled(submitChecked(deps, claimed(exchange.caller, body)), exchange),
+    submit: ({ body }, { caller, headers }) => submitChecked(deps, claimed(caller, body), headers),
     submitBatch: ({ body }, { caller }) => {
       const batch = claimed(caller, body);
       if (isTied(caller)) for (const [index, item] of batch.tasks.entries()) claimItem(caller, item, index);

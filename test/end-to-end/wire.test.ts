@@ -75,6 +75,11 @@ const rows: Row[] = [
     ask: { body: JSON.stringify(task), headers: { "content-type": "application/json; charset=latin1" } },
     ...{ status: 415, code: "unsupported_media_type" },
   },
+  {
+    name: "a compressed body",
+    ask: { body: JSON.stringify(task), headers: { ...json, "content-encoding": "gzip" } },
+    ...{ status: 415, code: "unsupported_media_type", error: /Content-Encoding/ },
+  },
   { name: "a body that is too large", ask: { body: big }, status: 413, code: "too_large", error: /bodyLimit/ },
   { name: "no JSON", ask: { body: "{", headers: json }, status: 400, code: "bad_request", error: /line 1, column 2/ },
   {
@@ -118,6 +123,38 @@ for (const { name, method = "POST", path = "/tasks", ask, status, code, error } 
     assert.equal(reply.headers.get("access-control-allow-origin"), null);
     if (status === 405) assert.match(reply.headers.get("allow") ?? "", /POST/);
   });
+
+test("a body far over the limit is refused in a way that whoever sends it gets to hear", async () => {
+  for (const size of [5000, 300_000, 3_000_000]) {
+    const reply = await at.call("POST", "/tasks", { body: { ...task, payload: "x".repeat(size) } });
+    assert.deepEqual([reply.status, reply.problem.details], [413, { bodyLimit: 4096 }]);
+  }
+  const unknownLength = await fetch(`${at.url}/tasks`, {
+    ...{ method: "POST", headers: json, duplex: "half" as const },
+    body: new ReadableStream({
+      start(controller) {
+        for (let count = 0; count < 50; count++) controller.enqueue(Buffer.alloc(1000, " "));
+        controller.close();
+      },
+    }),
+  });
+  assert.equal(unknownLength.status, 413);
+});
+
+test("a body may come in as many parts as it likes", async () => {
+  const bytes = Buffer.from(JSON.stringify({ ...task, payload: "ü💡".repeat(200) }));
+  const reply = await fetch(`${at.url}/tasks`, {
+    ...{ method: "POST", headers: json, duplex: "half" as const },
+    body: new ReadableStream({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(Buffer.from([byte]));
+        controller.close();
+      },
+    }),
+  });
+  const { taskId } = (await reply.json()) as { taskId: string };
+  assert.equal((await at.ask("task", { params: { id: taskId } })).json.payload, "ü💡".repeat(200));
+});
 
 test("what is nearly wrong is right", async () => {
   const good: Ask[] = [

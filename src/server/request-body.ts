@@ -1,0 +1,81 @@
+/**
+ * The body of a request, read from its connection: JSON within the limit, or why not.
+ *
+ * It is read here and not by the router because this is on the way of every submit. What is refused before it was
+ * read is answered at once; the rest of it is read and dropped by the connection, up to its own limit of time, so that
+ * whoever still sends also gets to hear the answer. A caller that hangs up in the middle is not answered.
+ */
+import type { IncomingMessage } from "node:http";
+import { readJsonBody } from "./json-body.ts";
+import { PollEnded } from "./long-polls.ts";
+import { ServerRefusal } from "./problem.ts";
+
+const JSON_ONLY = /^\s*application\/json\s*(;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
+
+export type BodyRead = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+
+/** Calls back once; the value is undefined where no body was sent. */
+export function readBody(request: IncomingMessage, limit: number, done: (read: BodyRead) => void): void {
+  const { headers } = request;
+  const length = headers["content-length"];
+  if (headers["transfer-encoding"] === undefined && (length === undefined || length === "0"))
+    return done({ ok: true, value: undefined });
+  const refusal = refusalOf(headers["content-type"], headers["content-encoding"]);
+  if (refusal !== null) return done({ ok: false, error: refusal });
+  if (Number(length) > limit) return done({ ok: false, error: tooLarge(limit) });
+  gather(request, limit, done);
+}
+
+function gather(request: IncomingMessage, limit: number, done: (read: BodyRead) => void): void {
+  const parts: Buffer[] = [];
+  let size = 0;
+
+  function onData(part: Buffer): void {
+    parts.push(part);
+    size += part.length;
+    if (size > limit) finish({ ok: false, error: tooLarge(limit) });
+  }
+  function onEnd(): void {
+    try {
+      const [only = Buffer.alloc(0)] = parts;
+      finish({ ok: true, value: readJsonBody(parts.length > 1 ? Buffer.concat(parts, size) : only) });
+    } catch (error) {
+      finish({ ok: false, error });
+    }
+  }
+  const onError = (): void => finish({ ok: false, error: new PollEnded("hung-up") });
+  function finish(read: BodyRead): void {
+    request.off("data", onData);
+    request.off("end", onEnd);
+    request.off("error", onError);
+    // What is still to come is dropped, and a connection that breaks now is nobody's concern.
+    request.on("error", ignore);
+    request.resume();
+    done(read);
+  }
+
+  request.on("data", onData);
+  request.on("end", onEnd);
+  request.on("error", onError);
+}
+
+const ignore = (): void => {};
+
+function refusalOf(type: string | undefined, encoding: string | undefined): ServerRefusal | null {
+  if (type === "application/json" && encoding === undefined) return null;
+  if (type === undefined || !JSON_ONLY.test(type))
+    return unsupported("bodies are JSON: send the header Content-Type: application/json");
+  const [, charset] = CHARSET.exec(type) ?? [];
+  if (charset !== undefined && !/^utf-?8$/i.test(charset))
+    return unsupported("bodies are JSON in UTF-8: leave the charset out");
+  if (encoding !== undefined && encoding !== "identity")
+    return unsupported("bodies are sent as they are: leave Content-Encoding out");
+  return null;
+}
+
+const unsupported = (message: string): ServerRefusal => new ServerRefusal("unsupported_media_type", message);
+const tooLarge = (limit: number): ServerRefusal =>
+  new ServerRefusal("too_large", `the body is larger than server.bodyLimit, which is ${limit} bytes`, {
+    details: { bodyLimit: limit },
+  });
