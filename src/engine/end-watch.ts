@@ -10,11 +10,14 @@ import { DroverError } from "./drover-error.ts";
 import type { Applied } from "./writer.ts";
 
 const WAITERS_MAX = 1_000_000;
+export type EndKind = Extract<Event["kind"], "task-done" | "task-failed" | "task-cancelled" | "task-skipped">;
 /** The events with which a task ends, and what it is from then on. */
-const ENDS = {
-  ...{ "task-done": "done", "task-failed": "failed", "task-cancelled": "cancelled", "task-skipped": "skipped" },
-} as const satisfies Partial<Record<Event["kind"], EndPhase>>;
-export type EndKind = keyof typeof ENDS;
+const ENDS: Readonly<Record<EndKind, EndPhase>> = {
+  "task-done": "done",
+  "task-failed": "failed",
+  "task-cancelled": "cancelled",
+  "task-skipped": "skipped",
+};
 
 export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> =>
   event.kind === "task-done" ||
