@@ -284,6 +284,6 @@ test("a span is written in the largest unit that divides it, and a day as 24h", 
 });
 
 test("the file that editors read is this schema", () => {
-  const path = join(import.meta.dirname, "../../docs/reference/drover.schema.json");
+  const path = join(import.meta.dirname, "../../schema/drover.schema.json");
   assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), JSON.parse(JSON.stringify(settingsJsonSchema())));
 });
