@@ -13,6 +13,8 @@ import { join } from "node:path";
 import type { WorkerJson } from "../protocol/index.ts";
 import type { AssignedTask, ExecContext } from "../worker/exec-contract.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../worker/index.ts";
+import { createOutputDirectory } from "../worker/output-directory.ts";
+import { readTail } from "../worker/output-tail.ts";
 import { usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
 import type { LogPlace } from "./serve-words.ts";
@@ -28,7 +30,7 @@ export type Employer = {
     options: { readonly id: string; readonly slots: number },
     handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
   ): Promise<Employed>;
-  workers(): Promise<readonly Pick<WorkerJson, "id">[]>;
+  workers(): Promise<readonly Pick<WorkerJson, "id" | "kind" | "status">[]>;
   events(options: {
     readonly after: number;
     readonly follow: true;
@@ -65,9 +67,11 @@ export type CrewOptions = {
 
 export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   const { flags, terminal, isOpenToOthers, complain } = options;
-  if (flags.worker === false) return nobody("none (--no-worker): start one with drover worker --exec 'COMMAND'");
+  const logsOf = logsBeside(options.place);
+  if (flags.worker === false)
+    return nobody("none (--no-worker): start one with drover worker --exec 'COMMAND'", logsOf);
   if (flags.exec === undefined && isOpenToOthers)
-    return nobody("none, since others can reach this server: start one with drover worker --exec 'COMMAND'");
+    return nobody("none, since others can reach this server: start one with drover worker --exec 'COMMAND'", logsOf);
   const data = dataFor(options.place);
   const exec = handlerFrom({
     ...(flags.exec === undefined
@@ -82,7 +86,7 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   for (const problem of problems) complain(problem);
   const presence = await keepPresent(options, exec);
   return {
-    id: () => (presence.isHere() ? LOCAL_ID : null),
+    id: presence.name,
     describe: () => description(flags, presence.slots),
     logsOf: async (task, attempt, lines) => {
       const tail = await exec.tail(task, attempt, { lines });
@@ -97,10 +101,21 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   };
 }
 
-const nobody = (why: string): LocalCrew => ({
+/** What a worker on this machine has written beside the log, as `drover worker` does unless it is told otherwise. */
+function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
+  if (place.kind !== "sqlite") return async () => null;
+  const logs = createOutputDirectory(join(place.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
+  return async (task, attempt, lines) => {
+    const number = attempt ?? (await logs.latestOf(task));
+    const tail = number === null ? null : await readTail(logs.pathOf(task, number), { lines });
+    return number === null || tail === null ? null : { attempt: number, text: tail.text, truncated: tail.isCut };
+  };
+}
+
+const nobody = (why: string, logsOf: LocalCrew["logsOf"]): LocalCrew => ({
   id: () => null,
   describe: () => why,
-  logsOf: async () => null,
+  logsOf,
   drain: async () => {},
   stop: async () => {},
 });
@@ -129,7 +144,8 @@ function handlerFrom(options: ExecOptions): ExecHandler {
 
 type Presence = {
   readonly slots: number;
-  readonly isHere: () => boolean;
+  /** Null while it has stepped aside. */
+  readonly name: () => string | null;
   readonly leave: () => Promise<void>;
   readonly forget: () => void;
 };
@@ -139,7 +155,7 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
   const { drover, flags, complain } = options;
   const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
   const over = new AbortController();
-  let here: Employed | null = null;
+  let here: (Employed & { readonly name: string }) | null = null;
 
   async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
     const outcome: ExecOutcome =
@@ -155,10 +171,18 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
     await leaving?.drain();
   }
 
-  /** Here if nobody else is, and gone if somebody is. */
+  /** Somebody else's worker may be called as this one is; it keeps its name, even while it is out of reach. */
+  async function join(): Promise<void> {
+    const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
+    const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
+    here = { ...(await drover.worker({ id: name, slots }, run)), name };
+  }
+
+  /** Here if nobody else is, and gone if somebody is. One that is out of reach is not there. */
   async function settle(): Promise<void> {
-    const isAlone = (await drover.workers()).every(({ id }) => id === LOCAL_ID);
-    if (isAlone && here === null) here = await drover.worker({ id: LOCAL_ID, slots }, run);
+    const all = await drover.workers();
+    const isAlone = all.every(({ kind, status }) => kind === "local" || status === "unreachable");
+    if (isAlone && here === null) await join();
     else if (!isAlone && here !== null) {
       complain("another worker has joined: the local one steps aside");
       const leaving = here;
@@ -176,10 +200,10 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
     const from = drover.state.seq;
     await settle();
     follow(from).catch((error: Error) => (over.signal.aborted ? undefined : complain(error.message)));
-  } else here = await drover.worker({ id: LOCAL_ID, slots }, run);
+  } else await join();
   return {
     slots,
-    isHere: () => here !== null,
+    name: () => here?.name ?? null,
     leave: () => {
       over.abort();
       return leave();
