@@ -69,6 +69,21 @@ describe("serve", LIMIT, () => {
     await assert.rejects(fetch(`${url}/healthz`), { message: "fetch failed" });
   });
 
+  test("a worker of somebody else's that was called local and is gone keeps nobody from starting", async () => {
+    const directory = emptyDirectory();
+    const first = await served(["--no-worker", "--set", "workers.lease=100ms"], { directory });
+    const headers = { "content-type": "application/json" };
+    const joined = await fetch(`${first.url}/workers`, { method: "POST", headers, body: '{"id": "local"}' });
+    assert.equal(joined.status, 201);
+    assert.equal(await first.stop(), 0);
+    for (const args of [[], ["--exec", "true"]]) {
+      await using again = await served([...args, "--set", "workers.lease=100ms"], { directory });
+      const ran = await again.drover(["submit", "--command", "true", "--wait"]);
+      assert.equal(ran.code, 0, ran.err);
+    }
+    rmSync(directory, { recursive: true });
+  });
+
   test("--json is one object for a program", async () => {
     const terminal = testTerminal({ cwd: emptyDirectory(), env: { PATH: process.env.PATH } });
     const args = ["serve", "--port", "0", "--log", "memory:", "--no-worker", "--log-level", "silent", "--json"];
