@@ -18,7 +18,12 @@ export type EventJson = {
   readonly priorHash: string;
   readonly postHash: string;
 };
-export type EventsQuery = { readonly after?: number; readonly limit?: number };
+export type EventsQuery = {
+  readonly after?: number;
+  readonly limit?: number;
+  readonly task?: string;
+  readonly kind?: readonly string[];
+};
 export type EventPage = { readonly events: readonly EventJson[]; readonly nextAfter?: number };
 export type Health = { readonly status: "ok"; readonly version: string };
 export type Readiness = { readonly status: "ready"; readonly seq: number };
@@ -45,12 +50,20 @@ export const eventJson: s.Schema<EventJson> = s.component(
 export const eventsQuery: s.Schema<EventsQuery> = s.object<EventsQuery>({
   after: s.described(s.optional(s.whole(0)), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
   limit: s.described(s.optional(s.whole(1, EVENTS_MAX)), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
+  task: s.described(s.optional(s.name()), "Only events about this task."),
+  kind: s.described(
+    s.optional(s.list(s.name(), { min: 1, max: 100 })),
+    "Only these, as in kind=task-done,task-failed.",
+  ),
 });
 export const eventPage: s.Schema<EventPage> = s.component(
   "EventPage",
   s.answer<EventPage>({
     events: s.list(eventJson),
-    nextAfter: s.described(s.optional(s.whole(0)), "Ask for the next page with this; absent when there is none yet."),
+    nextAfter: s.described(
+      s.optional(s.whole(0)),
+      "Ask for the next page with this; absent when there is none yet. A page of a filter may be empty and have one.",
+    ),
   }),
 );
 export const health: s.Schema<Health> = s.answer<Health>({ status: s.oneOf("ok"), version: s.text(1, 100) });

@@ -1,8 +1,8 @@
 /**
  * How long answers took, by route and status: a histogram that costs next to nothing to add to.
  *
- * Every request is counted here, so the library's own histogram, which looks its labels up anew for each value, would be
- * the dearest part of answering a small one. Here a route finds its cells once, and adding is a walk along a few
+ * Every request is counted here, so the library's own histogram, which looks its labels up anew for each value, would
+ * be the dearest part of answering a small one. Here a route finds its cells once, and adding is a walk along a few
  * bounds. What the library is given, when somebody asks, has the form its histograms have.
  */
 import type { MetricObjectWithValues, MetricValueWithName } from "prom-client";

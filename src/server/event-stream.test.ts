@@ -43,7 +43,8 @@ function endless(): { drover: Pick<Drover, "events">; read: () => number } {
     signal?: AbortSignal;
   } = {}): AsyncGenerator<FeedEvent> {
     for (let seq = after + 1; signal?.aborted !== true; seq++) {
-      count++;
+      // A stream that does not wait for its reader would read for ever.
+      if (++count > 10_000) throw new Error("far too much was read");
       yield { seq, at: 0, kind: "engine-started", payload: {}, priorHash: "", postHash: "" } as unknown as FeedEvent;
     }
   }

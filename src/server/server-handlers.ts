@@ -18,6 +18,8 @@ export type ServerFaces = {
   /** The numbers for Prometheus, as text. */
   readonly metrics: () => Promise<string>;
 };
+/** A page of what is rare ends after so many events, so that one request never reads a whole log. */
+const LOOKED_AT_MAX = 20_000;
 /** The stream has answered by itself. */
 export const ANSWERED: unique symbol = Symbol("answered");
 
@@ -50,10 +52,16 @@ function events(
   { request, reply }: Exchange,
 ): Promise<EventPage> | EventPage {
   const after = lastEventId(request.headers["last-event-id"]) ?? query.after ?? 0;
+  const wants = wantedBy(query);
   if (request.headers.accept?.includes("text/event-stream") !== true)
-    return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT);
-  streams.open(reply, after, () => true);
+    return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
+  streams.open(reply, after, wants);
   return ANSWERED as never;
+}
+
+function wantedBy({ task, kind }: EventsQuery): (event: FeedEvent) => boolean {
+  const kinds = kind === undefined ? null : new Set<string>(kind);
+  return (event) => (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
 }
 
 function lastEventId(given: string | string[] | undefined): number | null {
@@ -65,14 +73,18 @@ function lastEventId(given: string | string[] | undefined): number | null {
   });
 }
 
-async function pageOf(feed: AsyncIterable<FeedEvent>, limit: number): Promise<EventPage> {
-  const events: FeedEvent[] = [];
+async function pageOf(
+  feed: AsyncIterable<FeedEvent>,
+  limit: number,
+  wants: (event: FeedEvent) => boolean,
+): Promise<EventPage> {
+  const events: EventJson[] = [];
+  let [looked, last] = [0, 0];
   for await (const event of feed) {
-    events.push(event);
-    if (events.length > limit) break;
+    if (events.length >= limit || looked >= LOOKED_AT_MAX) return { events, nextAfter: last };
+    if (wants(event)) events.push(eventJson(event));
+    looked++;
+    last = event.seq;
   }
-  const page = events.slice(0, limit);
-  const last = page.at(-1);
-  const isMore = events.length > limit && last !== undefined;
-  return { events: page.map(eventJson), ...(isMore ? { nextAfter: last.seq } : {}) };
+  return { events };
 }

@@ -57,7 +57,7 @@ export async function shutDown(ending: Ending): Promise<void> {
   }
 }
 
-/** Any read answers when all before it is on disk; so whoever waits for an end hears of it before the waiting is cut. */
+/** A read answers when all before it is on disk; so whoever waits for an end hears of it before the wait is cut. */
 async function durable(drover: Drover, phase: ServerPhase): Promise<void> {
   try {
     await drover.workers();

@@ -81,6 +81,31 @@ test("what is said of an event in a stream is what a page says of it", async () 
   assert.deepEqual((first.value as Message).data, page.json.events[0]);
 });
 
+test("a filter by task and by kind holds for pages and streams", async () => {
+  await using at = await openServer();
+  for (const id of ["a", "b", "c"]) await at.ask("submit", { body: { id, agentId: "ann", action: "x" } });
+  await at.ask("cancel", { params: { id: "b" }, body: {} });
+  const ofTask = await at.ask("events", { query: { task: "b" } });
+  assert.deepEqual(
+    ofTask.json.events.map(({ kind, task }) => [kind, task]),
+    [
+      ["task-submitted", "b"],
+      ["task-cancelled", "b"],
+    ],
+  );
+  const seen: string[] = [];
+  let after: number | undefined = 0;
+  while (after !== undefined) {
+    const query = { after, limit: 2, kind: ["task-submitted", "task-cancelled"] };
+    const page: { json: { events: readonly EventJson[]; nextAfter?: number } } = await at.ask("events", { query });
+    seen.push(...page.json.events.map(({ task = "" }) => task));
+    after = page.json.nextAfter;
+  }
+  assert.deepEqual(seen, ["a", "b", "c", "b"]);
+  const response = await fetch(`${at.url}/events?task=c`, { headers: { accept: "text/event-stream" } });
+  assert.equal(((await messages(response).next()).value as Message).data.task, "c");
+});
+
 test("a Last-Event-ID that is no number is 400 and named", async () => {
   await using at = await openServer();
   for (const id of ["x", "-1", "1.5", "1e3", "9".repeat(30)]) {
