@@ -257,3 +257,18 @@ test("tasks that were turned away are in no list, and asking for one says where 
   for (const state of ["rejected", ["done", "rejected"]] as const)
     await assert.rejects(drover.tasks({ state }), { code: "bad_request", message: /^state is "rejected".*task\(id\)/ });
 });
+
+test("a task is shown with the priority and deadline it has now", async () => {
+  const { drover } = await createTestDrover();
+  await drover.submit({ agentId: "a", action: "x", id: "t", priority: "high", deadline: "2026-02-01T00:00:00Z" });
+  const shown = async () => {
+    const { priority, deadline } = await drover.task("t");
+    return [priority, deadline];
+  };
+  assert.deepEqual(await shown(), ["high", "2026-02-01T00:00:00.000Z"]);
+  await drover.patch("t", { priority: 7, deadline: null });
+  assert.deepEqual(await shown(), [7, undefined]);
+  await drover.patch("t", { priority: "high", deadline: "2026-03-01T00:00:00Z" });
+  assert.deepEqual(await shown(), ["high", "2026-03-01T00:00:00.000Z"]);
+  await drover.close();
+});

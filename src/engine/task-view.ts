@@ -4,6 +4,7 @@
  * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
  * its agent's queue, counted now.
  */
+import { priority as readPriority } from "../core/config.ts";
 import { countAhead } from "../core/queue.ts";
 import type { State, Task, Tombstone } from "../core/state.ts";
 import type { TaskBody } from "./task-body.ts";
@@ -40,7 +41,15 @@ export function isoTime(at: number): string {
 }
 
 export function viewOf(state: State, task: Task, body: TaskBody | null, now: number): TaskView {
-  return { ...submittedOf(body), ...standing(state, task, now) };
+  const { priority, deadline: _, ...submitted } = submittedOf(body);
+  return { ...submitted, ...priorityOf(task, priority), ...standing(state, task, now) };
+}
+
+/** As it was given, while that is still so; a patch or a limit of its project may have changed it. */
+function priorityOf(task: Task, given: TaskBody["priority"]): Pick<TaskView, "priority"> {
+  const read = given === undefined ? null : readPriority(given, "priority");
+  if (read?.ok === true && read.value === task.priority) return { priority: given as NonNullable<typeof given> };
+  return given === undefined && task.priority === 0 ? {} : { priority: task.priority };
 }
 
 /** The fields as they were submitted; instants are shown as text, however they were given. */
@@ -66,6 +75,7 @@ export function standing(state: State, task: Task, now: number): TaskView {
     createdAt: isoTime(task.createdAt),
     ...(task.runnableAt < 0 ? {} : { runnableAt: isoTime(task.runnableAt) }),
     ...(task.startedAt < 0 ? {} : { startedAt: isoTime(task.startedAt) }),
+    ...(task.deadline < 0 ? {} : { deadline: isoTime(task.deadline) }),
     ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),

@@ -11,7 +11,7 @@ export type TaskCalls = {
   readonly submitBatch: Call<{ body: task.BatchBody }, task.BatchAnswer>;
   readonly tasks: Call<{ query: about.TasksQuery }, about.TaskPage>;
   readonly task: Call<{ params: Id }, task.TaskJson>;
-  readonly patch: Call<{ params: Id; body: about.PatchBody }, task.Submitted>;
+  readonly patch: Call<{ params: Id; body: about.PatchBody }, task.TaskJson>;
   readonly cancel: Call<{ params: Id; body: about.CancelBody }, about.Cancelled>;
   readonly cancelWhere: Call<{ body: about.CancelWhereBody }, about.CancelledMany>;
   readonly retry: Call<{ params: Id }, task.Submitted>;
@@ -70,7 +70,7 @@ export const TASK_CALLS: TaskCalls = {
     body: about.patchBody,
     needsBody: true,
     summary: "Change the priority or deadline of a task",
-    answers: { 200: task.submitted },
+    answers: { 200: task.taskJson },
     errors: ["not_found", "conflict"],
   }),
   cancel: call("cancel", {

@@ -97,6 +97,7 @@ export type TaskJson = Partial<Omit<TaskBody, "id">> & {
   readonly error?: string;
   readonly position?: number;
   readonly progress?: unknown;
+  readonly warnings?: readonly TaskWarning[];
 };
 
 const PRIORITY_MAX = 1_000_000_000;
@@ -255,5 +256,6 @@ export const taskJson: s.Schema<TaskJson> = s.component(
     error: s.optional(s.text(0, 100_000)),
     position: s.optional(position),
     progress: s.described(s.optional(s.anything()), "What its worker last said of it."),
+    warnings: s.described(s.optional(s.list(warning)), "What a change of it could not do as asked, and why."),
   }),
 );

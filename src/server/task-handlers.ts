@@ -35,7 +35,9 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     patch: async ({ params, body }, { caller }) => {
       await checkTask(drover, caller, params.id);
-      return drover.patch(params.id, body);
+      const { warnings } = await drover.patch(params.id, body);
+      const task = taskJson(await drover.task(params.id));
+      return warnings === undefined ? task : { ...task, warnings };
     },
     cancel: async ({ params, body }, { caller }) => {
       await checkTask(drover, caller, params.id);

@@ -100,7 +100,7 @@ test("what was asked for was done", async () => {
   assert.deepEqual((await at.ask("logs", { ...task, query: { attempt: 2 } })).json, {
     ...{ taskId: "t1", attempt: 2, text: "one\ntwo\n", truncated: false },
   });
-  assert.equal((await at.ask("task", task)).json.priority, undefined);
+  assert.equal((await at.ask("task", task)).json.priority, -100);
   const { json } = await at.ask("tasks", { query: { agentId: "ann", limit: 2 } });
   assert.deepEqual(
     json.tasks.map(({ taskId }) => taskId),
