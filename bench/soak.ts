@@ -22,8 +22,6 @@ const IN_QUEUE_MAX = 2000;
 type Sample = { readonly heapMiB: number; readonly rssMiB: number };
 type Answer = Record<string, unknown> & { readonly assignments?: readonly { taskId: string; attempt: number }[] };
 
-process.exitCode = await main();
-
 async function main(): Promise<number> {
   const { values } = parseArgs({ options: { minutes: { type: "string", default: "10" }, json: { type: "boolean" } } });
   const minutes = Number(values.minutes);
@@ -210,3 +208,5 @@ function report(samples: readonly Sample[], minutes: number, json: boolean): num
   }
   return isFlat ? 0 : 1;
 }
+
+process.exitCode = await main();
