@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Refusal } from "../core/refusal.ts";
 import { DroverError, refused } from "../engine/drover-error.ts";
+import { LogFailure } from "../engine/index.ts";
 import { readShape, wireErrorSchema } from "../protocol/index.ts";
 import { problemOf, ServerRefusal } from "./problem.ts";
 
@@ -38,6 +39,13 @@ const rows: { name: string; error: unknown; status: number; code: string; detail
     error: new ServerRefusal("closed", "going", { retryAfterMs: 2001 }),
     ...{ status: 503, code: "closed", retryAfterS: 3 },
   },
+  {
+    name: "a log that is damaged",
+    error: new LogFailure("corrupt", "secret path"),
+    status: 503,
+    code: "log_failed",
+    retryAfterS: 1,
+  },
   { name: "a broken rule", error: new DroverError("broken", "secret inside"), status: 500, code: "internal" },
   { name: "a bug", error: new TypeError("x is not a function"), status: 500, code: "internal" },
   { name: "something thrown that is no error", error: "oops", status: 500, code: "internal" },
@@ -58,8 +66,8 @@ for (const { name, error, status, code, details, retryAfterS } of rows)
     assert.equal(problem.retryAfterS, retryAfterS);
     if (details !== undefined) assert.deepEqual(problem.body.details, details);
     assert.ok(readShape(wireErrorSchema, problem.body).ok);
-    assert.equal(problem.isBug, status === 500);
-    if (status === 500) assert.doesNotMatch(JSON.stringify(problem.body), /secret|not a function|oops/);
+    assert.equal(problem.isBug, status === 500 || error instanceof LogFailure);
+    if (problem.isBug) assert.doesNotMatch(JSON.stringify(problem.body), /secret|not a function|oops/);
   });
 
 test("every refusal of the core has a status and a body the protocol knows", () => {

@@ -8,6 +8,7 @@
  */
 import { type Refusal, sentence } from "../core/refusal.ts";
 import { DroverError, type DroverErrorCode, refused } from "../engine/drover-error.ts";
+import { LogFailure } from "../engine/index.ts";
 import { isoTime } from "../engine/task-view.ts";
 import { WIRE_CODES, type WireCode, type WireError } from "../protocol/index.ts";
 
@@ -73,6 +74,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof DroverError) return ofEngine(error);
   if (error instanceof ServerRefusal)
     return problem(error.code, error.message, error.details, retryAfter(error.retryAfterMs));
+  if (error instanceof LogFailure) return ofLog(error);
   const known = OF_ROUTER[String((error as { code?: unknown } | null)?.code)];
   if (known !== undefined) return problem("bad_request", known);
   const status = Number((error as { statusCode?: unknown } | null)?.statusCode);
@@ -89,6 +91,12 @@ function ofEngine(error: DroverError): Problem {
   const code = WIRE_CODE[error.code];
   const message = refusal?.type === "past-deadline" ? sentenceOfPast(refusal) : error.message;
   return problem(code, message, detailsOf(error), retryAfter(error.details.retryAfterMs));
+}
+
+/** A log that cannot be read: the caller may try later, and the server's log has why. */
+function ofLog({ code }: LogFailure): Problem {
+  if (code === "closed") return problem("closed", "the server is shutting down; try again later");
+  return { ...problem("log_failed", "the log cannot be read; the server's log says why"), isBug: true };
 }
 
 const sentenceOfPast = ({ field, deadline, now }: Extract<Refusal, { type: "past-deadline" }>): string =>

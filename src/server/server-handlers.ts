@@ -1,7 +1,10 @@
 /**
  * The calls about the server itself and its log: events, health, numbers, the document.
  */
+import type { Drover } from "../engine/drover.ts";
+import { badInput } from "../engine/drover-error.ts";
 import type { FeedEvent } from "../engine/feed.ts";
+import { LogFailure } from "../engine/index.ts";
 import {
   EVENTS_DEFAULT,
   type EventPage,
@@ -45,18 +48,32 @@ export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerN
   };
 }
 
-function events(
+async function events(
   { drover }: Deps,
   streams: EventStreams,
   query: EventsQuery,
   { request, reply }: Exchange,
-): Promise<EventPage> | EventPage {
-  const after = lastEventId(request.headers["last-event-id"]) ?? query.after ?? 0;
+): Promise<EventPage> {
+  const { headers } = request;
+  const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
+  const after = await beginningOf(drover, asked);
   const wants = wantedBy(query);
-  if (request.headers.accept?.includes("text/event-stream") !== true)
+  if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
   streams.open(reply, after, wants);
   return ANSWERED as never;
+}
+
+/** Where to begin: where was asked for, or with the first event there is. What is no longer there is refused. */
+async function beginningOf({ events }: Drover, asked: number | null): Promise<number> {
+  try {
+    for await (const _ of events({ after: asked ?? 0 })) break;
+    return asked ?? 0;
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "pruned" || error.seq === undefined) throw error;
+    if (asked === null) return error.seq;
+    throw badInput("after", asked, `at least ${error.seq}: what was before is no longer in the log`);
+  }
 }
 
 function wantedBy({ task, kind }: EventsQuery): (event: FeedEvent) => boolean {

@@ -3,6 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openDrover } from "../../src/engine/drover.ts";
+import { createMemoryLog, type Log } from "../../src/engine/index.ts";
 import type { EventJson } from "../../src/protocol/index.ts";
 import { openServer } from "../kits/server-kit.ts";
 
@@ -105,6 +107,35 @@ test("a filter by task and by kind holds for pages and streams", async () => {
   const response = await fetch(`${at.url}/events?task=c`, { headers: { accept: "text/event-stream" } });
   assert.equal(((await messages(response).next()).value as Message).data.task, "c");
 });
+
+test("of a log that was pruned, events are read from the first there is, and earlier ones are refused", async () => {
+  await using at = await openServer({ open: { log: await prunedLog() } });
+  const whole = await at.ask("events", { query: {} });
+  const first = whole.json.events[0]?.seq ?? 0;
+  assert.ok(first > 1);
+  const headers = { accept: "text/event-stream" };
+  const stream = messages(await fetch(`${at.url}/events`, { headers }));
+  assert.equal(((await stream.next()).value as Message).id, String(first));
+  const early = [
+    await at.ask("events", { query: { after: 1 } }),
+    await at.call("GET", "/events", { headers: { ...headers, "last-event-id": "1" } }),
+  ];
+  for (const { status, problem } of early)
+    assert.deepEqual([status, problem.details?.field, /at least/.test(problem.error)], [400, "after", true]);
+  const beyond = await at.ask("events", { query: { after: 1_000_000 } });
+  assert.deepEqual([beyond.status, beyond.json], [200, { events: [] }]);
+});
+
+/** A log whose first events are gone. */
+async function prunedLog(): Promise<Log> {
+  const log = createMemoryLog();
+  const drover = await openDrover({ log: { ...log, close: async () => {} } });
+  for (let count = 0; count < 5; count++) await drover.submit({ agentId: "ann", action: "x" });
+  const snapshot = await drover.snapshot();
+  await log.prune(snapshot as Parameters<Log["prune"]>[0], []);
+  await drover.close();
+  return log;
+}
 
 test("a Last-Event-ID that is no number is 400 and named", async () => {
   await using at = await openServer();
