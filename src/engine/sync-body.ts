@@ -23,6 +23,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
+import { canonical } from "./canonical.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import type { WorkerOptions } from "./local-worker.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
@@ -104,7 +105,7 @@ const usage: Reader<Usage> = (value, field) => {
 };
 const anything: Reader<unknown> = (value) => ok(value);
 const progress: Reader<unknown> = (value, field) => {
-  const size = (JSON.stringify(value) ?? "").length;
+  const size = canonical(value, field).length;
   return size <= PROGRESS_BYTES_MAX
     ? ok(value)
     : fail(badField(field, `${size} characters`, `at most ${PROGRESS_BYTES_MAX} characters of JSON`));

@@ -38,8 +38,9 @@ async function reload(onReload: Deps["onReload"]): Promise<void> {
   try {
     await onReload();
   } catch (error) {
-    if (error instanceof DroverError) throw error;
-    throw new ServerRefusal("bad_request", error instanceof Error ? error.message : String(error));
+    const isBug = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+    if (error instanceof DroverError || isBug || !(error instanceof Error)) throw error;
+    throw new ServerRefusal("bad_request", error.message);
   }
 }
 

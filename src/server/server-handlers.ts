@@ -7,6 +7,7 @@ import type { FeedEvent } from "../engine/feed.ts";
 import { LogFailure } from "../engine/index.ts";
 import {
   EVENTS_DEFAULT,
+  type EventJson,
   type EventPage,
   type EventsQuery,
   openApiDocument,

@@ -23,6 +23,7 @@ import type { Applied } from "../engine/writer.ts";
 import type { Answered } from "./onlookers.ts";
 
 const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const;
+const PACKAGES = "@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http";
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 /** What is not sent yet when the server stops may take so long. */
 const FLUSH_MS = 2000;
@@ -35,16 +36,36 @@ export type Spans = {
 };
 type Provider = { readonly tracer: Tracer; readonly stop: () => Promise<void> };
 
-/** Null where nobody asked for spans. */
-export async function createSpans(options: {
+/** What sends spans. */
+type Sdk = readonly [
+  typeof import("@opentelemetry/sdk-trace"),
+  typeof import("@opentelemetry/exporter-trace-otlp-http"),
+  typeof import("@opentelemetry/resources"),
+];
+const loadSdk = (): Promise<Sdk> =>
+  Promise.all([
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+    import("@opentelemetry/resources"),
+  ]);
+
+export type SpanOptions = {
+  /** The config asks for spans; then it is an error if they cannot be sent. */
   readonly isWanted: boolean;
   readonly state: State;
   readonly version: string;
+  readonly onWarning: (message: string) => void;
   readonly env?: NodeJS.ProcessEnv;
-}): Promise<Spans | null> {
+  readonly load?: () => Promise<Sdk>;
+};
+
+/** Null where nobody asked for spans. */
+export async function createSpans(options: SpanOptions): Promise<Spans | null> {
   const { isWanted, state, version, env = process.env } = options;
   if (!isWanted && ENDPOINTS.every((name) => (env[name] ?? "") === "")) return null;
-  const { tracer, stop } = providerOfHost(version) ?? (await ownProvider(version));
+  const provider = providerOfHost(version) ?? (await ownProvider(options));
+  if (provider === null) return null;
+  const { tracer, stop } = provider;
   return {
     onAnswered: (answered) => spanOfAnswer(tracer, answered),
     onCommitted(batch) {
@@ -63,18 +84,21 @@ function providerOfHost(version: string): Provider | null {
   return tracer.startSpan("probe").isRecording() ? { tracer, stop: async () => {} } : null;
 }
 
-async function ownProvider(version: string): Promise<Provider> {
-  const [sdk, otlp, resources] = await Promise.all([
-    import("@opentelemetry/sdk-trace"),
-    import("@opentelemetry/exporter-trace-otlp-http"),
-    import("@opentelemetry/resources"),
-  ]).catch((error: unknown) => {
+/** The variable is there for every program of a machine, so what is missing is an error only if the config wants it. */
+async function ownProvider({ isWanted, version, onWarning, load = loadSdk }: SpanOptions): Promise<Provider | null> {
+  try {
+    return providerWith(await load(), version);
+  } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new Error(
-      "spans are wanted (server.telemetry, or OTEL_EXPORTER_OTLP_ENDPOINT), and what sends them is not installed: " +
-        "npm install @opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http",
-    );
-  });
+    const why = isWanted ? "server.telemetry is true" : "OTEL_EXPORTER_OTLP_ENDPOINT is set";
+    const text = `${why}, and what sends spans is not installed: npm install ${PACKAGES}`;
+    if (isWanted) throw new Error(text);
+    onWarning(text);
+    return null;
+  }
+}
+
+function providerWith([sdk, otlp, resources]: Sdk, version: string): Provider {
   const attributes = { "service.name": "drover", "service.version": version };
   const provider = new sdk.TracerProvider({
     resource: resources.defaultResource().merge(resources.resourceFromAttributes(attributes)),

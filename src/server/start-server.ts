@@ -75,7 +75,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   checkHost(host, settings);
   const live = liveSettings(settings, host);
   const version = versionText();
-  const spans = await createSpans({ isWanted: settings.server.telemetry, state: drover.state, version });
+  const onWarning = (message: string): void => logger.warn(message);
+  const isWanted = settings.server.telemetry;
+  const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, timers }, spans, version, live);
   const { app, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
   try {

@@ -116,6 +116,39 @@ test("every field of an item of a batch that is wrong turns the item away, by na
   assert.ok(count > 100);
 });
 
+test("JSON that is nested too deep is 400 and named wherever any JSON may stand, and never a bug", async () => {
+  for (const depth of [70, 5000, 200_000]) {
+    const deep = "[".repeat(depth) + "]".repeat(depth);
+    const result = `{"taskId":"t","attempt":1,"outcome":"done","result":${deep}}`;
+    const rows: [method: string, path: string, body: string, field: string][] = [
+      ["POST", "/tasks", `{"agentId":"a","action":"b","payload":${deep}}`, "payload"],
+      ["POST", "/tasks", `{"agentId":"a","action":"b","params":{"x":${deep}}}`, "params.x"],
+      ["POST", "/tasks", deep, "(body)"],
+      [
+        "PUT",
+        "/schedules/s",
+        `{"cron":"@daily","task":{"agentId":"a","action":"b","payload":${deep}}}`,
+        "task.payload",
+      ],
+      [
+        "POST",
+        "/workers/deep/sync",
+        `{"running":[{"taskId":"t","attempt":1,"progress":${deep}}]}`,
+        "running[0].progress",
+      ],
+      ["PATCH", "/scheduler/config", `{"perType":${deep}}`, "perType"],
+    ];
+    await send("POST", "/workers", '{"id":"deep"}');
+    for (const [method, path, body, field] of rows) {
+      const refused = await send(method, path, body);
+      assert.equal(refused.status, 400, `${field} ${depth}: ${refused.text.slice(0, 200)}`);
+      assert.ok(refused.field?.startsWith(field), `${field}: ${refused.field?.slice(0, 100)}`);
+    }
+    const synced = await at.call("POST", "/workers/deep/sync", { body: `{"results":[${result}]}` });
+    assert.equal(synced.status, 200, synced.text.slice(0, 200));
+  }
+});
+
 const QUERIES: { [Name in CallName]?: Record<string, string[]> } = {
   tasks: {
     ...{ agentId: ["", " ", "None", "x".repeat(300)], state: ["", "nope", "done,nope"], type: [""] },

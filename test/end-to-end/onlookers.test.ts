@@ -3,6 +3,7 @@
  * from elsewhere.
  */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Writable } from "node:stream";
@@ -220,6 +221,12 @@ test("the pages load nothing from elsewhere, and their policy would not let them
       assert.equal((await fetch(url)).status, 200, `${path} names ${target}`);
     }
     assert.equal(page.headers.get("access-control-allow-origin"), null);
+  }
+  const status = await at.call("GET", "/");
+  for (const tag of ["script", "style"]) {
+    const [, inside = ""] = new RegExp(`<${tag}>([^]*)</${tag}>`).exec(status.text) ?? [];
+    const hash = createHash("sha256").update(inside).digest("base64");
+    assert.ok(status.headers.get("content-security-policy")?.includes(`${tag}-src 'sha256-${hash}'`), tag);
   }
   const moved = await fetch(`${at.url}/docs`, { redirect: "manual" });
   assert.deepEqual([moved.status, moved.headers.get("location")], [301, "/docs/"]);
