@@ -203,7 +203,7 @@ const places: { name: string; harm: (directory: string) => string; code: string;
     name: "a data directory that is a file",
     harm: (directory) => join(directory, "drover.db"),
     code: "io",
-    says: /log\.db is a file, or lies under one\. Name a directory/,
+    says: /drover\.db is a file, or lies under one\. Name a directory/,
   },
   {
     name: "a data directory under a file",
