@@ -83,6 +83,8 @@ function answerBy(call: Call, handle: AnyHandler, parts: RouteParts): RouteHandl
   const fail = (exchange: Exchange, error: unknown): void => {
     const { request, reply } = exchange;
     parts.phase.end();
+    // An onlooker that throws, after the answer has gone out, changes nothing about it.
+    if (reply.raw.headersSent) return;
     if (error instanceof PollEnded && error.why === "hung-up") reply.hijack();
     else sendProblem(parts, error, request, reply);
   };
