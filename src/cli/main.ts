@@ -2,7 +2,8 @@
  * `drover`: where the command line meets the process.
  *
  * Nothing is decided here. Arguments go in, an exit code comes out; a reader that has gone (`drover tasks | head`) ends
- * the command in silence, as it does for every other tool; whatever nobody expected is a bug and says so.
+ * the command in silence, as it does for every other tool, except where it works rather than shows: what a plan, a
+ * worker or a server does goes on, and its exit code stays true. Whatever nobody expected is a bug and says so.
  */
 import "./quiet-warnings.ts";
 import { runCommandLine } from "./command-line.ts";
@@ -10,10 +11,14 @@ import { EXIT } from "./exit-code.ts";
 import { processTerminal } from "./terminal.ts";
 import { VERBS } from "./verbs.ts";
 
+/** Verbs that do something, whoever looks on. */
+const WORKING: ReadonlySet<string> = new Set(["run", "serve", "worker"]);
+const isWorking = process.argv.slice(2).some((word) => WORKING.has(word));
+
 for (const stream of [process.stdout, process.stderr])
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(EXIT.ok);
-    throw error;
+    if (error.code !== "EPIPE") throw error;
+    if (!isWorking) process.exit(EXIT.ok);
   });
 
 try {

@@ -20,6 +20,7 @@ import {
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
+import { checkProgram } from "./program-check.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
 import { execOptionsFrom } from "./worker-flags.ts";
@@ -36,6 +37,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },
     ...(flags.id === undefined ? {} : { workerId: flags.id }),
   };
+  checkProgram(options, terminal);
   const crew = createCrew(options);
   await sweep(crew.now(), warn);
   const stop = stopper(terminal, crew);

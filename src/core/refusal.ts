@@ -15,7 +15,7 @@ export type Refusal =
   | { readonly type: "dependency-refused"; readonly field: string; readonly dependency: string }
   | { readonly type: "task-unknown"; readonly task: string }
   | { readonly type: "task-exists"; readonly task: string }
-  | { readonly type: "task-ended"; readonly task: string; readonly state: string }
+  | { readonly type: "task-ended"; readonly task: string; readonly state: string; readonly expired?: true }
   | { readonly type: "task-not-ended"; readonly task: string; readonly state: string }
   | {
       readonly type: "queue-full";
@@ -117,7 +117,9 @@ function aboutStanding(refusal: Standing): string {
     case "task-exists":
       return `task ${refusal.task} exists with another body; use a new id, or send the same body again`;
     case "task-ended":
-      return `task ${refusal.task} has ended as ${refusal.state}; the first end counts`;
+      return refusal.expired === true
+        ? `task ${refusal.task} ended as ${refusal.state} and its record has expired (resultTtl); submit it again`
+        : `task ${refusal.task} has ended as ${refusal.state}; the first end counts`;
     case "task-not-ended":
       return `task ${refusal.task} is ${refusal.state}; only a failed, cancelled or skipped task can run again`;
     case "queue-full":

@@ -35,7 +35,7 @@ export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
     const stone = state.tombstones.get(id);
     return stone === undefined
       ? fail({ type: "task-unknown", task: id })
-      : fail({ type: "task-ended", task: id, state: `${stone.phase}, and its record has expired` });
+      : fail({ type: "task-ended", task: id, state: stone.phase, expired: true });
   }
   if (!hasEnded(task) || wentWell(task.phase)) return fail({ type: "task-not-ended", task: id, state: task.phase });
   const waitFor: TaskId[] = [];

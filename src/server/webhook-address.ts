@@ -24,8 +24,13 @@ export type CallbackRules = { readonly allowPrivate: boolean };
 export function checkCallbackUrl(text: unknown, rules: CallbackRules, field = "callbackUrl"): Result<URL, Refusal> {
   const read = readCallbackUrl(text, rules);
   if (read.ok) return read;
-  // A URL may hold a password; what is wrong with it can be said without repeating it.
-  return fail(badField(field, typeof text === "string" ? "such a URL" : text, read.failure));
+  return fail(badField(field, typeof text === "string" ? shownUrl(text) : text, read.failure));
+}
+
+/** A URL may hold a password, in more than one place: only its scheme and host are repeated. */
+function shownUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url === null ? "no URL" : `${url.protocol}//${url.host}${url.pathname === "/" ? "/" : "/…"}`;
 }
 
 /** The same, with only what was expected as the failure, so that no log repeats what the URL holds. */
