@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { flood, type Line, openLine, requestOf } from "./http-load.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
-const CONNECTIONS = 64;
+const CONNECTIONS = 256;
 const SUBMIT = requestOf("POST", "/tasks", { agentId: "bench", action: "noop", params: { index: 1 } });
 
 type Served = { readonly port: number; usage(): Promise<Usage>; stop(): Promise<void> };
