@@ -2,7 +2,7 @@
  * The one test command: types, lint, then every test file.
  *
  *   npm test                 everything, with the full number of property cases
- *   npm run test:quick       without test/faults/, test/slow/ and *.slow.test.ts; DROVER_QUICK=1 asks for fewer cases
+ *   npm run test:quick       without what is slow (LEFT_OUT_WHEN_QUICK); DROVER_QUICK=1 asks for fewer cases
  *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
  *
  * Each test file is a process of its own, as many at a time as there are cores. `node --test` bounds a test but
@@ -22,7 +22,13 @@ import { inspect, styleText } from "node:util";
 
 const NODE_MAJOR_MIN = 24;
 const FILE_LIMIT_MS = { quick: 180_000, full: 1_200_000 };
-const LEFT_OUT_WHEN_QUICK = /^test\/(faults|slow)\/|\.slow\.test\.ts$/;
+/** Left out of the quick run: what says so by its place or name, and what starts servers, threads or processes. */
+const LEFT_OUT_WHEN_QUICK: readonly RegExp[] = [
+  /^test\/(faults|slow|end-to-end)\/|\.slow\.test\.ts$/,
+  /^src\/cli\/(run|run-commands|serve|end-to-end)\.test\.ts$/,
+  /^src\/worker\/(pull-laws|pull-worker|worktree|lease-thread)\.test\.ts$/,
+  /^src\/server\/\w+-end-to-end\.test\.ts$/,
+];
 const OUTPUT_LINES_REPEATED = 30;
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -89,7 +95,7 @@ function parseArguments(args: readonly string[]): Options {
 function filesFor({ quick, words }: Options): string[] {
   return globSync(["src/**/*.test.ts", "test/**/*.test.ts"])
     .map((path) => path.replaceAll("\\", "/"))
-    .filter((path) => !(quick && LEFT_OUT_WHEN_QUICK.test(path)))
+    .filter((path) => !(quick && LEFT_OUT_WHEN_QUICK.some((pattern) => pattern.test(path))))
     .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
     .sort((a, b) => (a < b ? -1 : 1));
 }

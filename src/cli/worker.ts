@@ -37,8 +37,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },
     ...(flags.id === undefined ? {} : { workerId: flags.id }),
   };
-  checkProgram(options, terminal);
   const crew = createCrew(options);
+  checkProgram(options, terminal);
   await sweep(crew.now(), warn);
   const stop = stopper(terminal, crew);
   try {
