@@ -90,14 +90,23 @@ async function soak(served: Served, ms: number): Promise<Sample[]> {
   return samples;
 }
 
-async function ask(line: Line, method: string, path: string, body?: unknown): Promise<Answer & { status: number }> {
-  const { status, body: text } = await line.ask(requestOf(method, path, body));
+/** A connection that the server has ended is opened again; whatever was asked is asked once more. */
+type Caller = { line: Line; readonly port: number };
+
+async function ask(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer & { status: number }> {
+  const request = requestOf(method, path, body);
+  const { status, body: text } = await caller.line.ask(request).catch(async () => {
+    caller.line = await openLine(caller.port);
+    return caller.line.ask(request);
+  });
   return { ...(text === "" ? {} : (JSON.parse(text) as Answer)), status };
 }
 
+const callerOf = async ({ port }: Load): Promise<Caller> => ({ line: await openLine(port), port });
+
 /** Batches with a parent and its children; it waits while enough is queued. */
 async function submitter(load: Load): Promise<void> {
-  const line = await openLine(load.port);
+  const caller = await callerOf(load);
   for (let round = 0; !load.isOver(); round++) {
     if (load.submitted - load.done > IN_QUEUE_MAX) {
       await rest(20);
@@ -107,7 +116,7 @@ async function submitter(load: Load): Promise<void> {
     const children = Array.from({ length: 18 }, (_, index) => ({ action: `act-${index}`, needs: [root] }));
     const failing = { action: "fail", maxAttempts: 2, params: { why: "on purpose" } };
     const tasks = [{ id: root, action: "root", params: { text: "x".repeat(200) } }, ...children, failing];
-    const { status } = await ask(line, "POST", "/tasks/batch", {
+    const { status } = await ask(caller, "POST", "/tasks/batch", {
       agentId: `agent-${round % 50}`,
       project: `project-${round % 7}`,
       tasks,
@@ -115,21 +124,21 @@ async function submitter(load: Load): Promise<void> {
     if (status === 202) load.submitted += tasks.length;
     else await rest(100);
   }
-  line.close();
+  caller.line.close();
 }
 
 async function worker(load: Load, index: number): Promise<void> {
   let life = 0;
   while (!load.isOver()) {
-    const line = await openLine(load.port);
+    const caller = await callerOf(load);
     const id = `worker-${index}`;
-    const { session } = await ask(line, "POST", "/workers", { id, slots: 4 });
+    const { session } = await ask(caller, "POST", "/workers", { id, slots: 4 });
     life++;
     let results: object[] = [];
     // Some lives end without a word, some in good order.
     for (let n = 1; n < 2000 + 100 * (index + life) && !load.isOver(); n++) {
       const told = results.length > 0 ? { results } : { waitMs: 200 };
-      const { assignments = [], status } = await ask(line, "POST", `/workers/${id}/sync`, { session, n, ...told });
+      const { assignments = [], status } = await ask(caller, "POST", `/workers/${id}/sync`, { session, n, ...told });
       if (status !== 200) break;
       load.done += results.length;
       results = assignments.map(({ taskId, attempt, ...more }) => ({
@@ -138,8 +147,8 @@ async function worker(load: Load, index: number): Promise<void> {
         ...outcomeOf(more as { task?: { action?: string } }),
       }));
     }
-    if (life % 2 === 0) await ask(line, "DELETE", `/workers/${id}`);
-    line.close();
+    if (life % 2 === 0) await ask(caller, "DELETE", `/workers/${id}`);
+    caller.line.close();
   }
 }
 
@@ -149,42 +158,44 @@ const outcomeOf = ({ task }: { task?: { action?: string } }): object =>
     : { outcome: "done", result: { text: "y".repeat(100) }, usage: { inputTokens: 10, outputTokens: 5 } };
 
 async function canceller(load: Load): Promise<void> {
-  const line = await openLine(load.port);
+  const caller = await callerOf(load);
   while (!load.isOver()) {
-    const { tasks = [] } = (await ask(line, "GET", "/tasks?state=queued&limit=5")) as { tasks?: { taskId: string }[] };
+    const { tasks = [] } = (await ask(caller, "GET", "/tasks?state=queued&limit=5")) as {
+      tasks?: { taskId: string }[];
+    };
     for (const { taskId } of tasks) {
-      const { status } = await ask(line, "POST", `/tasks/${encodeURIComponent(taskId)}/cancel`, {});
+      const { status } = await ask(caller, "POST", `/tasks/${encodeURIComponent(taskId)}/cancel`, {});
       if (status === 200) load.done++;
-      await ask(line, "GET", `/tasks/${encodeURIComponent(taskId)}/why`);
+      await ask(caller, "GET", `/tasks/${encodeURIComponent(taskId)}/why`);
     }
-    await ask(line, "GET", "/scheduler/stats");
+    await ask(caller, "GET", "/scheduler/stats");
     await rest(250);
   }
-  line.close();
+  caller.line.close();
 }
 
 async function permitUser(load: Load): Promise<void> {
-  const line = await openLine(load.port);
+  const caller = await callerOf(load);
   while (!load.isOver()) {
-    const { permitId, status } = await ask(line, "POST", "/permits", {
+    const { permitId, status } = await ask(caller, "POST", "/permits", {
       gate: "soak/default",
       waitMs: 1000,
       tokens: 10,
     });
     if (status < 300 && typeof permitId === "string")
-      await ask(line, "POST", `/permits/${permitId}/settle`, { usage: { inputTokens: 7 } });
+      await ask(caller, "POST", `/permits/${permitId}/settle`, { usage: { inputTokens: 7 } });
     await rest(50);
   }
-  line.close();
+  caller.line.close();
 }
 
 async function scheduler(load: Load): Promise<void> {
-  const line = await openLine(load.port);
+  const caller = await callerOf(load);
   const body = { cron: "* * * * * *", overlap: "queue", task: { agentId: "clock", action: "tick" } };
-  await ask(line, "PUT", "/schedules/soak", body);
+  await ask(caller, "PUT", "/schedules/soak", body);
   while (!load.isOver()) await rest(1000);
-  await ask(line, "DELETE", "/schedules/soak");
-  line.close();
+  await ask(caller, "DELETE", "/schedules/soak");
+  caller.line.close();
 }
 
 const medianOf = (numbers: readonly number[]): number =>
