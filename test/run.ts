@@ -22,12 +22,13 @@ import { inspect, styleText } from "node:util";
 
 const NODE_MAJOR_MIN = 24;
 const FILE_LIMIT_MS = { quick: 180_000, full: 1_200_000 };
-/** Left out of the quick run: what says so by its place or name, and what starts servers, threads or processes. */
+/** Left out of the quick run: what says so by its place or name, and what starts much or waits for the disk. */
 const LEFT_OUT_WHEN_QUICK: readonly RegExp[] = [
   /^test\/(faults|slow|end-to-end)\/|\.slow\.test\.ts$/,
   /^src\/cli\/(run|run-commands|serve|end-to-end)\.test\.ts$/,
   /^src\/worker\/(pull-laws|pull-worker|worktree|lease-thread)\.test\.ts$/,
   /^src\/server\/\w+-end-to-end\.test\.ts$/,
+  /^src\/log\/sqlite-(damage|log)\.test\.ts$|^test\/(examples|plan-examples)\.test\.ts$/,
 ];
 const OUTPUT_LINES_REPEATED = 30;
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
