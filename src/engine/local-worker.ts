@@ -23,7 +23,7 @@ import type { Host } from "./host.ts";
 import { type HeldPermit, type PermitDesk, type PermitOptions, tokensOf, type Usage } from "./permit-desk.ts";
 import { type AssignedTask, assignedTask } from "./task-body.ts";
 import { readWorker } from "./worker-options.ts";
-import type { Applied, Writer } from "./writer.ts";
+import { type Applied, tell, type Writer } from "./writer.ts";
 
 export { RESULT_BYTES_MAX, TaskRequeue } from "./attempt-report.ts";
 export type { AssignedTask } from "./task-body.ts";
@@ -162,7 +162,7 @@ export function createLocalWorkers(deps: {
   async function stopHandlers(crew: Crew, reason: DroverError): Promise<void> {
     const ended = Promise.withResolvers<void>();
     crew.onIdle = ended.resolve;
-    tryExecute({ type: "change-worker", worker: crew.id, settings: { ...crew.settings, status: "draining" } });
+    tell(writer, { type: "change-worker", worker: crew.id, settings: { ...crew.settings, status: "draining" } });
     for (const entry of running.values()) if (entry.crew === crew && entry.stopped === null) tellToStop(entry, reason);
     const graceEnd = host.now() + writer.state.config.workers.killGrace;
     const cancel = host.setAlarm(graceEnd, ended.resolve, { keepAlive: true });
@@ -186,7 +186,7 @@ export function createLocalWorkers(deps: {
     const attempt = writer.state.tasks.get(task)?.attempt ?? null;
     if (attempt === null || attempt.state !== "stopping" || !crews.has(attempt.worker.id)) return;
     const report = { ...blank({ task, attempt: attempt.number, tokens: 0 }), outcome: "cancelled" as const };
-    tryExecute({ type: "finish-attempt", report });
+    tell(writer, { type: "finish-attempt", report });
   }
 
   function wakeIdle(id: WorkerId): void {
@@ -268,7 +268,7 @@ export function createLocalWorkers(deps: {
     // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
     const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
     if (!isCutShort || report.outcome !== "failed" || report.permanent)
-      tryExecute({ type: "finish-attempt", report }, text);
+      tell(writer, { type: "finish-attempt", report }, text);
     if (idle.size > 0) wakeIdle(crew.id);
   }
 
@@ -286,16 +286,7 @@ export function createLocalWorkers(deps: {
   function writeBegun(): void {
     for (const entry of begun.splice(0)) {
       const { task, attempt } = entry;
-      if (running.get(task) === entry) tryExecute({ type: "start-attempt", task, attempt });
-    }
-  }
-
-  /** A writer that has stopped has told everybody; a handler that ends later has nobody to tell. */
-  function tryExecute(command: Parameters<Writer["execute"]>[0], payload?: string): void {
-    try {
-      writer.execute(command, payload);
-    } catch (error) {
-      if (!isStop(error)) throw error;
+      if (running.get(task) === entry) tell(writer, { type: "start-attempt", task, attempt });
     }
   }
 
@@ -321,7 +312,7 @@ export function createLocalWorkers(deps: {
       const { task, attempt } = entry;
       return (usage) => {
         entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
-        tryExecute({ type: "report-usage", task, attempt, tokens: entry.tokens });
+        tell(writer, { type: "report-usage", task, attempt, tokens: entry.tokens });
       };
     }
     get withPermit(): TaskContext["withPermit"] {

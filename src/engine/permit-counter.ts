@@ -8,7 +8,6 @@
  */
 import type { GateId, PermitId, ProjectId, TaskId } from "../core/brand.ts";
 import { type GateClass, ticketPosition } from "../core/gate.ts";
-import { ok } from "../core/result.ts";
 import {
   type Fields,
   finite,
@@ -24,7 +23,7 @@ import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, type DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
-import { WAIT_MS_MAX } from "./sync-body.ts";
+import { usage, WAIT_MS_MAX } from "./sync-body.ts";
 import { isoTime } from "./task-view.ts";
 import type { Applied, Writer } from "./writer.ts";
 
@@ -238,10 +237,7 @@ const ASK: Fields<Required<PermitBody>> = {
 };
 const SETTLE: Fields<Required<SettleBody>> = {
   ok: flag,
-  usage: (value) => {
-    tokensOf(value as Usage);
-    return ok(value as Usage);
-  },
+  usage,
   rateLimited: section({ retryAfterMs: finite(0, SPAN_MS_MAX) }, { retryAfterMs: 0 }),
 };
 

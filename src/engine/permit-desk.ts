@@ -7,13 +7,12 @@
  * the call goes back into the queue with its age, a bounded number of times.
  */
 import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
-import type { Command } from "../core/commands.ts";
 import type { GateClass } from "../core/gate.ts";
 import { type Fields, isRecord, name, oneOf, whole } from "../core/shape-of-input.ts";
 import { isRateLimitError, retryAfterOf } from "../gate/with-permit.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { badInput, type DroverError, isStop, refused } from "./drover-error.ts";
-import type { Applied, Writer } from "./writer.ts";
+import { badInput, type DroverError, refused } from "./drover-error.ts";
+import { type Applied, tell, type Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -73,7 +72,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.delete(id)) return;
-        tell({ type: "drop-permit", permit: id });
+        tell(writer, { type: "drop-permit", permit: id });
         reject(signal?.reason);
       };
       const end = (): void => signal?.removeEventListener("abort", giveUp);
@@ -92,16 +91,8 @@ export function createPermitDesk(writer: Writer): PermitDesk {
   }
 
   /** What became of a call is the caller's to know, also when the engine has stopped: permits run out by themselves. */
-  function tell(command: Command): void {
-    try {
-      writer.execute(command);
-    } catch (error) {
-      if (!isStop(error)) throw error;
-    }
-  }
-
   function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
-    tell({ type: "settle-permit", permit, ok, tokens });
+    tell(writer, { type: "settle-permit", permit, ok, tokens });
   }
 
   async function withPermit<Value>(
@@ -138,7 +129,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
           settle(id, false, used);
           throw error;
         }
-        tell({ type: "strike-gate", gate, permit: id, retryAfterMs });
+        tell(writer, { type: "strike-gate", gate, permit: id, retryAfterMs });
         settle(id, false, used ?? 0);
         if (tries >= TRIES_MAX) throw error;
       }

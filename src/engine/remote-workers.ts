@@ -17,7 +17,7 @@ import type { Attempt, Task, Worker } from "../core/state.ts";
 import { blank } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { type DroverError, isStop, refused } from "./drover-error.ts";
+import { type DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLeaseBook } from "./lease-book.ts";
 import { tokensOf } from "./permit-desk.ts";
@@ -26,7 +26,7 @@ import { createRemoteResults, type ResultAnswer } from "./remote-results.ts";
 import { type JoinBody, type RunningReport, readJoin, readSync, type SyncBody } from "./sync-body.ts";
 import { parseStored } from "./task-body.ts";
 import { isoTime, type TaskView, viewOf } from "./task-view.ts";
-import type { Applied, Writer } from "./writer.ts";
+import { type Applied, tell, type Writer } from "./writer.ts";
 
 /** What was said is said again after so long, if the worker goes on asking without having heard. */
 const SAY_AGAIN_MS = 1000;
@@ -264,24 +264,15 @@ export function createRemoteWorkers(deps: {
   }
 
   function onSilent(worker: WorkerId): void {
-    part(worker, true);
+    tell(writer, { type: "leave-worker", worker, lost: true });
     forgetLater(worker);
-  }
-
-  /** A writer that has stopped has told everybody; there is nobody left to part from. */
-  function part(worker: WorkerId, lost: boolean): void {
-    try {
-      writer.execute({ type: "leave-worker", worker, lost });
-    } catch (error) {
-      if (!isStop(error)) throw error;
-    }
   }
 
   function forgetLater(worker: WorkerId): void {
     const forget = (): void => {
       forgetting.delete(worker);
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
-      part(worker, false);
+      tell(writer, { type: "leave-worker", worker, lost: false });
       line.forget(worker);
     };
     // One that comes back and is lost again has its hour anew.

@@ -94,7 +94,7 @@ function readTarget(endpoint: unknown, path: unknown): PushTarget | null {
   return { endpoint: url.href, path: where.value };
 }
 
-const usage: Reader<Usage> = (value, field) => {
+export const usage: Reader<Usage> = (value, field) => {
   try {
     tokensOf(value as Usage);
     return ok(value as Usage);

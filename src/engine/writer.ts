@@ -25,7 +25,7 @@ import type { State } from "../core/state.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
 import { type Head, type Log, LogFailure } from "../log/log.ts";
 import type { Commit } from "./commit-watch.ts";
-import { DroverError, refused } from "./drover-error.ts";
+import { DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 
@@ -297,6 +297,15 @@ export function startWriter(options: {
     poke,
     close,
   };
+}
+
+/** Tells it what has happened. One that has stopped has told everybody, and there is nobody left to tell. */
+export function tell(writer: Pick<Writer, "execute">, command: Command, beside?: string): void {
+  try {
+    writer.execute(command, beside);
+  } catch (error) {
+    if (!isStop(error)) throw error;
+  }
 }
 
 const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");

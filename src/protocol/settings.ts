@@ -34,11 +34,14 @@ export type ServerSettings = {
   readonly telemetry: boolean;
 };
 export type WebhookSettings = {
-  /** In milliseconds. */
+  /** For one try as a whole, in milliseconds. */
   readonly timeout: number;
+  /** How often it is tried before it is given up. */
   readonly attempts: number;
+  /** How many are under way at once. */
   readonly concurrency: number;
   readonly allowPrivate: boolean;
+  /** Signs what is sent; null: unsigned. */
   readonly secret: string | null;
 };
 export type Settings = {

@@ -4,9 +4,10 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import type { WebhookSettings } from "../protocol/index.ts";
 import { createHandHost } from "../testing/hand-host.ts";
 import { type Exchange, exchange } from "./outbound-exchange.ts";
-import { deliver, headersOf, type Outside, type Verdict, type WebhookSettings } from "./webhook-delivery.ts";
+import { deliver, headersOf, type Outside, type Verdict } from "./webhook-delivery.ts";
 import { verifySignature } from "./webhook-signature.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");

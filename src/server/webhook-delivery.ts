@@ -13,6 +13,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Host } from "../engine/host.ts";
+import type { WebhookSettings } from "../protocol/index.ts";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "./outbound-exchange.ts";
 import { readRetryAfter } from "./retry-after.ts";
 import { hostOf, readCallbackUrl, specialRangeOf } from "./webhook-address.ts";
@@ -21,17 +22,6 @@ import { signatureOf } from "./webhook-signature.ts";
 const ANSWER_BYTES_READ = 16 * 1024;
 const GONE = 410;
 
-export type WebhookSettings = {
-  /** For one try as a whole, in milliseconds. */
-  readonly timeout: number;
-  /** How often it is tried before it is given up. */
-  readonly attempts: number;
-  /** How many are under way at once. */
-  readonly concurrency: number;
-  readonly allowPrivate: boolean;
-  /** Signs what is sent; null: unsigned. */
-  readonly secret: string | null;
-};
 /** What is sent: a task as callers see it. */
 export type Snapshot = { readonly taskId: string; readonly state: string; readonly callbackUrl?: string };
 export type Webhook = { readonly snapshot: Snapshot; readonly url: string; readonly deliveryId: string };

@@ -12,17 +12,12 @@
  * when its end is taken, and again when its turn comes, unless that is at once. The count of tries is in memory: a
  * restart begins anew. Rejected tasks are in no log; theirs are tried the same way and are lost with the process.
  */
+
 import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
 import { DroverError, isStop } from "../engine/drover-error.ts";
 import { type Host, realHost } from "../engine/host.ts";
-import {
-  deliver,
-  type Outside,
-  outside,
-  type Snapshot,
-  type Verdict,
-  type WebhookSettings,
-} from "./webhook-delivery.ts";
+import type { WebhookSettings } from "../protocol/index.ts";
+import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./webhook-delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./webhook-due.ts";
 import { createLines } from "./webhook-lines.ts";
 import { restAfterTry } from "./webhook-rest.ts";

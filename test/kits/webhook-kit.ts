@@ -1,10 +1,12 @@
 /**
  * A stage for webhooks: an engine that is only its callbacks, receivers the test answers for, a clock turned by hand.
  */
+
 import assert from "node:assert/strict";
 import { DroverError } from "../../src/engine/drover-error.ts";
+import type { WebhookSettings } from "../../src/protocol/index.ts";
 import { ExchangeFailure, type OutboundRequest } from "../../src/server/outbound-exchange.ts";
-import type { Snapshot, WebhookSettings } from "../../src/server/webhook-delivery.ts";
+import type { Snapshot } from "../../src/server/webhook-delivery.ts";
 import {
   startWebhooks,
   type WebhookEngine,
