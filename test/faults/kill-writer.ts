@@ -64,8 +64,18 @@ async function promise(lane: number): Promise<never> {
   }
 }
 
+/** Standard output does not block once Node has opened it: when the reader is behind, the line waits for it. */
 function say(line: string): void {
-  writeSync(1, `${line}\n`);
+  for (let rest = Buffer.from(`${line}\n`); rest.length > 0; ) rest = rest.subarray(writtenOf(rest));
+}
+
+function writtenOf(bytes: Buffer): number {
+  try {
+    return writeSync(1, bytes);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") return 0;
+    throw error;
+  }
 }
 
 async function check(opened: Drover, promises: readonly string[]): Promise<void> {
