@@ -9,7 +9,7 @@
  */
 
 import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { seq } from "../core/brand.ts";
@@ -49,7 +49,7 @@ export function openDatabase(options: OpenOptions): Database {
     if (!readOnly) lock = takeDataLock(directory);
     database = readOnly ? openForReading(path) : new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     prepareFile(database, options);
-    const tables = createTables(database, path);
+    const tables = createTables(database, path, options.maxBytes);
     if (!readOnly) tables.look("check the end of the log", () => checkEnd(tables));
     return { ...tables, close: closer(database, lock) };
   } catch (error) {
@@ -66,10 +66,17 @@ function makeDirectory(directory: string): void {
     accessSync(directory, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
+    // Node says of a directory that could not be made only that it is not there; what is above it says why.
+    if (code === "ENOENT") accessSync(nearestAbove(directory), constants.W_OK);
     if (code !== "EEXIST" && code !== "ENOTDIR") throw error;
     const advice = "Name a directory, or a path where one can be made.";
     throw new LogFailure("io", `the data directory ${directory} is a file, or lies under one. ${advice}`);
   }
+}
+
+function nearestAbove(directory: string): string {
+  const above = dirname(directory);
+  return existsSync(above) || above === directory ? above : nearestAbove(above);
 }
 
 /**

@@ -61,22 +61,22 @@ export type LogTables = {
   dropCheckpoints(before: Seq): void;
 };
 
-export function createTables(database: DatabaseSync, path: string): LogTables {
+export function createTables(database: DatabaseSync, path: string, bytesMax: number | null): LogTables {
   const statements = prepareAll(database);
-  const inside = <Answer>(begin: string, doing: string, work: () => Answer): Answer => {
+  const inside = <Answer>(isStoring: boolean, doing: string, work: () => Answer): Answer => {
     try {
-      database.exec(begin);
+      database.exec(isStoring ? "BEGIN IMMEDIATE" : "BEGIN");
       const answer = work();
       database.exec("COMMIT");
       return answer;
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
-      throw storageFailure(error, { doing: `${doing} (${path})` });
+      throw storageFailure(error, { doing: `${doing} (${path})`, isStoring, bytesMax });
     }
   };
   return {
-    write: (doing, work) => inside("BEGIN IMMEDIATE", doing, work),
-    look: (doing, work) => inside("BEGIN", doing, work),
+    write: (doing, work) => inside(true, doing, work),
+    look: (doing, work) => inside(false, doing, work),
     source: () => createSource(statements, path),
     ...rowAccess(statements),
     ...blockAccess(statements),

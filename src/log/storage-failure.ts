@@ -34,9 +34,9 @@ const SQLITE: Readonly<Record<number, LogFailureCode>> = {
 };
 
 const REMEDY: Readonly<Record<LogFailureCode, string>> = {
-  "disk-full": "Nothing of this was stored. Free some space (or raise maxBytes), then try again.",
+  "disk-full": "Nothing of this was stored. Make room on the disk, then start again.",
   "read-only": "Nothing was stored. Make the data directory writable for this user, or open the log with readOnly.",
-  io: "Whether it was stored is unknown until the log is opened again. Check the disk, then restart.",
+  io: "Check the disk, then start again.",
   corrupt: "Nothing was repaired; restore the data directory from a backup.",
   locked: "Another process uses it; stop that one first.",
   closed: "Open it again.",
@@ -49,15 +49,26 @@ export type FailurePlace = {
   readonly doing: string;
   /** The event that could not be read, if that is known. */
   readonly seq?: Seq | undefined;
+  /** Whether something was to be stored, so that it may have been, or not. */
+  readonly isStoring?: boolean;
+  /** The most the database may grow to, if somebody said so. */
+  readonly bytesMax?: number | null;
 };
 
 /** The failure behind an error of the file system or of SQLite; anything else is thrown on. */
-export function storageFailure(error: unknown, { doing, seq }: FailurePlace): LogFailure {
+export function storageFailure(error: unknown, place: FailurePlace): LogFailure {
   if (error instanceof LogFailure) return error;
   const code = failureCode(error);
   if (code === null) throw error;
+  const { doing, seq } = place;
   const at = seq === undefined ? "" : ` at event ${seq}`;
-  return new LogFailure(code, `could not ${doing}${at}: ${(error as Error).message}. ${REMEDY[code]}`, seq);
+  return new LogFailure(code, `could not ${doing}${at}: ${(error as Error).message}. ${remedyFor(code, place)}`, seq);
+}
+
+function remedyFor(code: LogFailureCode, { isStoring = false, bytesMax = null }: FailurePlace): string {
+  if (code === "io" && isStoring) return `Whether it was stored is unknown until the log is opened again. ${REMEDY.io}`;
+  if (code !== "disk-full" || bytesMax === null) return REMEDY[code];
+  return `${REMEDY[code]} The log may not grow beyond maxBytes, ${bytesMax}.`;
 }
 
 export function sqliteCode(error: unknown): number | null {

@@ -2,15 +2,15 @@
  * Damaged logs, full disks, read-only directories: a clear error, nothing repaired, nothing acknowledged lost.
  */
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { checkInvariants } from "../../src/core/invariants.ts";
 import { DroverError, LogFailure, openDrover, openSqliteLog } from "../../src/engine/index.ts";
+import { cannotMakeReadOnly, makeReadOnly } from "../kits/disk-kit.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-storage-"));
 const healthy = join(home, "healthy");
@@ -157,28 +157,9 @@ test("a full disk refuses every open call, and with room again nothing acknowled
   await again.close();
 });
 
-/** Makes a directory read-only for this process, whoever it runs as; answers how to undo it. */
-function makeReadOnly(directory: string): () => void {
-  if (process.getuid?.() !== 0) {
-    chmodSync(logFile(directory), 0o444);
-    chmodSync(directory, 0o555);
-    return () => chmodSync(directory, 0o755);
-  }
-  execFileSync("mount", ["--bind", directory, directory]);
-  execFileSync("mount", ["-o", "remount,ro,bind", directory]);
-  return () => void spawnSync("umount", [directory]);
-}
-
-/** Root writes where it likes unless it may mount. */
-function cannot(): string | false {
-  if (process.getuid?.() !== 0) return false;
-  const probe = mkdtempSync(join(home, "probe-"));
-  const { status } = spawnSync("mount", ["-t", "tmpfs", "tmpfs", probe]);
-  if (status === 0) spawnSync("umount", [probe]);
-  return status === 0 ? false : "root needs the right to mount";
-}
-
-test("a read-only directory is refused with what to do about it, and left as it is", { skip: cannot() }, async () => {
+test("a read-only directory is refused with what to do about it, and left as it is", {
+  skip: cannotMakeReadOnly(),
+}, async () => {
   const directory = copyOf(healthy);
   const undo = makeReadOnly(directory);
   try {
@@ -186,7 +167,6 @@ test("a read-only directory is refused with what to do about it, and left as it 
   } finally {
     undo();
   }
-  if (process.getuid?.() !== 0) chmodSync(logFile(directory), 0o644);
   const drover = await openDrover({ data: directory });
   assert.equal((await drover.task("t19")).result, "t19");
   await drover.close();

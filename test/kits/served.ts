@@ -18,6 +18,8 @@ export type Served = AsyncDisposable & {
   readonly url: string;
   /** What it has written to standard error so far. */
   readonly said: () => string;
+  /** The exit code, when it has ended by itself or by others. */
+  readonly ended: Promise<number | null>;
   /** Ends in good order; answers the exit code. May be called twice. */
   readonly stop: () => Promise<number | null>;
 };
@@ -26,17 +28,21 @@ export async function startServe(options: {
   readonly cwd: string;
   readonly flags?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** What the shell does before, such as a limit it sets. */
+  readonly before?: string;
 }): Promise<Served> {
-  const { cwd, flags = [], env = process.env } = options;
-  const args = [MAIN, "serve", "--json", "--port", "0", ...flags];
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  const { cwd, flags = [], env = process.env, before = ":" } = options;
+  const args = [process.execPath, MAIN, "serve", "--json", "--port", "0", ...flags];
+  const script = `${before}; exec "$0" "$@"`;
+  const child = spawn("sh", ["-c", script, ...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  const ended = once(child, "close").then(([code]) => code as number | null);
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => {
     errors += chunk.toString();
   });
   const url = await firstUrl(child, () => errors);
   const stop = (): Promise<number | null> => stopped(child);
-  return { url, stop, said: () => errors, [Symbol.asyncDispose]: async () => void (await stop()) };
+  return { url, ended, stop, said: () => errors, [Symbol.asyncDispose]: async () => void (await stop()) };
 }
 
 async function firstUrl(child: ChildProcess, errors: () => string): Promise<string> {
