@@ -3,23 +3,46 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { FeedEvent } from "../../src/engine/index.ts";
 import { createStage, type Stage } from "./worker-stage.ts";
 
 const LEASE_MS = 2000;
+const BLOCKED_MS = 30_000;
 const settings = { workers: { lease: LEASE_MS }, scheduler: { retry: { base: 1 } } };
 const submit = ({ served }: Stage, id: string, more: { action: string; params?: Record<string, unknown> }) =>
   served.drover.submit({ id, agentId: "ann", ...more });
+const at = (events: readonly FeedEvent[], kind: string): number =>
+  events.find((event) => event.kind === kind)?.at ?? Number.NaN;
 
-test("a handler that blocks its event loop for several leases keeps its task", async (t) => {
-  const stage = await createStage(t, settings);
+test("a handler that blocks its event loop for 30 s keeps its task, with the lease as it is by default", async (t) => {
+  const stage = await createStage(t, {});
+  const { lease } = stage.served.drover.effectiveConfig().workers;
+  assert.ok(lease === 10_000 && lease * 3 <= BLOCKED_MS, `a lease is ${lease} ms`);
   const ada = await stage.startWorker("ada");
-  await submit(stage, "t", { action: "block", params: { ms: 4 * LEASE_MS } });
+  await submit(stage, "t", { action: "block", params: { ms: BLOCKED_MS } });
   await ada.said({ began: "t" });
+  // Somebody is there who would take it at once.
+  const bob = await stage.startWorker("bob");
   const { state, attempt, result } = await stage.served.drover.wait("t");
   assert.deepEqual([state, attempt, result], ["done", 1, "blocked by ada"]);
-  const kinds = (await stage.events()).map(({ kind }) => kind);
-  assert.ok(!kinds.includes("attempt-lost"));
-  assert.ok(kinds.includes("attempt-started"), "it was named while its loop stood still");
+  const story = (await stage.events()).filter(({ task }) => task === "t");
+  assert.deepEqual(
+    story.map(({ kind }) => kind),
+    ["task-submitted", "task-assigned", "attempt-started", "task-done"],
+    "it was named while its loop stood still, and neither lost nor begun again",
+  );
+  assert.ok(at(story, "task-done") - at(story, "task-assigned") >= BLOCKED_MS, "it was blocked that long");
+  assert.deepEqual(
+    (await stage.served.drover.workers()).map(({ id, status }) => [id, status]),
+    [
+      ["ada", "idle"],
+      ["bob", "idle"],
+    ],
+  );
+  assert.equal(
+    bob.lines.some((line) => "began" in line),
+    false,
+  );
 });
 
 test("what was handed to a worker whose event loop stands still goes to another", async (t) => {
