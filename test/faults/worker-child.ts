@@ -2,7 +2,7 @@
  * A worker in a process of its own, for tests that kill, stop and block it.
  *
  * What it does with a task is said by the task's action; what happens is printed, one line of JSON each. A line on
- * standard input ends the handlers that wait for one.
+ * standard input ends the handlers that wait for one. It offers one capability, its own name.
  */
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -37,7 +37,7 @@ const actions: Record<string, (context: TaskContext, ms: number) => unknown> = {
 };
 
 const worker = await startWorker(
-  { url, id, slots: Number(slots), onWarning: (text) => say({ warning: text }) },
+  { url, id, slots: Number(slots), capabilities: [id], onWarning: (text) => say({ warning: text }) },
   async ({ taskId, attempt, action, params }, context) => {
     context.signal.addEventListener("abort", () =>
       say({ stopped: taskId, attempt, why: (context.signal.reason as AttemptStopped).why }),

@@ -33,10 +33,14 @@ export type Stage = {
   restart(): Promise<void>;
 };
 
-export async function createStage(t: TestContext, settings: Record<string, unknown>): Promise<Stage> {
+export async function createStage(
+  t: TestContext,
+  settings: Record<string, unknown>,
+  engine: { readonly now?: () => number } = {},
+): Promise<Stage> {
   const home = await mkdtemp(join(tmpdir(), "drover-worker-"));
   const open = (port: number): Promise<TestServer> =>
-    openServer({ settings: { ...settings, server: { port } }, open: { data: home, config: settings } });
+    openServer({ settings: { ...settings, server: { port } }, open: { data: home, config: settings, ...engine } });
   let served = await open(0);
   const patience = AbortSignal.timeout(PATIENCE_MS);
   const children: ChildProcess[] = [];
