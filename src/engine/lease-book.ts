@@ -10,6 +10,7 @@
  * clock that is set back costs nobody anything: only time that passes forwards is counted.
  */
 import type { WorkerId } from "../core/brand.ts";
+import { createForwardClock } from "./forward-clock.ts";
 import type { Host } from "./host.ts";
 
 /** How often the book looks at the clock within a lease, and how late a look may be before it counts as a stall. */
@@ -82,22 +83,5 @@ export function createLeaseBook(options: {
       cancel?.();
       cancel = null;
     },
-  };
-}
-
-type ForwardClock = { now(): number; asHostTime(instant: number): number };
-
-/** The machine's clock without its steps back. */
-function createForwardClock(host: Host): ForwardClock {
-  let last = host.now();
-  let ahead = 0;
-  return {
-    now() {
-      const reading = host.now();
-      if (reading < last) ahead += last - reading;
-      last = reading;
-      return reading + ahead;
-    },
-    asHostTime: (instant) => instant - ahead,
   };
 }

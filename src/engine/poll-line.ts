@@ -7,6 +7,7 @@
  */
 import type { WorkerId } from "../core/brand.ts";
 import type { DroverError } from "./drover-error.ts";
+import { createForwardClock } from "./forward-clock.ts";
 import type { Host } from "./host.ts";
 
 /** A poll looks again by itself this often, so that what a lost answer said is said again. */
@@ -28,10 +29,10 @@ export type PollLine = {
   wait(worker: WorkerId, wait: Wait): Promise<void>;
   wake(worker: WorkerId): void;
   tell(worker: WorkerId, keys: readonly string[]): void;
-  /** Whether it was told this in the last answer, and, with `since`, not before that instant. */
-  wasTold(worker: WorkerId, key: string, since?: number): boolean;
-  /** Since when every answer has told it this; null if the last one did not. */
-  toldSince(worker: WorkerId, key: string): number | null;
+  /** Whether it was told this in the last answer, and no longer ago than this. */
+  wasTold(worker: WorkerId, key: string, withinMs?: number): boolean;
+  /** For how long every answer has told it this; null if the last one did not. */
+  toldForMs(worker: WorkerId, key: string): number | null;
   forget(worker: WorkerId): void;
   /** Whether no worker has spoken yet. */
   isEmpty(): boolean;
@@ -40,6 +41,7 @@ export type PollLine = {
 
 export function createPollLine(host: Host): PollLine {
   const lines = new Map<WorkerId, Line>();
+  const clock = createForwardClock(host);
   let stopped: DroverError | null = null;
 
   function lineOf(worker: WorkerId): Line {
@@ -99,14 +101,17 @@ export function createPollLine(host: Host): PollLine {
     wait,
     wake: (worker) => lines.get(worker)?.wake?.(),
     tell(worker, keys) {
-      const now = host.now();
+      const now = clock.now();
       const line = lineOf(worker);
       line.told = new Map(keys.map((key) => [key, { first: line.told.get(key)?.first ?? now, last: now }]));
     },
-    toldSince: (worker, key) => lines.get(worker)?.told.get(key)?.first ?? null,
-    wasTold(worker, key, since = Number.NEGATIVE_INFINITY) {
-      const at = lines.get(worker)?.told.get(key)?.last;
-      return at !== undefined && at > since;
+    toldForMs(worker, key) {
+      const first = lines.get(worker)?.told.get(key)?.first;
+      return first === undefined ? null : clock.now() - first;
+    },
+    wasTold(worker, key, withinMs = Number.POSITIVE_INFINITY) {
+      const last = lines.get(worker)?.told.get(key)?.last;
+      return last !== undefined && clock.now() - last < withinMs;
     },
     isEmpty: () => lines.size === 0,
     forget(worker) {

@@ -66,6 +66,25 @@ test("a clock that is set back neither ends a lease nor makes it endless", async
   await kit.drover.close();
 });
 
+test("a clock that is set back holds up nothing that is to be said again, nor one that declines", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit, { slots: 2 });
+  await submit(kit, "t");
+  assert.equal((await ann.sync({ running: [] })).assignments.length, 1);
+  await kit.clock.set(kit.clock.now() - 3_600_000);
+  // The answer was lost, and a poll that waits hears it again within a second or two.
+  const again = ann.sync({ running: [], waitMs: 5000 });
+  await kit.clock.advance(2000);
+  assert.equal((await Promise.race([again, kit.settle()]))?.assignments.length, 1);
+  for (let seconds = 0; seconds < 30; seconds++) {
+    await ann.sync({ running: [] });
+    await kit.clock.advance(1000);
+  }
+  await ann.sync({ running: [] });
+  assert.equal((await ann.sync({ running: [] })).assignments[0]?.attempt, 2);
+  await kit.drover.close();
+});
+
 test("a timeout binds also where the worker never says that it runs", async () => {
   const kit = await kitWith({ workers: { lease: "10s" } });
   const ann = await join(kit);

@@ -186,8 +186,8 @@ export function createRemoteWorkers(deps: {
 
   /** It has been told of it again and again, has room, names what it runs, and does not name this. */
   function isDeclined(attempt: Attempt): boolean {
-    const since = line.toldSince(attempt.worker.id, keyOf(attempt));
-    return since !== null && host.now() - since >= state.config.workers.lease * LEASES_UNNAMED_MAX;
+    const forMs = line.toldForMs(attempt.worker.id, keyOf(attempt));
+    return forMs !== null && forMs >= state.config.workers.lease * LEASES_UNNAMED_MAX;
   }
 
   /** A worker need not say that it runs something; its time is over all the same, counted from when it was told. */
@@ -226,8 +226,7 @@ export function createRemoteWorkers(deps: {
   function hasNews(id: WorkerId, stray: readonly Named[]): boolean {
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) return true;
-    const before = host.now() - SAY_AGAIN_MS;
-    return keysFor(worker, dueFor(worker), stray).some((key) => !line.wasTold(id, key, before));
+    return keysFor(worker, dueFor(worker), stray).some((key) => !line.wasTold(id, key, SAY_AGAIN_MS));
   }
 
   async function say(
