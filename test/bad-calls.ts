@@ -19,6 +19,11 @@ export const badCalls: { name: string; call: (drover: Drover) => unknown; expect
     call: (drover) => drover.submit(body({ id: "tsk_5" })),
     expected: { field: "id" },
   },
+  {
+    name: "an id of the kind that schedules make",
+    call: (drover) => drover.submit(body({ id: "sch_nightly_20260131T120000Z" })),
+    expected: { field: "id" },
+  },
   { name: "a past deadline", call: (drover) => drover.submit(body({ deadline: 1 })), expected: { field: "deadline" } },
   {
     name: "an unknown parent",

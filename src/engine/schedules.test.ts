@@ -164,6 +164,22 @@ test("however many are due together, all run at their instant, and those without
   await kit.drover.close();
 });
 
+test("nobody takes the id of an instant before it comes, by itself or in a batch; others like it are free", async () => {
+  const kit = await createTestDrover();
+  await kit.drover.schedules.put("tick", every("*/10 * * * *"));
+  const taken = { agentId: "b", action: "mine", id: "sch_tick_20260101T001000Z" };
+  const expected = /^id is "sch_tick_20260101T001000Z", and must be an id not of the form sch_<schedule>_<instant>/;
+  await assert.rejects(kit.drover.submit(taken), { code: "bad_request", message: expected });
+  const { agentId, ...item } = taken;
+  const batch = await kit.drover.submitBatch({ agentId, tasks: [item] });
+  assert.match(batch.tasks[0]?.error ?? "", expected);
+  for (const id of ["sch_tick", "sch_tick_20260101", "my_sch_tick_20260101T001000Z"])
+    assert.equal((await kit.drover.submit({ ...taken, id })).taskId, id);
+  await kit.clock.advance(10 * MINUTE);
+  assert.equal((await kit.drover.task(taken.id)).agentId, "a");
+  await kit.drover.close();
+});
+
 test("a schedule that is removed while it is put is answered all the same", async () => {
   const kit = await createTestDrover();
   const put = kit.drover.schedules.put("s", every("0 * * * *"));

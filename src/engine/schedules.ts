@@ -15,6 +15,7 @@ import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
+import { ScheduledBody } from "./task-body.ts";
 import { isoTime } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
 
@@ -162,7 +163,7 @@ export function createSchedules(deps: {
     const task = taskOf(id, at);
     const isOverlap = isLive && former.id !== task;
     if (isOverlap && body.overlap === "skip") return null;
-    const answer = deps.submit({ ...body.task, id: task });
+    const answer = deps.submit(new ScheduledBody({ ...body.task, id: task }));
     if (!(answer instanceof DroverError)) {
       // Only now: where there was no room, the former one is all there is.
       if (isOverlap && body.overlap === "cancel")

@@ -62,6 +62,16 @@ export type TaskBody = {
   readonly callbackUrl?: string;
 };
 
+/** What a schedule submits: under an id that is made of schedule and instant, and that no caller may take first. */
+export class ScheduledBody {
+  readonly body: TaskBody;
+
+  constructor(body: TaskBody) {
+    this.body = body;
+  }
+}
+const SCHEDULED_ID = /^sch_.+_\d{8}T\d{6}Z$/;
+
 export type ReadTask = { readonly submission: Submission; readonly text: string };
 
 export const instantField: Reader<number> = (value, field) => {
@@ -121,12 +131,15 @@ const FIELDS = {
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
 
-export function readTaskBody(body: unknown): ReadTask {
+export function readTaskBody(given: unknown): ReadTask {
+  const body = given instanceof ScheduledBody ? given.body : given;
   const read = readSection<Parsed>(FIELDS as unknown as Fields<Parsed>, {}, body, "");
   if (!read.ok) throw refused(read.failure);
   const parsed = read.value;
   if (parsed.agentId === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
   if (parsed.action === undefined) throw badInput("action", undefined, "what is to be done, as text");
+  if (parsed.id !== undefined && body === given && SCHEDULED_ID.test(parsed.id))
+    throw badInput("id", parsed.id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const payload = payloadOf(body, "");
   if (payload.size > BODY_BYTES_MAX) {
     throw badInput("(body)", `${payload.size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
