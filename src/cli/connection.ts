@@ -79,6 +79,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   overloaded: [EXIT.noRoom, LATER],
   internal: [EXIT.broken, "the server's own log says more"],
   log_failed: [EXIT.broken, "look at the server's disk and its log"],
+  worker_silent: [EXIT.refused],
 };
 
 export function clientProblem({ code, message, retryable, details }: ClientError): Problem {

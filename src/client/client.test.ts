@@ -299,6 +299,7 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   workers: (client) => client.workers(),
   joinWorker: (client) => client.joinWorker({}),
   sync: (client) => client.sync("x", { n: 1 }),
+  handInLog: (client) => client.handInLog("x", { id: "l", text: null }),
   drainWorker: (client) => client.drainWorker("x"),
   leaveWorker: (client) => client.leaveWorker("x"),
   schedules: (client) => client.schedules(),

@@ -19,6 +19,7 @@ import type {
   EventJson,
   EventsQuery,
   JoinBody,
+  LogBody,
   LogsQuery,
   PatchBody,
   PauseBody,
@@ -83,6 +84,7 @@ export type Client = {
   workers(options?: Options): Reply<"workers">;
   joinWorker(worker: JoinBody, options?: Options): Reply<"joinWorker">;
   sync(id: string, said: SyncBody, options?: Options): Reply<"sync">;
+  handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
   drainWorker(id: string, options?: Options): Reply<"drainWorker">;
   leaveWorker(id: string, options?: Options): Reply<"leaveWorker">;
   schedules(options?: Options): Reply<"schedules">;
@@ -219,7 +221,7 @@ function schedulerMethods(wiring: Wiring): SchedulerMethods {
 
 type FleetMethods = Pick<
   Client,
-  | ("workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker")
+  | ("workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker")
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule")
 >;
 
@@ -229,6 +231,7 @@ function fleetMethods(wiring: Wiring): FleetMethods {
     workers: (options) => ask("workers", {}, options),
     joinWorker: (worker, options) => ask("joinWorker", { body: named(worker, "worker") }, options),
     sync: (id, body, options) => ask("sync", { params: { id }, body }, options),
+    handInLog: (id, body, options) => ask("handInLog", { params: { id }, body }, options),
     drainWorker: (id, options) => ask("drainWorker", { params: { id } }, options),
     leaveWorker: (id, options) =>
       ask("leaveWorker", { params: { id } }, options, ifGone({ status: "left", workerId: id })),

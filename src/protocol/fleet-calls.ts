@@ -15,6 +15,7 @@ export type FleetCalls = {
   readonly workers: Call<Record<never, never>, worker.WorkerList>;
   readonly joinWorker: Call<{ body: worker.JoinBody }, worker.Joined>;
   readonly sync: Call<{ params: Id; body: worker.SyncBody }, worker.SyncAnswer>;
+  readonly handInLog: Call<{ params: Id; body: worker.LogBody }, worker.LogStatus>;
   readonly drainWorker: Call<{ params: Id }, worker.WorkerStatus>;
   readonly leaveWorker: Call<{ params: Id }, worker.WorkerStatus>;
   readonly schedules: Call<Record<never, never>, schedule.ScheduleList>;
@@ -66,7 +67,8 @@ const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
   }),
 };
 
-const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker"> = {
+type WorkerNames = "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker";
+const workerCalls: Pick<FleetCalls, WorkerNames> = {
   workers: call("workers", {
     tag: "workers",
     roles: EVERYBODY,
@@ -95,6 +97,17 @@ const workerCalls: Pick<FleetCalls, "workers" | "joinWorker" | "sync" | "drainWo
       "A sync with results answers at once; another waits up to waitMs for something to say.",
     answers: { 200: worker.syncAnswer },
     errors: ["not_found", "session_lost", "stale_sync"],
+  }),
+  handInLog: call("handInLog", {
+    tag: "workers",
+    roles: WORKERS,
+    params: workerId,
+    body: worker.logBody,
+    needsBody: true,
+    summary: "Hand in the end of a log that the answer of a sync asked for",
+    description: "Somebody waits for it, a few seconds only. The same again after a lost answer changes nothing.",
+    answers: { 200: worker.logStatus },
+    errors: ["not_found", "session_lost"],
   }),
   drainWorker: call("drainWorker", {
     tag: "workers",

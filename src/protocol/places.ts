@@ -46,6 +46,7 @@ export const PLACES: { readonly [Name in CallName]: Place } = {
   workers: place("GET", "/workers"),
   joinWorker: place("POST", "/workers", { repeatable: true }),
   sync: place("POST", "/workers/{id}/sync", { repeatable: true, waits: true }),
+  handInLog: place("POST", "/workers/{id}/logs", { repeatable: true }),
   drainWorker: place("POST", "/workers/{id}/drain", { repeatable: true }),
   leaveWorker: place("DELETE", "/workers/{id}"),
   schedules: place("GET", "/schedules"),

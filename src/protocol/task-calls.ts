@@ -128,8 +128,11 @@ export const TASK_CALLS: TaskCalls = {
     roles: READERS,
     params: id,
     query: about.logsQuery,
-    summary: "The end of what an attempt wrote, where this machine's exec worker ran it",
+    summary: "The end of what an attempt wrote, as its exec worker keeps it",
+    description:
+      "A log stays on the machine of its worker. Where that is another one the worker is asked for it, which takes a " +
+      "moment; one that is connected and does not answer within a few seconds is worker_silent.",
     answers: { 200: about.taskLogs },
-    errors: ["not_found"],
+    errors: ["not_found", "worker_silent"],
   }),
 };

@@ -8,7 +8,7 @@ export type WireCode =
   | ("bad_request" | "unsupported_protocol" | "batch_too_large" | "unauthorized" | "forbidden" | "not_found")
   | ("method_not_allowed" | "conflict" | "stale_attempt" | "session_lost" | "stale_sync" | "too_large")
   | ("unsupported_media_type" | "queue_full" | "backpressure" | "limit" | "budget_exhausted" | "internal")
-  | ("overloaded" | "closed" | "deposed" | "log_failed");
+  | ("overloaded" | "closed" | "deposed" | "log_failed" | "worker_silent");
 
 type Meaning = { readonly status: number; readonly retryable: boolean; readonly meaning: string };
 
@@ -41,14 +41,15 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   closed: meaning(503, "The server is shutting down", true),
   deposed: meaning(503, "Another writer has taken over the log", true),
   log_failed: meaning(503, "The log cannot be written; nothing is accepted until it can", true),
+  worker_silent: meaning(504, "The worker that has the log did not hand it in within a few seconds"),
 };
 
 export const CODE_NAMES: readonly WireCode[] = Object.keys(WIRE_CODES) as WireCode[];
 
 /** The error of a status that came without a body of ours, as from something that stands in between. */
 export function codeOfStatus(status: number): WireCode {
+  if (status === 502 || status === 504) return "overloaded";
   const found = CODE_NAMES.find((code) => WIRE_CODES[code].status === status);
   if (found !== undefined) return found;
-  if (status === 502 || status === 504) return "overloaded";
   return status >= 500 ? "internal" : "bad_request";
 }

@@ -49,14 +49,26 @@ export type SyncBody = {
   readonly resources?: WorkerResources;
   readonly running?: readonly RunningAttempt[];
   readonly results?: readonly AttemptResult[];
+  readonly logPlace?: string;
 };
 export type Assignment = AttemptRef & { readonly task: TaskJson; readonly leaseUntil: string };
 export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
+/** Somebody wants to see the end of what an attempt wrote. */
+export type WantedLog = AttemptRef & { readonly id: string; readonly lines: number; readonly bytes: number };
+export type LogBody = {
+  readonly session?: string;
+  readonly id: string;
+  readonly text: string | null;
+  readonly truncated?: boolean;
+  readonly error?: string;
+};
+export type LogStatus = { readonly status: "taken" | "late"; readonly id: string };
 export type SyncAnswer = {
   readonly assignments: readonly Assignment[];
   readonly cancel: readonly AttemptRef[];
   readonly results: readonly ResultAnswer[];
   readonly leaseUntil: string;
+  readonly logs?: readonly WantedLog[];
   readonly drain?: true;
   readonly closing?: true;
 };
@@ -79,6 +91,9 @@ const ATTEMPT_MAX = 1_000_000_000;
 const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
 const ERROR_MAX = 1_048_576;
+/** The end of a log has no more than this, as JSON. */
+export const LOG_BYTES_MAX = 262_144;
+const LOG_ERROR_MAX = 1024;
 
 const capabilities = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: CAPABILITIES_MAX }), { expected: `a list of at most ${CAPABILITIES_MAX} names` });
@@ -167,8 +182,32 @@ export const syncBody: s.Schema<SyncBody> = s.component(
         { max: REPORTS_MAX },
       ),
     ),
+    logPlace: s.described(
+      s.optional(s.name(100)),
+      "It keeps the logs of its attempts and hands them in when asked. A name for where they lie, kept over restarts.",
+    ),
   }),
 );
+const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
+  id: s.described(s.name(), "Name it when handing the log in."),
+  ...attemptRef,
+  lines: s.described(s.whole(1), "The last so many lines at most."),
+  bytes: s.described(s.whole(1), "And no more bytes than this, as a JSON string."),
+});
+export const logBody: s.Schema<LogBody> = s.component(
+  "LogBody",
+  s.object<LogBody>({
+    session: s.optional(s.text(1, 256)),
+    id: s.described(s.name(), "As the answer of a sync named it."),
+    text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
+    truncated: s.described(s.optional(s.flag()), "Whether there was more before.", { default: false }),
+    error: s.described(s.optional(s.text(0, LOG_ERROR_MAX)), "Why it could not be read, beside a text of null."),
+  }),
+);
+export const logStatus: s.Schema<LogStatus> = s.answer<LogStatus>({
+  status: s.described(s.oneOf("taken", "late"), "late: nobody waits for it any more."),
+  id: s.name(),
+});
 export const syncAnswer: s.Schema<SyncAnswer> = s.component(
   "SyncAnswer",
   s.answer<SyncAnswer>({
@@ -188,6 +227,10 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       }),
     ),
     leaseUntil: s.instant(),
+    logs: s.described(
+      s.optional(s.list(wantedLog)),
+      "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
+    ),
     drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
     closing: s.described(s.optional(s.onlyTrue()), "The server stops: keep what runs, and come back when it is there."),
   }),

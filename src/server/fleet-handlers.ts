@@ -23,7 +23,7 @@ import type {
 import type { Caller } from "./access.ts";
 import { checkCallback } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
-import { PollEnded } from "./long-polls.ts";
+import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
 import { checkTask, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
@@ -56,19 +56,47 @@ function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
   };
 }
 
-type WorkerNames = "workers" | "joinWorker" | "sync" | "drainWorker" | "leaveWorker";
+type WorkerNames = "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker";
 function workerHandlers(deps: Deps): Handlers<WorkerNames> {
-  const { drover, polls, phase, push } = deps;
+  const { drover, polls, phase, push, logs } = deps;
 
-  async function sync(id: string, body: SyncBody, { reply }: Exchange): Promise<SyncAnswer> {
+  /** Where a worker keeps its logs, and which of them are wanted, is between it and the server alone. */
+  async function sync(id: string, { logPlace, ...body }: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
+    logs.heard(id, body.session, logPlace);
+    const answer = await syncWith(id, body, exchange);
+    const wanted = logs.tell(id);
+    return wanted.length === 0 ? answer : { ...answer, logs: wanted };
+  }
+
+  async function syncWith(id: string, body: SyncBody, { reply }: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
     if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
       return syncJson(await drover.remote.sync(id, body));
+    if (logs.isDue(id)) return syncNow(id, body);
     try {
-      return syncJson(await polls.hold(reply.raw, "sync", (signal) => drover.remote.sync(id, body, { signal })));
+      return syncJson(await polls.hold(reply.raw, "sync", (signal, end) => longSync(id, body, signal, end)));
     } catch (error) {
-      if (error instanceof PollEnded && error.why === "closing") return lastSync(id, body, 0);
+      if (!(error instanceof PollEnded)) throw error;
+      if (error.why === "log-wanted") return syncNow(id, body);
+      if (error.why === "closing") return lastSync(id, body, 0);
       throw error;
+    }
+  }
+
+  const syncNow = async (id: string, body: SyncBody): Promise<SyncAnswer> =>
+    syncJson(await drover.remote.sync(id, { ...body, waitMs: 0 }));
+
+  async function longSync(
+    id: string,
+    body: SyncBody,
+    signal: AbortSignal,
+    end: (why: EndOfPoll) => void,
+  ): ReturnType<Drover["remote"]["sync"]> {
+    const stopListening = logs.listen(id, () => end("log-wanted"));
+    try {
+      return await drover.remote.sync(id, body, { signal });
+    } finally {
+      stopListening();
     }
   }
 
@@ -85,6 +113,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     },
     joinWorker: ({ body }) => (body.endpoint === undefined ? drover.remote.join(body) : push.join(body)),
     sync: ({ params, body }, exchange) => sync(params.id, body, exchange),
+    handInLog: ({ params, body }) => logs.take(params.id, body),
     drainWorker: async ({ params }) => {
       await drover.remote.drain(params.id);
       return { status: "draining", workerId: params.id };
@@ -92,6 +121,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     leaveWorker: async ({ params }) => {
       push.left(params.id);
       await drover.remote.leave(params.id);
+      logs.left(params.id);
       return { status: "left", workerId: params.id };
     },
   };

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Drover } from "../engine/drover.ts";
 import type { Answered, Asked, CallName, Settings } from "../protocol/index.ts";
 import type { Caller } from "./access.ts";
+import type { LogDesk } from "./log-desk.ts";
 import type { LongPolls } from "./long-polls.ts";
 import type { TurnedAway } from "./onlookers.ts";
 import type { ServerPhase } from "./phase.ts";
@@ -27,6 +28,8 @@ export type Deps = {
   readonly push: Pick<PushDriver, "join" | "left">;
   readonly version: string;
   readonly logsOf: LogsOf;
+  /** Logs that lie with workers. */
+  readonly logs: LogDesk;
   readonly onReload: () => Promise<unknown>;
   /** A task found no room: whoever wanted to hear of its end hears of that. */
   readonly onRejected: (task: Snapshot) => void;

@@ -9,7 +9,7 @@ import type { ServerResponse } from "node:http";
 import { ServerRefusal } from "./problem.ts";
 
 /** Why a wait ended without what it waited for. */
-export type EndOfPoll = "closing" | "time-over" | "hung-up";
+export type EndOfPoll = "closing" | "time-over" | "hung-up" | "log-wanted";
 export class PollEnded extends Error {
   override readonly name: string = "PollEnded";
   readonly why: EndOfPoll;

@@ -31,6 +31,7 @@ export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> =
   workers: "common",
   joinWorker: "nobody",
   sync: "nobody",
+  handInLog: "nobody",
   drainWorker: "nobody",
   leaveWorker: "nobody",
   schedules: "own",

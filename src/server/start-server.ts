@@ -21,6 +21,7 @@ import { createDoor, type Door, isLoopback } from "./door.ts";
 import { createEventStreams, type StreamLimits } from "./event-stream.ts";
 import { fleetHandlers } from "./fleet-handlers.ts";
 import type { Deps, Handlers, LogsOf } from "./handler.ts";
+import { createLogDesk } from "./log-desk.ts";
 import { createLongPolls } from "./long-polls.ts";
 import { createOnlookers, type Onlookers } from "./onlookers.ts";
 import { createPhase } from "./phase.ts";
@@ -145,6 +146,7 @@ function partsOf(
     ...{ drover, phase, polls, push, version, onTurnedAway },
     settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
+    logs: createLogDesk({ drover, timers, bodyLimit: settings.server.bodyLimit }),
     onReload: options.onReload ?? (async () => {}),
     onRejected: (task) => webhooks.rejected(task),
     url: () => listening.url,

@@ -6,17 +6,18 @@
  */
 import type { Why } from "../core/why.ts";
 import { isoTime, type TaskView } from "../engine/task-view.ts";
-import { TAIL_LINES_DEFAULT, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
+import { type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
 import type { TaskCalls } from "../protocol/task-calls.ts";
 import { isTied } from "./access.ts";
 import { submitChecked, submitCheckedBatch } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
 import { checkTask, claimed, ownFilter } from "./own-work.ts";
-import { ServerRefusal } from "./problem.ts";
+import { createTaskLogs } from "./task-logs.ts";
 
 export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   const { drover } = deps;
+  const logs = createTaskLogs(deps);
 
   return {
     submit: ({ body }, { caller, headers }) => submitChecked(deps, claimed(caller, body), headers),
@@ -61,12 +62,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
       await checkTask(drover, exchange.caller, params.id);
       return waitFor(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
     },
-    logs: async ({ params, query }, { caller }) => {
-      await checkTask(drover, caller, params.id);
-      const tail = await deps.logsOf(params.id, query.attempt, { tail: query.tail ?? TAIL_LINES_DEFAULT });
-      if (tail === null) throw noLogs(params.id, query.attempt);
-      return { taskId: params.id, ...tail };
-    },
+    logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
   };
 }
 
@@ -90,12 +86,6 @@ async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { re
     }
   });
 }
-
-const noLogs = (task: string, attempt: number | undefined): ServerRefusal => {
-  const which = attempt === undefined ? "" : ` of attempt ${attempt}`;
-  const text = `no output${which} of task ${task} is here; the machine of the worker that ran it may have it`;
-  return new ServerRefusal("not_found", text, { details: { taskId: task } });
-};
 
 /** Instants are text on the wire, also where a program that embeds the engine gave a number. */
 export function taskJson(view: TaskView): TaskJson {

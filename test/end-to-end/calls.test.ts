@@ -8,7 +8,8 @@ import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
 
 let at: TestServer;
 before(async () => {
-  const logsOf = (_task: string, attempt = 1) => ({ attempt, text: "one\ntwo\n", truncated: false });
+  const logsOf = (task: string, attempt = 1) =>
+    task === "far" ? null : { attempt, text: "one\ntwo\n", truncated: false };
   at = await openServer({ server: { logsOf }, settings: { webhooks: { allowPrivate: true } } });
   await at.ask("submit", { body: { id: "t1", agentId: "ann", action: "x" } });
   await at.ask("submit", { body: { id: "t2", agentId: "ann", action: "x" } });
@@ -18,9 +19,23 @@ before(async () => {
   await at.ask("joinWorker", { body: { id: "w2" } });
   await at.ask("putSchedule", { params: { id: "s1" }, body: { cron: "@daily", task: { agentId: "a", action: "b" } } });
   for (const id of ["call-1", "call-2"]) await at.ask("askPermit", { body: { gate: "g", id } });
+  await wantLog();
 });
 after(() => at.server.close());
 
+/** Somebody wants the log of a task that another machine's worker runs, and its worker has heard of it. */
+async function wantLog(): Promise<void> {
+  const sync = (n: number, waitMs = 5000) =>
+    at.ask("sync", { params: { id: "w3" }, body: { n, want: 1, waitMs, logPlace: "p3" } });
+  await at.ask("joinWorker", { body: { id: "w3", capabilities: ["far"] } });
+  await at.ask("submit", { body: { id: "far", agentId: "bob", action: "x", capabilities: ["far"] } });
+  await sync(1);
+  const poll = sync(2);
+  void at.ask("logs", { params: { id: "far" }, query: {} });
+  wanted.id = (await poll).json.logs?.[0]?.id ?? "nothing was wanted";
+}
+
+const wanted = { id: "", text: "far\n", truncated: false };
 const task = { params: { id: "t1" } };
 const asked: { [Name in CallName]: Asked<Name> } = {
   submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
@@ -48,6 +63,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   workers: {},
   joinWorker: { body: { slots: 2, capabilities: ["git"], resources: { cpuMillicores: 100 }, zone: "here" } },
   sync: { params: { id: "w1" }, body: { n: 1, want: 1, waitMs: 1, status: "ready", running: [], results: [] } },
+  handInLog: { params: { id: "w3" }, body: wanted },
   drainWorker: { params: { id: "w1" } },
   leaveWorker: { params: { id: "w2" } },
   schedules: {},
