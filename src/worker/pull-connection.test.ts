@@ -358,3 +358,15 @@ test("a result that came too late is told as a warning", async () => {
   await last("sync").answer(answer({ results: [{ ...one("a"), accepted: false, code: "stale_attempt" }] }));
   assert.match(toldOf("warning")[0]?.message ?? "", /task a, attempt 1, was not taken: stale_attempt/);
 });
+
+test("a log that is wanted is told, and the next poll goes out at once", async () => {
+  const made = await joinedKit({ logPlace: "here" });
+  const logs = [{ id: "l", ...one("a"), lines: 5, bytes: 100 }];
+  assert.equal(made.last("sync").body.logPlace, "here");
+  const before = made.calls.length;
+  await made.last("sync").answer(answer({ logs }));
+  assert.deepEqual(made.toldOf("logs"), [{ type: "logs", wanted: { workerId: "ann", session: "s1", logs } }]);
+  assert.equal(made.calls.length, before + 1);
+  await made.last("sync").answer(answer({ logs }));
+  assert.equal(made.calls.length, before + 1, "what it knows already makes it no faster");
+});

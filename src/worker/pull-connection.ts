@@ -23,6 +23,8 @@ export type ConnectionSettings = {
   readonly join: JoinBody & { readonly id: string; readonly slots: number };
   /** How long the server may be away before the worker gives up; null: for ever. */
   readonly giveUpMs: number | null;
+  /** Where it keeps its logs, if it does. */
+  readonly logPlace?: string | undefined;
 };
 export type ConnectionDeps = ConnectionSettings & {
   readonly wire: Wire;
@@ -60,7 +62,7 @@ const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 export function startConnection(deps: ConnectionDeps): Connection {
   const { wire, clock, cell, tell } = deps;
-  const session = createPullSession(deps.join);
+  const session = createPullSession({ slots: deps.join.slots, logPlace: deps.logPlace });
   const at = {
     phase: "joining" as "joining" | "joined" | "leaving" | "over",
     ...{ isCalling: false, hasJoined: false, joinedAt: AT_ONCE, shortLives: 0 },
@@ -177,10 +179,11 @@ export function startConnection(deps: ConnectionDeps): Connection {
   function onHeard(n: number, answer: SyncAnswer): void {
     if (at.phase !== "joined" || !session.isOpen(n)) return;
     const now = clock.now();
-    const { start, stop: stops, refused, drain, isNews } = session.hear(n, answer, now);
+    const { start, stop: stops, refused, drain, wanted, isNews } = session.hear(n, answer, now);
     cell.write(session.leaseEnd);
     tellStops(stops);
     if (start.length > 0) tell({ type: "start", assignments: start });
+    if (wanted !== null) tell({ type: "logs", wanted });
     for (const { taskId, attempt, code } of refused)
       warn(`the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
     if (drain && !session.isDraining) {

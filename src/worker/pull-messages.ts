@@ -5,6 +5,7 @@
  * it is made once, where the value is, and measured there; the connection never looks into it.
  */
 import type { AttemptOutcome, AttemptRef, TaskJson, Usage } from "../protocol/index.ts";
+import type { WantedLogs } from "./pull-logs.ts";
 
 /** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
 export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
@@ -50,6 +51,7 @@ export type ToCrew =
     }
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
+  | { readonly type: "logs"; readonly wanted: WantedLogs }
   /** The server wants this worker to finish and leave. */
   | { readonly type: "draining" }
   | { readonly type: "warning"; readonly message: string }

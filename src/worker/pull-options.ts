@@ -4,7 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type Client, ClientError, type ClientOptions } from "../client/index.ts";
-import { type JoinBody, joinBody, readShape, sentence, type WorkerResources } from "../protocol/index.ts";
+import { type JoinBody, joinBody, readShape, sentence, syncBody, type WorkerResources } from "../protocol/index.ts";
+import type { WorkerLogs } from "./pull-logs.ts";
 
 /** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
 const SLOTS_MAX = 1000;
@@ -28,6 +29,8 @@ export type PullWorkerOptions = {
   readonly killGraceMs?: number;
   /** How long the server may be away before the worker gives up; for ever if absent. */
   readonly giveUpMs?: number;
+  /** The logs it keeps of its attempts, for those who ask the server for one; none if absent. */
+  readonly logs?: WorkerLogs;
   /** What goes wrong on the side; a process warning if absent. */
   readonly onWarning?: (message: string) => void;
   /**
@@ -44,12 +47,13 @@ export type ReadOptions = {
   readonly signal: AbortSignal | null;
   readonly killGraceMs: number;
   readonly giveUpMs: number | null;
+  readonly logs: WorkerLogs | null;
   readonly onWarning: (message: string) => void;
   readonly fetch: ClientOptions["fetch"] | null;
   readonly client: Client | null;
 };
 
-const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "onWarning", "fetch", "client"] as const;
+const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "logs", "onWarning", "fetch", "client"] as const;
 const JOIN = ["id", "slots", "capabilities", "resources", "zone"] as const;
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
@@ -65,6 +69,7 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   return {
     ...{ join, onWarning, killGraceMs: readSpan("killGraceMs", killGraceMs) },
     giveUpMs: giveUpMs === undefined ? null : readSpan("giveUpMs", giveUpMs),
+    logs: options.logs === undefined ? null : readLogs(options.logs),
     ...{ url: url ?? null, token: token ?? null, signal: signal ?? null },
     ...{ fetch: fetch ?? null, client: client ?? null },
   };
@@ -76,6 +81,13 @@ function readJoin(given: readonly (readonly [string, unknown])[]): ReadOptions["
   const { slots = 1, id = ownName() } = body.value;
   if (slots > SLOTS_MAX) throw bad(`slots is ${slots}, and must be at most ${SLOTS_MAX}; start more workers instead`);
   return { ...body.value, id, slots };
+}
+
+function readLogs(logs: WorkerLogs): WorkerLogs {
+  if (typeof logs?.read !== "function") throw bad("logs.read must be a function that is asked for a log");
+  const said = readShape(syncBody, { logPlace: logs.place ?? null });
+  if (!said.ok) throw bad(sentence(said.failure).replace("logPlace", "logs.place"));
+  return logs;
 }
 
 /** A name nobody else has, that says where it runs. It is chosen here so that joining twice is joining once. */

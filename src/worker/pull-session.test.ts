@@ -312,3 +312,24 @@ test("news that the server will not read is dropped", () => {
   assert.deepEqual(call.body.running, [one("a")]);
   assert.equal(session.refuse(call.n, null, "for no reason"), false, "there is nothing else to try");
 });
+
+test("a worker that keeps logs says where in every sync, and hears which are wanted", () => {
+  const session = createPullSession({ slots: 1, logPlace: "here" });
+  session.join(JOINED, 0);
+  const log = (id: string) => ({ id, ...one("a"), lines: 5, bytes: 100 });
+  const first = exchange(session, { logs: [log("l1")] });
+  assert.equal(first.body.logPlace, "here");
+  assert.deepEqual(first.heard.wanted, { workerId: "ann", session: "s1", logs: [log("l1")] });
+  assert.equal(first.heard.isNews, true);
+  const again = exchange(session, { logs: [log("l1")] });
+  assert.deepEqual([again.body.logPlace, again.heard.wanted?.logs.length], ["here", 1]);
+  assert.equal(again.heard.isNews, false, "it is known already: no reason to ask again at once");
+  assert.equal(exchange(session, { logs: [log("l1"), log("l2")] }).heard.isNews, true);
+  assert.deepEqual([exchange(session).heard.wanted, exchange(session).heard.isNews], [null, false]);
+});
+
+test("a worker that keeps no logs says nothing of them, and is deaf to who wants one", () => {
+  const { body, heard } = exchange(joined(), { logs: [{ id: "l", ...one("a"), lines: 5, bytes: 100 }] });
+  assert.equal("logPlace" in body, false);
+  assert.deepEqual([heard.wanted, heard.isNews], [null, false]);
+});

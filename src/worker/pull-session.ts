@@ -17,8 +17,9 @@
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
-import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody } from "../protocol/index.ts";
+import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../protocol/index.ts";
 import { type Ended, packBody, type Running } from "./pull-body.ts";
+import type { WantedLogs } from "./pull-logs.ts";
 import { type Handed, keyOf, type News, type Report, type Stop, type StopCause } from "./pull-messages.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
@@ -56,6 +57,8 @@ export type Heard = {
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
   readonly drain: boolean;
+  /** Logs that somebody wants to see. */
+  readonly wanted: WantedLogs | null;
   /** Whether it said anything that was not known. */
   readonly isNews: boolean;
 };
@@ -98,15 +101,23 @@ export type PullSession = {
   unsaid(now: number): "urgent" | "mild" | "nothing";
 };
 
-const NOTHING_HEARD: Heard = { start: [], stop: [], refused: [], drain: false, isNews: false };
+const NOTHING_HEARD: Heard = { start: [], stop: [], refused: [], drain: false, wanted: null, isNews: false };
 
-export function createPullSession({ slots }: { readonly slots: number }): PullSession {
+export function createPullSession({
+  slots,
+  logPlace,
+}: {
+  readonly slots: number;
+  /** Where it keeps its logs, if it does. */
+  readonly logPlace?: string | undefined;
+}): PullSession {
   const held = new Map<string, Held>();
   const flights = new Map<number, Flight>();
   const at = {
     ...{ workerId: null as string | null, session: "", leaseMs: 0, leaseEnd: Number.NEGATIVE_INFINITY },
     ...{ n: 0, lastHeard: 0, last: null as Flight | null },
     ...{ isDraining: false, isClosing: false, isCautious: false },
+    wantedIds: new Set<string>() as ReadonlySet<string>,
   };
   const all = (): Held[] => [...held.values()];
 
@@ -153,6 +164,7 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
       ...{ session, n, want, waitMs, running: named },
       ...(results.length === 0 ? {} : { results }),
       ...(isDraining ? { status: "draining" } : {}),
+      ...(logPlace === undefined ? {} : { logPlace }),
     };
     return { n, workerId: at.workerId ?? "", body };
   }
@@ -177,8 +189,18 @@ export function createPullSession({ slots }: { readonly slots: number }): PullSe
     const start = at.isClosing || now >= at.leaseEnd ? [] : answer.assignments.filter(takeOn).map(handedOf);
     const refused = answered.filter(({ accepted }) => !accepted);
     const drain = answer.drain === true;
-    const isNews = start.length + stop.length + answered.length > 0 || (drain && !at.isDraining);
-    return { start, stop, refused, drain, isNews };
+    const { wanted, isNewWish } = hearWishes(answer.logs ?? []);
+    const isNews = start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
+    return { start, stop, refused, drain, wanted, isNews };
+  }
+
+  /** An answer lists all that is wanted, so what the last one did not have is new. */
+  function hearWishes(logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
+    const known = at.wantedIds;
+    at.wantedIds = new Set(logs.map(({ id }) => id));
+    if (logPlace === undefined || logs.length === 0) return { wanted: null, isNewWish: false };
+    const wanted = { workerId: at.workerId ?? "", session: at.session, logs };
+    return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
   }
 
   function settle(result: AttemptRef): boolean {

@@ -21,7 +21,7 @@ export const wireOf = (client: Client): Wire => ({
   },
   sync: async (workerId, body, timeoutMs) => {
     const answer = await client.sync(workerId, body, once(timeoutMs));
-    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results];
+    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();
   },
   leave: async (workerId, timeoutMs) => void (await client.leaveWorker(workerId, once(timeoutMs))),

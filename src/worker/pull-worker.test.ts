@@ -313,6 +313,10 @@ test("what is wrong with the options is said by name", async () => {
     [{ giveUpMs: "soon" }, /giveUpMs is soon/],
     [{ signal: {} }, /signal must be an AbortSignal/],
     [{ onWarning: 1 }, /onWarning must be a function/],
+    [{ logs: null }, /logs\.read must be a function/],
+    [{ logs: { place: "p" } }, /logs\.read must be a function/],
+    [{ logs: { read: () => null } }, /logs\.place is null, and must be a name of 1 to 100/],
+    [{ logs: { place: "a b", read: () => null } }, /logs\.place is "a b"/],
     [{ url: "ftp://x" }, /url is "ftp:\/\/x"/],
     [{ token: "with space" }, /token must be/],
   ];

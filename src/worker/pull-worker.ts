@@ -11,10 +11,12 @@
  * when it is told to, or when the server will not have it.
  */
 import { type Client, createClient } from "../client/index.ts";
+import type { LogBody, LogStatus } from "../protocol/index.ts";
 import { type Link, openThreadLink } from "./lease-thread-link.ts";
 import { createLeaseCell, realClock } from "./pull-clock.ts";
 import { startConnection } from "./pull-connection.ts";
 import { type AssignedTask, type Crew, createCrew, type Perform, type TaskContext } from "./pull-crew.ts";
+import { createLogCounter } from "./pull-logs.ts";
 import type { ToCrew } from "./pull-messages.ts";
 import { createNewsDesk } from "./pull-news.ts";
 import { type PullWorkerOptions, type ReadOptions, readOptions } from "./pull-options.ts";
@@ -23,6 +25,8 @@ import { createPermitDesk, type PermitDesk } from "./pull-permit.ts";
 import { errorOf, wireOf } from "./pull-wire.ts";
 
 const FLUSH_MS = 2000;
+/** Whoever wants a log waits a few seconds; one that is brought later is brought for nobody. */
+const HAND_IN = { timeoutMs: 4000, retries: 1 };
 
 export type TaskHandler = (task: AssignedTask, context: TaskContext) => unknown;
 /** A handler that says itself how an attempt ended, as the one that runs commands does. */
@@ -102,6 +106,8 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
     isLeaseHeld: () => realClock.now() < cell.read(),
     post: link.post,
   });
+  const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
+  const logs = read.logs === null ? null : createLogCounter({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;
   let hasJoined = false;
 
@@ -114,6 +120,8 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
         return crew.start(message.assignments);
       case "stop":
         return crew.stop(message.stops);
+      case "logs":
+        return logs?.want(message.wanted);
       case "draining":
         return warn("the server has asked this worker to finish and leave");
       case "warning":
@@ -176,10 +184,10 @@ function openLink(
   onMessage: (message: ToCrew) => void,
 ): Link {
   const { join, giveUpMs, url, token } = read;
-  if (read.fetch === null && read.client === null)
-    return openThreadLink({ url, token, cell, settings: { join, giveUpMs }, onMessage });
+  const settings = { join, giveUpMs, logPlace: read.logs?.place };
+  if (read.fetch === null && read.client === null) return openThreadLink({ url, token, cell, settings, onMessage });
   const connection = startConnection({
-    ...{ join, giveUpMs, cell, wire: wireOf(client), clock: realClock, chance: Math.random },
+    ...{ ...settings, cell, wire: wireOf(client), clock: realClock, chance: Math.random },
     tell: (message) => queueMicrotask(() => onMessage(message)),
   });
   return { post: (message) => connection.receive(message) };

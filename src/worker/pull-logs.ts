@@ -1,0 +1,111 @@
+/**
+ * The logs of a pull worker, handed in when the server asks for one.
+ *
+ * Somebody waits at the server, but not for long: so a log is read and handed in on the side, a few at a time, and if
+ * that fails nothing is lost, for the server asks again as long as somebody waits. What was handed in is not read a
+ * second time for an answer that was already on its way.
+ */
+import { LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../protocol/index.ts";
+import { messageOf } from "./pull-wire.ts";
+
+/** The end of what an attempt wrote. */
+export type LogEnd = { readonly text: string; readonly truncated: boolean };
+export type LogWish = Omit<WantedLog, "id">;
+/** What a worker says of the logs it keeps. */
+export type WorkerLogs = {
+  /** A name for where they lie, the same after a restart. */
+  readonly place: string;
+  /** The last lines of what an attempt wrote, running or not; null if there is no such log. */
+  read(wish: LogWish): Promise<LogEnd | null> | LogEnd | null;
+};
+/** What the server wants, and as whom to answer it. */
+export type WantedLogs = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly logs: readonly WantedLog[];
+};
+export type LogCounter = { want(wanted: WantedLogs): void };
+
+const AT_ONCE_MAX = 4;
+const WAITING_MAX = 64;
+const DONE_MAX = 256;
+const ERROR_MAX = 1000;
+/** Of these nobody need hear: the server has given up waiting, or is away and will ask again. */
+const WORTH_A_WARNING: ReadonlySet<unknown> = new Set(["bad_request", "too_large", "forbidden", "unauthorized"]);
+
+export function createLogCounter(deps: {
+  readonly logs: WorkerLogs;
+  readonly handIn: (workerId: string, body: LogBody) => Promise<LogStatus>;
+  readonly warn: (message: string) => void;
+}): LogCounter {
+  const { logs, handIn, warn } = deps;
+  const waiting = new Map<string, () => Promise<void>>();
+  const underWay = new Set<string>();
+  const done = new Set<string>();
+
+  async function serve(workerId: string, session: string, { id, ...wish }: WantedLog): Promise<void> {
+    try {
+      await handIn(workerId, { session, id, ...(await endOf(logs, wish)) });
+      done.add(id);
+      for (const oldest of done) if (done.size > DONE_MAX) done.delete(oldest);
+    } catch (error) {
+      if (WORTH_A_WARNING.has((error as { code?: unknown }).code))
+        warn(`the log of task ${wish.taskId}, attempt ${wish.attempt}, was not taken: ${messageOf(error)}`);
+    }
+  }
+
+  function next(): void {
+    for (const [id, work] of waiting) {
+      if (underWay.size >= AT_ONCE_MAX) return;
+      waiting.delete(id);
+      underWay.add(id);
+      void work().finally(() => {
+        underWay.delete(id);
+        next();
+      });
+    }
+  }
+
+  return {
+    want({ workerId, session, logs: wanted }) {
+      for (const one of wanted) {
+        if (done.has(one.id) || underWay.has(one.id) || waiting.size >= WAITING_MAX) continue;
+        waiting.set(one.id, () => serve(workerId, session, one));
+      }
+      next();
+    },
+  };
+}
+
+async function endOf(logs: WorkerLogs, wish: LogWish): Promise<Pick<LogBody, "text" | "truncated" | "error">> {
+  try {
+    const found = await logs.read(wish);
+    return found === null ? { text: null } : withinBytes(found, Math.min(wish.bytes, LOG_BYTES_MAX));
+  } catch (error) {
+    return { text: null, error: messageOf(error).toWellFormed().slice(0, ERROR_MAX).toWellFormed() };
+  }
+}
+
+/** As much of its end as the server takes, from the beginning of a line where that is possible. */
+export function withinBytes({ text, truncated }: LogEnd, bytesMax: number): LogEnd {
+  const whole = text.toWellFormed();
+  if (jsonBytes(whole) <= bytesMax) return { text: whole, truncated };
+  // A character is at most six bytes of JSON, so this many always fit; as long as more do, more are shown.
+  let [fits, tooMany] = [Math.max(0, Math.floor((bytesMax - 2) / 6)), Math.min(whole.length, bytesMax)];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if (jsonBytes(lastOf(whole, middle)) <= bytesMax) fits = middle;
+    else tooMany = middle;
+  }
+  const end = lastOf(whole, fits);
+  const line = end.indexOf("\n") + 1;
+  return { text: line < end.length ? end.slice(line) : end, truncated: true };
+}
+
+const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text));
+/** The last so many, without half a character at its beginning. */
+function lastOf(text: string, count: number): string {
+  if (count === 0) return "";
+  const end = text.slice(-count);
+  return end.isWellFormed() ? end : end.slice(1);
+}

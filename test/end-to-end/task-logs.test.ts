@@ -1,0 +1,287 @@
+/**
+ * The log of an attempt that lies on another machine: who is asked for it, what comes back, and what is said when it
+ * does not.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Answered, LogBody, SyncBody, WantedLog } from "../../src/protocol/index.ts";
+import { startWorker, type WorkerLogs } from "../../src/worker/index.ts";
+import { handTimers } from "../kits/hand-timers.ts";
+import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+
+const POLL_MS = 60_000;
+const quick = { scheduler: { retry: { base: 1, max: 1 } } };
+const logs = (at: TestServer, id: string, query: { attempt?: number; tail?: number } = {}, token?: string) =>
+  at.ask("logs", { params: { id }, query }, token === undefined ? {} : { token });
+
+type HandWorker = {
+  sync(said?: SyncBody): Promise<Answered<"sync">>;
+  handIn(log: LogBody): Promise<Reply<Answered<"handInLog">>>;
+  /** The one log that the answer to its next poll wants of it. */
+  wanted(): Promise<WantedLog>;
+  session: string;
+};
+
+/** A worker played by hand, over HTTP. */
+async function join(at: TestServer, id: string, logPlace?: string, token?: string): Promise<HandWorker> {
+  const more = token === undefined ? {} : { token };
+  const place = logPlace === undefined ? {} : { logPlace };
+  const { session } = (await at.ask("joinWorker", { body: { id } }, more)).json;
+  let n = 0;
+  const sync = async (said: SyncBody = {}): Promise<Answered<"sync">> => {
+    const body = { session, n: ++n, waitMs: POLL_MS, ...place, ...said };
+    const reply = await at.ask("sync", { params: { id }, body }, more);
+    assert.equal(reply.status, 200, reply.text);
+    return reply.json;
+  };
+  return {
+    ...{ sync, session },
+    handIn: (log) => at.ask("handInLog", { params: { id }, body: { session, ...log } }, more),
+    async wanted() {
+      const { logs: list = [] } = await sync();
+      assert.equal(list.length, 1);
+      return list[0] as WantedLog;
+    },
+  };
+}
+
+const submit = (at: TestServer, id: string, more: object = {}) =>
+  at.drover.submit({ id, agentId: "ann", action: "x", ...more });
+
+test("a worker that waits for work hears at once that a log is wanted, and whoever asked gets it", async () => {
+  await using at = await openServer();
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t");
+  assert.equal((await ann.sync()).assignments.length, 1);
+  await ann.sync({ running: [{ taskId: "t", attempt: 1 }], waitMs: 0 });
+  const poll = ann.sync();
+  const asked = logs(at, "t", { tail: 3 });
+  const answer = await poll;
+  assert.deepEqual([answer.assignments, answer.cancel], [[], []]);
+  const [wanted] = answer.logs ?? [];
+  assert.deepEqual(wanted, { id: wanted?.id, taskId: "t", attempt: 1, lines: 3, bytes: 262_144 });
+  const log = { id: wanted?.id ?? "", text: "one\ntwo\n", truncated: true };
+  assert.deepEqual((await ann.handIn(log)).json, { status: "taken", id: log.id });
+  const { status, json } = await asked;
+  assert.deepEqual([status, json], [200, { taskId: "t", attempt: 1, text: "one\ntwo\n", truncated: true }]);
+  assert.equal((await ann.handIn(log)).status, 200, "the same again, as after a lost answer");
+  assert.equal((await ann.sync({ waitMs: 0 })).logs, undefined);
+  assert.equal((await at.drover.task("t")).state, "running", "its task has gone on all the while");
+});
+
+test("each attempt is asked of the worker that ran it, or of who has taken over its place", async () => {
+  await using at = await openServer({ settings: quick });
+  const failed = { taskId: "t", outcome: "failed" as const, error: "no" };
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t", { maxAttempts: 2 });
+  await ann.sync();
+  await ann.sync({ results: [{ ...failed, attempt: 1 }], status: "overloaded" });
+  const bob = await join(at, "bob", "there");
+  assert.equal((await bob.sync()).assignments[0]?.attempt, 2);
+  await bob.sync({ results: [{ ...failed, attempt: 2 }] });
+  assert.equal((await at.drover.task("t")).state, "failed");
+
+  for (const [worker, attempt, query] of [
+    [bob, 2, {}],
+    [ann, 1, { attempt: 1 }],
+    [bob, 2, { attempt: 2 }],
+  ] as const) {
+    const asked = logs(at, "t", query);
+    const { id, attempt: of } = await worker.wanted();
+    await worker.handIn({ id, text: `attempt ${of}\n` });
+    assert.deepEqual((await asked).json, { taskId: "t", attempt, text: `attempt ${attempt}\n`, truncated: false });
+  }
+
+  await at.ask("leaveWorker", { params: { id: "bob" } });
+  const gone = await logs(at, "t");
+  assert.deepEqual([gone.status, gone.problem.code], [404, "not_found"]);
+  assert.match(gone.problem.error, /attempt 2 of task t is with worker bob, which is not connected; start it again/);
+  assert.deepEqual(gone.problem.details, { taskId: "t", attempt: 2, workerId: "bob" });
+  const heir = await join(at, "bob-the-second", "there");
+  await heir.sync({ waitMs: 0 });
+  const asked = logs(at, "t");
+  await heir.handIn({ id: (await heir.wanted()).id, text: "kept\n" });
+  assert.equal((await asked).json.text, "kept\n");
+});
+
+test("what stands in the way is said, with the worker's name and what to do", async () => {
+  const timers = handTimers();
+  await using at = await openServer({ server: { timers } });
+  await submit(at, "waits", { capabilities: ["gpu"] });
+  assert.match((await logs(at, "waits")).problem.error, /no log of task waits is here: it has not begun yet/);
+  assert.match((await logs(at, "nobody", { attempt: 3 })).problem.error, /no log of attempt 3 of task nobody is here/);
+
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t");
+  await ann.sync();
+  assert.match(
+    (await logs(at, "t", { attempt: 2 })).problem.error,
+    /attempt 2 of task t is here: its last attempt is 1/,
+  );
+  const rows: [LogBody, RegExp][] = [
+    [{ id: "", text: null }, /^worker ann does not have the log of attempt 1 of task t: it has not begun yet, or /],
+    [{ id: "", text: null, error: "EACCES" }, /^worker ann could not read the log of attempt 1 of task t: EACCES$/],
+  ];
+  for (const [log, text] of rows) {
+    const asked = logs(at, "t");
+    await ann.handIn({ ...log, id: (await ann.wanted()).id });
+    const { status, problem } = await asked;
+    assert.deepEqual([status, problem.code], [404, "not_found"]);
+    assert.match(problem.error, text);
+  }
+
+  const unanswered = logs(at, "t");
+  const { id } = await ann.wanted();
+  timers.advance(5000);
+  const { status, problem } = await unanswered;
+  assert.deepEqual([status, problem.code, problem.retryable], [504, "worker_silent", undefined]);
+  assert.match(problem.error, /^worker ann did not hand in the log of attempt 1 of task t within 5000 ms; try again/);
+  assert.deepEqual((await ann.handIn({ id, text: "x" })).json, { status: "late", id });
+
+  const bob = await join(at, "bob");
+  await submit(at, "u");
+  assert.equal((await bob.sync()).assignments[0]?.taskId, "u");
+  const none = await logs(at, "u");
+  assert.deepEqual([none.status, none.problem.code], [404, "not_found"]);
+  assert.match(none.problem.error, /^worker bob ran attempt 1 of task u and keeps no logs; drover worker --exec does$/);
+});
+
+test("a worker that lies is refused by name, and the waiting are not answered by it", async () => {
+  await using at = await openServer();
+  const ann = await join(at, "ann", "here");
+  const bob = await join(at, "bob", "there");
+  await submit(at, "t");
+  const held = await ann.sync({ waitMs: 0 });
+  const [holder, other] = held.assignments.length === 1 ? [ann, bob] : [bob, ann];
+  if (holder === bob) await bob.sync();
+  const asked = logs(at, "t");
+  const { id } = await holder.wanted();
+  const lies: [Promise<Reply>, number, string, string | undefined][] = [
+    [other.handIn({ id, text: "mine\n" }), 404, "not_found", "id"],
+    [holder.handIn({ id: "log_of-mine", text: "x" }), 404, "not_found", "id"],
+    [holder.handIn({ id, text: "x", session: other.session }), 409, "session_lost", undefined],
+    [holder.handIn({ id, text: "x".repeat(262_143) }), 400, "bad_request", "text"],
+    [holder.handIn({ id, text: "x".repeat(300_000) }), 400, "bad_request", "text"],
+    [holder.handIn({ id, text: "x".repeat(1_100_000) }), 413, "too_large", undefined],
+    [at.ask("handInLog", { params: { id: "nobody" }, body: { id, text: "x" } }), 404, "not_found", undefined],
+  ];
+  for (const [reply, status, code, field] of lies) {
+    const { problem, ...got } = await reply;
+    assert.deepEqual([got.status, problem.code, problem.details?.field], [status, code, field], problem.error);
+  }
+  assert.equal((await holder.handIn({ id, text: "x".repeat(262_142) })).status, 200);
+  assert.equal((await asked).json.text.length, 262_142);
+});
+
+test("a tied token gets the logs of its own tasks, and of others not even a worker is asked", async () => {
+  const token = (name: string): string => `token-of-${name}-0123456789`;
+  const tokens = [
+    { role: "admin", token: token("admin") },
+    { role: "worker", token: token("worker") },
+    { role: "agent", token: token("ann"), agentId: "ann" },
+    { role: "viewer", token: token("site"), project: "site" },
+  ];
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const worker = await join(at, "w", "here", token("worker"));
+  await submit(at, "t");
+  await worker.sync();
+  const foreign = await logs(at, "t", {}, token("site"));
+  assert.deepEqual([foreign.status, foreign.problem.error], [404, "no task has the id t"]);
+  assert.equal((await worker.sync({ waitMs: 0 })).logs, undefined);
+  const own = logs(at, "t", {}, token("ann"));
+  const { id } = await worker.wanted();
+  for (const name of ["ann", "site"]) {
+    const body = { id, text: "not a worker's" };
+    assert.equal((await at.ask("handInLog", { params: { id: "w" }, body }, { token: token(name) })).status, 403);
+  }
+  await worker.handIn({ id, text: "own\n" });
+  assert.equal((await own).json.text, "own\n");
+  assert.equal((await logs(at, "t", {}, token("worker"))).status, 403);
+});
+
+test("who hangs up leaves nothing behind that a worker would be asked for", async () => {
+  await using at = await openServer();
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t");
+  await ann.sync();
+  const gone = new AbortController();
+  const asked = at.ask("logs", { params: { id: "t" }, query: {} }, { signal: gone.signal });
+  const { id } = await ann.wanted();
+  gone.abort();
+  await assert.rejects(asked);
+  // The server hears of it a moment later, and until then may still ask.
+  let last = await ann.sync({ waitMs: 0 });
+  while (last.logs !== undefined) last = await ann.sync({ waitMs: 0 });
+  assert.equal((await ann.handIn({ id, text: "x" })).json.status, "late");
+});
+
+test("a server that goes sends away who waits for a log", async () => {
+  const at = await openServer();
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t");
+  await ann.sync();
+  const asked = logs(at, "t");
+  await ann.wanted();
+  await at.server.close();
+  const { status, problem } = await asked;
+  assert.deepEqual([status, problem.code], [503, "closed"]);
+});
+
+/** A worker of the SDK whose one task runs until the test lets it end. */
+async function keeping(at: TestServer, read: WorkerLogs["read"]) {
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const worker = await startWorker({ url: at.url, id: "sdk", logs: { place: "here", read } }, async () => {
+    begun.resolve();
+    await end.promise;
+  });
+  await submit(at, "t");
+  await begun.promise;
+  const leave = async (): Promise<void> => {
+    end.resolve();
+    await worker.close();
+  };
+  return { end: end.resolve, leave, [Symbol.asyncDispose]: leave };
+}
+
+test("a worker of the SDK hands in what its hook reads, while its task runs and after", async () => {
+  await using at = await openServer();
+  await using keeper = await keeping(at, ({ taskId, attempt, lines }) => ({
+    text: `${taskId} ${attempt} ${lines}\n`,
+    truncated: false,
+  }));
+  assert.deepEqual((await logs(at, "t", { tail: 9 })).json, {
+    ...{ taskId: "t", attempt: 1, text: "t 1 9\n", truncated: false },
+  });
+  const many = await Promise.all(Array.from({ length: 10 }, (_, index) => logs(at, "t", { tail: index + 1 })));
+  assert.deepEqual(
+    many.map(({ json }) => json.text),
+    Array.from({ length: 10 }, (_, index) => `t 1 ${index + 1}\n`),
+  );
+  keeper.end();
+  assert.equal((await at.drover.wait("t")).state, "done");
+  assert.equal((await logs(at, "t")).json.text, "t 1 200\n");
+  await keeper.leave();
+  assert.match((await logs(at, "t")).problem.error, /worker sdk, which is not connected/);
+});
+
+test("whatever a hook reads, what is too long is cut to fit and what fails is said", async () => {
+  await using at = await openServer({ settings: { server: { bodyLimit: 20_000 } } });
+  const line = "\u001b[31mred\u001b[0m\n";
+  const texts: Record<number, () => string | null> = {
+    1: () => line.repeat(10_000),
+    2: () => null,
+    3: () => {
+      throw new Error("the disk is on fire");
+    },
+  };
+  await using _ = await keeping(at, ({ lines }) => {
+    const text = texts[lines]?.() ?? null;
+    return text === null ? null : { text, truncated: false };
+  });
+  const long = (await logs(at, "t", { tail: 1 })).json;
+  // As JSON a line has 24 bytes, and 512 of the body are for what else is in it.
+  assert.deepEqual([long.truncated, long.text], [true, line.repeat(811)]);
+  assert.match((await logs(at, "t", { tail: 2 })).problem.error, /^worker sdk does not have the log of attempt 1/);
+  assert.match((await logs(at, "t", { tail: 3 })).problem.error, /could not read .*: the disk is on fire$/);
+});
