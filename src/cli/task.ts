@@ -82,7 +82,10 @@ async function watch(call: Call<Flags>): Promise<ExitCode> {
 
 type LogReader = { readonly more: () => Promise<void>; readonly follow: (signal: AbortSignal) => Promise<void> };
 
-/** Prints what is new in the log each time it looks. The server keeps the log; only its end is ever read. */
+/** There is no log before the first attempt has begun; and a worker that does not answer now may do so next time. */
+const MAY_COME: ReadonlySet<unknown> = new Set(["not_found", "worker_silent"]);
+
+/** Prints what is new in the log each time it looks. Its worker keeps the log; only its end is ever read. */
 function createLogReader(call: Call<Flags>, id: string): LogReader {
   const client = clientFor(call);
   const shown = { attempt: 0, text: "" };
@@ -96,8 +99,7 @@ function createLogReader(call: Call<Flags>, id: string): LogReader {
       Object.assign(shown, { attempt, text });
     } catch (error) {
       if (signal?.aborted === true) return;
-      // There is no log before the first attempt has begun.
-      if (!(error instanceof ClientError) || error.code !== "not_found") throw error;
+      if (!(error instanceof ClientError) || !MAY_COME.has(error.code)) throw error;
     }
   }
 

@@ -370,6 +370,13 @@ describe("task", () => {
     assert.equal(ran.code, 1);
     assert.equal(ran.out, lines("tsk_7 queued", "tsk_7 failed: ran 4.2s, exit code 1: ␛[31mno such file"));
   });
+  test("--logs --watch goes on to the end though the worker with the log does not answer", async () => {
+    const { code, out, err } = await drover(["task", "tsk_7", "--logs", "--watch"], {
+      ...{ "GET /tasks/tsk_7": failed, "GET /tasks/tsk_7/wait": failed },
+      "GET /tasks/tsk_7/logs": new Refusal(504, "worker_silent", "worker w did not hand it in"),
+    });
+    assert.deepEqual([code, out, err.includes("error:")], [1, "", false]);
+  });
   test("what is new in a log is found behind what was shown", () => {
     const rows: [before: string, now: string, fresh: string][] = [
       ["", "a\n", "a\n"],

@@ -14,6 +14,7 @@ import {
   createExecHandler,
   type ExecHandler,
   type ExecOptions,
+  execLogs,
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../worker/index.ts";
@@ -47,6 +48,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         ...joinFrom(flags),
         ...{ url, signal: stop.beforeJoin, onWarning: warn, killGraceMs: killGraceOf(options) },
         ...(address.token === undefined ? {} : { token: address.token }),
+        logs: execLogs(data, (...asked) => crew.now().tail(...asked)),
       },
       (task, context) => crew.now().run(task, context),
     );

@@ -1,0 +1,144 @@
+/**
+ * The logs of real exec workers that share nothing with the server but the wire: each has a data directory of its own.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { type Client, createClient } from "../../src/client/index.ts";
+import { MAIN, type Served, startServe } from "../kits/served.ts";
+
+const LIMIT = { timeout: 120_000 };
+/** Short, so that a worker that is killed is given up soon. */
+const CONFIG = "workers:\n  lease: 2s\n";
+/** Says what it does, waits until it is let go by a file of its own, and says that too. */
+const AGENT = `echo "early of $DROVER_TASK_ID#$DROVER_ATTEMPT"
+n=0; while [ ! -e "$1/go-$DROVER_ATTEMPT" ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n + 1)); done
+for i in 1 2 3; do echo "late $i"; done
+echo '{"a":1}'`;
+
+type Stage = {
+  readonly home: string;
+  readonly served: Served;
+  readonly client: Client;
+  /** A worker in a directory of its own: its name, and its process. */
+  worker(directory: string, ...flags: string[]): Promise<{ readonly id: string; readonly child: ChildProcess }>;
+  drover(...args: string[]): ChildProcess;
+  letGo(attempt: number): void;
+  /** Resolves when the log has the event. */
+  event(kind: string, attempt?: number): Promise<void>;
+};
+
+const { NODE_TEST_CONTEXT: _, DROVER_URL: __, DROVER_TOKEN: ___, ...clean } = process.env;
+
+async function createStage(t: TestContext): Promise<Stage> {
+  const home = mkdtempSync(join(tmpdir(), "drover-far-logs-"));
+  const cwd = join(home, "server");
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, "drover.yml"), CONFIG);
+  writeFileSync(join(home, "agent.sh"), AGENT);
+  const served = await startServe({ cwd, env: clean, flags: ["--no-worker", "--log-level", "silent"] });
+  const client = createClient({ url: served.url });
+  const children: ChildProcess[] = [];
+  t.after(async () => {
+    for (const child of children) child.kill("SIGKILL");
+    await served.stop();
+    rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+  });
+  const start = (args: readonly string[], directory: string): ChildProcess => {
+    const env = { ...clean, DROVER_URL: served.url };
+    const child = spawn(process.execPath, [MAIN, ...args], { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
+    children.push(child);
+    return child;
+  };
+  return {
+    ...{ home, served, client },
+    async worker(directory, ...flags) {
+      const own = join(home, directory);
+      mkdirSync(own, { recursive: true });
+      const exec = `sh ${join(home, "agent.sh")} ${home}`;
+      const child = start(["worker", "--json", "--exec", exec, "--kill-grace", "100ms", ...flags], own);
+      const [line] = await once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), "line");
+      return { child, id: (JSON.parse(String(line)) as { workerId: string }).workerId };
+    },
+    drover: (...args) => start(args, home),
+    letGo: (attempt) => writeFileSync(join(home, `go-${attempt}`), ""),
+    async event(kind, attempt = 1) {
+      for await (const event of client.events())
+        if (event.kind === kind && (event.attempt ?? attempt) === attempt) return;
+    },
+  };
+}
+
+/** Asks until the log has this; what is not there yet is no error. */
+async function logsWith({ client }: Stage, id: string, wanted: RegExp): Promise<string> {
+  for (;;) {
+    const found = await client.logs(id).catch((error: { code?: string }) => {
+      if (error.code !== "not_found") throw error;
+      return null;
+    });
+    if (found !== null && wanted.test(found.text)) return found.text;
+  }
+}
+
+const submit = ({ client }: Stage, id: string): Promise<unknown> =>
+  client.submit({ id, agentId: "ann", action: "x", maxAttempts: 3 });
+const outcomeOf = async (child: ChildProcess): Promise<{ code: number | null; out: string; err: string }> => {
+  const [out, err] = await Promise.all([
+    text(child.stdout as NodeJS.ReadableStream),
+    text(child.stderr as NodeJS.ReadableStream),
+  ]);
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  return { code: child.exitCode, out, err };
+};
+
+test("the log of a worker elsewhere is shown and followed while its task runs, and shown after", LIMIT, async (t) => {
+  const stage = await createStage(t);
+  const { id } = await stage.worker("one");
+  await submit(stage, "t");
+  const early = await logsWith(stage, "t", /out {2}early of t#1\n/);
+  assert.doesNotMatch(early, /late/);
+  const following = stage.drover("task", "t", "--logs", "--watch");
+  const followed = outcomeOf(following);
+  await once(following.stdout as NodeJS.ReadableStream, "readable");
+  stage.letGo(1);
+  const { code, out, err } = await followed;
+  assert.deepEqual([code, err.match(/error/)], [0, null], err);
+  assert.equal((await stage.client.task("t")).worker, id);
+  const lines = [...out.matchAll(/^\S+Z (?:out|note) +(.*)$/gm)].map(([, line]) => line);
+  assert.equal(lines[1], "early of t#1", out);
+  assert.deepEqual(lines.slice(2, 6), ["late 1", "late 2", "late 3", '{"a":1}'], out);
+  assert.equal(lines.at(-1), "outcome: done", out);
+  const shown = await outcomeOf(stage.drover("task", "t", "--logs", "--tail", "1"));
+  assert.match(shown.out, /^\S+Z note outcome: done\n$/);
+  assert.equal((await stage.client.logs("t", { tail: 2 })).truncated, true);
+});
+
+test("logs outlive their worker: whoever is started in its directory shows them", LIMIT, async (t) => {
+  const stage = await createStage(t);
+  const first = await stage.worker("one");
+  await submit(stage, "t");
+  await logsWith(stage, "t", /early of t#1/);
+  first.child.kill("SIGKILL");
+  await stage.event("attempt-lost");
+  const gone = await outcomeOf(stage.drover("task", "t", "--logs"));
+  assert.equal(gone.code, 4);
+  const said = `error: the log of attempt 1 of task t is with worker ${first.id}, which is not connected; start it`;
+  assert.ok(gone.err.startsWith(said), gone.err);
+
+  const other = await stage.worker("two");
+  await logsWith(stage, "t", /early of t#2/);
+  await assert.rejects(stage.client.logs("t", { attempt: 1 }), { code: "not_found" });
+  const heir = await stage.worker("one");
+  assert.notEqual(heir.id, first.id);
+  const { text: old } = await stage.client.logs("t", { attempt: 1 });
+  assert.match(old, /early of t#1\n/);
+  stage.letGo(2);
+  assert.equal((await stage.client.wait("t")).worker, other.id);
+  assert.match((await stage.client.logs("t")).text, /late 3\n(.*\n)*.*outcome: done\n$/);
+});
