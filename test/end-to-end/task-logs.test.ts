@@ -3,6 +3,9 @@
  * does not.
  */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as joinPath } from "node:path";
 import { test } from "node:test";
 import type { Answered, LogBody, SyncBody, WantedLog } from "../../src/protocol/index.ts";
 import { startWorker, type WorkerLogs } from "../../src/worker/index.ts";
@@ -225,6 +228,33 @@ test("a server that goes sends away who waits for a log", async () => {
   await at.server.close();
   const { status, problem } = await asked;
   assert.deepEqual([status, problem.code], [503, "closed"]);
+});
+
+test("a server that has just come back waits for the worker to say that it keeps logs, or none", async (t) => {
+  const data = mkdtempSync(joinPath(tmpdir(), "drover-task-logs-"));
+  t.after(() => rmSync(data, { recursive: true, force: true }));
+  for (const place of [{ logPlace: "here" }, {}]) {
+    const taskId = `t${Object.keys(place).length}`;
+    const first = await openServer({ open: { data } });
+    const ann = await join(first, "ann", place.logPlace);
+    await submit(first, taskId);
+    await ann.sync();
+    await first.server.close();
+    await using at = await openServer({ open: { data } });
+    const asked = logs(at, taskId);
+    const body = { session: ann.session, n: 9, waitMs: POLL_MS, ...place };
+    let wanted: readonly WantedLog[] = [];
+    let isAnswered = false;
+    void asked.then(() => (isAnswered = true));
+    // It is told of its task again as well, perhaps before the question has arrived.
+    do wanted = (await at.ask("sync", { params: { id: "ann" }, body })).json.logs ?? [];
+    while ("logPlace" in place && wanted.length === 0 && !isAnswered);
+    for (const { id } of wanted) await at.ask("handInLog", { params: { id: "ann" }, body: { id, text: "kept\n" } });
+    const { status, json, problem } = await asked;
+    if ("logPlace" in place) assert.deepEqual([status, json.text], [200, "kept\n"]);
+    else assert.match(problem.error, /^worker ann ran attempt 1 of task t0 and keeps no logs/);
+    await at.drover.cancel(taskId);
+  }
 });
 
 /** A worker of the SDK whose one task runs until the test lets it end. */
