@@ -82,7 +82,6 @@ export const SERVER_CALLS: ServerCalls = {
       "With Accept: text/event-stream it follows the log. Each message has the event's number as its id and its kind " +
       "as its event; Last-Event-ID (or after) says where to go on.",
     answers: { 200: event.eventPage },
-    errors: ["limit"],
   }),
   health: call("health", {
     tag: "server",

@@ -136,7 +136,7 @@ test("there are so many readers and no more, and all end with a comment when the
   }
   assert.throws(
     () => streams.open(connection().reply, 0, () => true),
-    (error) => error instanceof ServerRefusal && error.code === "limit",
+    (error) => error instanceof ServerRefusal && error.code === "overloaded",
   );
   await streams.close();
   assert.equal(streams.count(), 0);

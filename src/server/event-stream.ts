@@ -89,7 +89,10 @@ export function createEventStreams(deps: {
   return {
     open(reply, after, wants) {
       if (open.size >= limits.streamsMax)
-        throw new ServerRefusal("limit", `${limits.streamsMax} readers follow the events already; try again later`);
+        throw new ServerRefusal(
+          "overloaded",
+          `${limits.streamsMax} readers follow the events already; try again later`,
+        );
       const response = reply.hijack().raw;
       const controller = new AbortController();
       response.once("close", () => controller.abort());
