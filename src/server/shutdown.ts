@@ -36,7 +36,21 @@ export type Ending = {
 };
 
 export async function shutDown(ending: Ending): Promise<void> {
-  const { app, drover, phase, polls, streams, webhooks, push, timers, graceMs } = ending;
+  const { app, drover, timers } = ending;
+  try {
+    await letEnd(ending);
+  } finally {
+    // Whatever went wrong on the way: the log is left in good order, and nothing stays behind that listens for ever.
+    try {
+      await drover.close();
+    } finally {
+      await stopListening(app, timers);
+    }
+  }
+}
+
+/** What runs ends, or its time is over; whoever waits is told. */
+async function letEnd({ drover, phase, polls, streams, webhooks, push, timers, graceMs }: Ending): Promise<void> {
   const end = timers.now() + graceMs;
   const isDead = (): boolean => phase.failure() !== null;
   phase.close(end);
@@ -49,12 +63,6 @@ export async function shutDown(ending: Ending): Promise<void> {
   await streams.close();
   // Whoever waited for what has just ended still reads it.
   await until(() => isDead() || phase.underWay() === 0, timers, timers.now() + FLUSH_MS);
-  try {
-    await drover.close();
-  } finally {
-    // A log that cannot even be closed must not leave a server behind that listens for ever.
-    await stopListening(app, timers);
-  }
 }
 
 /** A read answers when all before it is on disk; so whoever waits for an end hears of it before the wait is cut. */

@@ -109,8 +109,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
 async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promise<void> {
   logger.info({ graceMs: ending.graceMs }, "the server stops");
-  await shutDown(ending);
-  await onlookers.stop();
+  try {
+    await shutDown(ending);
+  } finally {
+    await onlookers.stop();
+  }
   logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
 }
 

@@ -53,6 +53,25 @@ test("a failure is tried again after a rest that triples, and then no more", asy
   assert.equal(kit.calls.length, 4);
 });
 
+test("an onlooker that throws is a problem of its own: deliveries are settled and tried again as ever", async () => {
+  const problems: unknown[] = [];
+  const fault = new Error("the log of this process is full");
+  const onOutcome = (): never => {
+    throw fault;
+  };
+  const kit = await start({ onOutcome, onProblem: (problem) => problems.push(problem) });
+  kit.end("t");
+  await kit.settle();
+  nth(kit.calls, 0).answer(500);
+  await kit.settle();
+  await kit.clock.advance(1250);
+  nth(kit.calls, 1).answer(200);
+  await kit.settle();
+  assert.deepEqual(kit.settled, [[1, { ok: true, status: 200, attempts: 2 }]]);
+  assert.deepEqual(problems, [fault, fault]);
+  await kit.webhooks.stop();
+});
+
 test("500 three times, then 200: delivered at the fourth, under one delivery id", async () => {
   const kit = await start();
   kit.end("t");

@@ -81,7 +81,7 @@ type Delivery = {
 };
 
 export function startWebhooks(options: WebhookOptions): Webhooks {
-  const { drover, onOutcome = () => {}, host = realHost() } = options;
+  const { drover, host = realHost() } = options;
   const onProblem = options.onProblem ?? ((error) => process.emitWarning(String(error), "DroverWarning"));
   const world: Outside = {
     ...outside(host, options.version),
@@ -103,6 +103,15 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     start: (delivery) => track(tryOnce(delivery)),
   });
   const due = createDue({ source: drover.callbacks, host, hand });
+
+  /** Whoever looks on and fails at it changes nothing: what was delivered is settled, what was not is tried again. */
+  function tell(outcome: WebhookOutcome): void {
+    try {
+      options.onOutcome?.(outcome);
+    } catch (error) {
+      onProblem(error);
+    }
+  }
 
   function track(work: Promise<void>): void {
     underWay.add(work);
@@ -185,7 +194,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     const isOver = verdict.ok || verdict.isFinal === true || delivery.tries >= settings.attempts;
     const restMs = isOver ? 0 : restAfterTry(delivery.id, delivery.tries, askedBy(verdict));
     const kind = verdict.ok ? "delivered" : isOver ? "failed" : "retried";
-    onOutcome({
+    tell({
       ...{ kind, taskId: delivery.end.taskId, deliveryId: delivery.id, event: `task.${delivery.end.state}` },
       ...{ host: delivery.host, attempt: delivery.tries, ms },
       ...(verdict.status === undefined ? {} : { status: verdict.status }),
@@ -252,7 +261,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     const tooMany = { kind: "failed", taskId, deliveryId: `${taskId}:${state}`, event: `task.${state}` } as const;
     const size = JSON.stringify(task).length;
     if (rejected.size >= REJECTED_MAX || rejectedSize + size > REJECTED_CHARACTERS_MAX)
-      return onOutcome({ ...tooMany, host: "", attempt: 0, ms: 0, reason: "too many rejected tasks wait already" });
+      return tell({ ...tooMany, host: "", attempt: 0, ms: 0, reason: "too many rejected tasks wait already" });
     rejected.set(taskId, { snapshot: task, size });
     rejectedSize += size;
     due.add({ taskId, seq: null, state });

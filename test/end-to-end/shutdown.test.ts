@@ -169,3 +169,18 @@ test("a log that cannot be closed does not leave a server that listens", async (
   await assert.rejects(server.close(), /the disk is gone/);
   await assert.rejects(fetch(server.url), { message: "fetch failed" });
 });
+
+test("what goes wrong before the log is closed keeps neither the log open nor the port taken", async () => {
+  const log = createMemoryLog();
+  const drover = await openDrover({ log });
+  let isClosing = false;
+  const workers: typeof drover.workers = async () => {
+    if (isClosing) throw new Error("the fleet is not to be read");
+    return drover.workers();
+  };
+  const server = await startServer({ drover: { ...drover, workers }, settings: settingsOf() });
+  isClosing = true;
+  await assert.rejects(server.close(), /the fleet is not to be read/);
+  await assert.rejects(fetch(server.url), { message: "fetch failed" });
+  await assert.rejects(drover.submit(task), { code: "closed" });
+});
