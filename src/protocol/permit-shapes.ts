@@ -23,7 +23,6 @@ export type PermitAnswer = {
   readonly status: "granted" | "queued";
   readonly expiresAt?: string;
   readonly position?: number;
-  readonly estimatedWaitMs?: number;
 };
 export type SettleBody = {
   readonly ok?: boolean;
@@ -65,7 +64,6 @@ export const permitAnswer: s.Schema<PermitAnswer> = s.component(
     status: s.described(s.oneOf("granted", "queued"), "queued: ask again with the same id, within 60 s."),
     expiresAt: s.described(s.optional(s.instant()), "A permit nobody settles returns by itself then."),
     position: s.described(s.optional(s.whole(1)), "Its place in the queue."),
-    estimatedWaitMs: s.optional(s.finite(0, 1e300)),
   }),
 );
 export const settleBody: s.Schema<SettleBody> = s.component(
