@@ -1,8 +1,8 @@
 /**
  * The machine's clock without its steps back: for spans of time, which nobody should have to live through twice.
  *
- * What lasts "a lease" or "a second" is counted by this one. A clock that was set back by an hour would otherwise make an
- * hour and a second of it.
+ * What lasts "a lease" or "a second" is counted by this one. A clock that was set back by an hour would otherwise make
+ * an hour and a second of it.
  */
 import type { Host } from "./host.ts";
 

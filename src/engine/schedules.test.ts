@@ -164,7 +164,7 @@ test("however many are due together, all run at their instant, and those without
   await kit.drover.close();
 });
 
-test("nobody takes the id of an instant before it comes, by itself or in a batch; others like it are free", async () => {
+test("nobody takes the id of an instant before it comes, alone or in a batch; others like it are free", async () => {
   const kit = await createTestDrover();
   await kit.drover.schedules.put("tick", every("*/10 * * * *"));
   const taken = { agentId: "b", action: "mine", id: "sch_tick_20260101T001000Z" };

@@ -1,6 +1,6 @@
 /**
- * The server's clock is set back by an hour, and later put right, while a worker in another process holds tasks, a permit
- * is out, somebody waits for it, and schedules are due.
+ * The server's clock is set back by an hour, and later put right, while a worker in another process holds tasks, a
+ * permit is out, somebody waits for it, and schedules are due.
  *
  * Time in the log goes on, at half the pace at most: nothing ends before its time, nothing is taken from a worker that
  * is there, and nothing waits for the hour to come round again.
