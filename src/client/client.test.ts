@@ -158,7 +158,7 @@ test("a cancel whose answer was lost has worked, if the task is cancelled when i
 test("what was to go and is gone after a lost answer has gone", () =>
   story([losesTheAnswer, answers(404, refusal("not_found"))], async ({ client }) => {
     assert.deepEqual(await client.leaveWorker("w1"), { status: "left", workerId: "w1" });
-    await failsWith(client.leaveWorker("w1"), { code: "not_found" });
+    await failsWith(client.leaveWorker("w1", { session: "s1" }), { code: "not_found" });
   }));
 
 test("a server that says nothing is given up, and the caller's signal ends a call with its own reason", async () => {

@@ -19,6 +19,7 @@ import type {
   EventJson,
   EventsQuery,
   JoinBody,
+  LeaveQuery,
   LogBody,
   LogsQuery,
   PatchBody,
@@ -86,7 +87,7 @@ export type Client = {
   sync(id: string, said: SyncBody, options?: Options): Reply<"sync">;
   handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
   drainWorker(id: string, options?: Options): Reply<"drainWorker">;
-  leaveWorker(id: string, options?: Options): Reply<"leaveWorker">;
+  leaveWorker(id: string, query?: LeaveQuery, options?: Options): Reply<"leaveWorker">;
   schedules(options?: Options): Reply<"schedules">;
   schedule(id: string, options?: Options): Reply<"schedule">;
   putSchedule(id: string, schedule: ScheduleBody, options?: Options): Reply<"putSchedule">;
@@ -233,8 +234,8 @@ function fleetMethods(wiring: Wiring): FleetMethods {
     sync: (id, body, options) => ask("sync", { params: { id }, body }, options),
     handInLog: (id, body, options) => ask("handInLog", { params: { id }, body }, options),
     drainWorker: (id, options) => ask("drainWorker", { params: { id } }, options),
-    leaveWorker: (id, options) =>
-      ask("leaveWorker", { params: { id } }, options, ifGone({ status: "left", workerId: id })),
+    leaveWorker: (id, query = {}, options) =>
+      ask("leaveWorker", { params: { id }, query }, options, ifGone({ status: "left", workerId: id })),
     schedules: (options) => ask("schedules", {}, options),
     schedule: (id, options) => ask("schedule", { params: { id } }, options),
     putSchedule: (id, body, options) => ask("putSchedule", { params: { id }, body }, options),

@@ -250,6 +250,25 @@ test("a worker that leaves gives its tasks back at no cost", async () => {
   await kit.drover.close();
 });
 
+test("a worker that was replaced leaves alone: its successor stays, and keeps what it runs", async () => {
+  const kit = await kitWith();
+  const first = await join(kit);
+  const second = await join(kit);
+  await submit(kit, "t");
+  await second.sync();
+  await second.sync({ running: [one("t")] });
+  await assert.rejects(kit.drover.remote.leave("ann", { session: first.session }), hasCode("session_lost"));
+  assert.equal((await kit.drover.task("t")).state, "running");
+  const wrong = kit.drover.remote.leave("ann", { session: "" });
+  await assert.rejects(wrong, {
+    code: "bad_request",
+    message: /^options\.session is "", and must be text of 1 to 256/,
+  });
+  await kit.drover.remote.leave("ann", { session: second.session });
+  assert.equal((await kit.drover.task("t")).state, "queued");
+  await kit.drover.close();
+});
+
 test("usage that a worker reports is booked, and stops what overruns its budget", async () => {
   const kit = await kitWith({ projects: { default: { budget: { limit: 1000 } } } });
   const ann = await join(kit);

@@ -12,7 +12,7 @@
  */
 import type { Seq, WorkerId } from "../core/brand.ts";
 import type { Command, WorkerSettings } from "../core/commands.ts";
-import { name } from "../core/shape-of-input.ts";
+import { name, text } from "../core/shape-of-input.ts";
 import type { Attempt, Task, Worker } from "../core/state.ts";
 import { blank } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
@@ -23,7 +23,7 @@ import { createLeaseBook } from "./lease-book.ts";
 import { tokensOf } from "./permit-desk.ts";
 import { createPollLine } from "./poll-line.ts";
 import { createRemoteResults, type ResultAnswer } from "./remote-results.ts";
-import { type JoinBody, type RunningReport, readJoin, readSync, type SyncBody } from "./sync-body.ts";
+import { type JoinBody, type RunningReport, readJoin, readSync, SESSION_MAX, type SyncBody } from "./sync-body.ts";
 import { parseStored } from "./task-body.ts";
 import { isoTime, type TaskView, viewOf } from "./task-view.ts";
 import { type Applied, tell, type Writer } from "./writer.ts";
@@ -54,13 +54,14 @@ export type SyncAnswer = {
   readonly leaseUntil: string;
   readonly drain?: true;
 };
+export type LeaveOptions = { readonly session?: string };
 export type RemoteWorkers = {
   join(body: JoinBody): Promise<Joined>;
   sync(worker: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer>;
   /** It gets nothing more and is told so; what it runs goes on. */
   drain(worker: string): Promise<void>;
-  /** It leaves; its attempts are queued again at no cost. */
-  leave(worker: string): Promise<void>;
+  /** It leaves; its attempts are queued again at no cost. With a session, only that one leaves, not its successor. */
+  leave(worker: string, options?: LeaveOptions): Promise<void>;
 };
 export type RemoteDesk = RemoteWorkers & {
   /** A new life: whoever the log says is there gets a full lease. */
@@ -286,8 +287,10 @@ export function createRemoteWorkers(deps: {
     await writer.run({ type: "change-worker", worker: worker.id, settings });
   }
 
-  async function leave(given: string): Promise<void> {
+  async function leave(given: string, options?: LeaveOptions): Promise<void> {
+    const said = readOptions<{ session?: string }>({ session: text(1, SESSION_MAX) }, options);
     const { id } = find(given);
+    checkSession(find(given), said);
     drained.delete(id);
     leases.end(id);
     // Not later: it may have joined again by the time that its leave is durable.

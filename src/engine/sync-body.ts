@@ -30,6 +30,7 @@ import { tokensOf, type Usage } from "./permit-desk.ts";
 import { readWorker } from "./worker-options.ts";
 
 export const WAIT_MS_MAX: number = 60_000;
+export const SESSION_MAX = 256;
 const REPORTS_MAX = 10_000;
 const PROGRESS_BYTES_MAX = 16 * 1024;
 const ATTEMPT_MAX = 1_000_000_000;
@@ -146,7 +147,7 @@ function reports<Report extends { taskId: string }>(
 type Room = { readonly cpuMillicores: number | null; readonly memoryBytes: number | null };
 const unlimited: Room = { cpuMillicores: null, memoryBytes: null };
 const SYNC: Fields<Required<SyncBody>> = {
-  session: text(1, 256),
+  session: text(1, SESSION_MAX),
   n: whole(0),
   want: whole(0, 100_000),
   waitMs: whole(0, WAIT_MS_MAX),

@@ -17,7 +17,7 @@ export type FleetCalls = {
   readonly sync: Call<{ params: Id; body: worker.SyncBody }, worker.SyncAnswer>;
   readonly handInLog: Call<{ params: Id; body: worker.LogBody }, worker.LogStatus>;
   readonly drainWorker: Call<{ params: Id }, worker.WorkerStatus>;
-  readonly leaveWorker: Call<{ params: Id }, worker.WorkerStatus>;
+  readonly leaveWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
   readonly schedules: Call<Record<never, never>, schedule.ScheduleList>;
   readonly schedule: Call<{ params: Id }, schedule.ScheduleJson>;
   readonly putSchedule: Call<{ params: Id; body: schedule.ScheduleBody }, schedule.ScheduleJson>;
@@ -121,9 +121,10 @@ const workerCalls: Pick<FleetCalls, WorkerNames> = {
     tag: "workers",
     roles: WORKERS,
     params: workerId,
+    query: worker.leaveQuery,
     summary: "Leave; what the worker held is queued again",
     answers: { 200: worker.workerStatus },
-    errors: ["not_found"],
+    errors: ["not_found", "session_lost"],
   }),
 };
 

@@ -83,6 +83,8 @@ export type WorkerJson = {
   readonly heldFor?: string;
 };
 export type WorkerList = { readonly workers: readonly WorkerJson[]; readonly count: number };
+/** Whose leave it is. */
+export type LeaveQuery = { readonly session?: string };
 export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
 
 export const SLOTS_MAX = 100_000;
@@ -188,6 +190,12 @@ export const syncBody: s.Schema<SyncBody> = s.component(
     ),
   }),
 );
+export const leaveQuery: s.Schema<LeaveQuery> = s.object<LeaveQuery>({
+  session: s.described(
+    s.optional(s.text(1, 256)),
+    "As joining gave it: a worker that was replaced then does not take its successor with it.",
+  ),
+});
 const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
   id: s.described(s.name(), "Name it when handing the log in."),
   ...attemptRef,

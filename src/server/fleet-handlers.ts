@@ -118,9 +118,11 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       await drover.remote.drain(params.id);
       return { status: "draining", workerId: params.id };
     },
-    leaveWorker: async ({ params }) => {
+    leaveWorker: async ({ params, query }) => {
+      // With a session it is a worker's own word, which may come late: whoever has the name now is left alone.
+      if (query.session === undefined) push.left(params.id);
+      await drover.remote.leave(params.id, query);
       push.left(params.id);
-      await drover.remote.leave(params.id);
       logs.left(params.id);
       return { status: "left", workerId: params.id };
     },

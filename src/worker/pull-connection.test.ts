@@ -57,7 +57,7 @@ async function kit(more: Partial<ConnectionDeps> = {}) {
     wire: {
       join: (body, limitMs) => call("join", body, limitMs),
       sync: (_, body, limitMs) => call("sync", body, limitMs),
-      leave: (id, limitMs) => call("leave", { id }, limitMs),
+      leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
     },
     clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
     ...more,
@@ -291,7 +291,15 @@ test("a worker that drains leaves when its last result was answered", async () =
   await last("sync").answer(answer());
   await receive(done("a"));
   await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  assert.deepEqual(last("leave").body, { id: "ann", session: "s1" });
   await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a worker that another has replaced leaves alone", async () => {
+  const { last, told, receive } = await joinedKit();
+  await receive({ type: "drain" });
+  await last("leave").refuse(refusal("session_lost"));
   assert.equal(told.at(-1)?.type, "left");
 });
 

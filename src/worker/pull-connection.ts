@@ -256,7 +256,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
   function leave(now: number): void {
     at.isCalling = true;
     const gone = (): void => finish();
-    wire.leave(session.workerId ?? "", Math.max(1, at.leaveBy - now)).then(gone, (error: unknown) => {
+    wire.leave(session.workerId ?? "", session.session, Math.max(1, at.leaveBy - now)).then(gone, (error: unknown) => {
       at.isCalling = false;
       const isOver = failureKind(error) !== "away" || clock.now() >= at.leaveBy;
       if (isOver) return finish();

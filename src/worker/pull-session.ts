@@ -65,6 +65,8 @@ export type Heard = {
 
 export type PullSession = {
   readonly workerId: string | null;
+  /** As the server knows this run of the worker. */
+  readonly session: string;
   readonly leaseMs: number;
   /** Until when the lease surely holds. */
   readonly leaseEnd: number;
@@ -296,6 +298,9 @@ export function createPullSession({
   return {
     get workerId() {
       return at.workerId;
+    },
+    get session() {
+      return at.session;
     },
     get leaseMs() {
       return at.leaseMs;

@@ -8,7 +8,7 @@ import type { Fatal } from "./pull-messages.ts";
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;
   sync(workerId: string, body: SyncBody, timeoutMs: number): Promise<SyncAnswer>;
-  leave(workerId: string, timeoutMs: number): Promise<void>;
+  leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
 /** The connection itself decides when to try again, so each call is one try. A timer takes whole milliseconds only. */
@@ -24,7 +24,8 @@ export const wireOf = (client: Client): Wire => ({
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();
   },
-  leave: async (workerId, timeoutMs) => void (await client.leaveWorker(workerId, once(timeoutMs))),
+  leave: async (workerId, session, timeoutMs) =>
+    void (await client.leaveWorker(workerId, { session }, once(timeoutMs))),
 });
 
 function notDrover(): never {

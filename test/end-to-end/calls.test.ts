@@ -65,7 +65,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   sync: { params: { id: "w1" }, body: { n: 1, want: 1, waitMs: 1, status: "ready", running: [], results: [] } },
   handInLog: { params: { id: "w3" }, body: wanted },
   drainWorker: { params: { id: "w1" } },
-  leaveWorker: { params: { id: "w2" } },
+  leaveWorker: { params: { id: "w2" }, query: {} },
   schedules: {},
   schedule: { params: { id: "s1" } },
   putSchedule: {

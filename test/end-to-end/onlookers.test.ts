@@ -61,7 +61,7 @@ async function liveThrough(at: TestServer): Promise<string> {
   await at.ask("submit", { body: { agentId: "bob", action: "x", capabilities: ["nobody-has-it"] } }, more);
   const rejected = await at.ask("submit", { body: { ...body, agentId: "bob" } }, more);
   assert.equal(rejected.status, 429);
-  await at.ask("leaveWorker", { params: { id } }, more);
+  await at.ask("leaveWorker", { params: { id }, query: {} }, more);
   await at.call("POST", "/tasks", { body: `{"prompt": ${SECRET}`, headers: { authorization: `Bearer ${TOKEN}` } });
   await at.call("POST", "/tasks", { body: { agentId: SECRET, what: SECRET } });
   await at.ask("tasks", { query: {} }, { token: `wrong-${SECRET}` });

@@ -95,7 +95,7 @@ test("each attempt is asked of the worker that ran it, or of who has taken over 
     assert.deepEqual((await asked).json, { taskId: "t", attempt, text: `attempt ${attempt}\n`, truncated: false });
   }
 
-  await at.ask("leaveWorker", { params: { id: "bob" } });
+  await at.ask("leaveWorker", { params: { id: "bob" }, query: {} });
   const gone = await logs(at, "t");
   assert.deepEqual([gone.status, gone.problem.code], [404, "not_found"]);
   assert.match(gone.problem.error, /attempt 2 of task t is with worker bob, which is not connected; start it again/);

@@ -92,7 +92,7 @@ test("what is repeated after it was done changes nothing more", async () => {
     ["dropPermit", () => at.ask("dropPermit", { params: { id: "call-2" } }), 200],
     ["joinWorker", () => at.ask("joinWorker", { body: { id: "w" } }), 201],
     ["drainWorker", () => at.ask("drainWorker", { params: { id: "w" } }), 200],
-    ["leaveWorker", () => at.ask("leaveWorker", { params: { id: "w" } }), 404],
+    ["leaveWorker", () => at.ask("leaveWorker", { params: { id: "w" }, query: {} }), 404],
   ];
   for (const [name, run, expected] of twice) {
     const first = await run();

@@ -172,7 +172,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         note((await drover.remote.sync(id, sent)) as SyncAnswer, outcomes),
       );
     },
-    leave: (id, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.leave(id)),
+    leave: (id, session, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.leave(id, { session })),
   });
 
   function performFor(worker: SimWorker, own: Clock): Perform {

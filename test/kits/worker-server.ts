@@ -95,7 +95,8 @@ async function answer(
 }
 
 async function route(drover: Drover, { method, path, body }: Asked, signal: AbortSignal): Promise<Reply | null> {
-  const [kind, rawId = "", verb = ""] = path.slice(1).split("/");
+  const { pathname, searchParams } = new URL(path, "http://any");
+  const [kind, rawId = "", verb = ""] = pathname.slice(1).split("/");
   const id = decodeURIComponent(rawId);
   const given = body as never;
   switch (`${method} ${kind}${id === "" ? "" : "/id"}${verb === "" ? "" : `/${verb}`}`) {
@@ -104,7 +105,7 @@ async function route(drover: Drover, { method, path, body }: Asked, signal: Abor
     case "POST workers/id/sync":
       return { status: 200, body: await drover.remote.sync(id, given, { signal }) };
     case "DELETE workers/id":
-      await drover.remote.leave(id);
+      await drover.remote.leave(id, Object.fromEntries(searchParams));
       return { status: 200, body: { status: "left", workerId: id } };
     case "POST permits":
       return { status: 200, body: await drover.permits.ask(given, { signal }) };
