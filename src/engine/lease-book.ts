@@ -36,10 +36,16 @@ export function createLeaseBook(options: {
   let stopped = false;
 
   function renew(worker: WorkerId): number {
-    const end = clock.now() + leaseMs();
-    ends.set(worker, end);
+    const end = grant(worker);
     if (cancel === null) watch();
     return clock.asHostTime(end);
+  }
+
+  /** A lease that was made shorter takes nothing back: until it hears so, the worker counts on what it has. */
+  function grant(worker: WorkerId): number {
+    const end = Math.max(ends.get(worker) ?? 0, clock.now() + leaseMs());
+    ends.set(worker, end);
+    return end;
   }
 
   /** The next look: at the earliest end, or an eighth of a lease from now. */
@@ -69,7 +75,7 @@ export function createLeaseBook(options: {
   }
 
   function grantAll(): void {
-    for (const worker of ends.keys()) ends.set(worker, clock.now() + leaseMs());
+    for (const worker of ends.keys()) grant(worker);
     watch();
   }
 

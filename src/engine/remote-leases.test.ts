@@ -85,6 +85,30 @@ test("a clock that is set back holds up nothing that is to be said again, nor on
   await kit.drover.close();
 });
 
+test("a lease that is changed binds from the next sync on, and takes back nothing that was granted", async () => {
+  const kit = await kitWith({ workers: { lease: "10s" } });
+  const ann = await join(kit);
+  await submit(kit, "t");
+  assert.equal((await ann.sync()).leaseMs, 10_000);
+  await kit.drover.reload({ workers: { lease: "1s" } });
+  const { leaseMs } = await ann.sync({ running: [one("t")] });
+  assert.equal(leaseMs, 1000);
+  // It may not have heard of it: its answer may be lost.
+  await kit.clock.advance(9999);
+  assert.equal((await kit.drover.task("t")).state, "running");
+  await ann.sync({ running: [one("t")] });
+  await kit.clock.advance(999);
+  assert.equal((await kit.drover.task("t")).state, "running");
+  await kit.clock.advance(1);
+  assert.equal((await kit.drover.task("t")).state, "queued");
+  await kit.drover.reload({ workers: { lease: "1m" } });
+  assert.equal((await ann.sync()).leaseMs, 60_000);
+  await ann.sync({ running: [one("t", 2)] });
+  await kit.clock.advance(59_999);
+  assert.equal((await kit.drover.task("t")).state, "running");
+  await kit.drover.close();
+});
+
 test("a timeout binds also where the worker never says that it runs", async () => {
   const kit = await kitWith({ workers: { lease: "10s" } });
   const ann = await join(kit);

@@ -52,6 +52,8 @@ export type SyncAnswer = {
   readonly cancel: readonly Named[];
   readonly results: readonly ResultAnswer[];
   readonly leaseUntil: string;
+  /** How long a lease is now: it may have been changed since the worker joined. */
+  readonly leaseMs: number;
   readonly drain?: true;
 };
 export type LeaveOptions = { readonly session?: string };
@@ -110,11 +112,12 @@ export function createRemoteWorkers(deps: {
     line.advance(id, told.n);
     if (find(given).status === "unreachable") comeBack(find(given));
     const leaseUntil = isoTime(leases.renew(id));
+    const { lease: leaseMs } = state.config.workers;
     const answers = (told.results ?? []).map((result) => results.take(id, result));
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
     endOverdue(find(given));
     adjust(find(given), told);
-    const waitMs = Math.min(told.waitMs ?? 0, Math.floor(state.config.workers.lease / POLL_PART));
+    const waitMs = Math.min(told.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
     if (answers.length === 0 && waitMs > 0) await line.wait(id, { waitMs, signal, hasNews: () => hasNews(id, stray) });
     // What was said becomes durable together with what follows from it, so a result is answered with the next task.
     await writer.settled();
@@ -122,7 +125,7 @@ export function createRemoteWorkers(deps: {
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     checkSession(worker, { ...(told.session === undefined ? {} : { session: told.session }) });
-    return { ...(await say(worker, stray, leaseUntil)), results: answers, leaseUntil };
+    return { ...(await say(worker, stray, leaseUntil)), results: answers, leaseUntil, leaseMs };
   }
 
   function find(given: string): Worker {
@@ -234,7 +237,7 @@ export function createRemoteWorkers(deps: {
     worker: Worker,
     stray: readonly Named[],
     leaseUntil: string,
-  ): Promise<Omit<SyncAnswer, "results" | "leaseUntil">> {
+  ): Promise<Omit<SyncAnswer, "results" | "leaseUntil" | "leaseMs">> {
     const due = dueFor(worker);
     line.tell(worker.id, keysFor(worker, due, stray));
     const given = due.filter(({ state: at }) => at === "assigned");

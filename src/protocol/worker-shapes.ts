@@ -68,6 +68,7 @@ export type SyncAnswer = {
   readonly cancel: readonly AttemptRef[];
   readonly results: readonly ResultAnswer[];
   readonly leaseUntil: string;
+  readonly leaseMs: number;
   readonly logs?: readonly WantedLog[];
   readonly drain?: true;
   readonly closing?: true;
@@ -235,6 +236,7 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       }),
     ),
     leaseUntil: s.instant(),
+    leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
     logs: s.described(
       s.optional(s.list(wantedLog)),
       "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",

@@ -6,7 +6,6 @@ import type { RemoteWorkers, SyncAnswer } from "../engine/remote-workers.ts";
 import type { JoinBody, SyncBody } from "../engine/sync-body.ts";
 
 const LEASE_MS_DEFAULT = 10_000;
-const LEASE_MS = { min: 100, max: 3_600_000 };
 
 export type PushWorker = JoinBody & { readonly id: string; readonly endpoint: string };
 export type PushRemote = Pick<RemoteWorkers, "join" | "sync">;
@@ -45,8 +44,7 @@ export function createPushSession(deps: {
       const body = { ...told, n: ++n, ...(session === undefined ? {} : { session }) };
       const answer = await remote.sync(worker.id, body, signal === undefined ? {} : { signal });
       // The lease may have been changed since it joined: what the engine grants now is what counts.
-      const leaseMs = Date.parse(answer.leaseUntil) - host.now();
-      if (joined !== null && leaseMs >= LEASE_MS.min && leaseMs <= LEASE_MS.max) joined = { ...joined, leaseMs };
+      if (joined !== null) joined = { ...joined, leaseMs: answer.leaseMs };
       return answer;
     },
     skipTo(last) {

@@ -81,7 +81,7 @@ type Kit = Awaited<ReturnType<typeof kit>>;
 
 const joined: Joined = { workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50 };
 const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
-  ...{ assignments: [], cancel: [], results: [], leaseUntil: "" },
+  ...{ assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: LEASE_MS },
   ...more,
 });
 
@@ -110,6 +110,14 @@ test("it joins, and keeps one poll open that the server may hold for a quarter o
   await last("sync").answer(answer());
   assert.equal(calls.length, 3);
   assert.deepEqual([last("sync").at, last("sync").body.n], [2500, 2]);
+});
+
+test("a lease that was changed sets the pace from the next poll on", async () => {
+  const { last, advance } = await joinedKit();
+  assert.equal(last("sync").body.waitMs, LEASE_MS / 4);
+  await advance(LEASE_MS / 4);
+  await last("sync").answer(answer({ leaseMs: 2 * LEASE_MS }));
+  assert.equal(last("sync").body.waitMs, LEASE_MS / 2);
 });
 
 test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {

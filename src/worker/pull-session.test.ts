@@ -8,7 +8,7 @@ const one = (taskId: string, attempt = 1): AttemptRef => ({ taskId, attempt });
 const task = (taskId: string): TaskJson => ({ taskId, state: "assigned", attempt: 1 });
 const assigned = (taskId: string, attempt = 1) => ({ ...one(taskId, attempt), task: task(taskId), leaseUntil: "" });
 const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
-  ...{ assignments: [], cancel: [], results: [], leaseUntil: "" },
+  ...{ assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: 1000 },
   ...more,
 });
 const done: Report = { outcome: "done", result: "1" };
@@ -332,4 +332,19 @@ test("a worker that keeps no logs says nothing of them, and is deaf to who wants
   const { body, heard } = exchange(joined(), { logs: [{ id: "l", ...one("a"), lines: 5, bytes: 100 }] });
   assert.equal("logPlace" in body, false);
   assert.deepEqual([heard.wanted, heard.isNews], [null, false]);
+});
+
+test("a lease that was changed since it joined is the one that counts from its next answer on", () => {
+  const session = joined();
+  const hear = (now: number, leaseMs: number): void => {
+    const { n } = session.compose(now, 0);
+    session.hear(n, answer({ leaseMs }), now);
+  };
+  hear(100, 5000);
+  assert.deepEqual([session.leaseMs, session.leaseEnd], [5000, 4600]);
+  hear(200, 1000);
+  // What was granted is not taken back: the server counts on it as long.
+  assert.deepEqual([session.leaseMs, session.leaseEnd], [1000, 4600]);
+  hear(4000, 1000);
+  assert.equal(session.leaseEnd, 4900);
 });

@@ -182,6 +182,8 @@ export function createPullSession({
     if (flight === undefined || n <= at.lastHeard) return NOTHING_HEARD;
     at.lastHeard = n;
     at.isCautious = false;
+    // It may have been changed since; a server that does not say so has not changed it.
+    at.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : at.leaseMs;
     at.leaseEnd = Math.max(at.leaseEnd, flight.sentAt + at.leaseMs * LEASE_SHARE);
     const said = new Set(flight.results);
     const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(result));
