@@ -13,7 +13,9 @@
  * and is not costs more than a server that does not start. Other variables that begin with `DROVER_` are no business of
  * the config.
  */
+
 import { parseDocument } from "yaml";
+import { distanceOf, nearest } from "../protocol/index.ts";
 import type { Setting } from "./config-file.ts";
 import {
   holdsFields,
@@ -31,7 +33,6 @@ import {
   takesText,
 } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
-import { distanceOf, nearest } from "./nearest.ts";
 import type { Environment } from "./terminal.ts";
 
 export const PREFIX = "DROVER_";

@@ -3,7 +3,6 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nearest } from "./nearest.ts";
 import { list, table } from "./output-table.ts";
 import { clip, painter, plain, plainLines, widthOf, wrap } from "./output-text.ts";
 import { age, bytes, count, lasted, span } from "./output-time.ts";
@@ -172,19 +171,4 @@ describe("colours", () => {
   ] as const)
     test(`terminal ${isTerminal}, ${JSON.stringify(env)}: ${wanted}`, () =>
       assert.equal(wantsColours(isTerminal, env), wanted));
-});
-
-describe("the nearest word", () => {
-  const known = ["maxInFlight", "maxQueue", "maxPerAgent", "fairness"];
-  for (const [written, found] of [
-    ["maxInflight", "maxInFlight"],
-    ["max_in_flight", "maxInFlight"],
-    ["max-queue", "maxQueue"],
-    ["maxQeueu", "maxQueue"],
-    ["fairnes", "fairness"],
-    ["weight", null],
-    ["", null],
-    ["x".repeat(5000), null],
-  ] as const)
-    test(`to ${written.slice(0, 20)} is ${found}`, () => assert.equal(nearest(written, known), found));
 });

@@ -6,9 +6,8 @@
  * the words of its schema.
  */
 import type { TSchema } from "typebox";
-import { checkOf, readShape, sentence } from "../protocol/index.ts";
+import { checkOf, nearest, readShape, sentence } from "../protocol/index.ts";
 import { notesOf, type Schema } from "../protocol/schema.ts";
-import { nearest } from "./nearest.ts";
 import { isRecord, type Path, type Spot } from "./plan-file-source.ts";
 
 export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };

@@ -8,11 +8,10 @@
  * All values have been checked against the schema before they come here. What is found wrong here is what takes more
  * than one value to see, and each is told with its place.
  */
-import { readShape, sentence } from "../protocol/index.ts";
+import { nearest, readShape, sentence } from "../protocol/index.ts";
 import { name } from "../protocol/schema.ts";
 import { CommandError, splitCommand } from "../worker/exec-command.ts";
 import { readAddition } from "../worker/exec-env.ts";
-import { nearest } from "./nearest.ts";
 import type { Found } from "./plan-file-check.ts";
 import { type Combination, combinations, filledIn } from "./plan-file-matrix.ts";
 import { orderOf } from "./plan-file-order.ts";

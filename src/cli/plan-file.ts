@@ -7,8 +7,7 @@
  * becomes is plain data: tasks in an order in which they can go, and a config for the engine.
  */
 import { basename } from "node:path";
-import { readSettings, sentence } from "../protocol/index.ts";
-import { nearest } from "./nearest.ts";
+import { nearest, readSettings, sentence } from "../protocol/index.ts";
 import { type Found, problemsIn, shownPath } from "./plan-file-check.ts";
 import { configOf, type PlanConfig } from "./plan-file-config.ts";
 import { orderOf } from "./plan-file-order.ts";

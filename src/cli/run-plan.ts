@@ -5,14 +5,15 @@
  * and what Ctrl-C means. A first interrupt lets commands end in good order, a second kills them; in both cases the
  * same command later goes on where this one stopped.
  */
+
 import { existsSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
+import { nearest } from "../protocol/index.ts";
 import { type ExecHost, realExecHost } from "../worker/process-host.ts";
 import { readConfigText } from "./config-file.ts";
 import { BadConfig } from "./config-problem.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
-import { nearest } from "./nearest.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
 import { withNeeds } from "./plan-file-order.ts";
 import { planSchemaText } from "./plan-file-schema.ts";

@@ -5,6 +5,7 @@
  * each face (library, HTTP, CLI) can put it in its own words and no face can forget one: the server
  * maps this union to status codes with a table that does not compile when a variant is missing.
  */
+import { nearest } from "./nearest.ts";
 
 export type Refusal =
   | { readonly type: "bad-field"; readonly field: string; readonly value: string; readonly expected: string }
@@ -97,12 +98,10 @@ export function sentence(refusal: Refusal): string {
   }
 }
 
-/** The known field that the unknown one spells in another fashion: `input_tokens` for `inputTokens`. */
+/** The known field that was probably meant: `inputTokens` for `input_tokens`, `payload` for `paylod`. */
 function meant({ field, known }: Extract<Refusal, { type: "unknown-field" }>): string {
-  const plain = (name: string): string => name.replaceAll(/[-_]/g, "").toLowerCase();
-  const written = plain(field.slice(field.lastIndexOf(".") + 1));
-  const found = known.find((name) => plain(name) === written);
-  return found === undefined ? "" : ` (did you mean ${found}?)`;
+  const found = nearest(field.slice(field.lastIndexOf(".") + 1), known);
+  return found === null ? "" : ` (did you mean ${found}?)`;
 }
 
 type Standing = Exclude<

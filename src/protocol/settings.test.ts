@@ -72,7 +72,11 @@ const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   ["a section nobody knows", { sched: {} }, /^sched is not a known field; known here: scheduler, budget/],
   ["a section of another kind", { server: 1 }, "server is 1, and must be an object"],
   ["a core section of another kind", { log: 1 }, "log is 1, and must be an object"],
-  ["a knob nobody knows", { server: { hosts: 1 } }, /^server\.hosts is not a known field; known here: host, port/],
+  [
+    "a knob nobody knows",
+    { server: { hosts: 1 } },
+    /^server\.hosts is not a known field \(did you mean host\?\); known here: host, port/,
+  ],
   [
     "a core knob of zero",
     { scheduler: { maxInFlight: 0 } },

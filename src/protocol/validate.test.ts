@@ -248,7 +248,11 @@ const queries: [claim: string, query: Record<string, string | string[]>, read: u
   ["a number with a point", { limit: "1.5" }, 'limit is "1.5", and must be a whole number from 1 to 1000'],
   ["one name given twice", { type: ["a", "b"] }, /^type is \["a","b"\], and must be a name/],
   ["a state nobody is in", { state: "asleep" }, /^state\[0\] is "asleep", and must be one of waiting/],
-  ["a parameter nobody knows", { states: "queued" }, /^states is not a known field; known here: agentId/],
+  [
+    "a parameter nobody knows",
+    { states: "queued" },
+    /^states is not a known field \(did you mean state\?\); known here: agentId/,
+  ],
   ["a cursor of another kind", { cursor: "abc" }, 'cursor is "abc", and must be the nextCursor of a former page'],
 ];
 for (const [claim, query, expected] of queries)

@@ -118,6 +118,20 @@ test("every field of an item of a batch that is wrong turns the item away, by na
   assert.ok(count > 100);
 });
 
+test("a field that is nearly one is met with the one that was probably meant", async () => {
+  const rows: [method: string, path: string, body: object | undefined, begins: string][] = [
+    ["POST", "/tasks", { agentId: "a", action: "x", paylod: 1 }, "paylod is not a known field (did you mean payload?)"],
+    ["POST", "/tasks", { agent_id: "a", action: "x" }, "agent_id is not a known field (did you mean agentId?)"],
+    ["GET", "/tasks?limt=3", undefined, "limt is not a known field (did you mean limit?)"],
+    ["POST", "/tasks", { agentId: "a", action: "x", colour: 1 }, "colour is not a known field; known here: agentId,"],
+  ];
+  for (const [method, path, body, begins] of rows) {
+    const { status, problem } = await at.call(method, path, body === undefined ? {} : { body });
+    assert.equal(status, 400);
+    assert.ok(problem.error.startsWith(begins), problem.error);
+  }
+});
+
 test("JSON that is nested too deep is 400 and named wherever any JSON may stand, and never a bug", async () => {
   for (const depth of [70, 5000, 200_000]) {
     const deep = "[".repeat(depth) + "]".repeat(depth);
