@@ -59,9 +59,16 @@ function* problemsInObject(walked: Walked, value: Record<string, unknown>, path:
   }
 }
 
+/** What other tools call it. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  ...{ command: "run", cmd: "run", script: "run", exec: "run", shell_command: "run", steps: "tasks", jobs: "tasks" },
+  ...{ depends: "needs", depends_on: "needs", dependsOn: "needs", after: "needs", requires: "needs", deps: "needs" },
+  ...{ environment: "env", retries: "attempts", stdin: "input", matrix: "for", workdir: "cwd", dir: "cwd" },
+};
+
 function unknownKey(path: Path, key: string, keys: readonly string[]): string {
   const known = keys.filter((one) => !one.startsWith("$"));
-  const meant = nearest(key, known);
+  const meant = known.find((one) => one === OTHER_WORDS[key]) ?? nearest(key, known);
   const where = path.length === 0 ? "a plan" : shownPath(path);
   const help = meant === null ? `it may have ${known.join(", ")}` : `did you mean ${meant}?`;
   return `${where} has no ${JSON.stringify(key)}; ${help}`;
