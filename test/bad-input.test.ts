@@ -251,6 +251,6 @@ test("a gate's setting is refused under the name it was given by", async () => {
 
 test("a project nobody knows is refused without a word about settings that have no part in it", () =>
   refuses(() => drover.pause({ project: "nope" }), {
-    field: /^no project is called nope; register it with putProject, or name it in the config$/,
+    field: /^no project is called nope; register it, or name it in the config$/,
     code: "not_found",
   }));

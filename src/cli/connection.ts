@@ -84,5 +84,17 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
 
 export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
   const [exit, hint] = MEANINGS[code];
-  return { message, code, exit, hint, retryable, details };
+  return { message, code, exit, hint: nextStep(code, details ?? {}) ?? hint, retryable, details };
 }
+
+/** What to do next where the server has said what exactly is missing: in words of this command line. */
+function nextStep(code: ClientErrorCode, { project, field, allowed }: NonNullable<Problem["details"]>): string | null {
+  if (code === "not_found" && typeof project === "string")
+    return `drover projects lists them; drover projects set ${quoted(project)} --weight 1 registers it`;
+  if (code !== "forbidden" || typeof allowed !== "string" || typeof field !== "string") return null;
+  if (/\bagentId$/.test(field)) return `add --agent ${quoted(allowed)}, or set DROVER_AGENT to it`;
+  return /\bproject$/.test(field) ? `add --project ${quoted(allowed)}, or leave --project out` : null;
+}
+
+/** As a shell takes it for one word. */
+const quoted = (word: string): string => (/^[\w.,:/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

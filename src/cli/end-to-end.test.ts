@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type Ran, type Served, served } from "../../test/cli/served.ts";
+import { emptyDirectory, type Ran, type Served, served } from "../../test/cli/served.ts";
 import type { TestTerminal } from "../../test/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
 import { VERBS } from "./verbs.ts";
@@ -103,12 +103,34 @@ describe("tasks", LIMIT, () => {
   });
 });
 
+test("whoever has a token that is tied hears which agent and project to name", LIMIT, async () => {
+  const directory = emptyDirectory();
+  const token = "0123456789abcdef";
+  const tied = `{ token: ${token}, role: agent, agentId: bot, project: web }`;
+  writeFileSync(join(directory, "drover.yml"), `server: { tokens: [${tied}] }\n`);
+  await using own = await served(["--no-worker"], { directory, env: { DROVER_TOKEN: token } });
+  const refused = await own.drover(["submit", "x"]);
+  assert.equal(refused.code, 4);
+  assert.equal(
+    refused.err,
+    "error: agentId is ann, and this token speaks for bot only\nhint:  add --agent bot, or set DROVER_AGENT to it\n",
+  );
+  const other = await own.drover(["submit", "x", "--agent", "bot", "--project", "shop"]);
+  assert.match(other.err, /^hint: {2}add --project web, or leave --project out$/m);
+  assert.equal((await own.drover(["submit", "x", "--agent", "bot"])).code, 0);
+});
+
 describe("the fleet", LIMIT, () => {
   test("a pause is seen by why, and taken back", async () => {
     assert.equal((await drover("pause", "--project", "listed")).out, "project listed is paused: what runs goes on\n");
     assert.match((await drover("why", "l1")).out, /✘ project-paused/);
     assert.equal((await drover("resume", "--project", "listed")).out, "project listed goes on\n");
-    assert.equal((await drover("pause", "--project", "nobody-knows")).code, 4);
+    assert.deepEqual(await drover("pause", "--project", "nobody-knows"), {
+      ...{ code: 4, out: "" },
+      err:
+        "error: no project is called nobody-knows; register it, or name it in the config\n" +
+        "hint:  drover projects lists them; drover projects set nobody-knows --weight 1 registers it\n",
+    });
   });
 
   test("a project is set and listed", async () => {

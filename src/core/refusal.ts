@@ -132,7 +132,7 @@ function aboutStanding(refusal: Standing): string {
     case "batch-too-large":
       return `the batch has ${refusal.submitted} tasks; at most ${refusal.max} are taken at once`;
     case "project-unknown":
-      return `no project is called ${refusal.project}; register it with putProject, or name it in the config`;
+      return `no project is called ${refusal.project}; register it, or name it in the config`;
     case "too-many":
       return `there are ${refusal.max} ${refusal.what} already, which is the maximum`;
     default:
