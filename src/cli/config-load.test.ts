@@ -222,6 +222,16 @@ describe("drover config", () => {
     const { out } = await drover(["check"], {});
     assert.equal(out, "The config is good (no config file here): 0 settings differ from the defaults.\n");
   });
+  test("check: a variable that is to hold a token and is not set is named, and no secret is told", async () => {
+    const tokens = "[{ tokenEnv: ADMIN_TOKEN, role: admin }, { tokenEnv: VIEW_TOKEN, role: viewer }]";
+    const env = { ADMIN_TOKEN: "0123456789abcdef", VIEW_TOKEN: "" };
+    const { code, out, err } = await drover(["check"], { own: `server: { tokens: ${tokens} }`, env });
+    const warning = "server.tokens[1].tokenEnv names VIEW_TOKEN, which is not set here; a server needs it to start";
+    assert.deepEqual([code, err], [0, `warning: ${warning}\n`]);
+    assert.match(out, /^The config is good /);
+    const asJson = await drover(["check", "--json"], { own: `server: { tokens: ${tokens} }`, env });
+    assert.deepEqual(JSON.parse(asJson.out).warnings, [warning]);
+  });
   test("check FILE: a bad one says everything that is wrong, on standard error, with code 2", async () => {
     const { code, out, err } = await drover(["check", "drover.yml"], {
       own: "budget: { limt: 5 }\nserver: { port: 1.5 }",

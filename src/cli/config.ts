@@ -12,6 +12,7 @@ import { toObject } from "./config-layers.ts";
 import { type Origin, shownOrigin } from "./config-problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
+import type { Environment } from "./terminal.ts";
 import { type Call, each, type FlagSpec, type Verb } from "./verb.ts";
 
 export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };
@@ -44,7 +45,8 @@ const check: Verb<ConfigFlags> = {
     const [file = flags.config] = args;
     const loaded = loadFor({ terminal, flags: { ...flags, ...(file === undefined ? {} : { config: file }) } });
     const set = loaded.effective.filter(({ origin }) => origin.kind !== "default");
-    const { filesRead, warnings } = loaded;
+    const { filesRead } = loaded;
+    const warnings = [...loaded.warnings, ...unsetVariables(loaded, terminal.env)];
     for (const warning of warnings) terminal.err(`warning: ${warning}\n`);
     output.answer({ ok: true, files: filesRead, settings: set.length, warnings }, () => {
       const from = filesRead.length === 0 ? "no config file here" : filesRead.join(", ");
@@ -54,6 +56,15 @@ const check: Verb<ConfigFlags> = {
     return EXIT.ok;
   },
 };
+
+/** A server does not start without them; a file may be checked where they need not be set. */
+function unsetVariables({ settings }: ServerConfig, env: Environment): string[] {
+  return settings.server.tokens.flatMap(({ tokenEnv }, index) =>
+    tokenEnv === undefined || (env[tokenEnv] ?? "") !== ""
+      ? []
+      : [`server.tokens[${index}].tokenEnv names ${tokenEnv}, which is not set here; a server needs it to start`],
+  );
+}
 
 type ShowFlags = ConfigFlags & { readonly effective?: boolean; readonly origins?: boolean };
 
