@@ -1,18 +1,23 @@
 /**
- * The one test command: types, lint, then every test file.
+ * The one test command: types, lint and every test file.
  *
  *   npm test                 everything, with the full number of property cases
  *   npm run test:quick       without what is slow (LEFT_OUT_WHEN_QUICK); DROVER_QUICK=1 asks for fewer cases
  *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
  *
- * Each test file is a process of its own, as many at a time as there are cores. `node --test` bounds a test but
- * not a file (one that spins in a loop would never end), so here every file gets its own run and its own
- * limit. The last line printed is always the sum, `N passed, N failed` with `, N skipped` when there were
- * any: leaf tests only, since a suite that passes says nothing its tests did not say. A failed type check or
- * lint counts as one failure, so "0 failed" and the exit code never disagree. With CI=true a skipped test is a failure.
+ * Each test file is a process of its own, as many at a time as there are cores, the longest first so that all cores
+ * are busy to the end; the types and the lint are two more of these jobs. `node --test` bounds a test but not a file
+ * (one that spins in a loop would never end), so here every file gets its own run and its own limit.
+ *
+ * The compiler keeps what it checked in node_modules/.cache; it looks at the contents of a file before it trusts that.
+ *
+ * The last line printed is always the sum, `N passed, N failed` with `, N skipped` when there were any: leaf tests
+ * only, since a suite that passes says nothing its tests did not say. A failed type check or lint counts as one
+ * failure, so "0 failed" and the exit code never disagree. With CI=true a skipped test is a failure.
  */
 
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
@@ -22,6 +27,7 @@ import { inspect, styleText } from "node:util";
 
 const NODE_MAJOR_MIN = 24;
 const FILE_LIMIT_MS = { quick: 180_000, full: 1_200_000 };
+const CHECK_LIMIT_MS = 300_000;
 /** Left out of the quick run: what says so by its place or name, and what starts much or waits for the disk. */
 const LEFT_OUT_WHEN_QUICK: readonly RegExp[] = [
   /^test\/(faults|slow|end-to-end)\/|\.slow\.test\.ts$/,
@@ -30,9 +36,36 @@ const LEFT_OUT_WHEN_QUICK: readonly RegExp[] = [
   /^src\/server\/\w+-end-to-end\.test\.ts$/,
   /^src\/log\/sqlite-(damage|log)\.test\.ts$|^test\/(examples|plan-examples)\.test\.ts$/,
 ];
+/** What takes longest, in the order it is started; everything else comes after. */
+const LONGEST_FIRST: readonly string[] = [
+  "test/faults/kill.test.ts",
+  "test/laws/laws-replay.test.ts",
+  "src/sim/simulate.test.ts",
+  "test/faults/server-kill.test.ts",
+  "test/docs.slow.test.ts",
+  "src/worker/pull-laws.test.ts",
+  "test/faults/worker-process.test.ts",
+  "test/faults/run-plan.test.ts",
+  "test/laws/laws-restore.test.ts",
+  "test/laws/laws-standing.test.ts",
+  "test/faults/cli-processes.test.ts",
+];
+const CACHE = "node_modules/.cache/drover";
+const CHECKS: readonly Check[] = [
+  {
+    name: "types",
+    commands: [
+      ["tsc", "-p", "tsconfig.json", "--singleThreaded", "--incremental", "--tsBuildInfoFile", `${CACHE}/types.json`],
+      ["tsc", "-p", "tsconfig.core.json", "--singleThreaded"],
+    ],
+  },
+  { name: "lint", commands: [["biome", "check", "."]] },
+];
 const OUTPUT_LINES_REPEATED = 30;
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
+type Check = { readonly name: string; readonly commands: readonly (readonly [tool: string, ...args: string[]])[] };
+type Job = () => Promise<Report>;
 type Options = { readonly quick: boolean; readonly words: readonly string[] };
 type Failure = { readonly title: string; readonly text: string };
 type Report = {
@@ -70,11 +103,16 @@ async function main(): Promise<void> {
   const options = parseArguments(process.argv.slice(2));
   if (options.quick) process.env.DROVER_QUICK = "1";
   else delete process.env.DROVER_QUICK;
-
-  const failures = options.words.length === 0 ? [...checkTypes(), ...checkLint()] : [];
-  const reports = await runFiles(filesFor(options), options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full);
-  for (const report of reports) failures.push(...report.failures);
-  if (reports.length === 0) failures.push({ title: "tests", text: `no test file matches ${options.words.join(" ")}` });
+  const files = filesFor(options);
+  const limitMs = options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full;
+  const checks = options.words.length === 0 ? CHECKS : [];
+  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${availableParallelism()} at a time`);
+  const reports = await runJobs([
+    ...checks.map((check) => () => runCheck(check)),
+    ...files.map((file) => () => runFile(file, limitMs)),
+  ]);
+  const failures = reports.flatMap((report) => report.failures);
+  if (files.length === 0) failures.push({ title: "tests", text: `no test file matches ${options.words.join(" ")}` });
   const skipped = reports.flatMap((report) => report.skipped);
   finish({ passed: reports.reduce((sum, report) => sum + report.passed, 0), failures, skipped });
 }
@@ -98,52 +136,50 @@ function filesFor({ quick, words }: Options): string[] {
     .map((path) => path.replaceAll("\\", "/"))
     .filter((path) => !(quick && LEFT_OUT_WHEN_QUICK.some((pattern) => pattern.test(path))))
     .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
-    .sort((a, b) => (a < b ? -1 : 1));
+    .sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
 }
 
-function checkTypes(): Failure[] {
-  return step("types", [
-    ["tsc", "-p", "tsconfig.json"],
-    ["tsc", "-p", "tsconfig.core.json"],
-  ]);
+function rankOf(file: string): number {
+  const rank = LONGEST_FIRST.indexOf(file);
+  return rank === -1 ? LONGEST_FIRST.length : rank;
 }
 
-function checkLint(): Failure[] {
-  return step("lint", [["biome", "check", "."]]);
-}
-
-/** Runs tools one after the other and shows what they print; what failed comes back as failures. */
-function step(name: string, commands: readonly (readonly [string, ...string[]])[]): Failure[] {
-  heading(name);
-  const startedAt = performance.now();
-  const failures: Failure[] = [];
+/** Runs tools one after the other; what failed comes back as failures. */
+async function runCheck({ name, commands }: Check): Promise<Report> {
+  const report: Report = { file: name, output: [], failures: [], skipped: [], passed: 0 };
   for (const [tool, ...args] of commands) {
-    const done = spawnSync(resolve("node_modules/.bin", tool), args, { stdio: "inherit" });
-    if (done.status === 0) continue;
-    const ended = done.error?.message ?? `it ended with ${done.signal ?? `exit code ${done.status}`}; see above`;
-    failures.push({ title: [tool, ...args].join(" "), text: ended });
+    const child = spawn(resolve("node_modules/.bin", tool), args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: CHECK_LIMIT_MS,
+    });
+    const printed: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes: Buffer) => void printed.push(bytes));
+    const ended = await once(child, "close").then(
+      ([code, signal]) => (code === 0 ? null : `it ended with ${signal ?? `exit code ${code}`}`),
+      (error: Error) => error.message,
+    );
+    const text = Buffer.concat(printed).toString().trimEnd();
+    if (ended !== null) report.failures.push({ title: [tool, ...args].join(" "), text: `${ended}\n${text}`.trimEnd() });
+    else if (text !== "") report.output.push(...text.split("\n"));
   }
-  console.log(`  ${mark(failures.length === 0)} ${name}  ${secondsSince(startedAt)}`);
-  return failures;
+  return report;
 }
 
-async function runFiles(files: readonly string[], limitMs: number): Promise<Report[]> {
-  const cores = availableParallelism();
-  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${cores} at a time`);
+async function runJobs(jobs: readonly Job[]): Promise<Report[]> {
   const startedAt = performance.now();
   const reports: Report[] = [];
-  const waiting = [...files];
+  const waiting = [...jobs];
   async function drain(): Promise<void> {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const fileStartedAt = performance.now();
-      const report = await runFile(file, limitMs);
+    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+      const jobStartedAt = performance.now();
+      const report = await job();
       reports.push(report);
-      console.log(`  ${summary(report)}  ${secondsSince(fileStartedAt)}`);
+      console.log(`  ${summary(report)}  ${secondsSince(jobStartedAt)}`);
       for (const line of report.output) console.log(`      ${line}`);
     }
   }
-  await Promise.all(Array.from({ length: cores }, drain));
-  console.log(`  ${mark(reports.every(({ failures }) => failures.length === 0))} tests  ${secondsSince(startedAt)}`);
+  await Promise.all(Array.from({ length: availableParallelism() }, drain));
+  console.log(`  ${mark(reports.every(({ failures }) => failures.length === 0))} all  ${secondsSince(startedAt)}`);
   return reports;
 }
 
@@ -244,10 +280,10 @@ function finish({ passed, failures, skipped }: Sum): void {
 }
 
 function summary({ file, passed, failures, skipped }: Report): string {
-  const parts = [`${passed} passed`];
+  const parts = passed > 0 ? [`${passed} passed`] : [];
   if (failures.length > 0) parts.push(`${failures.length} failed`);
   if (skipped.length > 0) parts.push(`${skipped.length} skipped`);
-  return `${mark(failures.length === 0)} ${file}  ${parts.join(", ")}`;
+  return [`${mark(failures.length === 0)} ${file}`, ...(parts.length > 0 ? [parts.join(", ")] : [])].join("  ");
 }
 
 function heading(text: string): void {
