@@ -9,7 +9,9 @@
  * are busy to the end; the types and the lint are two more of these jobs. `node --test` bounds a test but not a file
  * (one that spins in a loop would never end), so here every file gets its own run and its own limit.
  *
- * The compiler keeps what it checked in node_modules/.cache; it looks at the contents of a file before it trusts that.
+ * Most of a short test is the start of its process. So Node keeps what it compiled (NODE_COMPILE_CACHE, for the tests
+ * and for every process they start) and the compiler what it checked, both in node_modules/.cache. Both look at the
+ * contents of a file before they trust what they kept of it, and can be deleted at any time.
  *
  * The last line printed is always the sum, `N passed, N failed` with `, N skipped` when there were any: leaf tests
  * only, since a suite that passes says nothing its tests did not say. A failed type check or lint counts as one
@@ -18,11 +20,11 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync } from "node:fs";
+import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { run } from "node:test";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect, styleText } from "node:util";
 
 const NODE_MAJOR_MIN = 24;
@@ -51,6 +53,8 @@ const LONGEST_FIRST: readonly string[] = [
   "test/faults/cli-processes.test.ts",
 ];
 const CACHE = "node_modules/.cache/drover";
+/** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
+const COMPILED_FILES_MAX = 20_000;
 const CHECKS: readonly Check[] = [
   {
     name: "types",
@@ -103,11 +107,14 @@ async function main(): Promise<void> {
   const options = parseArguments(process.argv.slice(2));
   if (options.quick) process.env.DROVER_QUICK = "1";
   else delete process.env.DROVER_QUICK;
+  const isCold = keepWhatIsCompiled();
+
   const files = filesFor(options);
   const limitMs = options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full;
   const checks = options.words.length === 0 ? CHECKS : [];
   heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${availableParallelism()} at a time`);
   const reports = await runJobs([
+    ...(isCold && options.words.length === 0 ? [() => compileAll(files)] : []),
     ...checks.map((check) => () => runCheck(check)),
     ...files.map((file) => () => runFile(file, limitMs)),
   ]);
@@ -142,6 +149,29 @@ function filesFor({ quick, words }: Options): string[] {
 function rankOf(file: string): number {
   const rank = LONGEST_FIRST.indexOf(file);
   return rank === -1 ? LONGEST_FIRST.length : rank;
+}
+
+/** For the tests and every process they start. Says whether there is nothing yet. */
+function keepWhatIsCompiled(): boolean {
+  if (process.env.NODE_COMPILE_CACHE !== undefined) return false;
+  const place = resolve(CACHE, "compiled");
+  process.env.NODE_COMPILE_CACHE = place;
+  if (existsSync(place) && readdirSync(place, { recursive: true }).length > COMPILED_FILES_MAX)
+    rmSync(place, { recursive: true, force: true });
+  return !existsSync(place);
+}
+
+/**
+ * Compiles every test file and all it imports, once, or each process would begin by compiling for itself.
+ *
+ * Node loads and compiles what a module imports before it finds that a name is missing, and then runs none of it.
+ */
+async function compileAll(files: readonly string[]): Promise<Report> {
+  const imports = files.map((file) => `import ${JSON.stringify(pathToFileURL(file))};`);
+  const code = [...imports, 'import { nothingOfThisName } from "node:fs";'].join("\n");
+  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", code];
+  await once(spawn(process.execPath, args, { stdio: "ignore", timeout: CHECK_LIMIT_MS }), "close");
+  return { file: "compiled", output: [], failures: [], skipped: [], passed: 0 };
 }
 
 /** Runs tools one after the other; what failed comes back as failures. */
