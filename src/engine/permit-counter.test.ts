@@ -62,7 +62,7 @@ test("a caller that takes an instant for a span shuts the gate for a day, not fo
   const { drover, clock } = await createTestDrover();
   const { permitId } = await drover.permits.ask({ gate: "g" });
   await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: clock.now() } });
-  await clock.advance(24 * 3_600_000 - 1000);
+  await clock.set(clock.now() + 24 * 3_600_000 - 1000);
   assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "queued");
   await clock.advance(1000);
   assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "granted");
