@@ -54,8 +54,9 @@ export function shown(value: unknown): string {
   let text: string;
   try {
     text = JSON.stringify(value) ?? typeof value;
-  } catch {
-    text = "something that is not JSON (object)";
+  } catch (error) {
+    const isDeep = error instanceof RangeError;
+    text = isDeep ? `${Array.isArray(value) ? "a list" : "an object"} too deep to show` : "something that is not JSON";
   }
   if (kind !== "") return text === "{}" || text.length > SHOWN_MAX ? kind : `${kind} (${text})`;
   return clip(text);

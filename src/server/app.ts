@@ -8,7 +8,7 @@
 import type { Socket } from "node:net";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from "fastify";
 import { sentence } from "../core/refusal.ts";
-import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
+import { PROTOCOL_HEADER, protocolRefusal, type WireCode } from "../protocol/index.ts";
 import type { Door } from "./door.ts";
 import { addPages } from "./pages.ts";
 import { ServerRefusal } from "./problem.ts";
@@ -71,7 +71,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
   });
   app.server.maxConnections = limits.connectionsMax;
   // The router hands a request on before its body is read; request-body.ts reads it where a call takes one.
-  for (const method of ["POST", "PUT", "PATCH", "DELETE"])
+  for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
@@ -95,16 +95,35 @@ function otherProtocol(request: FastifyRequest): ServerRefusal | null {
   return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
 }
 
+type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };
+type Answer = { readonly status: string; readonly code: WireCode; readonly error: string; readonly allow?: string };
+
 /** What is not HTTP at all, or too slow, or too long: no route will ever see it. */
-function refuseUnreadable(error: Error & { readonly code?: string }, socket: Socket): void {
+function refuseUnreadable(error: Unreadable, socket: Socket): void {
   if (socket.destroyed || !socket.writable || error.code === "ECONNRESET") return void socket.destroy();
-  const [status, text] = UNREADABLE[error.code ?? ""] ?? ["400 Bad Request", "this is not HTTP/1.1"];
-  const body = JSON.stringify({ error: text, code: "bad_request" });
+  const answer = UNREADABLE[error.code ?? ""] ?? otherMethod(error) ?? NOT_HTTP;
+  const { status, allow, code, error: text } = answer;
+  const body = JSON.stringify({ error: text, code });
   const head = [`HTTP/1.1 ${status}`, "content-type: application/json; charset=utf-8", "connection: close"];
+  if (allow !== undefined) head.push(`allow: ${allow}`);
   socket.end(`${head.join("\r\n")}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
-const UNREADABLE: Readonly<Record<string, readonly [string, string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request took too long to arrive"],
-  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", "the headers are too long"],
+const unreadable = (status: string, error: string): Answer => ({ status, code: "bad_request", error });
+const NOT_HTTP = unreadable("400 Bad Request", "this is not HTTP/1.1");
+const UNREADABLE: Readonly<Record<string, Answer>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: unreadable("408 Request Timeout", "the request took too long to arrive"),
+  HPE_HEADER_OVERFLOW: unreadable("431 Request Header Fields Too Large", "the headers are too long"),
 };
+
+const METHODS = "DELETE, GET, HEAD, PATCH, POST, PUT";
+/** A request in good order but for a method that Node does not know. */
+const REQUEST_LINE = /^([!-~]{1,40}) \S+ HTTP\/1\.[01]\r?\n/;
+
+function otherMethod({ code, rawPacket }: Unreadable): Answer | null {
+  if (code !== "HPE_INVALID_METHOD" || !Buffer.isBuffer(rawPacket)) return null;
+  const [, method] = REQUEST_LINE.exec(rawPacket.toString("latin1")) ?? [];
+  if (method === undefined) return null;
+  const error = `${method} is no method that this server takes; it takes ${METHODS}`;
+  return { status: "405 Method Not Allowed", code: "method_not_allowed", error, allow: METHODS };
+}

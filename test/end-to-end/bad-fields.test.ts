@@ -132,6 +132,18 @@ test("a field that is nearly one is met with the one that was probably meant", a
   }
 });
 
+test("what is wrong and too deep to be shown says so", async () => {
+  for (const [open, close, what] of [
+    ["[", "]", "a list"],
+    ['{"x":', "}", "an object"],
+  ] as const) {
+    const deep = `${open.repeat(20_000)}1${close.repeat(20_000)}`;
+    const { text } = await send("POST", "/tasks", `{"agentId":${deep},"action":"b"}`);
+    const expected = "a name of 1 to 256 characters without blanks";
+    assert.ok(text.includes(`"agentId is ${what} too deep to show, and must be ${expected}`), text.slice(0, 300));
+  }
+});
+
 test("JSON that is nested too deep is 400 and named wherever any JSON may stand, and never a bug", async () => {
   for (const depth of [70, 5000, 200_000]) {
     const deep = "[".repeat(depth) + "]".repeat(depth);

@@ -54,6 +54,20 @@ test("a connection that is idle after its answer is closed, and so is one that h
 
 const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
   ["not HTTP", "\x16\x03\x01\x02\x00\x01", /^HTTP\/1\.1 400 .*"code":"bad_request"/s],
+  ["a line that is not HTTP", "hello there\r\n\r\n", /^HTTP\/1\.1 400 .*"this is not HTTP\/1\.1"/s],
+  ...["FOO", "get"].map((method): [string, string, RegExp] => [
+    `the method ${method}`,
+    `${method} /tasks HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    new RegExp(
+      `^HTTP/1\\.1 405 .*allow: DELETE, GET, .*"${method} is no method that this server takes; it takes D`,
+      "s",
+    ),
+  ]),
+  ...["PROPFIND", "OPTIONS", "QUERY"].map((method): [string, string, RegExp] => [
+    `${method}, which is a method of HTTP,`,
+    `${method} /tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+    new RegExp(`^HTTP/1\\.1 405 .*allow: POST, GET, HEAD.*"/tasks takes POST, GET, HEAD, not ${method}"`, "s"),
+  ]),
   [
     "a head that is too long",
     head(`X-A: ${"b".repeat(5000)}\r\n\r\n`),
