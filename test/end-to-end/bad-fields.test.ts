@@ -139,7 +139,7 @@ test("what is wrong and too deep to be shown says so", async () => {
   ] as const) {
     const deep = `${open.repeat(20_000)}1${close.repeat(20_000)}`;
     const { text } = await send("POST", "/tasks", `{"agentId":${deep},"action":"b"}`);
-    const expected = "a name of 1 to 256 characters without blanks";
+    const expected = "the agent that submits: a name";
     assert.ok(text.includes(`"agentId is ${what} too deep to show, and must be ${expected}`), text.slice(0, 300));
   }
 });
