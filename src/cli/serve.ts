@@ -5,7 +5,6 @@
  * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
  * what runs end within a grace, the second does not wait.
  */
-import { pino } from "pino";
 import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../engine/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { type Server, startServer } from "../server/index.ts";
@@ -16,9 +15,9 @@ import { keepReloading, type Reloading } from "./config-reload.ts";
 import { loadSettings, type ServerConfig } from "./config-settings.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
-import { plainLines } from "./output-text.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
+import { type Voice, voiceFor } from "./serve-voice.ts";
 import { isReachableByOthers, type LogPlace, logPlaceOf, needsRestart, portTaken, welcome } from "./serve-words.ts";
 import { type LocalCrew, startLocalCrew } from "./serve-worker.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
@@ -27,20 +26,21 @@ import type { Call } from "./verb.ts";
 export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
   const first = load(call);
-  for (const warning of first.warnings) terminal.err(`warning: ${warning}\n`);
+  const voice = voiceFor(call);
+  for (const warning of first.warnings) voice.complain(warning);
   const place = logPlaceOf(first.settings.log.url, terminal.cwd);
   if (flags.shell === true && flags.exec === undefined)
     throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
   const stop = listen(terminal);
   try {
-    const parts = await start(call, first, place);
+    const parts = await start(call, first, place, voice);
     const { worker } = parts;
     const facts = { url: parts.server.url, place, config: first, worker: worker.describe(), cwd: terminal.cwd };
     output.answer(
       { url: facts.url, data: place.kind === "memory" ? null : place.directory, pid: process.pid, worker: worker.id() },
       () => welcome(facts, output.paint),
     );
-    return await untilStopped(parts, stop, call);
+    return await untilStopped(parts, stop, voice);
   } finally {
     stop.silence();
   }
@@ -83,16 +83,16 @@ type Parts = {
   readonly reloading: Reloading;
 };
 
-async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace): Promise<Parts> {
+async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace, voice: Voice): Promise<Parts> {
   const { flags, terminal } = call;
-  const complain = (text: string): void => terminal.err(`warning: ${plainLines(text)}\n`);
+  const { logger, say, complain } = voice;
   const drover = await open(place, first, complain);
   let server: Server | null = null;
   let worker: LocalCrew | null = null;
   let reloading: Reloading | null = null;
   try {
     server = await listenOn(drover, first.settings, {
-      logger: loggerFor(flags.logLevel, terminal),
+      logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail }) => worker?.logsOf(task, attempt, tail) ?? null,
     });
@@ -102,7 +102,7 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
       killGraceMs: first.settings.config.workers.killGrace,
     });
     const apply = applyTo(drover, server, first, complain);
-    const hooks = { load: () => load(call), apply, say: (text: string) => say(call, text), complain };
+    const hooks = { load: () => load(call), apply, say, complain };
     reloading = keepReloading(first, hooks, terminal);
     return { drover, server, worker, reloading };
   } catch (error) {
@@ -112,9 +112,6 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     throw error instanceof DroverError ? engineProblem(error) : error;
   }
 }
-
-const say = ({ terminal, output }: Call<ServeFlags>, text: string): void =>
-  output.isJson ? undefined : terminal.err(`${text}\n`);
 
 async function open(place: LogPlace, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
   const config = engineConfig(first);
@@ -161,11 +158,6 @@ async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks):
     if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
     throw usageProblem(error.message, "drover help config says where these settings come from");
   }
-}
-
-function loggerFor(level: string | undefined, terminal: Terminal): ServerHooks["logger"] {
-  const chosen = level ?? (terminal.isErrorTerminal ? "warn" : "info");
-  return pino({ level: chosen, base: null }, { write: (line: string) => terminal.err(line) });
 }
 
 /** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
@@ -218,12 +210,12 @@ function listen(terminal: Terminal): Listening {
   return { first: first.promise, second: second.promise, silence };
 }
 
-async function untilStopped(parts: Parts, stop: Listening, call: Call<ServeFlags>): Promise<ExitCode> {
+async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Promise<ExitCode> {
   const { drover, reloading } = parts;
   const failed = await Promise.race([stop.first.then(() => null), drover.failed]);
   reloading.stop();
   if (failed === null) {
-    say(call, "Stopping: nothing new begins, and what runs may end first (again: at once)");
+    say("Stopping: nothing new begins, and what runs may end first (again: at once)");
     const forced = stop.second.then(exitOf);
     return Promise.race([end(parts).then(() => EXIT.ok), forced]);
   }

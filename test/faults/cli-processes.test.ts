@@ -3,8 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { on, once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
@@ -52,6 +52,31 @@ describe("a server", LIMIT, () => {
       child.kill(signal);
       assert.deepEqual([await exitOf(child), await stderr], [0, ""]);
     });
+
+  test("whose output goes elsewhere keeps its welcome and its log apart, and the log is lines of JSON", async () => {
+    const cwd = mkdtempSync(join(place, `${places++}-`));
+    writeFileSync(join(cwd, "drover.yaml"), "");
+    const child = start(["serve", "--port", "0"], cwd);
+    const [out, err] = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream));
+    for await (const [chunk] of on(child.stdout as NodeJS.ReadableStream, "data"))
+      if (String(chunk).includes("Ctrl-C stops it.")) break;
+    child.kill("SIGTERM");
+    assert.equal(await exitOf(child), 0);
+    assert.match(
+      (await out) ?? "",
+      /^Drover \S+ is ready at http:.*\n[^{]*'\{"agentId".*\n.*\n\nCtrl-C stops it\.\n$/s,
+    );
+    const said = ((await err) ?? "")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).msg as string);
+    assert.match(said[0] ?? "", /drover\.yaml.*drover\.yml/, "what is not as it should be is in the log too");
+    for (const msg of ["the server is up", "the server has stopped"]) assert.ok(said.includes(msg), said.join("; "));
+    assert.ok(
+      said.some((msg) => msg.startsWith("Stopping: ")),
+      said.join("; "),
+    );
+  });
 
   test("leaves at once on the second signal, and takes its commands with it", async () => {
     const { child, url, cwd } = await serve();
