@@ -24,6 +24,7 @@ import { CliProblem, usageProblem } from "./problem.ts";
 import { checkProgram } from "./program-check.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
+import { makeWorkerData } from "./worker-data.ts";
 import { execOptionsFrom } from "./worker-flags.ts";
 import type { WorkerFlags } from "./worker-verb.ts";
 
@@ -40,6 +41,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   };
   const crew = createCrew(options);
   checkProgram(options, terminal);
+  makeWorkerData(data);
   await sweep(crew.now(), warn);
   const stop = stopper(terminal, crew);
   try {

@@ -8,7 +8,7 @@
  * nothing but the format, so that a damaged log can still be examined.
  */
 
-import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -19,6 +19,7 @@ import { PRIVATE_KEY_FILE } from "./checkpoint.ts";
 import type { DataLock } from "./data-lock.ts";
 import { takeDataLock } from "./data-lock.ts";
 import { corruptAt, LogFailure } from "./log.ts";
+import { makeOwnDirectory } from "./own-directory.ts";
 import { checkHead, readPage } from "./page.ts";
 import type { LogTables } from "./sqlite-tables.ts";
 import { createTables, SCHEMA } from "./sqlite-tables.ts";
@@ -61,8 +62,7 @@ export function openDatabase(options: OpenOptions): Database {
 /** SQLite says of a directory only that it cannot open a file in it; what is wrong with it is found out here. */
 function makeDirectory(directory: string): void {
   try {
-    // What tasks hold is nobody else's business: prompts, results, the names of things.
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeOwnDirectory(directory);
     accessSync(directory, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

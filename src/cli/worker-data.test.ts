@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { emptyDirectory } from "../../test/cli/served.ts";
+import { CliProblem } from "./problem.ts";
+import { makeWorkerData } from "./worker-data.ts";
+
+const rows: { name: string; there: string; data: string; ignored: string | null }[] = [
+  { name: "a new .drover", there: ".", data: ".drover/worker", ignored: ".drover" },
+  { name: "a new directory in a .drover that was there", there: ".drover", data: ".drover/w", ignored: ".drover/w" },
+  { name: "a new directory of any name", there: ".", data: "elsewhere", ignored: "elsewhere" },
+  { name: "a directory that was there", there: "mine", data: "mine", ignored: null },
+];
+for (const { name, there, data, ignored } of rows)
+  test(`${name}: git is told of ${ignored ?? "nothing"}`, () => {
+    const home = emptyDirectory();
+    mkdirSync(join(home, there), { recursive: true });
+    makeWorkerData(join(home, data));
+    for (const place of [".", ".drover", ".drover/worker", ".drover/w", "elsewhere", "mine"])
+      assert.equal(existsSync(join(home, place, ".gitignore")), place === ignored, place);
+  });
+
+test("one that cannot be made is refused with what to do", () => {
+  const file = join(emptyDirectory(), "file");
+  writeFileSync(file, "");
+  assert.throws(
+    () => makeWorkerData(file),
+    (error) => {
+      assert.ok(error instanceof CliProblem, String(error));
+      assert.match(error.message, /^cannot make the data directory \S+file: EEXIST/);
+      assert.deepEqual([error.problem.exit, error.problem.hint], [6, "another directory: --data DIR"]);
+      return true;
+    },
+  );
+});
