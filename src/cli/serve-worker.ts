@@ -17,12 +17,13 @@ import { createOutputDirectory } from "../worker/output-directory.ts";
 import { readTail } from "../worker/output-tail.ts";
 import { usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
-import type { LogPlace } from "./serve-words.ts";
+import { type LogPlace, ownName } from "./serve-words.ts";
 import { commandOf, NO_COMMAND, taskCommand } from "./task-command.ts";
 import type { Terminal } from "./terminal.ts";
 
 export const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
+const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 
 /** As much of the engine as a local worker needs. */
 export type Employer = {
@@ -68,10 +69,9 @@ export type CrewOptions = {
 export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   const { flags, terminal, isOpenToOthers, complain } = options;
   const logsOf = logsBeside(options.place);
-  if (flags.worker === false)
-    return nobody("none (--no-worker): start one with drover worker --exec 'COMMAND'", logsOf);
+  if (flags.worker === false) return nobody(`none (--no-worker): ${START_ONE}`, logsOf);
   if (flags.exec === undefined && isOpenToOthers)
-    return nobody("none, since others can reach this server: start one with drover worker --exec 'COMMAND'", logsOf);
+    return nobody(`none, since others can reach this server: ${START_ONE}`, logsOf);
   const data = dataFor(options.place);
   const exec = handlerFrom({
     ...(flags.exec === undefined

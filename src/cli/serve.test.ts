@@ -166,7 +166,7 @@ describe("serve is refused", LIMIT, () => {
       err,
       /^error: the data directory \S+ is in use by process \d+\. Stop it first, or choose another directory\.\n/,
     );
-    assert.match(err, /\nhint: {2}another directory: --data DIR; that server: drover tasks, or --url\n$/);
+    assert.match(err, /\nhint: {2}another directory: --data DIR; that server: npx drover tasks, or --url\n$/);
   });
 
   test("over a directory that cannot be made, a log nobody can open, a bad config, flags that contradict", async () => {
@@ -245,7 +245,10 @@ describe("the config of a server", LIMIT, () => {
     writeFileSync(join(directory, "drover.yml"), `server: { tokens: [{ token: ${token}, role: admin }] }\n`);
     const env = { DROVER_TOKEN: token };
     await using server = await served(["--host", "0.0.0.0", "--log", "memory:"], { directory, env });
-    assert.match(server.terminal.shown(), / {2}worker {2}none, since others can reach this server: /);
+    assert.match(
+      server.terminal.shown(),
+      / {2}worker {2}none, since others can reach this server: start one with npx drover worker /,
+    );
     assert.match(server.terminal.shown(), /-H "authorization: Bearer \$DROVER_TOKEN"/);
     const unknown = await server.drover(["submit", "x", "--project", "web"]);
     assert.deepEqual([unknown.code, unknown.err.split(";")[0]], [4, "error: no project is called web"]);

@@ -18,7 +18,15 @@ import { exitOf } from "./interrupt.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
 import { type Voice, voiceFor } from "./serve-voice.ts";
-import { isReachableByOthers, type LogPlace, logPlaceOf, needsRestart, portTaken, welcome } from "./serve-words.ts";
+import {
+  isReachableByOthers,
+  type LogPlace,
+  logPlaceOf,
+  needsRestart,
+  ownName,
+  portTaken,
+  welcome,
+} from "./serve-words.ts";
 import { type LocalCrew, startLocalCrew } from "./serve-worker.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
@@ -126,7 +134,8 @@ async function open(place: LogPlace, first: ServerConfig, complain: (text: strin
 }
 
 function logProblem({ code, message }: LogFailure): CliProblem {
-  const hint = code === "locked" ? "another directory: --data DIR; that server: drover tasks, or --url" : undefined;
+  const elsewhere = `another directory: --data DIR; that server: ${ownName()} tasks, or --url`;
+  const hint = code === "locked" ? elsewhere : undefined;
   // The log's own advice is for programs that embed it; nobody opens a directory readOnly from here.
   const told = message.replace(
     ", choose another directory, or open this one with readOnly",
@@ -156,7 +165,7 @@ async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks):
     // What the server cannot do is said in a plain sentence; everything that has a code of its own is a bug.
     if (!(error instanceof Error) || error.constructor !== Error) throw error;
     if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
-    throw usageProblem(error.message, "drover help config says where these settings come from");
+    throw usageProblem(error.message, `${ownName()} help config says where these settings come from`);
   }
 }
 
