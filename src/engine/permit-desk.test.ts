@@ -252,7 +252,7 @@ const badUsage: { usage: unknown; says: RegExp }[] = [
   },
   {
     usage: { inputTokens: 1, inptTokens: 5 },
-    says: /^usage\.inptTokens is not a known field; known here: inputTokens/,
+    says: /^usage\.inptTokens is not a known field \(did you mean inputTokens\?\); known here: inputTokens/,
   },
   { usage: { inputTokens: -1 }, says: /^usage\.inputTokens is -1, and must be a whole number from 0/ },
   { usage: { outputTokens: 1.5 }, says: /^usage\.outputTokens is 1\.5, / },

@@ -20,7 +20,10 @@ export type AttemptWorkers = {
   find(task: string, attempt: number | undefined): Promise<RanBy | null>;
 };
 
-export function createAttemptWorkers(drover: Pick<Drover, "state" | "events">, eventsMax = EVENTS_MAX): AttemptWorkers {
+export function createAttemptWorkers(
+  drover: Pick<Drover, "state" | "events">,
+  eventsMax: number = EVENTS_MAX,
+): AttemptWorkers {
   const { state } = drover;
   let isLooking = false;
 

@@ -132,6 +132,11 @@ const piece = fc.oneof(
   fc.constantFrom("\n", "\u001b[31m", "\u0000", '"\\', "😀", "\ud800", "é", "line\n"),
 );
 
+test("an end that begins with a line by itself keeps that line", () => {
+  const cut = withinBytes({ text: "first\nsecond\nthird", truncated: false }, '"second\\nthird"'.length);
+  assert.deepEqual(cut, { text: "second\nthird", truncated: true });
+});
+
 test("however a log is written, its end fits, is well-formed, and is as long as it can be", () =>
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 60 }), fc.integer({ min: 10, max: 400 }), (pieces, bytesMax) => {

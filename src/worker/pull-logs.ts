@@ -98,7 +98,8 @@ export function withinBytes({ text, truncated }: LogEnd, bytesMax: number): LogE
     else tooMany = middle;
   }
   const end = lastOf(whole, fits);
-  const line = end.indexOf("\n") + 1;
+  const beginsLine = whole[whole.length - end.length - 1] === "\n";
+  const line = beginsLine ? 0 : end.indexOf("\n") + 1;
   return { text: line < end.length ? end.slice(line) : end, truncated: true };
 }
 
