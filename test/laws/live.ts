@@ -26,7 +26,9 @@ export type Watcher = {
   readonly onDecision?: (state: State, command: Command, events: readonly Event[], now: Instant) => void;
   readonly onEvent?: (state: State, event: Event) => void;
 };
-export type Life = { readonly state: State; readonly log: Event[]; readonly story: string[] };
+/** A story is written down only when somebody is to read it: that would be a sixth of the work. */
+type Told = { readonly mark: string; readonly what: Command | Event };
+export type Life = { readonly state: State; readonly log: Event[]; readonly story: Told[] };
 
 /** The first step always sets a config. */
 export function live(seeds: readonly number[], watcher: Watcher = {}): Life {
@@ -47,23 +49,26 @@ export function live(seeds: readonly number[], watcher: Watcher = {}): Life {
       if (pumps || index === seeds.length - 1) pumpDry(life, now, watcher);
     }
   } catch (thrown) {
-    if (thrown instanceof Error) thrown.message += `\nafter:\n${life.story.join("\n")}`;
+    if (thrown instanceof Error) thrown.message += `\nafter:\n${writtenDown(life.story)}`;
     throw thrown;
   }
   return life;
 }
 
+const writtenDown = (story: readonly Told[]): string =>
+  story.map(({ mark, what }) => `${mark} ${JSON.stringify(what)}`).join("\n");
+
 /** Decides one command and applies what follows; says whether anything did. */
 export function step(life: Life, command: Command, now: Instant, watcher: Watcher): boolean {
   const { state, log, story } = life;
-  if (command.type !== "pump") story.push(`${now} ${JSON.stringify(command)}`);
+  if (command.type !== "pump") story.push({ mark: String(now), what: command });
   watcher.onCommand?.(state, command, now);
   const decided = decide(state, command, now);
   if (!decided.ok) return false;
   const { events } = decided.value;
   watcher.onDecision?.(state, command, events, now);
   for (const event of events) {
-    story.push(`    ${state.seq + 1} ${JSON.stringify(event)}`);
+    story.push({ mark: `    ${state.seq + 1}`, what: event });
     evolve(state, event);
     log.push(event);
     watcher.onEvent?.(state, event);
