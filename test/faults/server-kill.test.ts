@@ -27,7 +27,7 @@ function standBy(directory: string): Life {
   const path = join(import.meta.dirname, "server-process.ts");
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", path, directory], {
     stdio: ["pipe", "pipe", "inherit"],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(directory, "compiled") },
+    env: { NODE_COMPILE_CACHE: join(directory, "compiled"), ...process.env },
   });
   const begin = async (): Promise<string> => {
     const line = once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), "line");
