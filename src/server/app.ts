@@ -6,13 +6,14 @@
  * open or greedy costs little and ends.
  */
 import type { Socket } from "node:net";
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from "fastify";
-import { sentence } from "../core/refusal.ts";
-import { PROTOCOL_HEADER, protocolRefusal, type WireCode } from "../protocol/index.ts";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { WireCode } from "../protocol/index.ts";
+import type { CallParts } from "./answer-call.ts";
 import type { Door } from "./door.ts";
+import { createKnock } from "./knock.ts";
 import { addPages } from "./pages.ts";
-import { ServerRefusal } from "./problem.ts";
-import { addRoutes, type RouteParts, sendProblem } from "./routes.ts";
+import { addRoutes } from "./routes.ts";
+import { sendProblem } from "./send-answer.ts";
 import { unknownPath } from "./unknown-path.ts";
 
 export type ConnectionLimits = {
@@ -24,7 +25,7 @@ export type ConnectionLimits = {
   readonly requestMs: number;
   /** Between two requests of one connection. */
   readonly keepAliveMs: number;
-  /** A connection on which nothing moves for so long has nobody at its other end. */
+  /** A caller that takes nothing of its answer for so long is gone. */
   readonly silenceMs: number;
   /** How often connections are looked at. */
   readonly lookMs: number;
@@ -42,20 +43,26 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 };
 
 const PARAM_LENGTH_MAX = 4096;
-export type AppParts = RouteParts & {
+export type AppParts = Omit<CallParts, "knock" | "silenceMs"> & {
   readonly door: () => Door;
   readonly limits: ConnectionLimits;
 };
 
 export function buildApp(parts: AppParts): FastifyInstance {
   const { limits } = parts;
+  const knock = createKnock(parts.door);
+  const own: CallParts = { ...parts, knock, silenceMs: limits.silenceMs };
+  function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, more?: readonly string[]): void {
+    const { url: route = "unknown" } = request.routeOptions;
+    const asker = { request: request.raw, response: reply.hijack().raw, route, startedAt: performance.now() };
+    sendProblem(own, asker, error, more);
+  }
   const app = Fastify({
     logger: false,
     return503OnClosing: false,
     exposeHeadRoutes: false,
     forceCloseConnections: false,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
-    connectionTimeout: limits.silenceMs,
     keepAliveTimeout: limits.keepAliveMs,
     requestTimeout: limits.requestMs,
     maxRequestsPerSocket: limits.requestsPerConnectionMax,
@@ -67,32 +74,22 @@ export function buildApp(parts: AppParts): FastifyInstance {
       keepAliveInitialDelay: limits.keepAliveMs,
     },
     clientErrorHandler: refuseUnreadable,
-    frameworkErrors: (error, request, reply) => sendProblem(parts, error, request, reply),
+    frameworkErrors: (error, request, reply) => refuse(error, request, reply),
   });
   app.server.maxConnections = limits.connectionsMax;
   // The router hands a request on before its body is read; request-body.ts reads it where a call takes one.
   for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  app.addHook("onRequest", (request, reply, done) => {
-    request.startedAt = performance.now();
-    if (parts.phase.isClosing()) reply.header("connection", "close");
-    const refusal = parts.door()(request.headers) ?? otherProtocol(request);
-    if (refusal === null) done();
-    else done(refusal);
+  app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const refusal = knock(request.headers);
+    if (refusal !== null) return refuse(refusal, request, reply);
+    const { error, headers } = unknownPath(request.raw);
+    refuse(error, request, reply, headers);
   });
-  app.setErrorHandler<FastifyError>((error, request, reply) => sendProblem(parts, error, request, reply));
-  app.setNotFoundHandler((request, reply) => sendProblem(parts, unknownPath(request, reply), request, reply));
-  addRoutes(app, parts);
-  addPages(app);
+  addRoutes(app, own);
+  addPages(app, own);
   return app;
-}
-
-function otherProtocol(request: FastifyRequest): ServerRefusal | null {
-  const asked = request.headers[PROTOCOL_HEADER];
-  const refusal = asked === undefined ? null : protocolRefusal(asked);
-  if (refusal === null) return null;
-  const { type: _, ...details } = refusal;
-  return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
 }
 
 type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };

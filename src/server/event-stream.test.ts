@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
-import type { FastifyReply } from "fastify";
 import { handTimers } from "../../test/kits/hand-timers.ts";
 import type { Drover } from "../engine/drover.ts";
 import type { FeedEvent } from "../engine/feed.ts";
@@ -9,7 +9,13 @@ import { createEventStreams } from "./event-stream.ts";
 import { ServerRefusal } from "./problem.ts";
 
 /** A connection that takes what it is given only when the test says so. */
-function connection(): { reply: FastifyReply; raw: Writable; taken: () => string; take: () => void; head: string[] } {
+function connection(): {
+  response: ServerResponse;
+  raw: Writable;
+  taken: () => string;
+  take: () => void;
+  head: string[];
+} {
   const chunks: string[] = [];
   const head: string[] = [];
   let waiting: (() => void) | null = null;
@@ -28,8 +34,7 @@ function connection(): { reply: FastifyReply; raw: Writable; taken: () => string
     waiting = null;
     done?.();
   };
-  const reply = { raw, hijack: () => reply, getHeaders: () => ({}) };
-  return { reply: reply as unknown as FastifyReply, raw, taken: () => chunks.join(""), take, head };
+  return { response: raw as unknown as ServerResponse, raw, taken: () => chunks.join(""), take, head };
 }
 
 /** A log of endless events, which counts how many were read from it. */
@@ -59,8 +64,8 @@ test("no more is read from the log than the reader takes", async () => {
   const { drover, read } = endless();
   const timers = handTimers();
   const streams = createEventStreams({ drover, limits, timers, onProblem: fail });
-  const { reply, raw, take } = connection();
-  streams.open(reply, 0, () => true);
+  const { response, raw, take } = connection();
+  streams.open(response, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
   const first = read();
   assert.ok(first < 20, `${first} events were read for a reader that takes nothing`);
@@ -79,8 +84,8 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
   const { drover } = endless();
   const timers = handTimers();
   const streams = createEventStreams({ drover, limits, timers, onProblem: fail });
-  const { reply, raw } = connection();
-  streams.open(reply, 0, () => true);
+  const { response, raw } = connection();
+  streams.open(response, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
   timers.advance(limits.stallMs - 1);
   assert.ok(!raw.destroyed);
@@ -94,8 +99,8 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
 test("each message has the event's number as its id and goes on behind the last one seen", async () => {
   const { drover } = endless();
   const streams = createEventStreams({ drover, limits, timers: handTimers(), onProblem: fail });
-  const { reply, raw, taken, take, head } = connection();
-  streams.open(reply, 41, ({ seq }) => seq % 2 === 0);
+  const { response, raw, taken, take, head } = connection();
+  streams.open(response, 41, ({ seq }) => seq % 2 === 0);
   for (let round = 0; round < 5; round++) {
     take();
     await turn();
@@ -111,8 +116,8 @@ test("a heartbeat is a comment, and does not add to what a slow reader has not t
     await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   }
   const streams = createEventStreams({ drover: { events }, limits, timers, onProblem: fail });
-  const { reply, raw, taken, take } = connection();
-  streams.open(reply, 0, () => true);
+  const { response, raw, taken, take } = connection();
+  streams.open(response, 0, () => true);
   take();
   timers.advance(limits.heartbeatMs);
   take();
@@ -130,12 +135,12 @@ test("there are so many readers and no more, and all end with a comment when the
   }
   const streams = createEventStreams({ drover: { events }, limits, timers, onProblem: fail });
   const readers = [connection(), connection()];
-  for (const { reply, take } of readers) {
-    streams.open(reply, 0, () => true);
+  for (const { response, take } of readers) {
+    streams.open(response, 0, () => true);
     take();
   }
   assert.throws(
-    () => streams.open(connection().reply, 0, () => true),
+    () => streams.open(connection().response, 0, () => true),
     (error) => error instanceof ServerRefusal && error.code === "overloaded",
   );
   await streams.close();

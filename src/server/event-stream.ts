@@ -8,7 +8,6 @@
  * both sides that the other is there. There may be so many readers at once and no more.
  */
 import type { ServerResponse } from "node:http";
-import type { FastifyReply } from "fastify";
 import type { Drover } from "../engine/drover.ts";
 import type { FeedEvent } from "../engine/feed.ts";
 import { isoTime } from "../engine/task-view.ts";
@@ -26,7 +25,7 @@ export type StreamLimits = {
 };
 export type EventStreams = {
   /** Answers with the stream of events behind `after`. */
-  open(reply: FastifyReply, after: number, wants: (event: FeedEvent) => boolean): void;
+  open(response: ServerResponse, after: number, wants: (event: FeedEvent) => boolean): void;
   count(): number;
   /** Every stream ends with a comment that says why. */
   close(): Promise<void>;
@@ -87,13 +86,12 @@ export function createEventStreams(deps: {
   }
 
   return {
-    open(reply, after, wants) {
+    open(response, after, wants) {
       if (open.size >= limits.streamsMax)
         throw new ServerRefusal(
           "overloaded",
           `${limits.streamsMax} readers follow the events already; try again later`,
         );
-      const response = reply.hijack().raw;
       const controller = new AbortController();
       response.once("close", () => controller.abort());
       response.on("error", () => controller.abort());

@@ -68,13 +68,13 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     return wanted.length === 0 ? answer : { ...answer, logs: wanted };
   }
 
-  async function syncWith(id: string, body: SyncBody, { reply }: Exchange): Promise<SyncAnswer> {
+  async function syncWith(id: string, body: SyncBody, { response }: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
     if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
       return syncJson(await drover.remote.sync(id, body));
     if (logs.isDue(id)) return syncNow(id, body);
     try {
-      return syncJson(await polls.hold(reply.raw, "sync", (signal, end) => longSync(id, body, signal, end)));
+      return syncJson(await polls.hold(response, "sync", (signal, end) => longSync(id, body, signal, end)));
     } catch (error) {
       if (!(error instanceof PollEnded)) throw error;
       if (error.why === "log-wanted") return syncNow(id, body);
@@ -173,7 +173,7 @@ type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates";
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
-  async function ask(asked: PermitBody, { caller, reply }: Exchange): Promise<PermitAnswer> {
+  async function ask(asked: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
     if (asked.id !== undefined) {
       own.check(caller, asked.id);
       own.note(caller, asked.id);
@@ -181,7 +181,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     const answer =
       (asked.waitMs ?? 0) === 0
         ? await drover.permits.ask(asked)
-        : await polls.hold(reply.raw, "other", (signal) => drover.permits.ask(asked, { signal }));
+        : await polls.hold(response, "other", (signal) => drover.permits.ask(asked, { signal }));
     own.note(caller, answer.permitId);
     return answer;
   }

@@ -1,7 +1,7 @@
 /**
  * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
  */
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Drover } from "../engine/drover.ts";
 import type { Answered, Asked, CallName, Settings } from "../protocol/index.ts";
 import type { Caller } from "./access.ts";
@@ -40,8 +40,8 @@ export type Deps = {
 /** One request under way. */
 export type Exchange = {
   readonly caller: Caller;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
   /** Further headers of the answer, each name followed by its value. */
   readonly headers: string[];
 };

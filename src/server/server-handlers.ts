@@ -53,7 +53,7 @@ async function events(
   { drover }: Deps,
   streams: EventStreams,
   query: EventsQuery,
-  { request, reply }: Exchange,
+  { request, response }: Exchange,
 ): Promise<EventPage> {
   const { headers } = request;
   const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
@@ -61,7 +61,7 @@ async function events(
   const wants = wantedBy(query);
   if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
-  streams.open(reply, after, wants);
+  streams.open(response, after, wants);
   return ANSWERED as never;
 }
 

@@ -159,7 +159,7 @@ function partsOf(
     access: () => live.now().access,
     door: () => live.now().door,
     bodyLimit: settings.server.bodyLimit,
-    onBug: (error, request) => logger.error({ err: error, route: request.routeOptions.url }, "a bug"),
+    onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
   });
   return { app, phase, polls, streams, webhooks, push, onlookers, listening };
 }

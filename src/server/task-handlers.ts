@@ -72,9 +72,9 @@ const claimItem = (caller: Exchange["caller"], item: unknown, index: number): vo
   if (typeof project === "string") claimed(caller, { project }, `tasks[${index}].`);
 };
 
-async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { reply }: Exchange): Promise<TaskJson> {
+async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<TaskJson> {
   if (waitMs === 0) return taskJson(await drover.task(id));
-  return polls.hold(reply.raw, "other", async (signal, end) => {
+  return polls.hold(response, "other", async (signal, end) => {
     const timer = setTimeout(() => end("time-over"), waitMs);
     try {
       return taskJson(await drover.wait(id, { signal }));

@@ -16,7 +16,7 @@ type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf">;
 
 export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exchange: Exchange) => Promise<TaskLogs> {
   const attempts = createAttemptWorkers(deps.drover);
-  return async (taskId, { attempt, tail: lines = TAIL_LINES_DEFAULT }, { caller, reply }) => {
+  return async (taskId, { attempt, tail: lines = TAIL_LINES_DEFAULT }, { caller, response }) => {
     await checkTask(deps.drover, caller, taskId);
     const beside = await deps.logsOf(taskId, attempt ?? (attempts.lastOf(taskId) || undefined), { tail: lines });
     if (beside !== null) return { taskId, ...beside };
@@ -25,7 +25,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     const place: Place = { taskId, ...ran };
     const keeper = deps.logs.keeperOf(ran.worker);
     if (typeof keeper === "string") throw refusalFor(place, { kind: keeper });
-    const outcome = await deps.polls.hold(reply.raw, "other", (signal) =>
+    const outcome = await deps.polls.hold(response, "other", (signal) =>
       deps.logs.ask({ taskId, attempt: ran.attempt, worker: keeper.worker, lines }, signal),
     );
     if (outcome.kind !== "tail") throw refusalFor({ ...place, worker: keeper.worker }, outcome);

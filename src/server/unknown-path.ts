@@ -1,7 +1,7 @@
 /**
  * What is said of a path that does not exist, or that exists with another method: both name what there is.
  */
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { IncomingMessage } from "node:http";
 import { CALL_LIST } from "../protocol/index.ts";
 import { PAGE_PATHS } from "./pages.ts";
 import { ServerRefusal } from "./problem.ts";
@@ -23,20 +23,21 @@ function knownPaths(): readonly Known[] {
 
 const KNOWN = knownPaths();
 
-/** The refusal; where only the method is wrong, the answer also says which there are, as HTTP has it. */
-export function unknownPath(request: FastifyRequest, reply: FastifyReply): ServerRefusal {
-  const path = request.url.split("?")[0] ?? "";
+type Unknown = { readonly error: ServerRefusal; readonly headers: readonly string[] };
+
+/** The refusal; where only the method is wrong, a header also says which there are, as HTTP has it. */
+export function unknownPath({ url = "", method = "" }: IncomingMessage): Unknown {
+  const path = url.split("?")[0] ?? "";
   const allowed = KNOWN.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods);
   const shown = path.slice(0, 200);
   if (allowed.length === 0) {
     const paths = KNOWN.map((known) => known.path);
-    return new ServerRefusal("not_found", `nothing is at ${shown}; /openapi.json describes what there is`, {
-      details: { path: shown, paths },
-    });
+    const text = `nothing is at ${shown}; /openapi.json describes what there is`;
+    return { error: new ServerRefusal("not_found", text, { details: { path: shown, paths } }), headers: [] };
   }
   const methods = [...new Set(allowed)];
-  reply.header("allow", methods.join(", "));
-  return new ServerRefusal("method_not_allowed", `${shown} takes ${methods.join(", ")}, not ${request.method}`, {
-    details: { path: shown, methods },
-  });
+  const allow = methods.join(", ");
+  const text = `${shown} takes ${allow}, not ${method}`;
+  const error = new ServerRefusal("method_not_allowed", text, { details: { path: shown, methods } });
+  return { error, headers: ["allow", allow] };
 }

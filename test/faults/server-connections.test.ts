@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { rawSocket } from "../kits/raw-socket.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
@@ -92,6 +93,27 @@ for (const [name, text, answer] of broken)
     assert.match(await closed, answer);
     assert.ok(await isServing());
   });
+
+/** Says something, takes nothing of what comes back and never hangs up; resolves when the server has. */
+async function sayAndSleep({ server, url }: TestServer, text: string): Promise<void> {
+  const accepted = once(server.app.server, "connection");
+  const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => {});
+  socket.write(text);
+  const [theirs] = (await accepted) as [Socket];
+  await once(theirs, "close");
+  socket.destroy();
+}
+
+test("a caller that takes nothing of what it is sent is cut off", async () => {
+  const more = { ...limits, keepAliveMs: 60_000, silenceMs: 300, heartbeatMs: 60_000, stallMs: 60_000 };
+  await using large = await openServer({ server: { limits: more } });
+  const body = { agentId: "ann", action: "x", payload: "x".repeat(1_000_000) };
+  for (let count = 0; count < 30; count++) assert.equal((await large.ask("submit", { body })).status, 202);
+  await sayAndSleep(large, "GET /tasks?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await sayAndSleep(large, "GET /events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n");
+  await sayAndSleep(large, "\x16\x03\x01\x02\x00\x01");
+});
 
 test("whoever hangs up in the middle of a body leaves nothing behind", async () => {
   for (let count = 0; count < 20; count++) {

@@ -1,0 +1,154 @@
+/**
+ * The way of every call, from the head of its request to its answer.
+ *
+ * Before its body is read: is this a request for this server, is the caller known, may it, is this begun at all now.
+ * Then path, query and body are read by the protocol's own validator, and past that nothing is unknown. The answer is
+ * JSON with the status the table of calls names. Every step is a plain call of the next, on what `node:http` hands
+ * over; only what has to wait is a promise, because this way is what a submit costs beside the engine.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { badField, type Refusal } from "../core/refusal.ts";
+import type { Result } from "../core/result.ts";
+import { refused } from "../engine/drover-error.ts";
+import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
+import type { Access, Caller } from "./access.ts";
+import type { Exchange, Handlers } from "./handler.ts";
+import type { Knock } from "./knock.ts";
+import { PollEnded } from "./long-polls.ts";
+import { checkTie } from "./own-work.ts";
+import { forbidden } from "./problem.ts";
+import { readBody } from "./request-body.ts";
+import { JSON_TYPE } from "./safe-headers.ts";
+import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
+import { ANSWERED } from "./server-handlers.ts";
+
+export type CallParts = SendParts & {
+  readonly handlers: Handlers;
+  readonly knock: Knock;
+  readonly access: () => Access;
+  /** In bytes. */
+  readonly bodyLimit: number;
+};
+/** What path and query hold, as text. */
+export type Place = { readonly params: unknown; readonly query: RawQuery };
+export type AnswerCall = (request: IncomingMessage, response: ServerResponse, place: Place) => void;
+type Underway = Exchange & Asker & { readonly place: Place };
+type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
+
+/** Who calls where nobody asks who it is. */
+const NOBODY: Caller = { role: "viewer", project: null, agentId: null };
+
+/** `/tasks/{id}` as the router writes it. */
+export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+
+export function answerCall(name: CallName, parts: CallParts): AnswerCall {
+  const { phase, bodyLimit } = parts;
+  const call = CALLS[name] as unknown as Call;
+  const handle = parts.handlers[name] as unknown as AnyHandler;
+  const route = routePath(call.path);
+  const admit = admitter(name, call, parts);
+  const send = senderOf(call, parts);
+
+  function fail(exchange: Underway, error: unknown): void {
+    phase.end();
+    const isGone = error instanceof PollEnded && error.why === "hung-up";
+    if (!isGone) sendProblem(parts, exchange, error);
+  }
+  function trySend(exchange: Underway, value: unknown): void {
+    try {
+      send(exchange, value);
+    } catch (error) {
+      return fail(exchange, error);
+    }
+    phase.end();
+  }
+  function answer(exchange: Underway, body: unknown): void {
+    try {
+      const answered = handle(askedBy(call, exchange.place, body), exchange);
+      if (answered instanceof Promise)
+        answered.then(
+          (value) => trySend(exchange, value),
+          (error: unknown) => fail(exchange, error),
+        );
+      else trySend(exchange, answered);
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
+  return (request, response, place) => {
+    const startedAt = performance.now();
+    const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], place };
+    try {
+      exchange.caller = admit(request);
+    } catch (error) {
+      return sendProblem(parts, exchange, error);
+    }
+    phase.begin();
+    if (call.body === null) return answer(exchange, undefined);
+    readBody(request, bodyLimit, (read) => {
+      if (read.ok) answer(exchange, read.value);
+      else fail(exchange, read.error);
+    });
+  };
+}
+
+/** Says who is calling; throws if it may not, or if this is not begun now. */
+function admitter(
+  name: CallName,
+  { roles }: Call,
+  { knock, access, phase }: CallParts,
+): (r: IncomingMessage) => Caller {
+  const callerOf = (authorization: string | undefined): Caller => {
+    if (roles === null) return NOBODY;
+    const caller = access()(authorization);
+    if (!roles.includes(caller.role))
+      throw forbidden(`the role ${caller.role} may not do this; it takes ${roles.join(" or ")}`, { roles });
+    checkTie(name, caller);
+    return caller;
+  };
+  return ({ headers }) => {
+    const refusal = knock(headers);
+    if (refusal !== null) throw refusal;
+    const caller = callerOf(headers.authorization);
+    phase.check(name);
+    return caller;
+  };
+}
+
+function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: unknown) => void {
+  const status = Number(Object.keys(call.answers)[0]);
+  const isText = !call.produces.includes("application/json");
+  const always = headersOf(isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE);
+  const tell = parts.answered(call.method, routePath(call.path));
+  return (exchange, answer) => {
+    // A stream beats all the time, so one that is silent has nobody at its other end.
+    if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
+    const body = isText ? (answer as string) : JSON.stringify(answer);
+    const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);
+    sendAnswer(parts, exchange, { status, body, headers }, tell);
+  };
+}
+
+/** What was asked, read; throws the first thing that is wrong. */
+function askedBy(call: Call, place: Place, body: unknown): unknown {
+  const params = call.params === null ? undefined : orThrow(readShape(call.params, place.params));
+  const query = call.query === null ? undefined : orThrow(readQuery(call.query, place.query));
+  if (call.query === null) refuseQuery(place.query);
+  return { params, query, body: call.body === null ? undefined : bodyOf(call, body) };
+}
+
+function refuseQuery(query: RawQuery): void {
+  for (const field in query) throw refused({ type: "unknown-field", field, known: [] });
+}
+
+function bodyOf(call: Call, given: unknown): unknown {
+  if (given === undefined && call.needsBody)
+    throw refused(badField("(body)", undefined, "JSON, with the header Content-Type: application/json"));
+  return orThrow(readShape(call.body as NonNullable<Call["body"]>, given === undefined ? {} : given));
+}
+
+function orThrow<Value>(read: Result<Value, Refusal>): Value {
+  if (!read.ok) throw refused(read.failure);
+  return read.value;
+}
