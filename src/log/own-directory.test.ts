@@ -35,3 +35,10 @@ for (const { name, there, data, ignored } of rows)
     assert.equal(git("status", "--porcelain"), "");
     assert.ok(existsSync(join(home, data)));
   });
+
+test("where no directory can be made it says so, and does not try for ever", () => {
+  assert.throws(() => makeOwnDirectory("/proc/drover/data"), { code: "ENOENT" });
+  makeOwnDirectory(join(home, "f"));
+  assert.throws(() => makeOwnDirectory(join(home, "f", ".gitignore")), { code: "EEXIST" });
+  assert.throws(() => makeOwnDirectory(join(home, "f", ".gitignore", "data")), { code: "ENOTDIR" });
+});

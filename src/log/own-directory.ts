@@ -5,17 +5,36 @@
  * git does not see it, since most of these directories lie in somebody's checkout. Both hold for what is made here;
  * what was there before belongs to whoever made it.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** As far as a name says that all below it is Drover's. */
 const OWN_NAME = ".drover";
 
 export function makeOwnDirectory(directory: string): void {
-  const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
-  const ignored = join(ownRoot(resolve(directory), resolve(first)), ".gitignore");
-  writeFileSync(ignored, "# Drover's data: prompts, results, keys.\n*\n");
+  const path = resolve(directory);
+  const missing = missingOf(path);
+  for (const one of missing) makeOne(one);
+  const [first] = missing;
+  if (first === undefined) return makeOne(path);
+  writeFileSync(join(ownRoot(path, first), ".gitignore"), "# Drover's data: prompts, results, logs, keys.\n*\n");
+}
+
+/** What is not there of a path, from above. */
+function missingOf(path: string): string[] {
+  const missing: string[] = [];
+  for (let at = path; !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
+  return missing;
+}
+
+/** One by one: where a file system takes none, as /proc, Node's own recursion never ends. */
+function makeOne(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST" && statSync(path).isDirectory();
+    if (!isThere) throw error;
+  }
 }
 
 /** The highest new directory that is Drover's by its name, else the data directory itself. */
