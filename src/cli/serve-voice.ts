@@ -1,8 +1,9 @@
 /**
- * How a server speaks while it runs: to a person in sentences, to a log in lines of JSON, and never both in one stream.
+ * How a server speaks while it runs: to a person in sentences, to a log in lines of JSON, and not both in one stream.
  *
  * Standard output has the welcome and nothing else. Standard error is a person's where it is a terminal, and where
- * nothing is to be logged; anywhere else it is somebody's log, and whatever collects that reads it line by line.
+ * nothing is to be logged; anywhere else it is somebody's log, and whatever collects that reads it line by line. Only
+ * why it could not start, or had to end, is a sentence everywhere, as with every other verb.
  */
 import { type Logger, pino } from "pino";
 import { plainLines } from "./output-text.ts";
