@@ -15,7 +15,7 @@ import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 
 const KILLS = 200;
-/** How often it dies in each directory. One log grows old; most are young, or checking them would be most of the work. */
+/** How often it dies in each directory. One log grows old; the rest stay young, or checking would be most of it. */
 const DEATHS: readonly number[] = [40, ...Array.from({ length: 16 }, () => 10)];
 const AT_ONCE = 2;
 const LINES_MAX = 120;
