@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { handTimers } from "../../test/kits/hand-timers.ts";
 import type { LogBody, LogStatus } from "../protocol/index.ts";
-import { createLogCounter, type WorkerLogs, withinBytes } from "./pull-logs.ts";
+import { createLogCounter, READ_MS, STUCK_MAX, type WorkerLogs, withinBytes } from "./pull-logs.ts";
 
 const wanted = (...ids: string[]) => ({
   ...{ workerId: "ann", session: "s1" },
@@ -14,8 +15,10 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
   const given: [string, LogBody][] = [];
   const warnings: string[] = [];
   const heard = new Set<() => void>();
+  const { now, after, advance, count } = handTimers();
   const counter = createLogCounter({
     logs: { place: "here", read },
+    clock: { now, setAlarm: (at, ring) => after(at - now(), ring) },
     warn: (message) => warnings.push(message),
     handIn: async (workerId, body) => {
       given.push([workerId, body]);
@@ -32,7 +35,8 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
       heard.add(look);
       look();
     });
-  return { ...counter, given, warnings, handedIn, settled: () => new Promise((resolve) => setImmediate(resolve)) };
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  return { ...counter, given, warnings, handedIn, settled, advance, alarms: count };
 }
 const taken = ({ id }: LogBody): LogStatus => ({ status: "taken", id });
 const refusal = (code: string): Error => Object.assign(new Error(`refused: ${code}`), { code });
@@ -57,7 +61,54 @@ test("one that is not there is said to be none, and one that cannot be read has 
   await at.handedIn(2);
   const [a, b] = at.given.map(([, body]) => body).toSorted((one, other) => (one.id < other.id ? -1 : 1));
   assert.deepEqual(a, { session: "s1", id: "a", text: null });
-  assert.deepEqual([b?.text, b?.error?.length, b?.error?.slice(0, 8)], [null, 1000, "EACCES x"]);
+  assert.deepEqual([b?.text, b?.error?.length, b?.error?.slice(0, 8)], [null, 950, "EACCES x"]);
+});
+
+test("a reason fits into what the server takes, however it is written", async () => {
+  const at = kit(() => {
+    throw new Error(`EACCES ${"\u0001".repeat(500)}`);
+  });
+  const { logs, ...asked } = wanted("a");
+  at.want({ ...asked, logs: logs.map((one) => ({ ...one, bytes: 512 })) });
+  await at.handedIn(1);
+  const error = at.given[0]?.[1].error ?? "";
+  assert.ok(error.startsWith("EACCES \u0001") && bytesOf(error) <= 512 && bytesOf(error) > 450, error);
+});
+
+test("reads that never end are given up, those who waited as long are dropped, and the next ones are read", async () => {
+  let reads = 0;
+  const at = kit(({ taskId }) => {
+    reads++;
+    return taskId.startsWith("task-stuck") ? new Promise<never>(() => {}) : null;
+  });
+  at.want(wanted("stuck1", "stuck2", "stuck3", "stuck4", "waits"));
+  at.advance(READ_MS - 1);
+  at.want(wanted("later", "waits"));
+  await at.settled();
+  assert.deepEqual([reads, at.given.length], [4, 0]);
+  at.advance(1);
+  await at.handedIn(5);
+  await at.settled();
+  const errors = at.given.map(([, { id, error }]) => [id, error]);
+  const late = "reading it has taken more than 5000 ms";
+  assert.deepEqual(errors, [...[1, 2, 3, 4].map((number) => [`stuck${number}`, late]), ["later", undefined]]);
+  assert.deepEqual([reads, at.alarms()], [5, 0], "who waited since the beginning has gone");
+});
+
+test("there are only so many reads that do not end", async () => {
+  let reads = 0;
+  const at = kit(() => {
+    reads++;
+    return new Promise<never>(() => {});
+  });
+  for (let round = 0; round < STUCK_MAX; round++) {
+    at.want(wanted(...[1, 2, 3, 4].map((number) => `${round}-${number}`)));
+    await at.settled();
+    at.advance(READ_MS);
+    await at.settled();
+  }
+  assert.deepEqual([reads, at.given.length], [STUCK_MAX + 4, STUCK_MAX * 4]);
+  assert.match(at.given.at(-1)?.[1].error ?? "", /^36 reads of other logs have not ended$/);
 });
 
 test("what is under way or was handed in is not read again; what was not taken is, when wanted again", async () => {

@@ -3,9 +3,11 @@
  *
  * Somebody waits at the server, but not for long: so a log is read and handed in on the side, a few at a time, and if
  * that fails nothing is lost, for the server asks again as long as somebody waits. What was handed in is not read a
- * second time for an answer that was already on its way.
+ * second time for an answer that was already on its way. A read that does not end, as on a share that is gone, is given
+ * up after as long as anybody waits, and what has waited here that long is dropped: the next ones get their turn.
  */
 import { LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../protocol/index.ts";
+import { type Clock, realClock } from "./pull-clock.ts";
 import { messageOf } from "./pull-wire.ts";
 
 /** The end of what an attempt wrote. */
@@ -30,6 +32,10 @@ const AT_ONCE_MAX = 4;
 const WAITING_MAX = 64;
 const DONE_MAX = 256;
 const ERROR_MAX = 1000;
+/** Nobody at the server waits longer. */
+export const READ_MS = 5000;
+/** Of reads that were given up and have not ended; with so many, none is begun. */
+export const STUCK_MAX = 32;
 /** Of these nobody need hear: the server has given up waiting, or is away and will ask again. */
 const WORTH_A_WARNING: ReadonlySet<unknown> = new Set(["bad_request", "too_large", "forbidden", "unauthorized"]);
 
@@ -37,15 +43,32 @@ export function createLogCounter(deps: {
   readonly logs: WorkerLogs;
   readonly handIn: (workerId: string, body: LogBody) => Promise<LogStatus>;
   readonly warn: (message: string) => void;
+  readonly clock?: Pick<Clock, "now" | "setAlarm">;
 }): LogCounter {
-  const { logs, handIn, warn } = deps;
-  const waiting = new Map<string, () => Promise<void>>();
+  const { logs, handIn, warn, clock = realClock } = deps;
+  const waiting = new Map<string, { readonly since: number; readonly work: () => Promise<void> }>();
   const underWay = new Set<string>();
   const done = new Set<string>();
 
+  let open = 0;
+
+  async function read(wish: LogWish): Promise<LogEnd | null> {
+    if (open >= STUCK_MAX + AT_ONCE_MAX) throw new Error(`${open} reads of other logs have not ended`);
+    const late = Promise.withResolvers<never>();
+    const giveUp = (): void => late.reject(new Error(`reading it has taken more than ${READ_MS} ms`));
+    const stopAlarm = clock.setAlarm(clock.now() + READ_MS, giveUp);
+    open++;
+    const reading = Promise.try(() => logs.read(wish)).finally(() => open--);
+    try {
+      return await Promise.race([reading, late.promise]);
+    } finally {
+      stopAlarm();
+    }
+  }
+
   async function serve(workerId: string, session: string, { id, ...wish }: WantedLog): Promise<void> {
     try {
-      await handIn(workerId, { session, id, ...(await endOf(logs, wish)) });
+      await handIn(workerId, { session, id, ...(await endOf(read, wish)) });
       done.add(id);
       for (const oldest of done) if (done.size > DONE_MAX) done.delete(oldest);
     } catch (error) {
@@ -55,9 +78,10 @@ export function createLogCounter(deps: {
   }
 
   function next(): void {
-    for (const [id, work] of waiting) {
+    for (const [id, { since, work }] of waiting) {
       if (underWay.size >= AT_ONCE_MAX) return;
       waiting.delete(id);
+      if (clock.now() - since >= READ_MS) continue;
       underWay.add(id);
       void work().finally(() => {
         underWay.delete(id);
@@ -69,21 +93,32 @@ export function createLogCounter(deps: {
   return {
     want({ workerId, session, logs: wanted }) {
       for (const one of wanted) {
-        if (done.has(one.id) || underWay.has(one.id) || waiting.size >= WAITING_MAX) continue;
-        waiting.set(one.id, () => serve(workerId, session, one));
+        if (done.has(one.id) || underWay.has(one.id) || waiting.has(one.id) || waiting.size >= WAITING_MAX) continue;
+        waiting.set(one.id, { since: clock.now(), work: () => serve(workerId, session, one) });
       }
       next();
     },
   };
 }
 
-async function endOf(logs: WorkerLogs, wish: LogWish): Promise<Pick<LogBody, "text" | "truncated" | "error">> {
+async function endOf(
+  read: (wish: LogWish) => Promise<LogEnd | null>,
+  wish: LogWish,
+): Promise<Pick<LogBody, "text" | "truncated" | "error">> {
   try {
-    const found = await logs.read(wish);
+    const found = await read(wish);
     return found === null ? { text: null } : withinBytes(found, Math.min(wish.bytes, LOG_BYTES_MAX));
   } catch (error) {
-    return { text: null, error: messageOf(error).toWellFormed().slice(0, ERROR_MAX).toWellFormed() };
+    return { text: null, error: shortError(messageOf(error), wish.bytes) };
   }
+}
+
+/** Its beginning, which says most; of a server that takes small bodies only, as much as it takes. */
+function shortError(message: string, bytesMax: number): string {
+  let error = message.slice(0, ERROR_MAX).toWellFormed();
+  while (error !== "" && jsonBytes(error) > bytesMax)
+    error = error.slice(0, -Math.ceil(error.length / 20)).toWellFormed();
+  return error;
 }
 
 /** As much of its end as the server takes, from the beginning of a line where that is possible. */
