@@ -58,7 +58,7 @@ export function createLogCounter(deps: {
     const giveUp = (): void => late.reject(new Error(`reading it has taken more than ${READ_MS} ms`));
     const stopAlarm = clock.setAlarm(clock.now() + READ_MS, giveUp);
     open++;
-    const reading = Promise.try(() => logs.read(wish)).finally(() => open--);
+    const reading = (async () => logs.read(wish))().finally(() => open--);
     try {
       return await Promise.race([reading, late.promise]);
     } finally {
