@@ -5,7 +5,8 @@
  * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
  * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
  */
-
+import type { WorkerId } from "../core/brand.ts";
+import type { Worker } from "../core/state.ts";
 import type { Drover } from "../engine/drover.ts";
 import { refused } from "../engine/drover-error.ts";
 import type { GateView } from "../engine/stats.ts";
@@ -106,6 +107,11 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     return { ...answer, assignments: [], closing: true };
   }
 
+  function nobodySpeaksFor(id: string): void {
+    push.left(id);
+    logs.left(id);
+  }
+
   return {
     workers: async () => {
       const workers = await drover.workers();
@@ -119,11 +125,12 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       return { status: "draining", workerId: params.id };
     },
     leaveWorker: async ({ params, query }) => {
+      const known = (): Worker | undefined => drover.state.fleet.byId.get(params.id as WorkerId);
       // With a session it is a worker's own word, which may come late: whoever has the name now is left alone.
-      if (query.session === undefined) push.left(params.id);
+      if (query.session === undefined || query.session === known()?.session) nobodySpeaksFor(params.id);
       await drover.remote.leave(params.id, query);
-      push.left(params.id);
-      logs.left(params.id);
+      // It may have joined again meanwhile, and is then spoken for; or a join that came first is undone only now.
+      if (known() === undefined) nobodySpeaksFor(params.id);
       return { status: "left", workerId: params.id };
     },
   };
