@@ -75,7 +75,7 @@ test("a reason fits into what the server takes, however it is written", async ()
   assert.ok(error.startsWith("EACCES \u0001") && bytesOf(error) <= 512 && bytesOf(error) > 450, error);
 });
 
-test("reads that never end are given up, those who waited as long are dropped, and the next ones are read", async () => {
+test("reads that never end are given up, who waited as long is dropped, and the next ones are read", async () => {
   let reads = 0;
   const at = kit(({ taskId }) => {
     reads++;
