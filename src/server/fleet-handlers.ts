@@ -117,7 +117,12 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       const workers = await drover.workers();
       return { workers, count: workers.length };
     },
-    joinWorker: ({ body }) => (body.endpoint === undefined ? drover.remote.join(body) : push.join(body)),
+    joinWorker: async ({ body }) => {
+      if (body.endpoint === undefined) return drover.remote.join(body);
+      const joined = await push.join(body);
+      logs.heard(joined.workerId, joined.session, undefined);
+      return joined;
+    },
     sync: ({ params, body }, exchange) => sync(params.id, body, exchange),
     handInLog: ({ params, body }) => logs.take(params.id, body),
     drainWorker: async ({ params }) => {

@@ -5,10 +5,12 @@ import { openDrover } from "../engine/drover.ts";
 import { DroverError } from "../engine/drover-error.ts";
 import type { LogBody } from "../protocol/index.ts";
 import {
+  ASKED_AT_ONCE_MAX,
   createLogDesk,
   LOG_WAIT_MS,
   type LogDesk,
   type LogOutcome,
+  SHARING_MAX,
   WANTED_MAX,
   WANTED_PER_WORKER_MAX,
 } from "./log-desk.ts";
@@ -107,6 +109,15 @@ test("two who want the same share a request until the worker has heard of it, an
   assert.deepEqual(texts, ["early", "early", "eleven", "late"]);
 });
 
+test("only so many share a request: each of them gets the whole text", async () => {
+  await using at = await kit();
+  const sharing = Array.from({ length: SHARING_MAX }, () => at.desk.ask(about("ann"), waits));
+  const oneMore = at.desk.ask(about("ann"), waits);
+  await assert.rejects(oneMore, refusesWith("overloaded", /^32 others wait for this log already; try again/));
+  at.handIn("ann", { id: at.desk.tell("ann")[0]?.id ?? "", text: "x" });
+  assert.equal((await Promise.all(sharing)).length, SHARING_MAX);
+});
+
 test("who hangs up is forgotten, and the request with the last of them", async () => {
   await using at = await kit();
   const gone = new AbortController();
@@ -175,7 +186,8 @@ test("a log that its worker could not read is told with its reason", async () =>
 
 const keeperOf = (desk: LogDesk, worker: string): string => {
   const keeper = desk.keeperOf(worker);
-  return typeof keeper === "string" ? keeper : keeper.worker;
+  if (typeof keeper === "string") return keeper;
+  return "anyOf" in keeper ? `any of ${keeper.anyOf}` : keeper.worker;
 };
 
 test("a log is where its worker is, or who took over its place; else it is said why not", async () => {
@@ -187,7 +199,8 @@ test("a log is where its worker is, or who took over its place; else it is said 
     ["ann", "bob", "new", "push", "inside", "stranger"].map((id) => [id, keeperOf(at.desk, id)]),
   );
   assert.deepEqual(found, {
-    ...{ ann: "ann", bob: "keeps-none", push: "keeps-none", inside: "keeps-none", stranger: "gone" },
+    ...{ ann: "ann", bob: "keeps-none", push: "keeps-none", inside: "keeps-none" },
+    stranger: "any of ann",
     new: "new",
   });
   await at.drover.remote.leave("ann");
@@ -217,5 +230,45 @@ test("what a stranger or a former session says of its place is not believed", as
   await using at = await kit();
   at.desk.heard("stranger", undefined, "here");
   at.desk.heard("ann", "another", undefined);
-  assert.deepEqual([keeperOf(at.desk, "stranger"), keeperOf(at.desk, "ann")], ["gone", "ann"]);
+  assert.deepEqual([keeperOf(at.desk, "stranger"), keeperOf(at.desk, "ann")], ["any of ann", "ann"]);
+});
+
+test("of several in one place the one heard of last is asked: the other may be dead already", async () => {
+  await using at = await kit({ old: "here", new: "here" });
+  assert.deepEqual([keeperOf(at.desk, "old"), keeperOf(at.desk, "new")], ["new", "new"]);
+  at.desk.heard("old", at.sessions.get("old"), "here");
+  assert.deepEqual([keeperOf(at.desk, "old"), keeperOf(at.desk, "new")], ["old", "old"]);
+});
+
+test("a worker that kept none and has left has none", async () => {
+  await using at = await kit({ ann: undefined, bob: "there" });
+  await at.drover.remote.leave("ann");
+  assert.equal(keeperOf(at.desk, "ann"), "keeps-none");
+});
+
+test("where nobody knows the place some who are there are asked, and the first that has it answers", async () => {
+  const names = Array.from({ length: ASKED_AT_ONCE_MAX + 4 }, (_, index) => `w${index}`);
+  await using at = await kit(Object.fromEntries(names.map((name) => [name, name])));
+  await at.join("heir", "w19");
+  const anyOf = [...names.slice(4, -1), "heir"];
+  assert.deepEqual(at.desk.keeperOf("before the restart"), { anyOf });
+  const { worker: _, ...request } = about("");
+  const found = at.desk.askAny(anyOf, request, waits);
+  const idOf = (worker: string): string => at.desk.tell(worker)[0]?.id ?? "";
+  at.handIn("w5", { id: idOf("w5"), text: null });
+  at.handIn("w6", { id: idOf("w6"), text: null, error: "EACCES" });
+  at.handIn("heir", { id: idOf("heir"), text: "kept" });
+  assert.deepEqual(await found, { kind: "tail", text: "kept", truncated: false });
+  assert.deepEqual([at.desk.tell("w7"), at.timers.count()], [[], 0], "the others are asked no longer");
+  const none = at.desk.askAny(["w5", "w6"], request, waits);
+  for (const worker of ["w5", "w6"]) at.handIn(worker, { id: idOf(worker), text: null });
+  assert.deepEqual(await none, { kind: "gone" });
+  const gone = new AbortController();
+  const unheard = at.desk.askAny(["w5", "w6"], request, gone.signal);
+  gone.abort(new Error("hung up"));
+  await assert.rejects(unheard, /hung up/);
+  for (let index = 0; index < WANTED_PER_WORKER_MAX; index++) at.ask("w5", `t${index}`);
+  const crowded = at.desk.askAny(["w5", "w6"], request, waits);
+  at.handIn("w6", { id: idOf("w6"), text: null });
+  await assert.rejects(crowded, refusesWith("overloaded", /wanted of worker w5 already/));
 });

@@ -7,10 +7,12 @@
  * a worker hears, a lost answer loses nothing: what is not handed in is listed again.
  *
  * A worker that keeps logs names the place where they lie. One that comes back under another name in the same place
- * has the logs of its predecessor, and is asked in its stead.
+ * has the logs of its predecessor, and is asked in its stead: of several there, the one heard of last, for the others
+ * may be dead without anybody knowing yet. Places are known in memory only. Where a worker that is gone had its logs is
+ * not known after a restart, so then some of those that are there are asked all at once, one for each place.
  *
  * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
- * older than what the second one wants to see.
+ * older than what the second one wants to see. And only so many do, for each gets the whole text.
  */
 import { randomUUID } from "node:crypto";
 import type { WorkerId } from "../core/brand.ts";
@@ -27,6 +29,9 @@ export const LOG_WAIT_MS = 5000;
 const SAY_AGAIN_MS = 1000;
 export const WANTED_PER_WORKER_MAX = 16;
 export const WANTED_MAX = 256;
+export const SHARING_MAX = 32;
+/** So many are asked for a log of which nobody knows where it is. */
+export const ASKED_AT_ONCE_MAX = 16;
 /** Of so many requests that are over it is remembered whose they were, for a worker that is late or says it twice. */
 const CLOSED_MAX = 1024;
 const PLACES_MAX = 10_000;
@@ -38,12 +43,13 @@ export type LogOutcome =
   | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
   | { readonly kind: "failed"; readonly error: string };
 export type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number };
+export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
 export type LogDesk = {
   /** A worker has synced; a place if it keeps logs. */
   heard(worker: string, session: string | undefined, place: string | undefined): void;
   left(worker: string): void;
-  /** Who has what this worker wrote: itself, or whoever took its place over; or why nobody has. */
-  keeperOf(worker: string): { readonly worker: string } | "gone" | "keeps-none";
+  /** Who has what this worker wrote: itself, or whoever took its place over; who may have it; or why nobody has. */
+  keeperOf(worker: string): Keeper;
   /** Whether there is something a worker should hear of now. */
   isDue(worker: string): boolean;
   /** Rings when there is; answers how to stop listening. */
@@ -51,6 +57,8 @@ export type LogDesk = {
   /** All that is wanted of a worker, which will hear it now. */
   tell(worker: string): readonly WantedLog[];
   ask(request: LogRequest, signal: AbortSignal): Promise<LogOutcome>;
+  /** The first that has it; gone if none has. */
+  askAny(workers: readonly string[], request: Omit<LogRequest, "worker">, signal: AbortSignal): Promise<LogOutcome>;
   take(worker: string, log: LogBody): LogStatus;
 };
 
@@ -72,6 +80,7 @@ export function createLogDesk(deps: {
   const bytesMax = Math.min(LOG_BYTES_MAX, deps.bodyLimit - FRAME_BYTES);
   const wanted = new Map<string, Wanted>();
   const closed = new Map<string, { readonly worker: string; readonly status: LogStatus["status"] }>();
+  /** Where each keeps its logs, null if nowhere; who was heard of last stands at the end. */
   const places = new Map<string, string | null>();
   const bells = new Map<string, () => void>();
   const find = (worker: string): Worker | undefined => drover.state.fleet.byId.get(worker as WorkerId);
@@ -79,21 +88,30 @@ export function createLogDesk(deps: {
 
   function heard(worker: string, session: string | undefined, place: string | undefined): void {
     const known = find(worker);
-    if (places.get(worker) === (place ?? null) || known === undefined) return;
-    if (session !== undefined && session !== known.session) return;
+    if (known === undefined || (session !== undefined && session !== known.session)) return;
     remember(places, worker, place ?? null, PLACES_MAX);
-    if (place === undefined) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
+    if (place === undefined && wanted.size > 0) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
   }
 
-  function keeperOf(worker: string): ReturnType<LogDesk["keeperOf"]> {
-    const place = places.get(worker);
+  function keeperOf(worker: string): Keeper {
     const known = find(worker);
-    if (known !== undefined && known.status !== "unreachable")
-      // One that has not been heard of since this server began may keep logs: it will say so.
-      return known.kind === "pull" && place !== null ? { worker } : "keeps-none";
-    if (typeof place !== "string") return "gone";
-    for (const [other, its] of places) if (its === place && isConnected(find(other))) return { worker: other };
-    return "gone";
+    const place = places.get(worker);
+    if (place === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
+    // One that has not been heard of since this server began may keep logs: it will say so.
+    if (place === undefined && isConnected(known)) return { worker };
+    const there = keepers();
+    if (place === undefined)
+      return there.size === 0 ? "gone" : { anyOf: [...there.values()].slice(-ASKED_AT_ONCE_MAX) };
+    const heir = there.get(place);
+    return heir === undefined ? "gone" : { worker: heir };
+  }
+
+  /** Of each place the one heard of last; those heard of last at the end. */
+  function keepers(): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const [worker, place] of places)
+      if (place !== null && isConnected(find(worker))) remember(found, place, worker, PLACES_MAX);
+    return found;
   }
 
   const isDue = (worker: string): boolean =>
@@ -106,6 +124,8 @@ export function createLogDesk(deps: {
     const { worker } = request;
     const own = wantedOf(worker);
     const same = own.find((one) => one.toldAt === Number.NEGATIVE_INFINITY && isSame(one, request));
+    if (same !== undefined && same.waiting.size >= SHARING_MAX)
+      throw new ServerRefusal("overloaded", `${same.waiting.size} others wait for this log already; try again`);
     if (same !== undefined) return same;
     if (own.length >= WANTED_PER_WORKER_MAX)
       throw new ServerRefusal("overloaded", `${own.length} logs are wanted of worker ${worker} already; try again`);
@@ -148,6 +168,28 @@ export function createLogDesk(deps: {
     }
   }
 
+  async function askAny(
+    workers: readonly string[],
+    request: Omit<LogRequest, "worker">,
+    signal: AbortSignal,
+  ): Promise<LogOutcome> {
+    const enough = new AbortController();
+    const asked = workers.map(async (worker) => {
+      const outcome = await ask({ ...request, worker }, AbortSignal.any([signal, enough.signal]));
+      return outcome.kind === "tail" ? outcome : Promise.reject(new Error(outcome.kind));
+    });
+    try {
+      return await Promise.any(asked);
+    } catch (error) {
+      signal.throwIfAborted();
+      const refusal = (error as AggregateError).errors.find((one) => one instanceof ServerRefusal);
+      if (refusal !== undefined) throw refusal;
+      return { kind: "gone" };
+    } finally {
+      enough.abort(new Error("another has it"));
+    }
+  }
+
   function take(worker: string, { session, id, text, truncated = false, error }: LogBody): LogStatus {
     const known = find(worker);
     if (known === undefined || known.kind === "local") throw refused({ type: "worker-unknown", worker });
@@ -169,7 +211,7 @@ export function createLogDesk(deps: {
   }
 
   return {
-    ...{ heard, keeperOf, isDue, ask, take },
+    ...{ heard, keeperOf, isDue, ask, askAny, take },
     left(worker) {
       for (const one of wantedOf(worker)) close(one, { kind: "gone" });
     },

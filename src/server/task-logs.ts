@@ -25,10 +25,14 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     const place: Place = { taskId, ...ran };
     const keeper = deps.logs.keeperOf(ran.worker);
     if (typeof keeper === "string") throw refusalFor(place, { kind: keeper });
+    const request = { taskId, attempt: ran.attempt, lines };
     const outcome = await deps.polls.hold(response, "other", (signal) =>
-      deps.logs.ask({ taskId, attempt: ran.attempt, worker: keeper.worker, lines }, signal),
+      "anyOf" in keeper
+        ? deps.logs.askAny(keeper.anyOf, request, signal)
+        : deps.logs.ask({ ...request, worker: keeper.worker }, signal),
     );
-    if (outcome.kind !== "tail") throw refusalFor({ ...place, worker: keeper.worker }, outcome);
+    if (outcome.kind !== "tail")
+      throw refusalFor({ ...place, worker: "anyOf" in keeper ? ran.worker : keeper.worker }, outcome);
     return { taskId, attempt: ran.attempt, text: outcome.text, truncated: outcome.truncated };
   };
 }

@@ -257,6 +257,41 @@ test("a server that has just come back waits for the worker to say that it keeps
   }
 });
 
+test("after a restart of the server too, who is started in the place of a worker that is gone is asked", async (t) => {
+  const data = mkdtempSync(joinPath(tmpdir(), "drover-task-logs-"));
+  t.after(() => rmSync(data, { recursive: true, force: true }));
+  const first = await openServer({ open: { data } });
+  const ann = await join(first, "ann", "here");
+  await submit(first, "t");
+  await ann.sync();
+  await ann.sync({ results: [{ taskId: "t", attempt: 1, outcome: "done" }], waitMs: 0 });
+  await first.ask("leaveWorker", { params: { id: "ann" }, query: { session: ann.session } });
+  await first.server.close();
+  await using at = await openServer({ open: { data } });
+  const heir = await join(at, "heir", "here");
+  const other = await join(at, "other", "there");
+  for (const worker of [heir, other]) await worker.sync({ waitMs: 0 });
+  const asked = logs(at, "t");
+  await other.handIn({ id: (await other.wanted()).id, text: null });
+  await heir.handIn({ id: (await heir.wanted()).id, text: "kept\n" });
+  assert.equal((await asked).json.text, "kept\n");
+  const missed = logs(at, "t");
+  for (const worker of [heir, other]) await worker.handIn({ id: (await worker.wanted()).id, text: null });
+  assert.match((await missed).problem.error, /is with worker ann, which is not connected; start it again/);
+});
+
+test("a push worker keeps no logs, there or gone", async () => {
+  await using at = await openServer();
+  await at.ask("joinWorker", { body: { id: "p", endpoint: "http://127.0.0.1:9" } });
+  await at.drover.remote.sync("p", { waitMs: 0 });
+  await submit(at, "t");
+  await at.drover.remote.sync("p", { waitMs: 0 });
+  for (const isThere of [true, false]) {
+    if (!isThere) await at.ask("leaveWorker", { params: { id: "p" }, query: {} });
+    assert.match((await logs(at, "t", { attempt: 1 })).problem.error, /^worker p ran attempt 1 of task t and keeps no/);
+  }
+});
+
 /** A worker of the SDK whose one task runs until the test lets it end. */
 async function keeping(at: TestServer, read: WorkerLogs["read"]) {
   const begun = Promise.withResolvers<void>();
