@@ -2,8 +2,9 @@
  * What happens to tasks, workers and the config, as lines of a log: ids and numbers, never what a task holds.
  *
  * Lines follow events that are durable. A name, a number or an id is written; a payload, a prompt, a result, a URL or
- * the text of an error is not, since any of them may hold a secret. What happens to every task on its way (submitted,
- * given to a worker) is for `debug`, and costs nothing while nobody listens.
+ * the text of an error is not, since any of them may hold a secret; why a webhook failed is told in words that hold no
+ * more than its host and address. What happens to every task on its way (submitted, given to a worker) is for `debug`,
+ * and costs nothing while nobody listens.
  */
 import type { Logger } from "pino";
 import type { Event } from "../core/events.ts";
@@ -14,6 +15,8 @@ import type { WebhookOutcome } from "./webhook-dispatcher.ts";
 
 type Facts = Readonly<Record<string, string | number | boolean | null | undefined>>;
 type Line = { readonly level: "debug" | "info" | "warn"; readonly message: string; readonly facts: Facts };
+
+const REASON_SHOWN_MAX = 200;
 
 export type LifecycleLog = {
   onCommitted(batch: readonly Applied[]): void;
@@ -32,9 +35,10 @@ export function createLifecycleLog(logger: Logger, state: State): LifecycleLog {
         if (line !== null) logger[line.level]({ seq, ...line.facts }, line.message);
       }
     },
-    onWebhook({ kind, taskId, deliveryId, event, host, attempt, ms, status }) {
+    onWebhook({ kind, taskId, deliveryId, event, host, attempt, ms, status, reason, restMs }) {
       const level = kind === "delivered" ? "info" : "warn";
-      logger[level]({ taskId, deliveryId, event, host, attempt, ms, status }, `webhook ${kind}`);
+      const why = reason?.slice(0, REASON_SHOWN_MAX);
+      logger[level]({ taskId, deliveryId, event, host, attempt, ms, status, reason: why, restMs }, `webhook ${kind}`);
     },
     onRejected: (rejected) => logger.info(rejected, "task rejected"),
     onFailed: ({ code }) => logger.fatal({ code }, "the engine has failed; nothing is accepted any more"),

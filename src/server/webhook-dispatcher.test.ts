@@ -221,6 +221,7 @@ test("a task that cannot be read now is read again later, up to the limit of tri
   kit.end("t");
   await kit.clock.advance(10_000);
   assert.deepEqual([kinds(kit), sent(kit)], [["retried", "retried"], ["t:1 task.done"]]);
+  assert.equal(nth(kit.outcomes, 0).reason, "its task cannot be read: overloaded", "the text may hold anything");
 });
 
 test("an engine that has stopped ends it quietly", async () => {

@@ -36,7 +36,7 @@ export type WebhookEngine = {
     settle(seq: number, outcome: { ok: boolean; status?: number; attempts: number }): Promise<void>;
   };
 };
-/** For logs and metrics. It names the host only: the rest of a URL may be a secret. */
+/** For logs and metrics. It names the host only, and `reason` no more: the rest of a URL may be a secret. */
 export type WebhookOutcome = {
   readonly kind: "delivered" | "retried" | "failed";
   readonly taskId: string;
@@ -163,7 +163,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     } catch (error) {
       if (isStop(error)) return null;
       if (error instanceof DroverError && error.code === "not_found") return giveUp("its task is no longer in the log");
-      return { ok: false, reason: `its task cannot be read: ${String(error)}` };
+      return { ok: false, reason: `its task cannot be read: ${kindOf(error)}` };
     }
   }
 
@@ -186,7 +186,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       return await deliver(webhook, settings, world, cutOff.signal);
     } catch (error) {
       onProblem(error);
-      return { ok: false, reason: String(error) };
+      return { ok: false, reason: `a bug: ${kindOf(error)}` };
     }
   }
 
@@ -281,6 +281,9 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   };
 }
 
+/** Which error, without its text, which may hold anything. */
+const kindOf = (error: unknown): string =>
+  error instanceof DroverError ? error.code : error instanceof Error ? error.name : "unknown";
 const giveUp = (reason: string): Verdict => ({ ok: false, reason, isFinal: true });
 const askedBy = (verdict: Verdict): number => (verdict.ok ? 0 : (verdict.retryAfterMs ?? 0));
 const isSnapshot = (found: Snapshot | Verdict): found is Snapshot => "taskId" in found;

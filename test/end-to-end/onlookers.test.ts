@@ -87,6 +87,8 @@ test("the log tells of every step of a life and of no secret, also at its most t
     assert.ok(told.includes(step), `${step} is missing: ${told.join(", ")}`);
   const done = heard.lines().find(({ msg }) => msg === "task done");
   assert.deepEqual([done?.taskId, done?.agentId, done?.attempt, typeof done?.runMs], [taskId, "ann", 1, "number"]);
+  const unheard = heard.lines().find(({ msg }) => msg === "webhook retried");
+  assert.deepEqual([unheard?.reason, unheard?.host], ["connect ECONNREFUSED 127.0.0.1:9", "127.0.0.1:9"]);
   assert.ok(
     !heard.text().includes(SECRET),
     heard.lines().find((line) => JSON.stringify(line).includes(SECRET)) as never,
