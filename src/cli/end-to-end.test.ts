@@ -34,6 +34,7 @@ describe("tasks", LIMIT, () => {
     assert.match(out, /working/);
     const again = await drover("submit", "--command", `echo working; echo '{"answer": 42}'`, "--id", "answer");
     assert.deepEqual([again.code, again.out], [0, "answer\n"]);
+    assert.equal(again.err, "warning: answer was submitted before and is done; to run it again, take a new id\n");
     const other = await drover("submit", "--command", "true", "--id", "answer");
     assert.equal(other.code, 4, other.err);
   });

@@ -39,7 +39,12 @@ export const submitVerb: Verb<Flags> = {
   },
 };
 
-function warn({ taskId, throttle, warnings = [] }: Submitted, { terminal }: Call<Flags>): void {
+/** A task that has just been submitted cannot have ended so: the same body was submitted before. */
+const ENDED_BEFORE: ReadonlySet<string> = new Set(["done", "failed", "cancelled"]);
+
+function warn({ taskId, state, throttle, warnings = [] }: Submitted, { terminal }: Call<Flags>): void {
+  if (ENDED_BEFORE.has(state))
+    terminal.err(`warning: ${plain(taskId)} was submitted before and is ${state}; to run it again, take a new id\n`);
   for (const { type, detail } of warnings) terminal.err(`warning: ${plain(detail ?? type)}\n`);
   if (throttle === true) terminal.err("warning: the queue is filling; submit more slowly\n");
   if (warnings.some(({ type }) => type === "never-fits" || type === "no-workers"))

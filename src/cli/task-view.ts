@@ -53,6 +53,12 @@ const text = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : String(value);
 const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
 
+/** Of a task whose record has expired (resultTtl) it is not known any more: that one has no time of creation either. */
+function attemptOf({ attempt, worker, createdAt }: TaskJson): string {
+  if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
+  return createdAt === undefined ? "not known any more; the record of this task has expired (resultTtl)" : "none";
+}
+
 /** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */
 export function taskDetails(task: TaskJson, output: Output): string {
   const now = output.now();
@@ -67,10 +73,7 @@ export function taskDetails(task: TaskJson, output: Output): string {
     ["type", task.type],
     ["priority", text(task.priority)],
     ["position", text(task.position)],
-    [
-      "attempt",
-      task.attempt === 0 ? "none yet" : `${task.attempt}${task.worker === undefined ? "" : ` on ${task.worker}`}`,
-    ],
+    ["attempt", attemptOf(task)],
     ["created", instant(task.createdAt, now)],
     ["runnable", instant(task.runnableAt, now)],
     ["started", instant(task.startedAt, now)],
