@@ -142,12 +142,39 @@ describe("a bad config", () => {
       ],
     ],
     [
+      "a token that ties a worker, which a server would refuse",
+      { own: "server: { tokens: [ { role: worker, token: aaaaaaaaaaaaaaaaaaaa, project: web } ] }" },
+      [
+        'drover.yml:1:66: server.tokens[0].project is "web", and must be left out: a worker runs the tasks of all\n' +
+          `  1 | server: { tokens: [ { role: worker, token: (hidden)\n    | ${" ".repeat(65)}^`,
+      ],
+    ],
+    [
       "a number where a section belongs",
       { own: "scheduler: 5" },
       ["drover.yml:1:1: scheduler is 5, and must be an object\n  1 | scheduler: 5\n    | ^"],
     ],
   ];
   for (const [name, given, shown] of rows) test(name, () => assert.deepEqual(problemsOf(given), shown));
+
+  test("everything that is wrong with the tokens is told, each at its place", () => {
+    const own = [
+      ...["server:", "  port: x", "  tokens:", "    - { role: boss, token: short }", "    - { role: admin }"],
+      "    - { role: worker, tokenEnv: A, token: aaaaaaaaaaaaaaaaaaaa, agentId: ann }",
+      ...["    - { role: viewer, tokenEnv: B }", "    - { role: admin, tokenEnv: B, tokn: 1 }"],
+    ].join("\n");
+    const heads = problemsOf({ own }).map((problem) => problem.split(/, and must|; known|\n/)[0]);
+    assert.deepEqual(heads, [
+      'drover.yml:2:3: server.port is "x"',
+      'drover.yml:4:9: server.tokens[0].role is "boss"',
+      "drover.yml:4:21: server.tokens[0].token is hidden, since it is a secret",
+      "drover.yml:5:7: server.tokens[1] is without a token or tokenEnv",
+      "drover.yml:6:7: server.tokens[2] is with token and tokenEnv at once",
+      'drover.yml:6:65: server.tokens[2].agentId is "ann"',
+      "drover.yml:8:35: server.tokens[4].tokn is not a known field (did you mean token?)",
+      "drover.yml:8:7: server.tokens[4] is the tokenEnv of an entry further up",
+    ]);
+  });
 });
 
 /** A value that is right for a knob and not its default. */

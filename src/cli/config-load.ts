@@ -24,10 +24,11 @@ export const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
   ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_AGENT", "DROVER_QUICK", "DROVER_SEED"],
 ]);
 
-/** A config as one object, read; what is wrong is named by its field. */
+/** A config as one object, read; what is wrong is named by its field. `also` is wrong with the same setting. */
+export type Fault = { readonly field: string; readonly message: string };
 export type Verdict<Value> =
   | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly field: string; readonly message: string };
+  | (Fault & { readonly ok: false; readonly also?: readonly Fault[] });
 
 export type Knowledge<Settings> = {
   readonly schema: JsonSchema;
@@ -164,14 +165,19 @@ function readAll<Settings>(
   for (let round = 0; round < PROBLEMS_MAX; round++) {
     const result = read(toObject(left));
     if (result.ok) return round === 0 ? result.value : null;
-    const { field, message } = result;
+    const { field } = result;
     const culprit = settingFor(field, left) ?? settingFor(field.slice(0, field.lastIndexOf(".")), left);
-    const path = field.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
-    problems.push(culprit === null ? { message, origin: null } : { message, ...whereabouts(culprit, path, files) });
+    problems.push(...[result, ...(result.also ?? [])].map((fault) => problemOf(fault, culprit, files)));
     if (culprit === null) return null;
     left = left.filter((one) => one !== culprit);
   }
   return null;
+}
+
+function problemOf({ field, message }: Fault, culprit: Setting | null, files: readonly ConfigFile[]): ConfigProblem {
+  if (culprit === null) return { message, origin: null };
+  const path = field.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
+  return { message, ...whereabouts(culprit, path, files) };
 }
 
 function otherSpelling(cwd: string): string[] {

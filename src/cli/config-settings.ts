@@ -5,9 +5,17 @@
  * they meet. Each layer is also checked by itself, so that a bad line does not hide behind a flag that happens to
  * outweigh it today.
  */
-import { readSettings, readShape, type Settings, sentence, settingsSchema } from "../protocol/index.ts";
+import {
+  type Refusal,
+  readSettings,
+  readShape,
+  type Settings,
+  sentence,
+  settingsSchema,
+  tokenFaults,
+} from "../protocol/index.ts";
 import type { JsonSchema } from "./config-knobs.ts";
-import { type ConfigSources, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
+import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
 
 export const SETTINGS_SCHEMA: JsonSchema = settingsSchema as unknown as JsonSchema;
 
@@ -16,15 +24,27 @@ export type ServerConfig = LoadedConfig<Settings>;
 export function loadSettings(sources: ConfigSources): ServerConfig {
   return loadConfig(sources, {
     schema: SETTINGS_SCHEMA,
-    check: (given) => verdictOf(readShape(settingsSchema, given)),
+    check: checkEach,
     read: (given) => verdictOf(readSettings(given)),
   });
 }
 
 type Read<Value> = ReturnType<typeof readShape<Value>>;
 
-function verdictOf<Value>(read: Read<Value>): Verdict<Value> {
-  if (read.ok) return read;
-  const { failure } = read;
-  return { ok: false, field: "field" in failure ? failure.field : "", message: sentence(failure) };
+/** Each value by itself. The tokens are one setting, of which everything is told that is wrong. */
+function checkEach(given: unknown): Verdict<unknown> {
+  const read = readShape(settingsSchema, given);
+  const isOfTokens = !read.ok && faultOf(read.failure).field.startsWith("server.tokens");
+  const { server } = given as { readonly server?: { readonly tokens?: unknown } | null };
+  const [first, ...also] = read.ok || isOfTokens ? tokenFaults(server?.tokens).map(faultOf) : [];
+  return first === undefined ? verdictOf(read) : { ok: false, ...first, also };
 }
+
+function verdictOf<Value>(read: Read<Value>): Verdict<Value> {
+  return read.ok ? read : { ok: false, ...faultOf(read.failure) };
+}
+
+const faultOf = (failure: Refusal): Fault => ({
+  field: "field" in failure ? failure.field : "",
+  message: sentence(failure),
+});

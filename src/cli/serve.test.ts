@@ -235,6 +235,10 @@ describe("the config of a server", LIMIT, () => {
     writeFileSync(join(directory, "drover.yml"), lines("scheduler: { maxInFlight: 3 }", tokens));
     terminal.signal("SIGHUP");
     await terminal.saw("the old one stays in force\nserver.tokens[0].tokenEnv names DROVER_TEST_NO_SUCH_TOKEN");
+    const tied = "server: { tokens: [{ role: worker, tokenEnv: A, project: web }] }";
+    writeFileSync(join(directory, "drover.yml"), lines("scheduler: { maxInFlight: 3 }", tied));
+    terminal.signal("SIGHUP");
+    await terminal.saw('the old one stays in force\ndrover.yml:2:49: server.tokens[0].project is "web"');
     const config = (await (await fetch(`${url}/scheduler/config`)).json()) as { maxInFlight: number };
     assert.equal(config.maxInFlight, 50);
   });

@@ -38,10 +38,11 @@ export {
   type Settings,
   type WebhookSettings,
 } from "./settings.ts";
-export { settingsJsonSchema, settingsSchema, type TokenSettings } from "./settings-schema.ts";
+export { settingsJsonSchema, settingsSchema } from "./settings-schema.ts";
 export * from "./task-call-shapes.ts";
 export * from "./task-shapes.ts";
 export * from "./task-state.ts";
+export { type TokenSettings, tokenFaults } from "./token-settings.ts";
 export { checkOf, type RawQuery, readQuery, readShape } from "./validate.ts";
 export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
 export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire-code.ts";

@@ -2,26 +2,16 @@
  * The whole of `drover.yml` as a schema, so that editors complete it, explain it and show every default.
  */
 import { DEFAULT_CONFIG } from "../core/config.ts";
-import { ROLES, type Role } from "./call.ts";
 import { type Knobs, knob, namedSection, type Section, section, sizeSchema, spanKnob } from "./knob.ts";
 import { type Published, published } from "./published.ts";
 import { schedulerSection } from "./scheduler-section.ts";
 import * as s from "./schema.ts";
 import { priority } from "./task-shapes.ts";
+import { TOKENS_MAX, tokenSchema } from "./token-settings.ts";
 
 export const BODY_LIMIT = { min: 1024, max: 1_073_741_824, default: 1_048_576 };
 export const DEFAULT_LOG_URL = "sqlite:.drover/drover.db";
 const DAY_MS_TEXT = "24h";
-
-/** A token: its text, the SHA-256 of it, or the name of the variable that holds it; and what it allows. */
-export type TokenSettings = {
-  readonly token?: string;
-  readonly tokenHash?: string;
-  readonly tokenEnv?: string;
-  readonly role: Role;
-  readonly project?: string;
-  readonly agentId?: string;
-};
 
 const budget = (): Section =>
   section(
@@ -67,35 +57,7 @@ const gateSection: Section = section(
   { description: "A gate." },
 );
 
-const tokenRefined: s.Schema<TokenSettings> = s.refined(
-  s.object<TokenSettings>({
-    token: s.described(s.optional(s.noted(s.text(16, 1024), { secret: true })), "The token itself.", {
-      expected: "a token of 16 to 1024 characters",
-    }),
-    tokenHash: s.described(
-      s.optional(
-        s.noted(
-          s.refined(
-            s.text(64, 64),
-            (value) => /^[0-9a-f]{64}$/.test(value),
-            "the SHA-256 of the token, as 64 hex digits",
-          ),
-          { secret: true },
-        ),
-      ),
-      "The SHA-256 of the token in hex, so that the file holds no secret.",
-    ),
-    tokenEnv: s.described(s.optional(s.name()), "The environment variable that holds the token."),
-    role: s.described(s.oneOf<Role>(...ROLES), "admin, agent (submits), worker (runs) or viewer (looks)."),
-    project: s.described(s.optional(s.name()), "It is good for this project only."),
-    agentId: s.described(s.optional(s.name()), "It speaks for this agent only."),
-  }),
-  ({ token, tokenHash, tokenEnv }) => [token, tokenHash, tokenEnv].filter((one) => one !== undefined).length === 1,
-  "a role and exactly one of token, tokenHash and tokenEnv",
-);
-
-const tokenSchema = s.noted(tokenRefined, { secret: true });
-const tokenList: s.Schema = s.noted(s.list(tokenSchema, { max: 10_000 }), { secret: true });
+const tokenList: s.Schema = s.noted(s.list(tokenSchema, { max: TOKENS_MAX }), { secret: true });
 const hosts = (): s.Schema => s.list(s.text(1, 256), { max: 1000 });
 export const serverSection: Section = section(
   {

@@ -16,9 +16,9 @@ import {
   DEFAULT_LOG_URL,
   serverSection,
   settingsSchema,
-  type TokenSettings,
   webhooksSection,
 } from "./settings-schema.ts";
+import { type TokenSettings, tokenFaults } from "./token-settings.ts";
 import { readShape } from "./validate.ts";
 
 export type ServerSettings = {
@@ -64,6 +64,8 @@ export function readSettings(value: unknown): Result<Settings, Refusal> {
   if (!url.ok) return url;
   const config = readConfig({ ...core, ...(log === undefined ? {} : { log: withoutUrl(log) }) });
   if (!config.ok) return config;
+  const [fault] = isRecord(server) ? tokenFaults(server.tokens) : [];
+  if (fault !== undefined) return fail(fault);
   const serverRead = readOver<ServerSettings>(serverSection, server, "server", {
     bodyLimit: size(BODY_LIMIT.min, BODY_LIMIT.max),
     shutdownGrace: span(0),
