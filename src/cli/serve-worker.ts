@@ -41,12 +41,13 @@ export type Employer = {
 };
 type Employed = { drain(): Promise<void>; close(): Promise<void> };
 
+export type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
 export type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
 export type LocalCrew = {
   /** Its name while it is there. */
   readonly id: () => string | null;
   readonly describe: () => string;
-  readonly logsOf: (task: string, attempt: number | undefined, lines: number) => Promise<LogLines | null>;
+  readonly logsOf: (task: string, attempt: number | undefined, size: LogSize) => Promise<LogLines | null>;
   /** Takes nothing more. */
   readonly drain: () => Promise<void>;
   /** Stops what runs, by the ladder, and cleans up. */
@@ -88,8 +89,8 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   return {
     id: presence.name,
     describe: () => description(flags, presence.slots),
-    logsOf: async (task, attempt, lines) => {
-      const tail = await exec.tail(task, attempt, { lines });
+    logsOf: async (task, attempt, size) => {
+      const tail = await exec.tail(task, attempt, size);
       return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
     },
     drain: presence.leave,
@@ -105,9 +106,9 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
 function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
   if (place.kind !== "sqlite") return async () => null;
   const logs = createOutputDirectory(join(place.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
-  return async (task, attempt, lines) => {
+  return async (task, attempt, size) => {
     const number = attempt ?? (await logs.latestOf(task));
-    const tail = number === null ? null : await readTail(logs.pathOf(task, number), { lines });
+    const tail = number === null ? null : await readTail(logs.pathOf(task, number), size);
     return number === null || tail === null ? null : { attempt: number, text: tail.text, truncated: tail.isCut };
   };
 }

@@ -102,7 +102,7 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     server = await listenOn(drover, first.settings, {
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
-      logsOf: (task, attempt, { tail }) => worker?.logsOf(task, attempt, tail) ?? null,
+      logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
     });
     worker = await startLocalCrew({
       ...{ drover, flags, terminal, place, url: server.url, complain, answer },

@@ -54,7 +54,12 @@ export type SyncBody = {
 export type Assignment = AttemptRef & { readonly task: TaskJson; readonly leaseUntil: string };
 export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
 /** Somebody wants to see the end of what an attempt wrote. */
-export type WantedLog = AttemptRef & { readonly id: string; readonly lines: number; readonly bytes: number };
+export type WantedLog = AttemptRef & {
+  readonly id: string;
+  readonly lines: number;
+  readonly bytes: number;
+  readonly taskAgeMs?: number;
+};
 export type LogBody = {
   readonly session?: string;
   readonly id: string;
@@ -202,6 +207,10 @@ const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
   ...attemptRef,
   lines: s.described(s.whole(1), "The last so many lines at most."),
   bytes: s.described(s.whole(1), "And no more bytes than this, as a JSON string."),
+  taskAgeMs: s.described(
+    s.optional(s.whole(0)),
+    "The task was submitted so long ago: a log last written before is of another task that had this id, and is none.",
+  ),
 });
 export const logBody: s.Schema<LogBody> = s.component(
   "LogBody",

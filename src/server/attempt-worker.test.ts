@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
-import { createAttemptWorkers } from "./attempt-worker.ts";
+import { type AttemptWorkers, createAttemptWorkers } from "./attempt-worker.ts";
+
+const waits = new AbortController().signal;
+/** Without the instant. */
+async function find(workers: AttemptWorkers, task: string, attempt: number | undefined) {
+  const found = await workers.find(task, attempt, waits);
+  return found === null ? null : { attempt: found.attempt, worker: found.worker };
+}
 
 /** A task whose three attempts run on three workers, and fail. */
 async function threeAttempts(kit: TestDrover): Promise<void> {
@@ -24,7 +31,7 @@ test("each attempt has its own worker, and without a number it is the last", asy
   await threeAttempts(kit);
   const workers = createAttemptWorkers(kit.drover);
   const found = [];
-  for (const attempt of [1, 2, 3, 4, undefined]) found.push(await workers.find("t", attempt));
+  for (const attempt of [1, 2, 3, 4, undefined]) found.push(await find(workers, "t", attempt));
   assert.deepEqual(found, [
     { attempt: 1, worker: "ann" },
     { attempt: 2, worker: "bob" },
@@ -32,8 +39,9 @@ test("each attempt has its own worker, and without a number it is the last", asy
     null,
     { attempt: 3, worker: "cid" },
   ]);
-  assert.deepEqual([workers.lastOf("t"), workers.lastOf("other"), workers.lastOf("nobody")], [3, 0, undefined]);
-  assert.deepEqual([await workers.find("other", undefined), await workers.find("nobody", 1)], [null, null]);
+  const lasts = ["t", "other", "nobody"].map((id) => workers.known(id)?.last);
+  assert.deepEqual(lasts, [3, 0, undefined]);
+  assert.deepEqual([await find(workers, "other", undefined), await find(workers, "nobody", 1)], [null, null]);
 });
 
 test("a task that is a tombstone is found in the log too", async () => {
@@ -41,20 +49,20 @@ test("a task that is a tombstone is found in the log too", async () => {
   await threeAttempts(kit);
   assert.ok(kit.drover.state.tombstones.has("t" as never));
   const workers = createAttemptWorkers(kit.drover);
-  assert.deepEqual(await workers.find("t", undefined), { attempt: 3, worker: "cid" });
-  assert.deepEqual(await workers.find("t", 2), { attempt: 2, worker: "bob" });
-  assert.equal(await workers.find("t", 9), null);
+  assert.deepEqual(await find(workers, "t", undefined), { attempt: 3, worker: "cid" });
+  assert.deepEqual(await find(workers, "t", 2), { attempt: 2, worker: "bob" });
+  assert.equal(await find(workers, "t", 9), null);
 });
 
 test("a look goes so far and no further, and there is one at a time", async () => {
   await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, resultTtl: "10m" } } });
   await threeAttempts(kit);
   const workers = createAttemptWorkers(kit.drover, 3);
-  const first = workers.find("t", 1);
-  await assert.rejects(workers.find("t", 2), /another look for the worker of an attempt is under way; try again/);
+  const first = find(workers, "t", 1);
+  await assert.rejects(find(workers, "t", 2), /another look for the worker of an attempt is under way; try again/);
   assert.deepEqual(await first, { attempt: 1, worker: "ann" });
-  await assert.rejects(workers.find("t", 2), /task t is more than 3 events back in the log; look for its log on/);
-  assert.deepEqual(await workers.find("t", 3), { attempt: 3, worker: "cid" }, "the task itself knows its last one");
+  await assert.rejects(find(workers, "t", 2), /task t is more than 3 events back in the log; look for its log on/);
+  assert.deepEqual(await find(workers, "t", 3), { attempt: 3, worker: "cid" }, "the task itself knows its last one");
 });
 
 test("where the events are pruned, the log does not know any more", async () => {
@@ -62,12 +70,34 @@ test("where the events are pruned, the log does not know any more", async () => 
   await using kit = await createTestDrover({ config });
   await threeAttempts(kit);
   const workers = createAttemptWorkers(kit.drover);
-  assert.equal((await workers.find("t", 1))?.worker, "ann");
+  assert.equal((await find(workers, "t", 1))?.worker, "ann");
   for (const id of ["u", "v", "w"]) {
     await kit.drover.submit({ id, agentId: "bob", action: "x", capabilities: ["gpu"] });
     await kit.drover.snapshot();
     await kit.clock.advance(5000);
   }
-  assert.equal(await workers.find("t", 1), null);
-  assert.equal((await workers.find("t", 3))?.worker, "cid");
+  assert.equal(await find(workers, "t", 1), null);
+  assert.equal((await find(workers, "t", 3))?.worker, "cid");
+});
+
+test("a look ends when nobody waits for it any more, and the next one begins", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, resultTtl: "10m" } } });
+  await threeAttempts(kit);
+  const workers = createAttemptWorkers(kit.drover);
+  const caller = new AbortController();
+  const first = workers.find("t", 2, caller.signal);
+  caller.abort(new Error("hung up"));
+  await assert.rejects(first, /hung up/);
+  assert.equal((await find(workers, "t", 2))?.worker, "bob");
+});
+
+test("no attempt has written anything before its task was submitted", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, resultTtl: "10m" } } });
+  await kit.clock.advance(1000);
+  const before = kit.clock.now();
+  await threeAttempts(kit);
+  const workers = createAttemptWorkers(kit.drover);
+  assert.equal(workers.known("t")?.since, before);
+  const sinces = await Promise.all([1, 3].map(async (attempt) => (await workers.find("t", attempt, waits))?.since));
+  assert.deepEqual(sinces, [before, before]);
 });

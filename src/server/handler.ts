@@ -17,7 +17,7 @@ export type LogTail = { readonly attempt: number; readonly text: string; readonl
 export type LogsOf = (
   taskId: string,
   attempt: number | undefined,
-  options: { readonly tail: number },
+  options: { readonly tail: number; readonly taskAgeMs?: number },
 ) => Promise<LogTail | null> | LogTail | null;
 
 export type Deps = {

@@ -42,7 +42,11 @@ export type LogOutcome =
   | { readonly kind: "tail"; readonly text: string; readonly truncated: boolean }
   | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
   | { readonly kind: "failed"; readonly error: string };
-export type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number };
+export type LogRequest = AttemptRef & {
+  readonly worker: string;
+  readonly lines: number;
+  readonly taskAgeMs?: number;
+};
 export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
 export type LogDesk = {
   /** A worker has synced; a place if it keeps logs. */
@@ -225,7 +229,8 @@ export function createLogDesk(deps: {
       if (wanted.size === 0 || typeof places.get(worker) !== "string") return NOTHING;
       return wantedOf(worker).map((one) => {
         one.toldAt = timers.now();
-        return { id: one.id, taskId: one.taskId, attempt: one.attempt, lines: one.lines, bytes: bytesMax };
+        const { id, taskId, attempt, lines, taskAgeMs } = one;
+        return { id, taskId, attempt, lines, bytes: bytesMax, ...(taskAgeMs === undefined ? {} : { taskAgeMs }) };
       });
     },
   };

@@ -3,42 +3,83 @@
  *
  * First beside the server, where its own worker and those that share its directory write. Else the worker that ran the
  * attempt is asked (log-desk.ts). Whatever stands in the way is said with the worker's name, and what to do about it.
+ *
+ * Logs live longer than the ids of tasks are taken. So a log that was last written before the task was submitted is of
+ * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
+import type { TaskId } from "../core/brand.ts";
+import { refused } from "../engine/drover-error.ts";
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../protocol/index.ts";
-import { type AttemptWorkers, createAttemptWorkers, type RanBy } from "./attempt-worker.ts";
+import { isTied } from "./access.ts";
+import { createAttemptWorkers, type RanBy } from "./attempt-worker.ts";
 import type { Deps, Exchange } from "./handler.ts";
 import { LOG_WAIT_MS, type LogOutcome } from "./log-desk.ts";
 import { checkTask } from "./own-work.ts";
 import { ServerRefusal } from "./problem.ts";
 
 type Place = { readonly taskId: string } & RanBy;
+type Asked = Omit<Place, "since">;
 type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf">;
 
 export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exchange: Exchange) => Promise<TaskLogs> {
   const attempts = createAttemptWorkers(deps.drover);
+
+  /** What lies beside the server; without an instant, whatever task of that id has written it. */
+  async function beside(
+    taskId: string,
+    attempt: number | undefined,
+    { lines, since }: { lines: number; since?: number },
+  ): Promise<TaskLogs | null> {
+    const found = await deps.logsOf(taskId, attempt, { tail: lines, ...(since === undefined ? {} : ageOf(since)) });
+    return found === null ? null : { taskId, ...found };
+  }
+
+  async function fromFar({ taskId, since, ...ran }: Place, lines: number, signal: AbortSignal): Promise<TaskLogs> {
+    const keeper = deps.logs.keeperOf(ran.worker);
+    if (typeof keeper === "string") throw refusalFor({ taskId, ...ran }, { kind: keeper });
+    const request = { taskId, attempt: ran.attempt, lines, ...ageOf(since) };
+    const isAny = "anyOf" in keeper;
+    const outcome = await (isAny
+      ? deps.logs.askAny(keeper.anyOf, request, signal)
+      : deps.logs.ask({ ...request, worker: keeper.worker }, signal));
+    if (outcome.kind !== "tail")
+      throw refusalFor({ taskId, attempt: ran.attempt, worker: isAny ? ran.worker : keeper.worker }, outcome);
+    return { taskId, attempt: ran.attempt, text: outcome.text, truncated: outcome.truncated };
+  }
+
   return async (taskId, { attempt, tail: lines = TAIL_LINES_DEFAULT }, { caller, response }) => {
     await checkTask(deps.drover, caller, taskId);
-    const beside = await deps.logsOf(taskId, attempt ?? (attempts.lastOf(taskId) || undefined), { tail: lines });
-    if (beside !== null) return { taskId, ...beside };
-    const ran = await attempts.find(taskId, attempt);
-    if (ran === null) throw unknownAttempt(taskId, attempt, attempts);
-    const place: Place = { taskId, ...ran };
-    const keeper = deps.logs.keeperOf(ran.worker);
-    if (typeof keeper === "string") throw refusalFor(place, { kind: keeper });
-    const request = { taskId, attempt: ran.attempt, lines };
-    const outcome = await deps.polls.hold(response, "other", (signal) =>
-      "anyOf" in keeper
-        ? deps.logs.askAny(keeper.anyOf, request, signal)
-        : deps.logs.ask({ ...request, worker: keeper.worker }, signal),
-    );
-    if (outcome.kind !== "tail")
-      throw refusalFor({ ...place, worker: "anyOf" in keeper ? ran.worker : keeper.worker }, outcome);
-    return { taskId, attempt: ran.attempt, text: outcome.text, truncated: outcome.truncated };
+    const known = attempts.known(taskId);
+    if (known !== undefined) {
+      const number = attempt ?? known.last;
+      if (number === 0 || number > known.last) throw unknownAttempt(taskId, attempt, known.last);
+      const here = await beside(taskId, number, { lines, since: known.since });
+      if (here !== null) return here;
+    }
+    return deps.polls.hold(response, "other", async (signal) => {
+      const ran = await attempts.find(taskId, attempt, signal);
+      if (ran !== null) {
+        const { since } = ran;
+        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since }) : null;
+        return here ?? fromFar({ taskId, ...ran }, lines, signal);
+      }
+      // Of a task that is forgotten nobody knows whose it was.
+      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines });
+      if (left !== null) return left;
+      if (known === undefined && !deps.drover.state.tombstones.has(taskId as TaskId))
+        throw refused({ type: "task-unknown", task: taskId });
+      throw unknownAttempt(taskId, attempt, known?.last);
+    });
   };
 }
 
-function unknownAttempt(taskId: string, attempt: number | undefined, attempts: AttemptWorkers): ServerRefusal {
-  const last = attempts.lastOf(taskId);
+/** As a span, so that the clocks of two machines need not agree. None where the clock was set back since. */
+function ageOf(since: number): { taskAgeMs?: number } {
+  const taskAgeMs = Math.ceil(Date.now() - since);
+  return taskAgeMs < 0 ? {} : { taskAgeMs };
+}
+
+function unknownAttempt(taskId: string, attempt: number | undefined, last: number | undefined): ServerRefusal {
   const log = attempt === undefined ? `no log of task ${taskId}` : `no log of attempt ${attempt} of task ${taskId}`;
   const details = { taskId, ...(attempt === undefined ? {} : { attempt }) };
   const why =
@@ -46,19 +87,19 @@ function unknownAttempt(taskId: string, attempt: number | undefined, attempts: A
       ? "it has not begun yet"
       : last !== undefined && attempt !== undefined && attempt > last
         ? `its last attempt is ${last}`
-        : "and which worker ran it is not known any more; look on the workers' machines, in their data directories";
+        : "which worker ran it is not known any more; look on the workers' machines, in their data directories";
   return new ServerRefusal("not_found", `${log} is here: ${why}`, { details });
 }
 
 type Trouble = Exclude<LogOutcome, { kind: "tail" }>;
 
-function refusalFor(place: Place, trouble: Trouble): ServerRefusal {
+function refusalFor(place: Asked, trouble: Trouble): ServerRefusal {
   const { taskId, attempt, worker } = place;
   const code = trouble.kind === "silent" ? "worker_silent" : "not_found";
   return new ServerRefusal(code, sentenceFor(place, trouble), { details: { taskId, attempt, workerId: worker } });
 }
 
-function sentenceFor({ taskId, attempt, worker }: Place, trouble: Trouble): string {
+function sentenceFor({ taskId, attempt, worker }: Asked, trouble: Trouble): string {
   const log = `the log of attempt ${attempt} of task ${taskId}`;
   switch (trouble.kind) {
     case "gone":

@@ -16,8 +16,8 @@ const NAME = /^[\w-]{8,100}$/;
 /** `data` is the data directory of the handler. */
 export const execLogs = (data: string, tail: ExecHandler["tail"]): WorkerLogs => ({
   place: placeIn(data),
-  async read({ taskId, attempt, lines, bytes }) {
-    const found = await tail(taskId, attempt, { lines, bytes });
+  async read({ taskId, attempt, ...size }) {
+    const found = await tail(taskId, attempt, size);
     return found === null ? null : { text: found.text, truncated: found.isCut };
   },
 });

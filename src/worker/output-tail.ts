@@ -10,6 +10,8 @@ import { newerPart, olderPart } from "./output-file.ts";
 export type TailSize = {
   readonly bytes?: number;
   readonly lines?: number;
+  /** Its task was submitted so long ago: what was last written before is of another that had the same id. */
+  readonly taskAgeMs?: number;
 };
 export type Tail = {
   readonly text: string;
@@ -20,7 +22,10 @@ export type Tail = {
 export const TAIL_BYTES_DEFAULT: number = 64 * 1024;
 export const TAIL_BYTES_MAX: number = 1024 * 1024;
 
-/** Null if there is no such file. */
+/** A file's time and the span have come different ways. */
+const AGE_SLACK_MS = 60_000;
+
+/** Null if there is no such file, or none so young. */
 export async function readTail(path: string, size: TailSize): Promise<Tail | null> {
   const wanted = Math.min(
     TAIL_BYTES_MAX,
@@ -28,26 +33,29 @@ export async function readTail(path: string, size: TailSize): Promise<Tail | nul
   );
   const pieces: Buffer[] = [];
   let room = wanted;
-  let [isThere, isCut] = [false, false];
+  let [isCut, writtenAt] = [false, Number.NEGATIVE_INFINITY];
   for (const part of [newerPart(path), olderPart(path), path]) {
     const piece = await readEnd(part, room);
     if (piece === null) continue;
-    isThere = true;
+    writtenAt = Math.max(writtenAt, piece.writtenAt);
     isCut ||= piece.isCut;
     pieces.unshift(piece.bytes);
     room -= piece.bytes.length;
   }
-  return isThere ? lastLines(Buffer.concat(pieces), isCut, size.lines) : null;
+  const oldest = size.taskAgeMs === undefined ? 0 : Date.now() - size.taskAgeMs - AGE_SLACK_MS;
+  return writtenAt < oldest ? null : lastLines(Buffer.concat(pieces), isCut, size.lines);
 }
 
-async function readEnd(path: string, room: number): Promise<{ bytes: Buffer; isCut: boolean } | null> {
+type Piece = { readonly bytes: Buffer; readonly isCut: boolean; readonly writtenAt: number };
+
+async function readEnd(path: string, room: number): Promise<Piece | null> {
   try {
     const file = await open(path, "r");
     try {
-      const { size } = await file.stat();
+      const { size, mtimeMs: writtenAt } = await file.stat();
       const length = Math.min(size, room);
       const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length);
-      return { bytes: buffer.subarray(0, bytesRead), isCut: length < size };
+      return { bytes: buffer.subarray(0, bytesRead), isCut: length < size, writtenAt };
     } finally {
       await file.close();
     }

@@ -62,7 +62,9 @@ test("a worker that waits for work hears at once that a log is wanted, and whoev
   const answer = await poll;
   assert.deepEqual([answer.assignments, answer.cancel], [[], []]);
   const [wanted] = answer.logs ?? [];
-  assert.deepEqual(wanted, { id: wanted?.id, taskId: "t", attempt: 1, lines: 3, bytes: 262_144 });
+  const { taskAgeMs = -1, ...rest } = wanted as WantedLog;
+  assert.deepEqual(rest, { id: rest.id, taskId: "t", attempt: 1, lines: 3, bytes: 262_144 });
+  assert.ok(taskAgeMs >= 0, "from this it knows a log of a former task with the same id");
   const log = { id: wanted?.id ?? "", text: "one\ntwo\n", truncated: true };
   assert.deepEqual((await ann.handIn(log)).json, { status: "taken", id: log.id });
   const { status, json } = await asked;
@@ -112,7 +114,10 @@ test("what stands in the way is said, with the worker's name and what to do", as
   await using at = await openServer({ server: { timers } });
   await submit(at, "waits", { capabilities: ["gpu"] });
   assert.match((await logs(at, "waits")).problem.error, /no log of task waits is here: it has not begun yet/);
-  assert.match((await logs(at, "nobody", { attempt: 3 })).problem.error, /no log of attempt 3 of task nobody is here/);
+  for (const query of [{}, { attempt: 3 }]) {
+    const { status, problem } = await logs(at, "nobody", query);
+    assert.deepEqual([status, problem.error], [404, "no task has the id nobody"]);
+  }
 
   const ann = await join(at, "ann", "here");
   await submit(at, "t");
@@ -200,6 +205,34 @@ test("a tied token gets the logs of its own tasks, and of others not even a work
   await worker.handIn({ id, text: "own\n" });
   assert.equal((await own).json.text, "own\n");
   assert.equal((await logs(at, "t", {}, token("worker"))).status, 403);
+});
+
+test("what another task of the same id has left beside the server is not shown", async () => {
+  const seen: unknown[] = [];
+  const logsOf = (_: string, attempt: number | undefined, { taskAgeMs = -1 }: { taskAgeMs?: number }) => {
+    seen.push([attempt, taskAgeMs >= 0]);
+    return taskAgeMs >= 0 ? null : { attempt: attempt ?? 1, text: "somebody else's\n", truncated: false };
+  };
+  const settings = { scheduler: { retry: { base: 1, max: 1 }, resultTtl: 1 } };
+  await using at = await openServer({ settings, server: { logsOf } });
+  await submit(at, "waits", { capabilities: ["gpu"] });
+  assert.match((await logs(at, "waits")).problem.error, /no log of task waits is here: it has not begun yet/);
+  assert.match((await logs(at, "waits", { attempt: 7 })).problem.error, /it has not begun yet/);
+  assert.deepEqual(seen, [], "nobody has looked");
+  const ann = await join(at, "ann", "here");
+  await submit(at, "t");
+  await ann.sync();
+  for (const isEnded of [false, true]) {
+    if (isEnded) await ann.sync({ results: [{ taskId: "t", attempt: 1, outcome: "done" }], waitMs: 0 });
+    while (isEnded && at.drover.state.tasks.has("t" as never)) await at.ask("task", { params: { id: "t" } });
+    const asked = logs(at, "t");
+    await ann.handIn({ id: (await ann.wanted()).id, text: "own\n" });
+    assert.equal((await asked).json.text, "own\n");
+  }
+  assert.deepEqual(seen, [
+    [1, true],
+    [1, true],
+  ]);
 });
 
 test("who hangs up leaves nothing behind that a worker would be asked for", async () => {
