@@ -30,37 +30,33 @@ export function readBody(request: IncomingMessage, limit: number, done: (read: B
 function gather(request: IncomingMessage, limit: number, done: (read: BodyRead) => void): void {
   const parts: Buffer[] = [];
   let size = 0;
+  let isOver = false;
 
-  function onData(part: Buffer): void {
+  function finish(read: BodyRead): void {
+    if (isOver) return;
+    isOver = true;
+    done(read);
+  }
+  request.on("data", (part: Buffer) => {
+    // What comes after it was refused is dropped.
+    if (isOver) return;
     parts.push(part);
     size += part.length;
     if (size > limit) finish({ ok: false, error: tooLarge(limit) });
-  }
-  function onEnd(): void {
-    try {
-      const [only = Buffer.alloc(0)] = parts;
-      finish({ ok: true, value: readJsonBody(parts.length > 1 ? Buffer.concat(parts, size) : only) });
-    } catch (error) {
-      finish({ ok: false, error });
-    }
-  }
-  const onError = (): void => finish({ ok: false, error: new PollEnded("hung-up") });
-  function finish(read: BodyRead): void {
-    request.off("data", onData);
-    request.off("end", onEnd);
-    request.off("error", onError);
-    // What is still to come is dropped, and a connection that breaks now is nobody's concern.
-    request.on("error", ignore);
-    request.resume();
-    done(read);
-  }
-
-  request.on("data", onData);
-  request.on("end", onEnd);
-  request.on("error", onError);
+  });
+  request.on("end", () => finish(readParts(parts)));
+  // Later a connection that breaks is nobody's concern.
+  request.on("error", () => finish({ ok: false, error: new PollEnded("hung-up") }));
 }
 
-const ignore = (): void => {};
+function readParts(parts: readonly Buffer[]): BodyRead {
+  try {
+    const [only = Buffer.alloc(0)] = parts;
+    return { ok: true, value: readJsonBody(parts.length > 1 ? Buffer.concat(parts) : only) };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
 
 function refusalOf(type: string | undefined, encoding: string | undefined): ServerRefusal | null {
   if (type === "application/json" && encoding === undefined) return null;
