@@ -80,24 +80,31 @@ function takeAnswer(bytes: Buffer): (Answer & { readonly rest: Buffer }) | null 
   return { status: Number(head.slice(9, 12)), body, rest: bytes.subarray(end) };
 }
 
-/** So many connections ask the same until the count is reached; answers per second. */
-export async function flood(
-  port: number,
-  request: Buffer,
-  options: { connections: number; count: number },
-): Promise<number> {
-  const lines = await Promise.all(Array.from({ length: options.connections }, () => openLine(port)));
-  let left = options.count;
-  const startedAt = performance.now();
-  await Promise.all(
-    lines.map(async (line) => {
-      while (left-- > 0) {
-        const { status, body } = await line.ask(request);
-        if (status >= 300) throw new Error(`${status} ${body}`);
-      }
-    }),
-  );
-  const perSecond = (options.count * 1000) / (performance.now() - startedAt);
-  for (const line of lines) line.close();
-  return perSecond;
+/** So many connections to one server, kept open. */
+export type Crowd = {
+  /** All of them ask the same until the count is reached; answers per second. */
+  ask(request: Buffer, count: number): Promise<number>;
+  leave(): void;
+};
+
+export async function gatherCrowd(port: number, connections: number): Promise<Crowd> {
+  const lines = await Promise.all(Array.from({ length: connections }, () => openLine(port)));
+  return {
+    async ask(request, count) {
+      let left = count;
+      const startedAt = performance.now();
+      await Promise.all(
+        lines.map(async (line) => {
+          while (left-- > 0) {
+            const { status, body } = await line.ask(request);
+            if (status >= 300) throw new Error(`${status} ${body}`);
+          }
+        }),
+      );
+      return (count * 1000) / (performance.now() - startedAt);
+    },
+    leave() {
+      for (const line of lines) line.close();
+    },
+  };
 }

@@ -61,8 +61,11 @@ async function serveDrover(config: object): Promise<() => Promise<void>> {
 const [, , kind] = process.argv;
 const close = kind === "echo" ? await serveEcho() : await serveDrover(kind === "soak" ? SOAK : CONFIG);
 process.on("message", async (message: { readonly type: string }) => {
-  const { user, system } = process.cpuUsage();
-  if (message.type === "usage") say({ cpuMs: (user + system) / 1000, rss: process.memoryUsage().rss });
+  if (message.type === "usage") {
+    const [all, main] = [process.cpuUsage(), process.threadCpuUsage()];
+    const [cpuMs, mainMs] = [(all.user + all.system) / 1000, (main.user + main.system) / 1000];
+    say({ cpuMs, mainMs, rss: process.memoryUsage().rss });
+  }
   if (message.type === "collect") {
     globalThis.gc?.();
     say(process.memoryUsage());
