@@ -100,6 +100,8 @@ function createLogReader(call: Call<Flags>, id: string): LogReader {
     } catch (error) {
       if (signal?.aborted === true) return;
       if (!(error instanceof ClientError) || !MAY_COME.has(error.code)) throw error;
+      // The last look: what has not come by now does not come.
+      if (signal === undefined) call.terminal.err(`no log: ${plainLines(error.message)}\n`);
     }
   }
 

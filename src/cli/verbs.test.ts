@@ -382,6 +382,7 @@ describe("task", () => {
       "GET /tasks/tsk_7/logs": new Refusal(504, "worker_silent", "worker w did not hand it in"),
     });
     assert.deepEqual([code, out, err.includes("error:")], [1, "", false]);
+    assert.equal(err.split("no log: worker w did not hand it in\n").length, 2, "once, at the end");
   });
   test("what is new in a log is found behind what was shown", () => {
     const rows: [before: string, now: string, fresh: string][] = [
