@@ -12,7 +12,16 @@ import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-term
 import { runCommandLine } from "./command-line.ts";
 import { EXIT, EXIT_MEANINGS } from "./exit-code.ts";
 import { CliProblem } from "./problem.ts";
-import { byteCount, cpuMillicores, milliseconds, number, several, type Verb, wholeNumber } from "./verb.ts";
+import {
+  byteCount,
+  cpuMillicores,
+  milliseconds,
+  number,
+  numberAbove,
+  several,
+  type Verb,
+  wholeNumber,
+} from "./verb.ts";
 import { VERBS } from "./verbs.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -77,10 +86,23 @@ describe("help", () => {
 });
 
 describe("a wrong call", () => {
-  const hint = "hint:  drover help shows the verbs, drover help VERB one of them\n";
+  const hint = "hint:  its flags, with examples: drover help completion\n";
   const rows: [args: string[], err: string][] = [
-    [["comptetion"], `error: unknown command 'comptetion' (Did you mean completion?)\n${hint}`],
-    [["config", "show", "--efective"], `error: unknown option '--efective' (Did you mean --effective?)\n${hint}`],
+    [
+      ["comptetion"],
+      "error: unknown command 'comptetion' (Did you mean completion?)\n" +
+        "hint:  drover help shows the verbs, drover help VERB one of them\n",
+    ],
+    [
+      ["config", "show", "--efective"],
+      "error: unknown option '--efective' (Did you mean --effective?)\n" +
+        "hint:  its flags, with examples: drover help config show\n",
+    ],
+    // "drover help config" is about the files, and not about the flags.
+    [
+      ["config", "--efective"],
+      "error: unknown option '--efective'\nhint:  its flags, with examples: drover config --help\n",
+    ],
     [["completion"], `error: missing required argument 'shell'\n${hint}`],
     [
       ["completion", "tcsh"],
@@ -141,6 +163,8 @@ describe("flags as values", () => {
     ["cpuMillicores", cpuMillicores, "250m", 250],
     ["wholeNumber", wholeNumber(-5, 5), "-5", -5],
     ["number", number(0), "0.25", 0.25],
+    ["numberAbove", numberAbove(0, 10), "10", 10],
+    ["numberAbove", numberAbove(0, 10), "0.001", 0.001],
     ["several", (text) => several(text, ["z"]), "a, b", ["z", "a", "b"]],
   ];
   for (const [name, read, text, value] of good) test(`${name} of ${text}`, () => assert.deepEqual(read(text), value));
@@ -152,6 +176,10 @@ describe("flags as values", () => {
     ["wholeNumber", wholeNumber(0, 5), "6"],
     ["wholeNumber", wholeNumber(0, 5), "1.0"],
     ["number", number(0), ""],
+    ["numberAbove", numberAbove(0, 10), "0"],
+    ["numberAbove", numberAbove(0, 10), "10.1"],
+    ["numberAbove", numberAbove(0, 10), "abc"],
+    ["numberAbove", numberAbove(0, 10), " "],
     ["several", (text) => several(text, undefined), "a,,b"],
   ];
   for (const [name, read, text] of bad)

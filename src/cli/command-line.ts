@@ -10,11 +10,11 @@ import { ClientError } from "../client/index.ts";
 import { BadConfig } from "./config-problem.ts";
 import { clientProblem } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
-import { helpVerb, overview } from "./help.ts";
+import { flagHelp, helpVerb, overview } from "./help.ts";
 import { painter } from "./output-text.ts";
 import { CliProblem, configProblem, type Problem, reportProblem } from "./problem.ts";
 import { InputTooLong, type Terminal } from "./terminal.ts";
-import { addVerb, type Stage, type Verb } from "./verb.ts";
+import { addVerb, BadCall, type Stage, type Verb } from "./verb.ts";
 import { versionText } from "./version.ts";
 
 export async function runCommandLine(
@@ -86,14 +86,20 @@ function problemOf(error: unknown): Problem | null {
   if (error instanceof BadConfig) return configProblem(error);
   if (error instanceof ClientError) return clientProblem(error);
   if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
+  if (error instanceof BadCall) return usageOf(error.reason, error.verb);
   if (error instanceof CommanderError) return usageOf(error);
   throw error;
 }
 
-function usageOf({ code, exitCode, message }: CommanderError): Problem | null {
+function usageOf({ code, exitCode, message }: CommanderError, verb?: string): Problem | null {
   if (exitCode === 0) return null;
-  const hint = code === "commander.help" ? undefined : "drover help shows the verbs, drover help VERB one of them";
+  const hint = code === "commander.help" ? undefined : whereHelpIs(verb);
   // Commander speaks first of "error:"; what it suggests comes in a line of its own.
   const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
   return { message: [first, ...rest].join(" "), code: "usage", exit: EXIT.usage, hint };
 }
+
+const whereHelpIs = (verb: string | undefined): string =>
+  verb === undefined
+    ? "drover help shows the verbs, drover help VERB one of them"
+    : `its flags, with examples: ${flagHelp(verb)}`;

@@ -219,6 +219,10 @@ describe("projects", () => {
   test("set: nothing, and a budget that is none", async () => {
     assert.match((await drover(["projects", "set", "web"])).err, /^error: nothing to set\n/);
     assert.match(
+      (await drover(["projects", "set", "web", "--weight", "0"])).err,
+      /It must be a number above 0 and at most 1000000\.\nhint: {2}its flags, with examples: drover help projects set\n$/,
+    );
+    assert.match(
       (await drover(["projects", "set", "web", "--budget", "much"])).err,
       /It must be a whole number of tokens/,
     );
@@ -280,6 +284,12 @@ describe("schedules", () => {
   test("set without a time is refused here", async () => {
     const ran = await drover(["schedules", "set", "nightly", "backup"]);
     assert.deepEqual([ran.code, ran.err.split("\n")[0]], [2, "error: --cron is missing"]);
+    const idle = await drover(["schedules", "set", "nightly", "--cron", "* * * * *"]);
+    assert.equal(
+      idle.err,
+      "error: what is to be done is missing\n" +
+        "hint:  drover schedules set ID ACTION --cron …, or add --command 'echo hello'\n",
+    );
   });
   test("remove, and none", async () => {
     const removed = await drover(["schedules", "remove", "nightly"], {

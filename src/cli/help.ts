@@ -52,6 +52,10 @@ export const helpVerb: Verb<never> = {
   },
 };
 
+/** The command that shows the flags of a verb, also where `drover help` has a topic of that name. */
+export const flagHelp = (verb: string): string =>
+  Object.hasOwn(TOPICS, verb) ? `drover ${verb} --help` : `drover help ${verb}`;
+
 function commandAt(program: Command, path: readonly string[]): Command {
   let found = program;
   for (const name of path) {

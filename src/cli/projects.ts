@@ -8,7 +8,7 @@ import { EXIT } from "./exit-code.ts";
 import { projectTable } from "./fleet-view.ts";
 import { usageProblem } from "./problem.ts";
 import { priorityFrom } from "./task-flags.ts";
-import { milliseconds, number, type Verb, wholeNumber } from "./verb.ts";
+import { milliseconds, numberAbove, type Verb, wholeNumber } from "./verb.ts";
 
 type SetFlags = {
   readonly weight?: number;
@@ -31,7 +31,7 @@ const set: Verb<SetFlags> = {
   summary: "register a project or change it; what is not named keeps its value",
   takes: [{ name: "<id>", about: "the project" }],
   flags: [
-    { flags: "--weight <n>", about: "its share next to others", read: number(0, 1_000_000) },
+    { flags: "--weight <n>", about: "its share next to others", read: numberAbove(0, 1_000_000) },
     { flags: "--max-concurrent <n>", about: "how many of its tasks run at once", read: wholeNumber(1) },
     { flags: "--budget <tokens>", about: "tokens in the window, or none", read: budgetFrom },
     { flags: "--window <span>", about: "the window of the budget: 24h, 7d", read: milliseconds },

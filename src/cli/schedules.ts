@@ -39,6 +39,8 @@ const TIME_FLAGS: readonly FlagSpec[] = [
   { flags: "--end <when>", about: "not after: an instant, or a span from now" },
 ];
 
+const HOW = "drover schedules set ID ACTION --cron …, or add --command 'echo hello'";
+
 const set: Verb<SetFlags> = {
   name: "set",
   summary: "create or replace a recurring task",
@@ -64,7 +66,7 @@ const set: Verb<SetFlags> = {
 async function bodyFrom(action: string | undefined, flags: SetFlags, terminal: Terminal): Promise<ScheduleBody> {
   const { cron, timeZone, overlap, catchUp, paused, start, end } = flags;
   if (cron === undefined) throw usageProblem("--cron is missing", "such as --cron '0 9 * * 1-5': at nine on weekdays");
-  const task: ScheduleTask = await taskBodyFrom(action, flags, terminal);
+  const task: ScheduleTask = await taskBodyFrom(action, flags, terminal, HOW);
   const now = terminal.now();
   return {
     cron,

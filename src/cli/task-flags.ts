@@ -92,15 +92,13 @@ export async function taskBodyFrom(
   action: string | undefined,
   flags: SubmitFlags,
   terminal: Terminal,
+  /** How to say what is to be done, for whoever did not. */
+  how: string = "drover submit ACTION, or drover submit --command 'echo hello'",
 ): Promise<TaskBody> {
   if (flags.params === "-" && flags.payload === "-")
     throw usageProblem("--params and --payload cannot both be standard input", "give one of them as @file");
   const chosen = action ?? (flags.command === undefined ? undefined : COMMAND_ACTION);
-  if (chosen === undefined)
-    throw usageProblem(
-      "what is to be done is missing",
-      "drover submit ACTION, or drover submit --command 'echo hello'",
-    );
+  if (chosen === undefined) throw usageProblem("what is to be done is missing", how);
   const params = await paramsFrom(flags, terminal);
   const payload = flags.payload === undefined ? undefined : await readJson("--payload", flags.payload, terminal);
   const { cpu, memory } = flags;

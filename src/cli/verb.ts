@@ -5,7 +5,7 @@
  * answers an exit code. So every verb has --json, --url, help with examples and the same way of failing without a line
  * of its own, and a test calls it like any function.
  */
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { Argument, type Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ExitCode } from "./exit-code.ts";
 import { createOutput, type Output } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
@@ -57,12 +57,30 @@ export type Stage = {
   readonly finish: (code: ExitCode) => void;
 };
 
+/** A call of a verb that commander would not take. */
+export class BadCall extends Error {
+  override readonly name: string = "BadCall";
+  /** The verb as it is called: `projects set`. */
+  readonly verb: string;
+  readonly reason: CommanderError;
+
+  constructor(verb: string, reason: CommanderError) {
+    super(reason.message);
+    this.verb = verb;
+    this.reason = reason;
+  }
+}
+
 /** Puts a verb, and those below it, onto a command. */
-export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage): void {
+export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage, path: readonly string[] = []): void {
+  const own = [...path, verb.name];
   const command = parent
     .command(verb.name)
     .summary(verb.summary)
-    .description(verb.about ?? verb.summary);
+    .description(verb.about ?? verb.summary)
+    .exitOverride((reason) => {
+      throw new BadCall(own.join(" "), reason);
+    });
   if (verb.group !== undefined) command.helpGroup(verb.group);
   for (const { name, about, choices } of verb.takes ?? []) {
     const argument = new Argument(name, about);
@@ -71,7 +89,7 @@ export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage)
   for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
   if (verb.passesOn === true) command.allowUnknownOption();
   if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
-  for (const inner of verb.verbs ?? []) addVerb(command, inner, stage);
+  for (const inner of verb.verbs ?? []) addVerb(command, inner, stage, own);
   const { run } = verb;
   if (run === undefined) return;
   command.action(async () => {
@@ -112,6 +130,14 @@ export function number(min: number, max: number = Number.MAX_VALUE): (text: stri
     const value = Number(text);
     if (text.trim() !== "" && Number.isFinite(value) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+  };
+}
+
+export function numberAbove(bound: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== "" && value > bound && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a number above ${bound} and at most ${max}.`);
   };
 }
 
