@@ -88,13 +88,29 @@ export function clientProblem({ code, message, retryable, details }: ClientError
 }
 
 /** What to do next where the server has said what exactly is missing: in words of this command line. */
-function nextStep(code: ClientErrorCode, { project, field, allowed }: NonNullable<Problem["details"]>): string | null {
-  if (code === "not_found" && typeof project === "string")
-    return `drover projects lists them; drover projects set ${quoted(project)} --weight 1 registers it`;
+function nextStep(code: ClientErrorCode, details: NonNullable<Problem["details"]>): string | null {
+  const { field, allowed } = details;
+  if (code === "not_found") return whereToLook(details);
   if (code !== "forbidden" || typeof allowed !== "string" || typeof field !== "string") return null;
   if (/\bagentId$/.test(field)) return `add --agent ${quoted(allowed)}, or set DROVER_AGENT to it`;
   return /\bproject$/.test(field) ? `add --project ${quoted(allowed)}, or leave --project out` : null;
 }
+
+/** What lists those there are. A log that is not found names more than one thing, and says itself where it may be. */
+function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]>): string | null {
+  if (typeof project === "string")
+    return `drover projects lists them; drover projects set ${quoted(project)} --weight 1 registers it`;
+  if (typeof path === "string")
+    return "the path is added to the address in --url or DROVER_URL: that is http://HOST:PORT, mostly without a path";
+  const [only = "", ...others] = Object.keys(named);
+  return others.length === 0 ? (LISTED_BY.get(only) ?? null) : null;
+}
+
+const LISTED_BY: ReadonlyMap<string, string> = new Map([
+  ["taskId", "drover tasks lists them"],
+  ["workerId", "drover workers lists them"],
+  ["scheduleId", "drover schedules lists them"],
+]);
 
 /** As a shell takes it for one word. */
 const quoted = (word: string): string => (/^[\w.,:/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

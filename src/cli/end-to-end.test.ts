@@ -134,6 +134,26 @@ describe("the fleet", LIMIT, () => {
     });
   });
 
+  for (const [call, ...said] of [
+    ["task nosuch", "error: no task has the id nosuch", "hint:  drover tasks lists them"],
+    ["cancel nosuch", "error: no task has the id nosuch", "hint:  drover tasks lists them"],
+    ["workers drain nosuch", "error: no worker is called nosuch", "hint:  drover workers lists them"],
+    ["schedules remove nosuch", "error: no schedule is called nosuch", "hint:  drover schedules lists them"],
+  ] as const)
+    test(`drover ${call}: nobody is called that, and where to look is said`, async () => {
+      const { code, err } = await drover(...call.split(" "));
+      assert.deepEqual([code, err], [4, `${said.join("\n")}\n`]);
+    });
+
+  test("an address with a path that is not the server's is pointed at", async () => {
+    const { code, err } = await drover("tasks", "--url", `${server.url}/foo`);
+    assert.deepEqual(
+      [code, err.split("\n")[0]],
+      [4, "error: nothing is at /foo/tasks; /openapi.json describes what there is"],
+    );
+    assert.match(err, /\nhint: {2}the path is added to the address in --url or DROVER_URL: .*http:\/\/HOST:PORT/);
+  });
+
   test("a project is set and listed", async () => {
     const { code, out } = await drover(
       "projects",

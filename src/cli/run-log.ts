@@ -6,7 +6,8 @@
  * of it loses nothing. Like run-session.ts, this file knows the engine, because a plan's log is opened without a
  * server.
  */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../engine/index.ts";
 import { recover } from "../engine/recovery.ts";
 import { EXIT } from "./exit-code.ts";
@@ -101,6 +102,13 @@ export async function isInUse(data: string): Promise<boolean> {
   }
 }
 
+/** Whether a log could be there: the nearest thing above it, or it itself, is a directory. */
+function isPlaceForLog(data: string): boolean {
+  let at = data;
+  while (!existsSync(at) && at !== dirname(at)) at = dirname(at);
+  return statSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
 /** What went wrong with the log, for people; null if it was something else. */
 export function logProblem(error: unknown, data: string): CliProblem | null {
   if (error === null || (error instanceof LogFailure && error.code === "locked")) {
@@ -109,6 +117,8 @@ export function logProblem(error: unknown, data: string): CliProblem | null {
     return new CliProblem({ message, code: "locked", exit: EXIT.broken, hint, retryable: true });
   }
   if (!(error instanceof LogFailure) && !(error instanceof DroverError)) return null;
-  const hint = "what was done is in the log; see that it can be written, then run the same command again";
+  const hint = isPlaceForLog(data)
+    ? "what was done is in the log; see that it can be written, then run the same command again"
+    : "nothing has run; --data names the directory of the log, and it is made if it is missing";
   return new CliProblem({ message: `${data}: ${error.message}`, code: error.code, exit: EXIT.broken, hint });
 }

@@ -29,6 +29,9 @@ import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
 
 const INPUT_BYTES_MAX = 1024 * 1024;
+/** No name that a plan could take from its file: two plans from standard input would share one log. */
+const INPUT_NAME = "standard input";
+const NAMES_SHOWN_MAX = 10;
 /** Two interrupts closer together than this are one, sent by a terminal and by whoever passed it on. */
 const ONE_INTERRUPT_MS = 300;
 
@@ -130,7 +133,7 @@ async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<
   const text = isInput ? await readInput(terminal) : readFile(path, file);
   if (text === null) throw usageProblem(`there is no file ${file}`, "give the path of a plan file, such as plan.yml");
   try {
-    return readPlan({ file: isInput ? "stdin" : file, text, directory: isInput ? terminal.cwd : dirname(path) });
+    return readPlan({ file: isInput ? INPUT_NAME : file, text, directory: isInput ? terminal.cwd : dirname(path) });
   } catch (error) {
     if (error instanceof BadPlan) throw planProblem(error, file);
     throw error;
@@ -173,10 +176,16 @@ function chosen({ tasks }: Plan, names: readonly string[]): PlanTask[] {
     const meant = nearest(name, [...new Set(tasks.flatMap((task) => [task.definition, task.name]))]);
     throw usageProblem(
       `--only names ${name}, which is no task of the plan`,
-      meant === null ? undefined : `did you mean ${meant}?`,
+      meant === null ? `its tasks: ${someOf(tasks)}` : `did you mean ${meant}?`,
     );
   });
   return withNeeds(tasks, wanted);
+}
+
+function someOf(tasks: readonly PlanTask[]): string {
+  const names = [...new Set(tasks.map(({ definition }) => definition))];
+  const rest = names.length - NAMES_SHOWN_MAX;
+  return names.slice(0, NAMES_SHOWN_MAX).join(", ") + (rest > 0 ? ` and ${rest} more (--dry-run shows all)` : "");
 }
 
 // --------------------------------------------------------------------- the log

@@ -82,12 +82,30 @@ describe("a plan that goes well", () => {
       [code, err],
       [2, "error: --only names spce, which is no task of the plan\nhint:  did you mean spec?\n"],
     );
+    const far = await place.run(["--only", "zz"]);
+    assert.equal(
+      far.err,
+      "error: --only names zz, which is no task of the plan\nhint:  its tasks: spec, code, each, all\n",
+    );
   });
 
-  test("a plan may come from standard input", async () => {
+  test("--only of a large plan lists no more than a few", async () => {
+    const names = Array.from({ length: 13 }, (_, at) => `task${at}`);
+    using place = planPlace(`tasks: { ${names.map((name) => `${name}: "true"`).join(", ")} }`);
+    const { err } = await place.run(["--only", "zz"]);
+    assert.match(err, /\nhint: {2}its tasks: task0, .*task9 and 3 more \(--dry-run shows all\)\n$/);
+  });
+
+  test("a plan may come from standard input, and has a name then", async () => {
     using place = planPlace("");
     const { code } = await place.run(["-"], { input: `name: piped\n${plan}` });
     assert.deepEqual([code, place.has(".drover/runs/piped"), place.ran().length], [0, true, 4]);
+    const unnamed = await place.run(["-"], { input: "tasks: { a: echo a }" });
+    assert.equal(unnamed.code, 2);
+    assert.match(
+      unnamed.err,
+      /^error: standard input:1:1: the plan has no name, and "standard input" cannot be one; add name: at the top\n/,
+    );
   });
 });
 
@@ -346,10 +364,13 @@ test("a log that cannot be written is said so, and nothing runs", async () => {
   place.write(".drover", "not a directory");
   const { code, err } = await place.run();
   assert.deepEqual([code, place.ran()], [6, []]);
+  assert.match(err, /^error: \S+\.drover\/runs\/plan: .* is a file, or lies under one/);
   assert.match(
     err,
-    /^error: \S+\.drover\/runs\/plan: .*\nhint: {2}what was done is in the log; see that it can be written/,
+    /\nhint: {2}nothing has run; --data names the directory of the log, and it is made if it is missing/,
   );
+  const named = await place.run(["plan.yml", "--data", "plan.yml"]);
+  assert.deepEqual([named.code, named.err.includes("hint:  nothing has run; --data names")], [6, true]);
 });
 
 test("a second run of the same plan at the same time is refused", async () => {

@@ -200,7 +200,7 @@ describe("submit", () => {
     [
       ["x", "--memory", "lots"],
       "error: option '--memory <size>' argument 'lots' is invalid. It must be a size such as 512MiB or 2GB.\n" +
-        "hint:  drover help shows the verbs, drover help VERB one of them\n",
+        "hint:  its flags, with examples: drover help submit\n",
     ],
   ];
   for (const [args, err] of wrong)
@@ -213,7 +213,7 @@ describe("submit", () => {
 describe("the server says no", () => {
   const rows: [refusal: Refusal, code: number, err: string][] = [
     [new Refusal(400, "bad_request", "priority is 1.5, and must be …"), 2, "error: priority is 1.5, and must be …\n"],
-    [new Refusal(404, "not_found", "no task has the id x"), 4, "error: no task has the id x\n"],
+    [new Refusal(404, "not_found", "no log of x"), 4, "error: no log of x\n"],
     [
       new Refusal(401, "unauthorized", "no token"),
       4,

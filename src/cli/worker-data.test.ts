@@ -21,16 +21,20 @@ for (const { name, there, data, ignored } of rows)
       assert.equal(existsSync(join(home, place, ".gitignore")), place === ignored, place);
   });
 
-test("one that cannot be made is refused with what to do", () => {
-  const file = join(emptyDirectory(), "file");
-  writeFileSync(file, "");
-  assert.throws(
-    () => makeWorkerData(file),
-    (error) => {
-      assert.ok(error instanceof CliProblem, String(error));
-      assert.match(error.message, /^cannot make the data directory \S+file: EEXIST/);
-      assert.deepEqual([error.problem.exit, error.problem.hint], [6, "another directory: --data DIR"]);
-      return true;
-    },
-  );
-});
+for (const [inside, why] of [
+  [".", /^cannot make the data directory \S+file: a file of that name is there$/],
+  ["under", /^cannot make the data directory \S+file\/under: a part of its path is a file$/],
+] as const)
+  test(`one that cannot be made is refused with why and what to do: ${inside}`, () => {
+    const file = join(emptyDirectory(), "file");
+    writeFileSync(file, "");
+    assert.throws(
+      () => makeWorkerData(join(file, inside)),
+      (error) => {
+        assert.ok(error instanceof CliProblem, String(error));
+        assert.match(error.message, why);
+        assert.deepEqual([error.problem.exit, error.problem.hint], [6, "another directory: --data DIR"]);
+        return true;
+      },
+    );
+  });

@@ -12,8 +12,17 @@ export function makeWorkerData(data: string): void {
   try {
     makeOwnDirectory(data);
   } catch (error) {
-    const message = `cannot make the data directory ${data}: ${(error as Error).message}`;
+    const message = `cannot make the data directory ${data}: ${inWords(error as NodeJS.ErrnoException)}`;
     const hint = "another directory: --data DIR";
     throw new CliProblem({ message, code: "io", exit: EXIT.broken, hint });
   }
 }
+
+const WORDS: ReadonlyMap<string | undefined, string> = new Map([
+  ["EEXIST", "a file of that name is there"],
+  ["ENOTDIR", "a part of its path is a file"],
+  ["EACCES", "no permission"],
+  ["EROFS", "the file system is read-only"],
+]);
+
+const inWords = ({ code, message }: NodeJS.ErrnoException): string => WORDS.get(code) ?? message;
