@@ -9,9 +9,12 @@ import { FAULTS, type Fault, linesOf } from "./history.ts";
 import { shrink } from "./shrink.ts";
 import { everyCrash, type Figures, type Report, simulate } from "./simulate.ts";
 
+/** npm says under which name it started a script; whoever came by the command line is told of that. */
+const CALLED = process.env.npm_lifecycle_event === "simulate" ? "npm run simulate --" : "drover simulate";
+
 const USAGE = `Simulates fleets with everything that can go wrong, and audits every event.
 
-  npm run simulate -- [--seed N] [--steps M] [--runs K] [--faults LIST] [--every-crash]
+  ${CALLED} [--seed N] [--steps M] [--runs K] [--faults LIST] [--every-crash]
 
   --seed N        the first seed, from 0 (default: taken from the clock)
   --steps M       how many things happen in a run, 1 to 100000 (default 200)
@@ -21,9 +24,9 @@ const USAGE = `Simulates fleets with everything that can go wrong, and audits ev
   --help          this text
 
 Examples:
-  npm run simulate -- --runs 100
-  npm run simulate -- --seed 42 --steps 500 --faults crash,unknown
-  npm run simulate -- --seed 7 --steps 40 --runs 1 --every-crash
+  ${CALLED} --runs 100
+  ${CALLED} --seed 42 --steps 500 --faults crash,unknown
+  ${CALLED} --seed 7 --steps 40 --runs 1 --every-crash
 `;
 
 class BadFlag extends Error {}
@@ -48,7 +51,7 @@ async function main(given: readonly string[]): Promise<number> {
     return await runAll(options);
   } catch (error) {
     if (!(error instanceof BadFlag)) throw error;
-    console.error(`${error.message}\n\n${USAGE}`);
+    console.error(`error: ${error.message}\n\n${USAGE}`);
     return 2;
   }
 }
@@ -134,7 +137,7 @@ async function explain(failed: Report, how: { steps: number; atEachAppend: boole
   for (const { rule, detail, seq } of complaints) console.error(`  [${rule}] at event ${seq}: ${detail}`);
   console.error(`\nThe history, ${history.steps.length} steps long:`);
   for (const line of linesOf(history)) console.error(`  ${line}`);
-  const again = `npm run simulate -- --seed ${failed.seed} --steps ${how.steps} --runs 1`;
+  const again = `${CALLED} --seed ${failed.seed} --steps ${how.steps} --runs 1`;
   console.error(`\nAgain: ${again}${how.atEachAppend ? " --every-crash" : ""}`);
   return 1;
 }

@@ -89,8 +89,10 @@ test("chance is repeatable and even", () => {
   for (const count of counts) assert.ok(count > 850 && count < 1150, String(counts));
 });
 
-const flags: { args: string[]; code: number; says: RegExp }[] = [
-  { args: ["--help"], code: 0, says: /npm run simulate -- --seed 42/ },
+const flags: { args: string[]; code: number; says: RegExp; script?: string }[] = [
+  { args: ["--help"], code: 0, says: /npm run simulate -- --seed 42/, script: "simulate" },
+  { args: ["--help"], code: 0, says: /^ {2}drover simulate --seed 42/m },
+  { args: ["--bogus"], code: 2, says: /^error: Unknown option '--bogus'[\s\S]*\n {2}drover simulate \[--seed N\]/ },
   {
     args: ["--seed", "5", "--steps", "15", "--runs", "1"],
     code: 0,
@@ -103,10 +105,13 @@ const flags: { args: string[]; code: number; says: RegExp }[] = [
   { args: ["--sneed", "5"], code: 2, says: /--sneed/ },
   { args: ["5"], code: 2, says: /'5'/ },
 ];
-for (const { args, code, says } of flags)
-  test(`simulate ${args.join(" ")} ends with ${code}`, () => {
+for (const { args, code, says, script = "" } of flags)
+  test(`${script} simulate ${args.join(" ")} ends with ${code}`, () => {
     const main = join(import.meta.dirname, "main.ts");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+      encoding: "utf8",
+      env: { ...process.env, npm_lifecycle_event: script },
+    });
     assert.equal(status, code, stderr);
     assert.match(code === 0 ? stdout : stderr, says);
   });
