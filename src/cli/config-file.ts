@@ -6,9 +6,10 @@
  * The file is bounded in size, depth and number of values before anything is built from it.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Path } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
+import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
 
 export const FILE_BYTES_MAX: number = 1024 * 1024;
 const VALUES_MAX = 100_000;
@@ -87,7 +88,9 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
       logLevel: "error",
     },
   });
-  const wrong = [...document.errors, ...document.warnings].map((error) => complain(inWords(error), error.pos[0]));
+  const wrong = yamlComplaints(text, [...document.errors, ...document.warnings], WORDS).map(({ message, offset }) =>
+    complain(message, offset),
+  );
   if (wrong.length > 0) throw new BadConfig(wrong);
   const walk = createWalk(document, placeAt, complain);
   const root = document.contents;
@@ -95,14 +98,12 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
   return { file, settings: walk.settings, line, placeOf: walk.placeOf };
 }
 
-const WORDS: Partial<Record<YAMLError["code"], string>> = {
+const WORDS: YamlWords = {
   DUPLICATE_KEY: "this name stands twice in the same section; keep one of the two",
   TAB_AS_INDENT: "a tab cannot indent YAML; use spaces",
   MULTIPLE_DOCS: "a config is one document; take out what follows the ---",
   TAG_RESOLVE_FAILED: "tags are not read here; write the plain value",
 };
-
-const inWords = ({ code, message }: YAMLError): string => WORDS[code] ?? `this is not YAML: ${message}`;
 
 type Walk = {
   readonly settings: Setting[];

@@ -6,8 +6,9 @@
  * plan never needs is refused with its place: two documents, a key twice, tags that are not data. Anchors and aliases
  * may be used (shared settings are what they are for), as far as they do not grow without end.
  */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { type ConfigProblem, type Origin, shownProblem } from "./config-problem.ts";
+import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
 
 export type Path = readonly (string | number)[];
 /** Where something stands: its name, or what it is set to. */
@@ -52,7 +53,9 @@ export function readPlanSource(file: string, text: string): PlanSource {
     ...{ lineCounter: counter, prettyErrors: false, stringKeys: true, uniqueKeys: false, strict: true },
     ...{ logLevel: "error", merge: true },
   });
-  const wrong = [...document.errors, ...document.warnings].map((error) => complainAt(inWords(error), error.pos[0]));
+  const wrong = yamlComplaints(text, [...document.errors, ...document.warnings], WORDS).map(({ message, offset }) =>
+    complainAt(message, offset),
+  );
   if (wrong.length > 0) throw new BadPlan(wrong);
   const places: Places = new Map();
   const repeats: number[] = [];
@@ -66,13 +69,11 @@ export function readPlanSource(file: string, text: string): PlanSource {
   };
 }
 
-const WORDS: Partial<Record<YAMLError["code"], string>> = {
+const WORDS: YamlWords = {
   TAB_AS_INDENT: "a tab cannot indent YAML; use spaces",
   MULTIPLE_DOCS: "a plan is one document; take out what follows the ---",
   TAG_RESOLVE_FAILED: "tags are not read here; write the plain value",
 };
-
-const inWords = ({ code, message }: YAMLError): string => WORDS[code] ?? `this is not YAML: ${message}`;
 
 const keyOf = (path: Path): string => path.join("\0");
 
