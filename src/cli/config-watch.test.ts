@@ -126,7 +126,7 @@ describe("a watch", () => {
   });
 });
 
-test("the real file system: written in place, and renamed into place", { timeout: 30_000 }, async () => {
+test("the real file system: written in place, and renamed into place", { timeout: 60_000 }, async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-watch-"));
   const file = join(directory, "drover.yml");
   let next = Promise.withResolvers<void>();

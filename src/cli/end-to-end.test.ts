@@ -13,7 +13,7 @@ import type { TestTerminal } from "../../test/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
 import { VERBS } from "./verbs.ts";
 
-const LIMIT = { timeout: 90_000 };
+const LIMIT = { timeout: 300_000 };
 let server: Served;
 before(async () => {
   server = await served();

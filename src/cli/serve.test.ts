@@ -13,7 +13,7 @@ import { commandOf } from "./task-command.ts";
 import { VERBS } from "./verbs.ts";
 import { versionText } from "./version.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 300_000 };
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
 describe("serve", LIMIT, () => {

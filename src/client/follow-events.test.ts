@@ -53,7 +53,7 @@ test("a connection that falls silent is given up and opened again; heartbeats ar
     [neverAnswers, streams([": heartbeat\n\n", message(1)], "stay"), streams([message(2)], "stay")],
     2,
     0,
-    50,
+    1000,
   );
   assert.deepEqual(seqs, [1, 2]);
   assert.equal(asked.length, 3);

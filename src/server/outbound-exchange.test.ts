@@ -8,7 +8,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { type Exchange, ExchangeFailure, exchange, headerText } from "./outbound-exchange.ts";
 
 const never = new AbortController().signal;
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 60_000 };
 
 async function listening<Kind extends Server>(server: Kind): Promise<{ port: number } & AsyncDisposable> {
   const sockets = new Set<Socket>();

@@ -11,7 +11,7 @@ import { deliver, headersOf, type Outside, type Verdict } from "./webhook-delive
 import { verifySignature } from "./webhook-signature.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 60_000 };
 const SETTINGS: WebhookSettings = {
   ...{ timeout: 10_000, attempts: 8, concurrency: 16, allowPrivate: true, secret: null },
 };

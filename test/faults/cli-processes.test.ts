@@ -11,7 +11,7 @@ import { text } from "node:stream/consumers";
 import { after, describe, test } from "node:test";
 
 const BIN = resolve("bin/drover.js");
-const LIMIT = { timeout: 120_000 };
+const LIMIT = { timeout: 300_000 };
 const place = mkdtempSync(join(tmpdir(), "drover-cli-"));
 after(() => rmSync(place, { recursive: true, force: true }));
 let places = 0;

@@ -16,7 +16,7 @@ import fc from "fast-check";
 import { type PlanPlace, planPlace } from "../cli/plan-place.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
-const LIMIT = { timeout: 120_000 };
+const LIMIT = { timeout: 300_000 };
 
 type Process = {
   readonly child: ChildProcess;
