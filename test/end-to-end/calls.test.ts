@@ -56,7 +56,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   retry: { params: { id: "t3" } },
   why: { ...task, query: { at: 5 } },
   wait: { ...task, query: { timeoutMs: 1 } },
-  logs: { ...task, query: { attempt: 2, tail: 10 } },
+  logs: { ...task, query: { attempt: 1, tail: 10 } },
   projects: {},
   project: { params: { id: "default" } },
   putProject: { params: { id: "site" }, body: { weight: 2, budget: { limit: 1000, window: "1h" } } },
@@ -113,8 +113,8 @@ test("what was asked for was done", async () => {
   assert.equal((await at.ask("task", { params: { id: "t2" } })).json.error, "enough");
   assert.equal((await at.ask("config", {})).json.maxInFlight, 7);
   assert.equal((await at.ask("schedule", { params: { id: "s1" } })).status, 404);
-  assert.deepEqual((await at.ask("logs", { ...task, query: { attempt: 2 } })).json, {
-    ...{ taskId: "t1", attempt: 2, text: "one\ntwo\n", truncated: false },
+  assert.deepEqual((await at.ask("logs", { ...task, query: { attempt: 1 } })).json, {
+    ...{ taskId: "t1", attempt: 1, text: "one\ntwo\n", truncated: false },
   });
   assert.equal((await at.ask("task", task)).json.priority, -100);
   const { json } = await at.ask("tasks", { query: { agentId: "ann", limit: 2 } });

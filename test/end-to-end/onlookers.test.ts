@@ -103,8 +103,7 @@ test("a bug is in the log with its place, and the caller hears only that it is o
     throw new TypeError("inside information");
   };
   await using at = await openServer({ server: { logger: heard.logger, logsOf } });
-  await at.ask("submit", { body: { id: "t", agentId: "ann", action: "x" } });
-  const reply = await at.ask("logs", { params: { id: "t" }, query: {} });
+  const reply = await at.ask("logs", { params: { id: "forgotten" }, query: {} });
   assert.deepEqual([reply.status, reply.problem.code], [500, "internal"]);
   assert.doesNotMatch(reply.text, /inside|TypeError|\.ts/);
   await at.server.close();
