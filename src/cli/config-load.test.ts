@@ -152,7 +152,9 @@ describe("a bad config", () => {
     [
       "a number where a section belongs",
       { own: "scheduler: 5" },
-      ["drover.yml:1:1: scheduler is 5, and must be an object\n  1 | scheduler: 5\n    | ^"],
+      [
+        "drover.yml:1:1: scheduler is 5, and must be an object such as { maxInFlight: …, maxPerAgentInFlight: …, maxQueue: …, … }\n  1 | scheduler: 5\n    | ^",
+      ],
     ],
   ];
   for (const [name, given, shown] of rows) test(name, () => assert.deepEqual(problemsOf(given), shown));

@@ -15,6 +15,7 @@ import {
   flag,
   isRecord,
   join,
+  NAMED_IN_WORDS,
   name,
   oneOf,
   orNull,
@@ -322,7 +323,7 @@ function namedSection<Own extends object, Item>(
   readItem: (base: Item) => Reader<Item>,
 ): Reader<Own & { readonly default: Item; readonly named: Readonly<Record<string, Item>> }> {
   return (value, field) => {
-    if (!isRecord(value)) return fail(badField(field, value, "an object"));
+    if (!isRecord(value)) return fail(badField(field, value, NAMED_IN_WORDS));
     const first =
       value.default === undefined ? ok(base.default) : readItem(base.default)(value.default, `${field}.default`);
     if (!first.ok) return first;

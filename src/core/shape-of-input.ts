@@ -120,6 +120,18 @@ export function setOf(reader: Reader<string>, countMax: number): Reader<readonly
 
 export type Fields<Shape> = { readonly [Key in keyof Shape]: Reader<Shape[Key]> };
 
+const KEYS_SHOWN_MAX = 3;
+
+/** A section in words: what it may hold, so that whoever gave something else sees what is meant. */
+export function sectionInWords(keys: readonly string[]): string {
+  if (keys.length === 0) return "an object";
+  const shown = keys.slice(0, KEYS_SHOWN_MAX).map((key) => `${key}: …`);
+  return `an object such as { ${shown.join(", ")}${keys.length > KEYS_SHOWN_MAX ? ", …" : ""} }`;
+}
+
+/** The same for a section whose keys are names that people choose. */
+export const NAMED_IN_WORDS = "an object of objects by name, such as { NAME: { … } }";
+
 /**
  * An object read over a base: fields that are absent keep the base's value, fields nobody knows are
  * refused by name.
@@ -130,7 +142,8 @@ export function readSection<Shape extends object>(
   value: unknown,
   path: string,
 ): Result<Shape, Refusal> {
-  if (!isRecord(value)) return fail(badField(path === "" ? "(body)" : path, value, "an object"));
+  if (!isRecord(value))
+    return fail(badField(path === "" ? "(body)" : path, value, sectionInWords(Object.keys(fields))));
   const read: Partial<Shape> = { ...base };
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(fields, key)) {

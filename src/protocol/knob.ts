@@ -7,7 +7,7 @@
 import { type TSchema, Type } from "typebox";
 import { badField } from "../core/refusal.ts";
 import { fail, ok } from "../core/result.ts";
-import type { Reader } from "../core/shape-of-input.ts";
+import { NAMED_IN_WORDS, type Reader, sectionInWords } from "../core/shape-of-input.ts";
 import * as s from "./schema.ts";
 
 export type Section = s.Schema<Readonly<Record<string, unknown>>>;
@@ -72,13 +72,13 @@ const optionalOf = (knobs: Knobs): Record<string, TSchema> =>
 
 /** An object of knobs, each of which may be left out. */
 export function section(knobs: Knobs, notes: s.Notes = {}): Section {
-  const options = { additionalProperties: false, expected: "an object", ...notes };
+  const options = { additionalProperties: false, expected: sectionInWords(Object.keys(knobs)), ...notes };
   return Type.Object(optionalOf(knobs), options) as unknown as Section;
 }
 
 /** A section whose other keys are names, each with an item of the same kind. */
 export function namedSection(own: Knobs, item: Section, description: string): Section {
-  const options = { additionalProperties: item, propertyNames: s.name(), expected: "an object", description };
+  const options = { additionalProperties: item, propertyNames: s.name(), expected: NAMED_IN_WORDS, description };
   return Type.Object(optionalOf(own), options) as unknown as Section;
 }
 
@@ -92,7 +92,7 @@ export function patchOf(schema: TSchema): Section {
   });
   return Type.Object(Object.fromEntries(fields), {
     additionalProperties: false,
-    expected: "an object",
+    expected: sectionInWords(Object.keys(properties)),
   }) as unknown as Section;
 }
 

@@ -70,8 +70,22 @@ test("tokens and secrets stay out of the core's config, which is written into th
 const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   ["a list", [], /^drover\.yml is \[\], and must be sections: scheduler/],
   ["a section nobody knows", { sched: {} }, /^sched is not a known field; known here: scheduler, budget/],
-  ["a section of another kind", { server: 1 }, "server is 1, and must be an object"],
-  ["a core section of another kind", { log: 1 }, "log is 1, and must be an object"],
+  [
+    "a section of another kind",
+    { server: 1 },
+    "server is 1, and must be an object such as { host: …, port: …, bodyLimit: …, … }",
+  ],
+  ["a number for a budget", { budget: 5 }, "budget is 5, and must be an object such as { limit: …, window: … }"],
+  [
+    "a list of gates",
+    { gates: [1] },
+    "gates is [1], and must be an object of objects by name, such as { NAME: { … } }",
+  ],
+  [
+    "a core section of another kind",
+    { log: 1 },
+    "log is 1, and must be an object such as { snapshotEvery: …, retain: … }",
+  ],
   [
     "a knob nobody knows",
     { server: { hosts: 1 } },
