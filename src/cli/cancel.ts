@@ -59,7 +59,10 @@ export const retryVerb: Verb<Record<never, never>> = {
   takes: [{ name: "<ids...>", about: "the tasks" }],
   examples: [
     ["drover retry tsk_12", "once more, as a new iteration"],
-    ["drover retry $(drover tasks --state failed --all --json | jq -r '.tasks[].taskId')", "what failed and is still kept (resultTtl)"],
+    [
+      "drover retry $(drover tasks --state failed --all --json | jq -r '.tasks[].taskId')",
+      "what failed and is still kept (resultTtl)",
+    ],
   ],
   run: (call) => {
     const client = clientFor(call);

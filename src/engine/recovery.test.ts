@@ -162,7 +162,10 @@ test("D13 a tombstone keeps the id and satisfies needs, and its result is read b
   assert.equal((await kit.drover.task("cancelled")).error, "why not");
   assert.equal((await kit.drover.wait("done")).state, "done");
   assert.equal((await kit.drover.submit(task("next", { needs: ["done"] }))).taskId, "next");
-  await assert.rejects(kit.drover.retry("failed"), { code: "conflict", message: /record has expired .*; submit it under a new id$/ });
+  await assert.rejects(kit.drover.retry("failed"), {
+    code: "conflict",
+    message: /record has expired .*; submit it under a new id$/,
+  });
   await kit.clock.set(kit.clock.now() + 3_600_000);
   await assert.rejects(kit.drover.task("done"), { code: "not_found" });
 });
