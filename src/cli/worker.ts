@@ -172,15 +172,15 @@ function stopper(terminal: Terminal, crew: ExecCrew): Stopper {
       try {
         await Promise.race([worker.closed, forced.promise]);
       } catch (error) {
-        throw lost(error);
+        throw lost(error, worker.id);
       }
       return count > 1 ? exitOf(heard ?? "SIGINT") : EXIT.ok;
     },
   };
 }
 
-function lost(error: unknown): unknown {
+function lost(error: unknown, workerId: string): unknown {
   if (!(error instanceof ClientError) || error.code !== "session_lost") return error;
-  const message = "another worker has joined under this name, and this one has stopped";
+  const message = `another worker has joined as ${workerId}, and this one has stopped`;
   return new CliProblem({ message, code: "session_lost", exit: EXIT.refused, hint: "give each its own --id" });
 }

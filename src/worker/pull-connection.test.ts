@@ -242,12 +242,47 @@ for (const code of ["session_lost", "not_found"])
     const before = calls.length;
     await old?.refuse(refusal(code));
     assert.equal(calls.length, before, "what is said of the old session is no news");
-    await last("sync").refuse(refusal(code));
-    await advance(199);
+  });
+
+test("a server that forgets it again and again is joined again and again, with rests that grow", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  for (const restMs of [100, 200, 400, 800]) {
+    await last("sync").refuse(refusal("not_found"));
+    await advance(restMs - 1);
     assert.equal(last("sync").kind, "sync");
     await advance(1);
-    assert.equal(last("join").kind, "join");
-  });
+    await last("join").answer(joined);
+  }
+  assert.deepEqual(toldOf("failed"), []);
+});
+
+test("of two with the same id the one that is thrown out twice gives up, and says what to do", async () => {
+  const { calls, last, told, toldOf, advance } = await workingKit();
+  await last("sync").refuse(refusal("session_lost"));
+  const advice = "another worker has joined as ann: give each its own id";
+  assert.equal(toldOf("warning").at(-1)?.message, `${advice}; joining again`);
+  await advance(100);
+  await last("join").answer({ ...joined, session: "s2" });
+  await last("sync").refuse(refusal("session_lost", { status: 409 }));
+  assert.deepEqual(told.at(-1), { type: "failed", error: { code: "session_lost", message: advice, status: 409 } });
+  const before = calls.length;
+  await advance(600_000);
+  assert.equal(calls.length, before);
+});
+
+test("thrown out once a day, as by a server that is set back, it joins again", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  for (let day = 0; day < 5; day++) {
+    for (let minute = 0; minute < 30; minute++) {
+      await advance(2500);
+      if (last("sync").kind === "sync") await last("sync").answer(answer());
+    }
+    await last("sync").refuse(refusal("session_lost"));
+    await advance(100);
+    await last("join").answer(joined);
+  }
+  assert.deepEqual(toldOf("failed"), []);
+});
 
 for (const code of ["unauthorized", "forbidden"])
   test(`${code}: it stops, says why, and stops what runs`, async () => {

@@ -11,13 +11,16 @@
  *   answer comes first counts. So a connection that died silently is noticed within the lease, and a slow server is
  *   not mistaken for a dead one.
  * - While the server is away the rests double up to 10 s; with work at stake they stay short until the lease is over.
+ * - Who is thrown out because another has joined under its id joins again once: it may have been its own join that
+ *   came late, or a server that was set back. If it happens again soon, two have the same id, and instead of throwing
+ *   each other out for ever the one that was there first gives up.
  * - A server that answers at once and says nothing new is not asked in a tight circle.
  */
 import type { JoinBody, Joined, SyncAnswer } from "../protocol/index.ts";
 import type { Clock, LeaseCell } from "./pull-clock.ts";
 import type { FromCrew, Stop, ToCrew } from "./pull-messages.ts";
 import { createPullSession } from "./pull-session.ts";
-import { failureKind, fatalOf, fieldOf, isJoinHopeless, messageOf, type Wire } from "./pull-wire.ts";
+import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, type Wire } from "./pull-wire.ts";
 
 export type ConnectionSettings = {
   readonly join: JoinBody & { readonly id: string; readonly slots: number };
@@ -45,8 +48,10 @@ const REST_MS = { first: 100, max: 10_000 };
 const JOIN_TIMEOUT_MS = 10_000;
 /** How long leaving may take: for the last results, and for saying goodbye. */
 const LEAVE_MS = 5000;
-/** A session that lives shorter was taken by somebody with the same id: not so fast then. */
+/** A session that is lost sooner was perhaps taken by somebody with the same id: not so fast then. */
 const SHORT_LIFE_MS = 60_000;
+/** Taken by another so often, each time soon: there are two of the same id, and the other one may have it. */
+const TAKEN_MAX = 2;
 const FAILURES_TOLD = 3;
 
 type Current = {
@@ -65,7 +70,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
   const session = createPullSession({ slots: deps.join.slots, logPlace: deps.logPlace });
   const at = {
     phase: "joining" as "joining" | "joined" | "leaving" | "over",
-    ...{ isCalling: false, hasJoined: false, joinedAt: AT_ONCE, shortLives: 0 },
+    ...{ isCalling: false, hasJoined: false, joinedAt: AT_ONCE, shortLives: 0, taken: 0 },
     ...{ current: null as Current | null, failures: 0, awaySince: NEVER, isAwayTold: false },
     ...{ retryAt: AT_ONCE, dueAt: AT_ONCE, mildAt: NEVER },
     ...{ isAskedToLeave: false, leaveBy: NEVER },
@@ -245,10 +250,17 @@ export function startConnection(deps: ConnectionDeps): Connection {
 
   function lose(error: unknown): void {
     const now = clock.now();
+    const isShort = now - at.joinedAt < SHORT_LIFE_MS;
+    at.shortLives = isShort ? at.shortLives + 1 : 0;
+    at.taken = isTaken(error) ? (isShort ? at.taken : 0) + 1 : 0;
+    if (at.taken >= TAKEN_MAX) return stop(takenFrom(deps.join.id, error));
     tellStops(session.lose());
     cell.write(0);
-    warn(`the server does not know this worker any more (${messageOf(error)}): joining again`);
-    at.shortLives = now - at.joinedAt < SHORT_LIFE_MS ? at.shortLives + 1 : 0;
+    warn(
+      at.taken > 0
+        ? `another worker has joined as ${deps.join.id}: give each its own id; joining again`
+        : `the server does not know this worker any more (${messageOf(error)}): joining again`,
+    );
     const rest = at.shortLives === 0 ? 0 : restMs(at.shortLives, deps.chance(), REST_MS.max);
     Object.assign(at, { phase: "joining", current: null, failures: 0, retryAt: now + rest });
   }
@@ -327,6 +339,11 @@ export function startConnection(deps: ConnectionDeps): Connection {
   stepSoon();
   return { receive };
 }
+
+const takenFrom = (id: string, error: unknown): Error =>
+  Object.assign(new Error(`another worker has joined as ${id}: give each its own id`), {
+    ...{ code: fatalOf(error).code, status: fatalOf(error).status },
+  });
 
 /** How long the server may hold a sync: short enough that one that got lost is mended within the lease. */
 const pollMs = (leaseMs: number): number => Math.max(1, Math.min(POLL_MS_MAX, Math.floor(leaseMs / 4)));

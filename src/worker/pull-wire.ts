@@ -55,6 +55,9 @@ export const failureKind = (error: unknown): FailureKind => {
   return (typeof code === "string" && Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? "away";
 };
 
+/** Whether the session is lost because another has joined under the same id. A server that has forgotten says else. */
+export const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === "session_lost";
+
 /** Whoever may not join, or says of itself what is not so, will not by trying again. */
 const NO_JOIN: ReadonlySet<unknown> = new Set(["bad_request", "conflict", "too_large", "unsupported_media_type"]);
 /** At the very first join these say that the address is wrong. */
