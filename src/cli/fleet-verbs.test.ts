@@ -74,8 +74,12 @@ describe("why", () => {
     };
     const { out } = await drover(["why", "tsk_12"], { "GET /tasks/tsk_12/why": answer }, { width: 60 });
     assert.equal(
-      out.split("\n").slice(2).join("\n"),
+      out,
       lines(
+        "tsk_12 is queued. It waits because it rests until",
+        "2026-01-31T12:00:30.000Z (in 30s) after 1 failures and 0",
+        "losses (and 1 more gate).",
+        "",
         "  ✘ retry-rest  it rests until 2026-01-31T12:00:30.000Z (in",
         "                30s) after 1 failures and 0 losses",
         "                failures 1, losses 0, until in 30s, waitMs",
@@ -85,6 +89,13 @@ describe("why", () => {
       ),
     );
   });
+  for (const width of [30, 40])
+    test(`keeps within ${width} columns`, async () => {
+      const { out } = await drover(["why", "tsk_12"], { "GET /tasks/tsk_12/why": why }, { width });
+      for (const line of out.split("\n")) assert.ok(line.length <= width, line);
+      assert.match(out, /^tsk_12 is queued\. It waits\b/);
+      assert.match(out, /\n {2}✘ worker-room\n {4}every worker is full\n {4}workers 1 200\n/);
+    });
   test("--at asks for the past, --json passes the answer on", async () => {
     const { out, asked } = await drover(["why", "tsk_12", "--at", "47", "--json"], { "GET /tasks/tsk_12/why": why });
     assert.equal(asked[0]?.call, "GET /tasks/tsk_12/why?at=47");

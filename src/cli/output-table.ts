@@ -2,7 +2,8 @@
  * Tables for people: aligned, as wide as the terminal at most, made of text that is safe to show.
  *
  * When a table is too wide only the columns that may shrink do, the widest first, so that ids stay whole and can be
- * copied. In a file or a pipe nothing is cut. An empty column is left out: most tasks have no zone.
+ * copied. If that is not enough, columns are left out from the right except those that always stay, and these are cut
+ * too, all but the first. In a file or a pipe nothing is cut. An empty column is left out: most tasks have no zone.
  */
 import { clip, type Paint, padEnd, padStart, plain, type Tint, widthOf } from "./output-text.ts";
 
@@ -25,14 +26,15 @@ export function table<Row>(
   columns: readonly Column<Row>[],
   { width, paint }: { readonly width: number | null; readonly paint: Paint },
 ): string {
-  const filled = columns
-    .map((column) => ({ column, cells: rows.map((row) => plain(column.of(row))) }))
-    .filter(({ column, cells }) => column.stays === true || cells.some((cell) => cell !== ""));
+  const filled = withRoom(
+    columns
+      .map((column) => ({ column, cells: rows.map((row) => plain(column.of(row))) }))
+      .filter(({ column, cells }) => column.stays === true || cells.some((cell) => cell !== ""))
+      .map(({ column, cells }) => ({ column, cells, wish: wishOf(column, cells) })),
+    width,
+  );
   const widths = fit(
-    filled.map(({ column, cells }) => ({
-      wanted: Math.max(widthOf(column.title), ...cells.map(widthOf)),
-      least: column.shrinks === true ? Math.max(widthOf(column.title), SHRUNK_MIN) : Number.POSITIVE_INFINITY,
-    })),
+    filled.map(({ wish }) => wish),
     width,
   );
   const line = (texts: readonly string[], tints: readonly (Tint | null)[]): string =>
@@ -63,6 +65,28 @@ export function table<Row>(
 
 type Wish = { readonly wanted: number; readonly least: number };
 
+function wishOf<Row>({ title, shrinks }: Column<Row>, cells: readonly string[]): Wish {
+  // Not spread into Math.max: there may be a hundred thousand rows.
+  const wanted = cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), widthOf(title));
+  return { wanted, least: shrinks === true ? Math.max(widthOf(title), SHRUNK_MIN) : Number.POSITIVE_INFINITY };
+}
+
+/** The columns that have room at their narrowest; the first is never left out. */
+function withRoom<Of extends { readonly column: Column<never>; readonly wish: Wish }>(
+  columns: readonly Of[],
+  width: number | null,
+): Of[] {
+  const kept = [...columns];
+  const narrowest = (): number =>
+    kept.reduce((sum, { wish }) => sum + Math.min(wish.wanted, wish.least) + GAP.length, -GAP.length);
+  while (width !== null && narrowest() > width) {
+    const at = kept.findLastIndex(({ column }, index) => index > 0 && column.stays !== true);
+    if (at < 0) break;
+    kept.splice(at, 1);
+  }
+  return kept;
+}
+
 /** The width of each column: what it wants, less what the widest of those that shrink must give up. */
 function fit(wishes: readonly Wish[], width: number | null): number[] {
   if (width === null) return wishes.map(({ wanted }) => wanted);
@@ -76,11 +100,21 @@ function fit(wishes: readonly Wish[], width: number | null): number[] {
       (best, one) => (best === null || one.size > best.size ? one : best),
       null,
     );
-    if (widest === null) break;
+    if (widest === null) return cut(widths, width);
     widths[widest.at] = widest.size - 1;
     over -= 1;
   }
   return widths;
+}
+
+/** What is left of each column where nothing shrinks any more: the first is whole, the others have the rest. */
+function cut(widths: readonly number[], width: number): number[] {
+  let room = width;
+  return widths.map((size, at) => {
+    const kept = at === 0 ? size : Math.max(0, Math.min(size, room));
+    room -= kept + GAP.length;
+    return kept;
+  });
 }
 
 /** Names and values, one a line, the values aligned; those without a value are left out. */

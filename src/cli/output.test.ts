@@ -133,9 +133,23 @@ describe("a table", () => {
 
   test("never cuts an id, however narrow the terminal", () => {
     const [, first = "", second = ""] = table(rows, columns, { width: 5, paint: grey }).split("\n");
-    assert.equal(first, "tsk_1      write t…  5  done");
-    assert.equal(second, "tsk_20000  build     9  failed");
+    assert.equal(first, "tsk_1");
+    assert.equal(second, "tsk_20000");
   });
+
+  const stays = columns.map((column) => ({ ...column, stays: column.title === "STATE" }));
+  for (const [width, shown] of [
+    [30, "ID         ACTION    N  STATE|tsk_1      write t…  5  done|tsk_20000  build     9  failed"],
+    [29, "ID         ACTION      STATE|tsk_1      write the…  done|tsk_20000  build       failed"],
+    [20, "ID         STATE|tsk_1      done|tsk_20000  failed"],
+    [15, "ID         STA…|tsk_1      done|tsk_20000  fai…"],
+    [11, "ID|tsk_1|tsk_20000"],
+  ] as const)
+    test(`in ${width} columns leaves out what has no room, and no row is wider`, () => {
+      const lines = table(rows, stays, { width, paint: grey }).trimEnd().split("\n");
+      assert.deepEqual(lines, shown.split("|"));
+      for (const line of lines) assert.ok(widthOf(line) <= width, line);
+    });
 
   test("has colours only where they are asked for", () => {
     assert.ok(table(rows, columns, { width: null, paint: bright }).includes("\u001b[32mdone\u001b[0m"));

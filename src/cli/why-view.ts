@@ -13,24 +13,35 @@ import { age, count } from "./output-time.ts";
 const OPEN = "✔";
 const SHUT = "✘";
 const TEXT_MIN = 30;
+const BELOW = "    ";
 /** Instants after this look like milliseconds since 1970 and not like a count. */
 const INSTANT_MIN = 1e12;
 const INSTANT_KEYS: ReadonlySet<string> = new Set(["until", "deadline", "endedAt", "assignedAt", "blockedUntil"]);
 
 export function whyPicture(why: WhyAnswer, output: Output): string {
-  const { paint } = output;
   const now = output.now();
   const shut = why.gates.filter((gate) => !gate.ok);
   const open = why.gates.filter((gate) => gate.ok);
   const width = Math.max(0, ...why.gates.map(({ code }) => widthOf(code)));
   const block = (gates: readonly WhyGate[]): string => gates.map((gate) => gateLines(gate, width, output)).join("");
   return [
-    `${paint("bold", plain(why.task))} is ${why.state}. ${plain(inTime(why.summary, why.gates, now))}\n`,
+    headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
     open.length === 0 ? "" : `\n${block(open)}`,
     aheadLines(why, output),
-    startLine(why, shut.length, now),
+    wrap(startLine(why, shut.length, now), output.width ?? Number.POSITIVE_INFINITY).join("\n"),
   ].join("");
+}
+
+/** The first words are the task's id, painted after the lines are made: colours take no room. */
+function headLines({ task, state, summary, gates }: WhyAnswer, { paint, width, now }: Output): string {
+  const id = plain(task);
+  const [first = "", ...rest] = wrap(
+    `${id} is ${state}. ${plain(inTime(summary, gates, now()))}`,
+    width ?? Number.POSITIVE_INFINITY,
+  );
+  const head = first.startsWith(id) ? paint("bold", id) + first.slice(id.length) : first;
+  return `${[head, ...rest].join("\n")}\n`;
 }
 
 function gateLines(gate: WhyGate, width: number, output: Output): string {
@@ -38,11 +49,17 @@ function gateLines(gate: WhyGate, width: number, output: Output): string {
   const now = output.now();
   const mark = gate.ok ? paint("green", OPEN) : paint("red", SHUT);
   const indent = " ".repeat(width + 6);
-  const room = output.width === null ? Number.POSITIVE_INFINITY : Math.max(TEXT_MIN, output.width - indent.length);
-  const [first = "", ...rest] = wrap(plain(inTime(gate.detail, [gate], now)), room);
+  const all = output.width ?? Number.POSITIVE_INFINITY;
+  // On a narrow screen the text goes below the name of the gate, and not beside it.
+  const isNarrow = all - indent.length < TEXT_MIN;
+  const room = all - (isNarrow ? BELOW.length : indent.length);
+  const text = wrap(plain(inTime(gate.detail, [gate], now)), room);
   const numbers = numbersOf(gate, now);
-  const lines = [...rest, ...(numbers === "" || gate.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line)))];
-  return [`  ${mark} ${padEnd(gate.code, width)}  ${first}`, ...lines.map((line) => indent + line), ""].join("\n");
+  const dim = numbers === "" || gate.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line));
+  if (isNarrow) return [`  ${mark} ${gate.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
+  const [first = "", ...rest] = text;
+  const lines = [...rest, ...dim].map((line) => indent + line);
+  return [`  ${mark} ${padEnd(gate.code, width)}  ${first}`, ...lines, ""].join("\n");
 }
 
 function numbersOf({ numbers }: WhyGate, now: number): string {
@@ -71,10 +88,15 @@ function aheadLines({ ahead }: WhyAnswer, output: Output): string {
   const own = ahead.count === 1 ? "1 task of its agent is" : `${count(ahead.count)} tasks of its agent are`;
   const head = ahead.count === 0 ? "Before it:" : `Before it: ${own} ahead.`;
   const rows = ahead.next.map(({ task, agent, reason }) => {
-    const because = output.paint("dim", plain(reason));
-    return `  ${plain(task)} of ${plain(agent)}  ${because}\n`;
+    const whose = `  ${plain(task)} of ${plain(agent)}`;
+    const because = plain(reason);
+    const room = output.width ?? Number.POSITIVE_INFINITY;
+    if (widthOf(whose) + 2 + widthOf(because) <= room) return `${whose}  ${output.paint("dim", because)}\n`;
+    const below = wrap(because, room - BELOW.length).map((line) => `${BELOW}${output.paint("dim", line)}\n`);
+    return `${whose}\n${below.join("")}`;
   });
-  return `\n${head}\n${rows.join("")}`;
+  const shown = wrap(head, output.width ?? Number.POSITIVE_INFINITY).join("\n");
+  return `\n${shown}\n${rows.join("")}`;
 }
 
 function startLine({ state, earliestStart }: WhyAnswer, shut: number, now: number): string {
