@@ -214,6 +214,11 @@ describe("completion", () => {
     assert.deepEqual(await offered(["completion", "z"]), ["zsh"]);
     assert.deepEqual(await offered(["config", "show", "--config", "packa"]), ["package-lock.json", "package.json"]);
     assert.deepEqual(await offered(["config", "show", "--js"]), ["--json"]);
+    assert.deepEqual(await offered(["run", "package.j"]), ["package.json"]);
+  });
+  test("bash: no file names where an id or another free value is wanted", async () => {
+    for (const words of [["task"], ["why"], ["schedules", "remove"], ["submit"], ["tasks", "--project"]])
+      assert.deepEqual(await offered([...words, "packa"]), [], words.join(" "));
   });
 });
 

@@ -3,7 +3,8 @@
  *
  * The scripts hold everything they need, so that pressing Tab starts no process: the tree of verbs, the flags of each,
  * and the words a flag takes where those are few. Since they are made from commander's own tree, a verb or flag that is
- * added completes without anybody thinking of it. Where a value is free, shells complete file names.
+ * added completes without anybody thinking of it. File names are offered where what is wanted is a file, by the name it
+ * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is.
  */
 import type { Argument, Command, Option } from "commander";
 
@@ -15,6 +16,7 @@ type Flag = { readonly names: readonly string[]; readonly about: string; readonl
 type Value =
   | { readonly kind: "none" }
   | { readonly kind: "free" }
+  | { readonly kind: "file" }
   | { readonly kind: "words"; readonly words: readonly string[] };
 type Place = {
   /** The verbs that lead here, such as `config check`; empty at the top. */
@@ -22,7 +24,12 @@ type Place = {
   readonly verbs: readonly Word[];
   readonly flags: readonly Flag[];
   readonly words: readonly string[];
+  /** Whether what stands here may be a file. */
+  readonly takesFile: boolean;
 };
+
+/** A line or a command often begins with the path of a program. */
+const FILES: ReadonlySet<string> = new Set(["file", "directory", "path", "line", "command"]);
 
 export function completionScript(shell: Shell, program: Command): string {
   const places = placesOf(program, [], []);
@@ -47,6 +54,7 @@ function placesOf(command: Command, path: readonly string[], inherited: readonly
     verbs: visible.map((verb) => ({ word: verb.name(), about: verb.summary() || verb.description() })),
     flags,
     words: command.registeredArguments.flatMap(({ argChoices }: Argument) => argChoices ?? []),
+    takesFile: command.registeredArguments.some((argument) => FILES.has(argument.name())),
   };
   const passedOn = [...own.filter(({ names }) => !names.includes("--version")), ...inherited];
   return [here, ...visible.flatMap((verb) => placesOf(verb, [...path, verb.name()], passedOn))];
@@ -54,9 +62,11 @@ function placesOf(command: Command, path: readonly string[], inherited: readonly
 
 const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: { kind: "none" } };
 
-function flagOf({ short, long, description, required, optional, argChoices }: Option): Flag {
+function flagOf({ flags, short, long, description, required, optional, argChoices }: Option): Flag {
   const names = [short, long].filter((name) => name !== undefined);
-  const takes: Value = argChoices === undefined ? { kind: "free" } : { kind: "words", words: argChoices };
+  const [, wanted = ""] = /[<[](\w+)/.exec(flags) ?? [];
+  const free: Value = { kind: FILES.has(wanted) ? "file" : "free" };
+  const takes: Value = argChoices === undefined ? free : { kind: "words", words: argChoices };
   return { names, about: description, value: required || optional ? takes : { kind: "none" } };
 }
 
@@ -74,15 +84,15 @@ function bash(places: readonly Place[]): string {
       value.kind === "none" ? [] : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${bashValue(value)} ;;`),
     ),
   );
-  const words = places.map(({ path, verbs, flags, words: own }) => {
+  const words = places.map(({ path, verbs, flags, words: own, takesFile }) => {
     const all = [...verbs.map(({ word }) => word), ...own, ...flags.flatMap(({ names }) => names)];
-    return `    ${quoted(path)}) words=${quoted(all.join(" "))} ;;`;
+    return `    ${quoted(path)}) words=${quoted(all.join(" "))}${takesFile ? " files=yes" : ""} ;;`;
   });
   return `# Completion of drover for bash. In ~/.bashrc:  eval "$(drover completion bash)"
 _drover_files() { local IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$1")); }
 _drover_words() { COMPREPLY=($(compgen -W "$2" -- "$1")); }
 _drover() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" i
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" files="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "\${path:+$path }\${COMP_WORDS[i]}" in
 ${steps.join("\n")}
@@ -95,28 +105,28 @@ ${values.join("\n")}
 ${words.join("\n")}
   esac
   _drover_words "$cur" "$words"
-  if [[ \${#COMPREPLY[@]} -eq 0 && "$cur" != -* && -n "$path" ]]; then _drover_files "$cur"; fi
+  if [[ \${#COMPREPLY[@]} -eq 0 && "$cur" != -* && -n "$files" ]]; then _drover_files "$cur"; fi
 }
 complete -o filenames -F _drover drover
 `;
 }
 
 function bashValue(value: Exclude<Value, { kind: "none" }>): string {
-  const ask = value.kind === "words" ? `_drover_words "$cur" ${quoted(value.words.join(" "))}` : '_drover_files "$cur"';
-  return `${ask}; return`;
+  if (value.kind === "words") return `_drover_words "$cur" ${quoted(value.words.join(" "))}; return`;
+  return value.kind === "file" ? '_drover_files "$cur"; return' : "return";
 }
 
 // ----------------------------------------------------------------------- zsh
 
 function zsh(places: readonly Place[]): string {
-  const cases = places.map(({ path, verbs, flags, words }) => {
+  const cases = places.map(({ path, verbs, flags, words, takesFile }) => {
     const described = [
       ...verbs.map(({ word, about }) => zshPair(word, about)),
       ...words.map((word) => zshPair(word, "")),
       ...flags.flatMap(({ names, about }) => names.map((name) => zshPair(name, about))),
     ];
     const lines = described.map((pair) => `        ${pair}`).join("\n");
-    return `    ${quoted(path)})\n      words_here=(\n${lines}\n      ) ;;`;
+    return `    ${quoted(path)})\n      words_here=(\n${lines}\n      )${takesFile ? " files=yes" : ""} ;;`;
   });
   const values = places.flatMap(({ path, flags }) =>
     flags.flatMap(({ names, value }) =>
@@ -131,7 +141,7 @@ function zsh(places: readonly Place[]): string {
   return `#compdef drover
 # Completion of drover for zsh. In ~/.zshrc, after compinit:  eval "$(drover completion zsh)"
 _drover() {
-  local place="" word
+  local place="" files="" word
   local -a words_here
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "\${place:+$place }$word" in
@@ -144,7 +154,7 @@ ${values.join("\n")}
   case "$place" in
 ${cases.join("\n")}
   esac
-  _describe -t drover drover words_here || _files
+  _describe -t drover drover words_here || { [[ -n "$files" ]] && _files }
 }
 compdef _drover drover
 `;
@@ -153,15 +163,18 @@ compdef _drover drover
 const zshPair = (word: string, about: string): string =>
   quoted(`${word.replaceAll(":", "\\:")}${about === "" ? "" : `:${summaryOf(about)}`}`);
 
-const zshValue = (value: Exclude<Value, { kind: "none" }>): string =>
-  value.kind === "words" ? `compadd -- ${value.words.map(quoted).join(" ")}` : "_files";
+function zshValue(value: Exclude<Value, { kind: "none" }>): string {
+  if (value.kind === "words") return `compadd -- ${value.words.map(quoted).join(" ")}`;
+  return value.kind === "file" ? "_files" : ":";
+}
 
 // ---------------------------------------------------------------------- fish
 
 function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, verbs, flags, words }) => {
+  const lines = places.flatMap(({ path, verbs, flags, words, takesFile }) => {
     const condition = `-n ${quoted(`__drover_at ${quoted(path)}`)}`;
     return [
+      ...(takesFile ? [] : [`complete -c drover -f ${condition}`]),
       ...verbs.map(({ word, about }) => `complete -c drover -f ${condition} -a ${word} -d ${quoted(summaryOf(about))}`),
       ...words.map((word) => `complete -c drover -f ${condition} -a ${quoted(word)}`),
       ...flags.map((flag) => fishFlag(flag, condition)),
@@ -185,6 +198,10 @@ ${lines.join("\n")}
 
 function fishFlag({ names, about, value }: Flag, condition: string): string {
   const spelled = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
-  const takes = value.kind === "none" ? "" : value.kind === "free" ? " -r" : ` -x -a ${quoted(value.words.join(" "))}`;
-  return `complete -c drover ${condition} ${spelled.join(" ")}${takes} -d ${quoted(summaryOf(about))}`;
+  return `complete -c drover ${condition} ${spelled.join(" ")}${fishValue(value)} -d ${quoted(summaryOf(about))}`;
+}
+
+function fishValue(value: Value): string {
+  if (value.kind === "words") return ` -x -a ${quoted(value.words.join(" "))}`;
+  return value.kind === "none" ? "" : value.kind === "file" ? " -r -F" : " -x";
 }
