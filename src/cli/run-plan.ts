@@ -27,6 +27,7 @@ import { createShow } from "./run-show.ts";
 import { exitOf, showSummary } from "./run-summary.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
+import { checkWorktrees } from "./worktree-check.ts";
 
 const INPUT_BYTES_MAX = 1024 * 1024;
 /** No name that a plan could take from its file: two plans from standard input would share one log. */
@@ -54,6 +55,7 @@ export async function runPlan(call: Call<RunFlags>, host: ExecHost = realExecHos
     showPreview({ plan, tasks, slots, known, retriesFailed: flags.retryFailed !== false }, output);
     return EXIT.ok;
   }
+  await checkWorktrees(tasks, plan.directory, () => (flags.fresh === true ? [] : knownBefore(data)));
   if (flags.fresh === true) await moveAside(data, terminal);
   return await perform({ call, plan, tasks, data, slots, host });
 }

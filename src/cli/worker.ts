@@ -27,6 +27,7 @@ import type { Call } from "./verb.ts";
 import { makeWorkerData } from "./worker-data.ts";
 import { execOptionsFrom } from "./worker-flags.ts";
 import type { WorkerFlags } from "./worker-verb.ts";
+import { checkWorktree } from "./worktree-check.ts";
 
 export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
@@ -41,6 +42,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   };
   const crew = createCrew(options);
   checkProgram(options, terminal);
+  await checkWorktree(options, terminal.cwd);
   makeWorkerData(data);
   await sweep(crew.now(), warn);
   const stop = stopper(terminal, crew);

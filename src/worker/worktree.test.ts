@@ -282,3 +282,13 @@ test("trees of a worker that is gone are removed unless there is work in them; o
   const again = await stage.handler.sweep();
   assert.deepEqual([again.worktreesRemoved, again.worktreesKept.length], [[], 2]);
 });
+
+test("a directory that is not in the commit is refused in words, and nothing is left behind", async (t) => {
+  const repo = createRepo(t);
+  const cwd = join(repo.repo, "new");
+  mkdirSync(cwd);
+  const { outcome, error, permanent } = await stageIn(t, repo, { script: "true", cwd }).run();
+  assert.deepEqual([outcome, permanent], ["failed", true]);
+  assert.match(error ?? "", /^the directory new of \S+ is not in the commit of HEAD, .*; commit it, or name a base/);
+  assert.deepEqual([trees(repo.repo).length, branches(repo.repo)], [1, ["main"]]);
+});

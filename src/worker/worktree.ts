@@ -16,7 +16,7 @@ import { fileNameOf } from "./exec-name.ts";
 import { type Owner, stateOf } from "./process-owner.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { GitError, git } from "./worktree-git.ts";
-import { copyIncluded } from "./worktree-include.ts";
+import { copyIncluded, INCLUDE_FILE } from "./worktree-include.ts";
 import { withRepositoryLock } from "./worktree-lock.ts";
 import { dropNote, readNotes, type TreeNote, writeNote } from "./worktree-note.ts";
 import { stateOfTree, type TreeState } from "./worktree-state.ts";
@@ -53,7 +53,7 @@ export class WorkspaceRefusal extends Error {
   }
 }
 
-type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
+export type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
 export type WorktreeOptions = {
   /** A directory inside the repository. */
   readonly cwd: string;
@@ -83,9 +83,11 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     try {
       await withRepositoryLock(repository.gitDirectory, () => addTree(repository.top, note));
       await copyIncluded(repository.top, note.path);
+      if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, base);
     } catch (error) {
       // Nobody has worked in it yet, so it may go by force.
       await removeTree(note, { force: true }).catch(() => {});
+      if (error instanceof WorkspaceRefusal) throw error;
       throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
     }
     const ready: TreeNote = { ...note, state: "in-use" };
@@ -167,6 +169,24 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
   return { open, close, sweep };
 }
 
+/** Whether a worktree could be made here now; throws the refusal an attempt would meet. */
+export async function probeWorktree({ cwd, base }: Pick<WorktreeOptions, "cwd" | "base">): Promise<void> {
+  const repository = await findRepository(cwd);
+  const { top, inside } = repository;
+  const commit = await resolveBase(top, base);
+  // What git does not know may still be copied in, by a list that is read when there is a tree.
+  if (inside === "" || existsSync(join(top, INCLUDE_FILE))) return;
+  const kind = await git(top, ["cat-file", "-t", `${commit}:${inside}`], { quietExit: 128 });
+  if (kind.trim() !== "tree") throw notCommitted(repository, base);
+}
+
+const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefusal =>
+  new WorkspaceRefusal(
+    "permanent",
+    `the directory ${inside} of ${top} is not in the commit of ${base}, so it would be missing in a worktree; ` +
+      "commit it, or name a base that has it",
+  );
+
 /** False if it is there already. */
 async function makeDirectory(path: string): Promise<boolean> {
   try {
@@ -182,7 +202,7 @@ async function addTree(top: string, { branch, path, base }: TreeNote): Promise<v
   await git(top, ["worktree", "add", "--quiet", "--no-track", "-b", branch, path, base]);
 }
 
-async function findRepository(cwd: string): Promise<Repository> {
+export async function findRepository(cwd: string): Promise<Repository> {
   try {
     const found = await git(cwd, ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"]);
     const [top = "", gitDirectory = ""] = found.split("\n");
@@ -201,7 +221,8 @@ async function resolveBase(top: string, base: string): Promise<string> {
   try {
     return (await git(top, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${base}^{commit}`])).trim();
   } catch {
-    throw new WorkspaceRefusal("permanent", `the base ${base} names no commit in ${top}; is there a first commit?`);
+    const advice = "name one that is there, or make a first commit";
+    throw new WorkspaceRefusal("permanent", `the base ${base} names no commit in ${top}; ${advice}`);
   }
 }
 
