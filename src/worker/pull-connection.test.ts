@@ -1,105 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Joined, SyncAnswer, SyncBody } from "../protocol/index.ts";
-import { createHandHost } from "../testing/hand-host.ts";
-import { createLeaseCell } from "./pull-clock.ts";
-import { type ConnectionDeps, startConnection } from "./pull-connection.ts";
-import type { FromCrew, ToCrew } from "./pull-messages.ts";
-
-const LEASE_MS = 10_000;
-const one = (taskId: string) => ({ taskId, attempt: 1 });
-const assigned = (taskId: string) => ({
-  ...{ ...one(taskId), leaseUntil: "" },
-  task: { taskId, state: "assigned" as const, attempt: 1 },
-});
-const refusal = (code: string, more: object = {}): Error =>
-  Object.assign(new Error(`refused: ${code}`), { code, ...more });
-const done = (taskId: string): FromCrew => ({ type: "ended", ...one(taskId), report: { outcome: "done" } });
-
-type Call = {
-  readonly kind: "join" | "sync" | "leave";
-  readonly at: number;
-  readonly body: SyncBody;
-  readonly limitMs: number;
-  answer(value?: unknown): Promise<void>;
-  refuse(error: Error): Promise<void>;
-};
-
-/** A connection whose calls a test answers by hand. */
-async function kit(more: Partial<ConnectionDeps> = {}) {
-  const { host, clock, settle } = createHandHost({ at: 1000 });
-  const calls: Call[] = [];
-  const told: ToCrew[] = [];
-  const call = (kind: Call["kind"], body: unknown, limitMs: number): Promise<never> => {
-    const { promise, resolve, reject } = Promise.withResolvers<never>();
-    calls.push({
-      ...{ kind, at: host.now() - 1000, body: body as SyncBody, limitMs },
-      answer: async (value) => {
-        resolve(value as never);
-        await settle();
-      },
-      refuse: async (error) => {
-        reject(error);
-        await settle();
-      },
-    });
-    return promise;
-  };
-  const cell = createLeaseCell();
-  const connection = startConnection({
-    ...{
-      join: { id: "ann", slots: 2 },
-      giveUpMs: null,
-      chance: () => 1,
-      cell,
-      tell: (message) => void told.push(message),
-    },
-    wire: {
-      join: (body, limitMs) => call("join", body, limitMs),
-      sync: (_, body, limitMs) => call("sync", body, limitMs),
-      leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
-    },
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
-    ...more,
-  });
-  await settle();
-  const receive = async (...messages: FromCrew[]): Promise<void> => {
-    for (const message of messages) connection.receive(message);
-    await settle();
-  };
-  /** The newest call, which must be of this kind. */
-  const last = (kind: Call["kind"]): Call => {
-    const newest = calls.at(-1);
-    assert.equal(newest?.kind, kind);
-    return newest as Call;
-  };
-  const toldOf = <Type extends ToCrew["type"]>(type: Type) =>
-    told.filter((message): message is Extract<ToCrew, { type: Type }> => message.type === type);
-  return { calls, told, toldOf, last, receive, advance: clock.advance, cell, now: host.now };
-}
-type Kit = Awaited<ReturnType<typeof kit>>;
-
-const joined: Joined = { workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50 };
-const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
-  ...{ assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: LEASE_MS },
-  ...more,
-});
-
-async function joinedKit(more: Partial<ConnectionDeps> = {}): Promise<Kit> {
-  const made = await kit(more);
-  await made.last("join").answer(joined);
-  return made;
-}
-
-/** One that runs these tasks, with a poll open that names them. */
-async function workingKit(ids: readonly string[] = ["a"], more: Partial<ConnectionDeps> = {}): Promise<Kit> {
-  const made = await joinedKit(more);
-  await made.last("sync").answer(answer({ assignments: ids.map(assigned) }));
-  await made.receive(...ids.map((id): FromCrew => ({ type: "began", ...one(id) })));
-  await made.advance(30);
-  assert.deepEqual(made.last("sync").body.running, ids.map(one));
-  return made;
-}
+import {
+  answer,
+  assigned,
+  done,
+  joined,
+  joinedKit,
+  kit,
+  LEASE_MS,
+  one,
+  refusal,
+  workingKit,
+} from "../../test/kits/connection-kit.ts";
 
 test("it joins, and keeps one poll open that the server may hold for a quarter of a lease", async () => {
   const { calls, last, toldOf, advance } = await joinedKit();
