@@ -50,7 +50,12 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   { flags: "-a, --agent <name>", about: "who submits; the unit of fairness in a project (default: your user name)" },
   { flags: "-p, --project <name>", about: "who pays (default: default)" },
   { flags: "-t, --type <name>", about: "a kind of work, with a base score and perhaps a limit, such as plan or code" },
-  { flags: "--command <line>", about: `a command for an exec worker: params.command (action: ${COMMAND_ACTION})` },
+  {
+    flags: "--command <line>",
+    about:
+      `a command for the local worker of serve: params.command (action: ${COMMAND_ACTION}); ` +
+      "once another worker has joined it goes to that one, which must know what to do with it",
+  },
   { flags: "--params <json>", about: "arguments of the action: JSON, @file, or - for standard input" },
   { flags: "--payload <json>", about: "any JSON for whoever runs it: JSON, @file, or - for standard input" },
   { flags: "--priority <n>", about: "critical, high, normal, low, or a whole number: lower is sooner" },
