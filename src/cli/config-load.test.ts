@@ -153,7 +153,8 @@ describe("a bad config", () => {
       "a number where a section belongs",
       { own: "scheduler: 5" },
       [
-        "drover.yml:1:1: scheduler is 5, and must be an object such as { maxInFlight: …, maxPerAgentInFlight: …, maxQueue: …, … }\n  1 | scheduler: 5\n    | ^",
+        "drover.yml:1:1: scheduler is 5, and must be an object such as " +
+          "{ maxInFlight: …, maxPerAgentInFlight: …, maxQueue: …, … }\n  1 | scheduler: 5\n    | ^",
       ],
     ],
   ];

@@ -24,7 +24,8 @@ const rows: [name: string, text: string, complaints: string[]][] = [
     "a colon in a text",
     "d: echo a: b\n",
     [
-      "3 this is not YAML: Nested mappings are not allowed in compact mappings; a text with a colon and a space in it needs quotes",
+      "3 this is not YAML: Nested mappings are not allowed in compact mappings; " +
+        "a text with a colon and a space in it needs quotes",
     ],
   ],
   [
