@@ -58,7 +58,7 @@ async function freePort(): Promise<string> {
   return String(typeof address === "object" && address !== null ? address.port : 0);
 }
 
-/** As a person's shell has it, but for the port, and for a home directory in which npm may keep things. */
+/** As a person's shell has it, but for the port, and a home in which npm and Node may keep things. */
 function environmentFor(port: string): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("DROVER_"));
   return {
@@ -66,6 +66,7 @@ function environmentFor(port: string): NodeJS.ProcessEnv {
     DROVER_SERVER__PORT: port,
     DROVER_URL: `http://127.0.0.1:${port}`,
     XDG_CONFIG_HOME: join(clone, "home"),
+    NODE_COMPILE_CACHE: join(clone, "home", "compiled"),
     npm_config_update_notifier: "false",
   };
 }

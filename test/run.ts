@@ -47,7 +47,7 @@ const LONGEST_FIRST: readonly RegExp[] = [
 ];
 const CACHE = "node_modules/.cache/drover";
 /** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
-const COMPILED_FILES_MAX = 20_000;
+const COMPILED_FILES_MAX = 10_000;
 const CHECKS: readonly Check[] = [
   {
     name: "types",

@@ -26,6 +26,8 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const home = mkdtempSync(join(tmpdir(), "drover-package-"));
 const project = join(home, "project");
 const installed = join(project, "node_modules/drover");
+/** A cache of its own: what was compiled here is of no use to anybody later. */
+const compiled = join(home, "compiled");
 after(() => rmSync(home, { recursive: true, force: true }));
 
 function run(command: string, args: readonly string[], cwd: string): string {
@@ -34,6 +36,7 @@ function run(command: string, args: readonly string[], cwd: string): string {
     ...process.env,
     PATH: path,
     npm_config_cache: join(home, "cache"),
+    NODE_COMPILE_CACHE: compiled,
     npm_config_update_notifier: "false",
   };
   // A test that runs tests would otherwise speak the runner's own language on its output.
@@ -135,7 +138,8 @@ test("the command is there, and serves, works and verifies", async () => {
   const { version } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   assert.equal(run(drover, ["--version"], project), `${version}\n`);
   const args = ["serve", "--port", "0", "--json", "--log-level", "silent", "--data", "served"];
-  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` };
+  const path = `${dirname(process.execPath)}:${process.env.PATH ?? ""}`;
+  const env = { ...process.env, PATH: path, NODE_COMPILE_CACHE: compiled };
   const server = spawn(drover, args, { cwd: project, env, stdio: ["ignore", "pipe", "inherit"] });
   try {
     const [first] = await once(server.stdout, "data");
