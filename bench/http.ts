@@ -17,6 +17,8 @@ import { type Crowd, gatherCrowd, type Line, openLine, requestOf } from "./http-
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
 const CONNECTIONS = 256;
+/** So that both are compiled: what is measured is a server that has been up for some seconds. */
+const WARM_UP_SLICES = 8;
 const SUBMIT = requestOf("POST", "/tasks", { agentId: "bench", action: "noop", params: { index: 1 } });
 
 type Served = { readonly port: number; usage(): Promise<Usage>; stop(): Promise<void> };
@@ -67,7 +69,7 @@ async function measureSubmits(options: Options): Promise<Record<Kind, Slice[]>> 
     }),
   );
   const measured: Record<Kind, Slice[]> = { echo: [], drover: [] };
-  for (const { crowd } of all) await crowd.ask(SUBMIT, count * 2);
+  for (const { crowd } of all) await crowd.ask(SUBMIT, count * WARM_UP_SLICES);
   for (let slice = 1; slice <= slices; slice++) {
     progress(`submits, slice ${slice} of ${slices}`);
     for (const { kind, served, crowd } of all) measured[kind].push(await measureSlice(served, crowd, count));
