@@ -25,10 +25,13 @@ const SOAK = {
   log: { snapshotEvery: 200_000, retain: "60s" },
 };
 
+/** As long as Drover's: its connections are idle while the other server is asked. */
+const ECHO_OPTIONS = { keepAliveTimeout: 65_000 };
+
 const say = (message: object): void => void process.send?.(message);
 
 async function serveEcho(): Promise<() => Promise<void>> {
-  const server = createServer((request, response) => {
+  const server = createServer(ECHO_OPTIONS, (request, response) => {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
