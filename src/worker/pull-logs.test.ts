@@ -200,9 +200,9 @@ test("however a log is written, its end fits, is well-formed, and is as long as 
       if (!truncated) return;
       // It begins a line, or there is not even room for the last one.
       const before = whole.slice(0, whole.length - end.length);
-      const lastLine = whole.slice(whole.lastIndexOf("\n", whole.length - 2) + 1);
+      const lastLine = whole.slice(whole.slice(0, -1).lastIndexOf("\n") + 1);
       assert.ok(before.endsWith("\n") || (end.length <= lastLine.length && bytesOf(lastLine) > bytesMax));
-      const next = whole.slice(whole.lastIndexOf("\n", before.length - 2) + 1);
+      const next = whole.slice(before.slice(0, -1).lastIndexOf("\n") + 1);
       assert.ok(bytesOf(next) > bytesMax, "one line more would not have fitted");
     }),
   ));
