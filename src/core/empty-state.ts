@@ -8,6 +8,7 @@ import { newCallbacks } from "./callbacks.ts";
 import { DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
 import { fifo } from "./fifo.ts";
 import { newFleet } from "./fleet.ts";
+import { IdTable } from "./id-table.ts";
 import { compareAgents, compareGroups, compareProjects, compareSeqs, compareTimers } from "./order.ts";
 import { newShapes } from "./shape.ts";
 import { sortedList } from "./sorted-list.ts";
@@ -26,8 +27,8 @@ export function emptyState(): State {
     paused: false,
     projects: new Map(),
     registrations: 0,
-    tasks: new Map(),
-    tombstones: new Map(),
+    tasks: new IdTable(),
+    tombstones: new IdTable(),
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),

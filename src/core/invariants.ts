@@ -183,7 +183,8 @@ function checkTies(state: State, complain: Complain): void {
       complain(!isOpen || found.links?.dependents.includes(task) === true, say(`will hear of the end of ${id}`));
     }
   }
-  for (const [id, stone] of state.tombstones) {
+  for (const stone of state.tombstones.values()) {
+    const { id } = stone;
     complain(stone.children === (children.get(id) ?? 0), () => `tombstone ${id} counts its children`);
   }
   const waiters = [...state.artifacts.values()].every((tasks) => tasks.size > 0);
@@ -211,6 +212,7 @@ function checkEnds(state: State, complain: Complain): void {
 function checkTombstones(state: State, complain: Complain): void {
   const { items, head } = state.remembered;
   const undue = [...state.tombstones.values()].filter(({ due }) => !due);
+  undue.sort((left, right) => left.endSeq - right.endSeq);
   complain(
     undue.length === items.length - head && undue.every((stone, index) => stone === items[head + index]),
     "tombstones whose time is not up stand in the order of their burial",

@@ -22,6 +22,7 @@ import type { StopCause } from "./events.ts";
 import type { Fifo } from "./fifo.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Gate } from "./gate.ts";
+import type { IdTable } from "./id-table.ts";
 import type { Schedule } from "./schedule-order.ts";
 import type { Demand, Shape, Shapes } from "./shape.ts";
 import type { SortedList } from "./sorted-list.ts";
@@ -294,8 +295,8 @@ export type State = {
   paused: boolean;
   readonly projects: Map<ProjectId, Project>;
   registrations: number;
-  readonly tasks: Map<TaskId, Task>;
-  readonly tombstones: Map<TaskId, Tombstone>;
+  readonly tasks: IdTable<Task>;
+  readonly tombstones: IdTable<Tombstone>;
   readonly fleet: Fleet;
   readonly gates: Map<GateId, Gate>;
   readonly permits: Map<PermitId, GateId>;

@@ -8,6 +8,7 @@
 import { hash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
 import { fifo, lengthOf, push, shift } from "../core/fifo.ts";
+import { NumberTable } from "../core/number-table.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
 
@@ -27,7 +28,7 @@ export type BodyStore = {
 };
 
 export function createBodyStore(log: Log): BodyStore {
-  const kept = new Map<number, string>();
+  const kept = new NumberTable<string>();
   const released = fifo<number>();
   let size = 0;
 
@@ -48,7 +49,7 @@ export function createBodyStore(log: Log): BodyStore {
       }
     },
     release(seq) {
-      if (!kept.has(seq)) return;
+      if (kept.get(seq) === undefined) return;
       push(released, seq);
       if (lengthOf(released) > RELEASED_MAX) drop(shift(released) as number);
     },

@@ -16,6 +16,7 @@ import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { WorkerSettings } from "../core/commands.ts";
 import type { Event } from "../core/events.ts";
 import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
+import { IdTable } from "../core/id-table.ts";
 import { blank, done, failed, type Report } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
@@ -104,7 +105,7 @@ export function createLocalWorkers(deps: {
 }): LocalWorkers {
   const { writer, host, bodies, desk } = deps;
   const crews = new Map<WorkerId, Crew>();
-  const running = new Map<TaskId, Running>();
+  const running = new IdTable<Running>();
   const progress = new Map<string, unknown>();
   const idle = new Map<WorkerId, PromiseWithResolvers<void>>();
   /** What was given a slot and not to its handler yet, and what may have to be written down as running. */

@@ -126,7 +126,7 @@ function compare(shadow: Shadow, state: State, complain: Complain): void {
     if (!agrees(shadow, task, phase))
       complain("lost", `${id} is ${task.outcome ?? task.phase}, but ${phase ?? "unknown"}`);
   }
-  for (const id of state.tasks.keys()) if (!shadow.tasks.has(id)) complain("lost", `${id} was never submitted`);
+  for (const { id } of state.tasks.values()) if (!shadow.tasks.has(id)) complain("lost", `${id} was never submitted`);
   const reserved = [...shadow.tasks.values()].reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
   if (reserved !== state.reserved) complain("budget", `${reserved} tokens are reserved, but it says ${state.reserved}`);
 }

@@ -194,7 +194,7 @@ const someWorker = (dice: Dice, state: State): WorkerId =>
   dice.chance(90) && state.fleet.order.length > 0 ? dice.pick(state.fleet.order).id : dice.pick(WORKERS);
 
 const someTask = (dice: Dice, state: State): TaskId =>
-  dice.chance(70) && state.tasks.size > 0 ? dice.pick([...state.tasks.keys()]) : dice.pick(TASKS);
+  dice.chance(70) && state.tasks.size > 0 ? dice.pick([...state.tasks.values()]).id : dice.pick(TASKS);
 
 /** Mostly a live attempt; now and then one that never was or is no more. */
 export function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: number } {

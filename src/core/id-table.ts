@@ -1,0 +1,66 @@
+/**
+ * Tasks by their ids.
+ *
+ * The ids that Drover gives out, `tsk_` and the number of the event that submitted the task, are numbers in disguise:
+ * tasks that stand next to each other in the log lie next to each other here (number-table.ts). The ids that callers
+ * choose are kept in a Map. Seen from outside it is a Map whose order is that of the events that submitted the tasks,
+ * provided those with a chosen id are put in in that order.
+ */
+import type { TaskId } from "./brand.ts";
+import { NumberTable } from "./number-table.ts";
+
+const PREFIX = "tsk_";
+const ZERO = 48;
+const NINE = 57;
+
+export class IdTable<Value extends { readonly seq: number }> {
+  private readonly own = new NumberTable<Value>();
+  private readonly named = new Map<string, Value>();
+
+  get size(): number {
+    return this.own.size + this.named.size;
+  }
+
+  get(id: TaskId): Value | undefined {
+    const number = numberIn(id);
+    return number < 0 ? this.named.get(id) : this.own.get(number);
+  }
+
+  has(id: TaskId): boolean {
+    return this.get(id) !== undefined;
+  }
+
+  set(id: TaskId, value: Value): void {
+    const number = numberIn(id);
+    if (number < 0) this.named.set(id, value);
+    else this.own.set(number, value);
+  }
+
+  delete(id: TaskId): boolean {
+    const number = numberIn(id);
+    return number < 0 ? this.named.delete(id) : this.own.delete(number);
+  }
+
+  *values(): Generator<Value> {
+    const named = this.named.values();
+    let next = named.next();
+    for (const value of this.own.values()) {
+      for (; next.done !== true && next.value.seq < value.seq; next = named.next()) yield next.value;
+      yield value;
+    }
+    for (; next.done !== true; next = named.next()) yield next.value;
+  }
+}
+
+/** The number in an id that Drover gave out, or -1: the same number has no second spelling. */
+export function numberIn(id: string): number {
+  const { length } = id;
+  if (length <= PREFIX.length || !id.startsWith(PREFIX) || id.charCodeAt(PREFIX.length) === ZERO) return -1;
+  let number = 0;
+  for (let index = PREFIX.length; index < length; index++) {
+    const code = id.charCodeAt(index);
+    if (code < ZERO || code > NINE) return -1;
+    number = number * 10 + (code - ZERO);
+  }
+  return number <= Number.MAX_SAFE_INTEGER ? number : -1;
+}
