@@ -1,22 +1,25 @@
 /**
  * Events as bytes.
  *
- * An event is written as one JSON array: format version, kind, instant, cause, then its values in the
- * order that `FIELDS` fixes for its kind. The same event always gives the same bytes, which is what the
- * hash chain links; and a person can read them. `cause` is the number of the event that led to this
- * one. A reader refuses a version it does not know, a kind it does not know and a wrong count of
- * values, and says at which event. What such a reader would refuse is never written: an instant is a
- * whole number from 0, or the event has no bytes.
+ * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the
+ * order that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written
+ * in a shorter way (format 2, `hot-bytes.ts`), except where one holds what that cannot say; older logs hold them as
+ * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
+ * character with the number of its format. The same event always gives the same bytes, whatever was written before,
+ * which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a
+ * version it does not know, a kind it does not know and a wrong count of values, and says at which event. What such a
+ * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
  */
 import { type Seq, seq } from "../core/brand.ts";
 import { ADDED, type Event, type EventKind, FIELDS } from "../core/events.ts";
 import { invariant } from "../core/result.ts";
-import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
-import { roomFor, writeAssigned, writeDone, writeSubmitted } from "./hot-bytes.ts";
-import { hotEvent } from "./hot-events.ts";
+import { type Block, createBlock, writeText } from "./block.ts";
+import { PACKED, writePacked } from "./hot-bytes.ts";
+import { hotEvent, readPacked } from "./hot-events.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
 const FORMAT = 1;
+const FIRST_PRINTABLE = 32;
 const HEADER_LENGTH = 4;
 const ROOM_AT_FIRST = 512;
 
@@ -35,14 +38,7 @@ export function writeEvent(block: Block, event: Event, cause: Seq | null): void 
   if (!Number.isSafeInteger(event.at) || event.at < 0) {
     invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
   }
-  if (event.kind === "task-assigned") {
-    makeRoom(block, roomFor(event));
-    block.length = writeAssigned(block.bytes, block.length, event, cause);
-  } else if (event.kind === "task-done") {
-    makeRoom(block, roomFor(event));
-    block.length = writeDone(block.bytes, block.length, event, cause);
-  } else if (event.kind === "task-submitted") writeSubmitted(block, event, cause);
-  else writeText(block, JSON.stringify(allValues(event, cause)));
+  if (!writePacked(block, event, cause)) writeText(block, JSON.stringify(allValues(event, cause)));
 }
 
 function allValues(event: Event, cause: Seq | null): unknown[] {
@@ -53,15 +49,12 @@ function allValues(event: Event, cause: Seq | null): unknown[] {
 }
 
 export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
+  const first = bytes[0] ?? FIRST_PRINTABLE;
+  if (first === PACKED) return readPacked(bytes, at);
+  if (first < FIRST_PRINTABLE) throw unsupported(first, at);
   const values = parse(bytes, at);
   const [format, kind, instant, cause] = values;
-  if (format !== FORMAT) {
-    throw new LogFailure(
-      "unsupported-version",
-      `event ${at} has format ${String(format)}; this Drover reads ${FORMAT}`,
-      at,
-    );
-  }
+  if (format !== FORMAT) throw unsupported(format, at);
   const fields: readonly string[] | undefined = FIELDS[kind as EventKind];
   if (fields === undefined || typeof instant !== "number")
     throw corruptAt(at, `it is of no known kind (${String(kind)})`);
@@ -71,6 +64,13 @@ export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
   const event = hotEvent(values) ?? anyEvent(fields, values);
   return { event, cause: typeof cause === "number" ? seq(cause) : null };
 }
+
+const unsupported = (format: unknown, at: Seq): LogFailure =>
+  new LogFailure(
+    "unsupported-version",
+    `event ${at} has format ${String(format)}; this Drover reads ${FORMAT} and ${PACKED}`,
+    at,
+  );
 
 /** An event of an older log lacks the fields that its kind was given since. */
 function fillIn(kind: EventKind, fields: readonly string[], values: unknown[]): void {
