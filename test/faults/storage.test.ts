@@ -97,6 +97,11 @@ function flip(file: string, at: number): void {
   writeFileSync(file, bytes);
 }
 
+/** SQLite leaves copies of what it has moved to another page: which one counts is not known. */
+function flipEach(file: string, what: Buffer): void {
+  for (let at = placeOf(file, what); at >= 0; at = placeOf(file, what)) flip(file, at);
+}
+
 test("a payload that was damaged is noticed when it is read, and the rest can still be read", async () => {
   const directory = copyOf(healthy);
   flip(logFile(directory), placeOf(logFile(directory), "x".repeat(100)));
@@ -118,12 +123,13 @@ test("a file that was cut, emptied, overwritten or flipped is refused and left a
     (file) => writeFileSync(file, "no database at all ".repeat(500)),
     (file) => flip(file, 0),
     (file) => flip(file, 100),
-    (file) => flip(file, Math.max(placeOf(file, bodyHash), placeOf(file, Buffer.from(bodyHash, "hex")))),
+    (file) => flipEach(file, Buffer.from(bodyHash, "hex")),
   ];
   for (const [index, harm] of harms.entries()) {
     const directory = copyOf(healthy);
     harm(logFile(directory));
     const before = digest(directory);
+    assert.notEqual(before, digest(healthy), `harm ${index} does harm`);
     await assert.rejects(openDrover({ data: directory }), { name: "LogFailure", code: "corrupt" }, `harm ${index}`);
     assert.equal(digest(directory), before, `harm ${index}`);
   }
