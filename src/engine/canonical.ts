@@ -5,71 +5,106 @@
  * that is how a repeated submit is known to be the same task. What JSON cannot hold (a function, NaN, a
  * circle) is refused by its path instead of being dropped in silence.
  *
- * The value is checked and its keys are put in order; then one call spells it all. An object cannot hold keys that look
- * like numbers in the order of their text, nor `__proto__` as a key like any other: such a value is spelled by hand.
+ * Every task and every result is spelled, and hardly any is refused: so the text is put together without a thought
+ * for paths, and only when that meets something it cannot spell is the value walked again to say what and where.
+ * The two walks must agree on what JSON can hold, and the second goes in the order of the text, so that of two
+ * faults the same one is always told.
  */
 import { hash } from "node:crypto";
 import { badInput } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;
 const FEW_KEYS = 32;
-const AWKWARD_KEY = /^(\d+|__proto__)$/;
+const KNOWN_KEYS_MAX = 1024;
+const KNOWN_KEY_LENGTH_MAX = 64;
+/** What is not itself between quotes: quote, backslash, control characters, and all that is not ASCII. */
+const TO_ESCAPE = /[^ !#-[\]-~]/;
+/** How many texts have been met that are not themselves between quotes. It only grows, whoever spells meanwhile. */
+let escapedSoFar = 0;
+export const escapedUntilNow = (): number => escapedSoFar;
 
 /** What lies beside an event: the text of a value, and what the event says of it. */
 export type Payload = { readonly text: string; readonly size: number; readonly hash: string };
 
 export function payloadOf(value: unknown, path: string): Payload {
-  const text = canonical(value, path);
-  return { text, size: Buffer.byteLength(text), hash: hash("sha256", text, "hex") };
+  const since = escapedSoFar;
+  return payloadOfText(canonical(value, path), since);
+}
+
+/** Of a text that was spelled since then: if nothing had to be escaped it is ASCII, and a character is a byte. */
+export function payloadOfText(text: string, since: number): Payload {
+  const size = escapedSoFar === since ? text.length : Buffer.byteLength(text);
+  return { text, size, hash: hash("sha256", text, "hex") };
 }
 
 export function canonical(value: unknown, path: string): string {
-  const found = { isAwkward: false };
-  const ordered = inOrder(value, path, 0, found);
-  return found.isAwkward ? spelled(value) : JSON.stringify(ordered);
+  const text = spelled(value, 0);
+  if (text !== null) return text;
+  check(value, path, 0);
+  throw badInput(path, value, "a value that does not change while it is read");
 }
 
-type Found = { isAwkward: boolean };
-
-/** The value, checked, with its keys in order; the same object where they are already. */
-function inOrder(value: unknown, path: string, depth: number, found: Found): unknown {
-  if (depth > DEPTH_MAX) throw badInput(path, "…", `at most ${DEPTH_MAX} levels deep, and no circle`);
+/** The text of a value that stands so many levels deep in another; null if anything in it cannot be spelled. */
+export function spelled(value: unknown, depth: number): string | null {
+  if (depth > DEPTH_MAX) return null;
   switch (typeof value) {
     case "string":
-      if (!value.isWellFormed()) throw badInput(path, value, "well-formed text");
-      return value;
+      return spelledText(value);
     case "number":
-      if (!Number.isFinite(value)) throw badInput(path, value, "a finite number");
-      return value;
+      return Number.isFinite(value) ? `${value}` : null;
     case "boolean":
-      return value;
+      return value ? "true" : "false";
     case "object":
-      if (value === null) return null;
-      return Array.isArray(value) ? listInOrder(value, path, depth, found) : objectInOrder(value, path, depth, found);
+      if (value === null) return "null";
+      return Array.isArray(value) ? spelledList(value, depth) : spelledObject(value, depth);
     default:
-      throw badInput(path, value, "JSON: text, a number, true, false, null, a list or an object");
+      return null;
   }
 }
 
-// Array.from sees the holes of a sparse list, which map would pass over.
-const listInOrder = (list: readonly unknown[], path: string, depth: number, found: Found): unknown[] =>
-  Array.from(list, (item, index) => inOrder(item, `${path}[${index}]`, depth + 1, found));
+function spelledText(value: string): string | null {
+  if (!TO_ESCAPE.test(value)) return `"${value}"`;
+  escapedSoFar++;
+  return value.isWellFormed() ? JSON.stringify(value) : null;
+}
 
-function objectInOrder(value: object, path: string, depth: number, found: Found): object {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) {
-    throw badInput(path, value, "plain JSON (text for dates, base64 for bytes)");
+function spelledList(list: readonly unknown[], depth: number): string | null {
+  if (list.length === 0) return "[]";
+  let text = "";
+  for (let index = 0; index < list.length; index++) {
+    const item = spelled(list[index], depth + 1);
+    if (item === null) return null;
+    text += (index === 0 ? "[" : ",") + item;
   }
-  const copy: Record<string, unknown> = {};
-  for (const key of sorted(Object.keys(value))) {
-    const item = (value as Record<string, unknown>)[key];
-    const place = path === "" ? key : `${path}.${key}`;
-    if (!key.isWellFormed()) throw badInput(place.toWellFormed(), key, "a key of well-formed text");
+  return `${text}]`;
+}
+
+function spelledObject(value: object, depth: number): string | null {
+  if (!isPlainObject(value)) return null;
+  let text: string | null = "";
+  for (const name of sorted(Object.keys(value))) {
+    const key = spelledKey(name);
+    if (key === null) return null;
+    const item = (value as Record<string, unknown>)[name];
     if (item === undefined) continue;
-    if (AWKWARD_KEY.test(key)) found.isAwkward = true;
-    copy[key] = inOrder(item, place, depth + 1, found);
+    text = withField(text, key, item, depth + 1);
+    if (text === null) return null;
   }
-  return copy;
+  return text === "" ? "{}" : `${text}}`;
+}
+
+/** The text of an object up to and with this field, which may be its first; null if the field cannot be spelled. */
+export function withField(text: string, key: SpelledKey, value: unknown, depth: number): string | null {
+  // Nearly all are of this kind: spelled here, in as few pieces as can be, because someone must put them together.
+  if (typeof value === "string" && depth <= DEPTH_MAX && !TO_ESCAPE.test(value))
+    return `${text}${text === "" ? key.firstOfText : key.nextOfText}${value}"`;
+  const piece = spelled(value, depth);
+  return piece === null ? null : `${text}${text === "" ? key.first : key.next}${piece}`;
+}
+
+export function isPlainObject(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 /** In place, each key moved forward to where it belongs: `sort` makes working space even for two. */
@@ -84,14 +119,57 @@ function sorted(keys: string[]): string[] {
   return keys;
 }
 
-/** A value that has been checked. */
-function spelled(value: unknown): string {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(spelled).join(",")}]`;
-  const fields = value as Record<string, unknown>;
-  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined);
-  return `{${keys
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${spelled(fields[key])}`)
-    .join(",")}}`;
+/** A key as it stands in the text: `{"key":` if it is the first, `,"key":` if not; both also with the next quote. */
+export type SpelledKey = {
+  readonly first: string;
+  readonly next: string;
+  readonly firstOfText: string;
+  readonly nextOfText: string;
+};
+const knownKeys = new Map<string, SpelledKey>();
+
+/** Plain keys come again and again, so some are remembered; when there are too many, it begins anew. */
+export function spelledKey(name: string): SpelledKey | null {
+  const known = knownKeys.get(name);
+  if (known !== undefined) return known;
+  const text = spelledText(name);
+  if (text === null) return null;
+  const key = { first: `{${text}:`, next: `,${text}:`, firstOfText: `{${text}:"`, nextOfText: `,${text}:"` };
+  if (name.length > KNOWN_KEY_LENGTH_MAX || TO_ESCAPE.test(name)) return key;
+  if (knownKeys.size >= KNOWN_KEYS_MAX) knownKeys.clear();
+  knownKeys.set(name, key);
+  return key;
+}
+
+/** Throws what is wrong with the value, the first of its faults in the order of the text. */
+function check(value: unknown, path: string, depth: number): void {
+  if (depth > DEPTH_MAX) throw badInput(path, "…", `at most ${DEPTH_MAX} levels deep, and no circle`);
+  switch (typeof value) {
+    case "string":
+      if (!value.isWellFormed()) throw badInput(path, value, "well-formed text");
+      return;
+    case "number":
+      if (!Number.isFinite(value)) throw badInput(path, value, "a finite number");
+      return;
+    case "boolean":
+      return;
+    case "object":
+      if (value === null) return;
+      // By index, which sees the holes of a sparse list.
+      if (!Array.isArray(value)) checkObject(value, path, depth);
+      else for (let index = 0; index < value.length; index++) check(value[index], `${path}[${index}]`, depth + 1);
+      return;
+    default:
+      throw badInput(path, value, "JSON: text, a number, true, false, null, a list or an object");
+  }
+}
+
+function checkObject(value: object, path: string, depth: number): void {
+  if (!isPlainObject(value)) throw badInput(path, value, "plain JSON (text for dates, base64 for bytes)");
+  for (const key of sorted(Object.keys(value))) {
+    const item = (value as Record<string, unknown>)[key];
+    const place = path === "" ? key : `${path}.${key}`;
+    if (!key.isWellFormed()) throw badInput(place.toWellFormed(), key, "a key of well-formed text");
+    if (item !== undefined) check(item, place, depth + 1);
+  }
 }

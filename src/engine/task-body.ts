@@ -8,8 +8,8 @@
 import { agentId, type Instant, projectId, taskId } from "../core/brand.ts";
 import type { Submission } from "../core/commands.ts";
 import { priority } from "../core/config.ts";
-import { badField } from "../core/refusal.ts";
-import { fail, ok } from "../core/result.ts";
+import { badField, type Refusal } from "../core/refusal.ts";
+import { fail, invariant, ok } from "../core/result.ts";
 import {
   type Fields,
   finite,
@@ -17,13 +17,22 @@ import {
   name,
   oneOf,
   type Reader,
-  readSection,
   section,
+  sectionInWords,
   setOf,
   text,
   whole,
 } from "../core/shape-of-input.ts";
-import { type Payload, payloadOf } from "./canonical.ts";
+import {
+  canonical,
+  escapedUntilNow,
+  isPlainObject,
+  type Payload,
+  payloadOfText,
+  type SpelledKey,
+  spelledKey,
+  withField,
+} from "./canonical.ts";
 import { badInput, refused } from "./drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
@@ -131,20 +140,97 @@ const FIELDS = {
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
 
+/** The fields in the order of the text. A set of them is a number with the bits of those that are in it. */
+const IN_ORDER = (Object.keys(FIELDS) as (keyof Parsed)[]).sort();
+invariant(IN_ORDER.length < 32, "every field of a body has a bit of its own");
+const KEYS = IN_ORDER.map((field) => spelledKey(field) as SpelledKey);
+type Field = { readonly reader: Reader<unknown>; readonly bit: number };
+const FIELD_OF: ReadonlyMap<string, Field> = new Map(
+  IN_ORDER.map((field, rank) => [field, { reader: FIELDS[field], bit: 1 << rank }]),
+);
+/** Has all fields, so that what is read into its copies changes no shape. */
+const NOTHING: Parsed = Object.fromEntries(IN_ORDER.map((field) => [field, undefined])) as Parsed;
+
 export function readTaskBody(given: unknown): ReadTask {
   const body = given instanceof ScheduledBody ? given.body : given;
-  const read = readSection<Parsed>(FIELDS as unknown as Fields<Parsed>, {}, body, "");
-  if (!read.ok) throw refused(read.failure);
-  const parsed = read.value;
+  if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(Object.keys(FIELDS)));
+  const parsed: Parsed = { ...NOTHING };
+  const said = readFields(body, parsed);
+  if (typeof said !== "number") throw refused(said);
   if (parsed.agentId === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
   if (parsed.action === undefined) throw badInput("action", undefined, "what is to be done, as text");
   if (parsed.id !== undefined && body === given && SCHEDULED_ID.test(parsed.id))
     throw badInput("id", parsed.id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
-  const payload = payloadOf(body, "");
+  const since = escapedUntilNow();
+  const text = isPlainObject(body) ? textOf(body, said, NO_FIELDS, 0) : null;
+  const payload = payloadOfText(text ?? canonical(body, ""), since);
   if (payload.size > BODY_BYTES_MAX) {
     throw badInput("(body)", `${payload.size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
   }
   return { submission: toSubmission(parsed, parsed.agentId, payload), text: payload.text };
+}
+
+/** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
+type SharedFields = Pick<TaskBody, "agentId" | "project" | "callbackUrl">;
+export type ItemReader = (item: Readonly<Record<string, unknown>>) => ReadTask;
+
+/**
+ * Reads the items of one batch, each as if it had been submitted alone with what it shares. That is read once; only an
+ * item with a fault is put together and read as a body of its own, which tells of the first one.
+ */
+export function itemReader({ agentId, project, callbackUrl }: SharedFields): ItemReader {
+  const said = {
+    ...(project === undefined ? {} : { project }),
+    ...(callbackUrl === undefined ? {} : { callbackUrl }),
+  };
+  const shared = { ...said, agentId };
+  const base: Parsed = { ...NOTHING };
+  const bits = readFields(shared, base);
+  return (item) => {
+    const parsed: Parsed = { ...base };
+    const own = readFields(item, parsed);
+    const since = escapedUntilNow();
+    const isGood = typeof bits === "number" && typeof own === "number" && parsed.action !== undefined;
+    const text =
+      isGood && (parsed.id === undefined || !SCHEDULED_ID.test(parsed.id)) ? textOf(item, own, shared, bits) : null;
+    const payload = text === null ? null : payloadOfText(text, since);
+    if (payload === null || payload.size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
+    return { submission: toSubmission(parsed, agentId, payload), text: payload.text };
+  };
+}
+
+type Body = Readonly<Record<string, unknown>>;
+const NO_FIELDS: Body = {};
+
+/** Reads each field into its place; the set of those that were given, or what is wrong with the first bad one. */
+function readFields(body: Body, parsed: Parsed): number | Refusal {
+  let given = 0;
+  for (const key of Object.keys(body)) {
+    const field = FIELD_OF.get(key);
+    if (field === undefined) return { type: "unknown-field", field: key, known: Object.keys(FIELDS) };
+    given |= field.bit;
+    const value = body[key];
+    const read = value === undefined ? UNSAID : field.reader(value, key);
+    if (!read.ok) return read.failure;
+    (parsed as Record<string, unknown>)[key] = read.value;
+  }
+  return given;
+}
+
+const UNSAID = ok(undefined);
+
+/** The canonical text of a body over another, whose fields count where it has none; null if it has no such text. */
+function textOf(body: Body, given: number, under: Body, givenUnder: number): string | null {
+  let text: string | null = "";
+  for (let left = given | givenUnder; left !== 0; left &= left - 1) {
+    const rank = 31 - Math.clz32(left & -left);
+    const field = IN_ORDER[rank] as string;
+    const value = ((given >>> rank) & 1) === 1 ? body[field] : under[field];
+    if (value === undefined) continue;
+    text = withField(text, KEYS[rank] as SpelledKey, value, 1);
+    if (text === null) return null;
+  }
+  return `${text}}`;
 }
 
 const NO_NAMES: readonly never[] = [];

@@ -19,7 +19,7 @@ import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
-import { instantField, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
+import { type ItemReader, instantField, itemReader, type ReadTask, readTaskBody, type TaskBody } from "./task-body.ts";
 import { matcher, readPage, readTask, type TaskFilter, type TaskPage, type TaskSources } from "./task-reading.ts";
 import { isoTime, type TaskState, type TaskView } from "./task-view.ts";
 
@@ -287,9 +287,9 @@ async function placeBatch(parts: TaskDeskParts, batch: BatchBody): Promise<Batch
   const list = readBatch(batch);
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
   const answers: BatchItem[] = list.map(() => REJECTED);
-  const shared = sharedOf(batch);
+  const readOne = itemReader(batch);
   let read = list.map((item, index) => {
-    const one = readItem(shared, item, index);
+    const one = readItem(readOne, item, index);
     if (!(one instanceof DroverError)) return one;
     answers[index] = { state: "rejected", error: one.message };
     return null;
@@ -337,23 +337,12 @@ function placeTied(
   }
 }
 
-/** What all items of a batch have in common, as fields of a body; an item may say otherwise. */
-function sharedOf({ agentId, project, callbackUrl }: BatchBody): SharedFields {
-  const said = {
-    ...(project === undefined ? {} : { project }),
-    ...(callbackUrl === undefined ? {} : { callbackUrl }),
-  };
-  return { agentId, said };
-}
-
-type SharedFields = { readonly agentId: string; readonly said: { readonly project?: string; callbackUrl?: string } };
-
 /** One item of a batch as a task of its own, or what is wrong with it. */
-function readItem({ agentId, said }: SharedFields, item: unknown, index: number): ReadTask | DroverError {
+function readItem(readOne: ItemReader, item: unknown, index: number): ReadTask | DroverError {
   if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
   if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
   try {
-    return readTaskBody({ ...said, ...item, agentId });
+    return readOne(item);
   } catch (error) {
     if (error instanceof DroverError) return error;
     throw error;
