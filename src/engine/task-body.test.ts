@@ -303,3 +303,27 @@ test("the limit of a body is counted in bytes, alone and in a batch", () => {
     }
   }
 });
+
+test("every field finds its place in what the core is told", () => {
+  const body = {
+    ...{ agentId: "ann", action: "build", id: "t", project: "p", type: "lint", tabId: "tab", ref: "r", selector: "s" },
+    ...{ params: { a: 1 }, payload: [2], priority: "high", deadline: 9, notBefore: 8, parent: "up", needs: ["z", "b"] },
+    ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
+    ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
+    ...{ onDependencyFailure: "run", callbackUrl: "https://a/" },
+  };
+  const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
+  assert.deepEqual(readTaskBody(body).submission, {
+    ...{ id: "t", project: "p", agent: "ann", bodyHash, bodySize, type: "lint", capabilities: ["x", "y"], cpu: 3 },
+    ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
+    ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
+    ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", callback: true },
+  });
+});
+
+test("a word that means nothing is no name, though a name may begin like one", () => {
+  for (const nothing of ["", "None", "none", "null", "undefined", "NaN"])
+    assert.throws(() => readTaskBody({ agentId: nothing, action: "a" }), /agentId is ".*not "None" or "null"/);
+  for (const agentId of ["N", "nul", "Nones", "u", "nobody", "Ñandú"])
+    assert.equal(readTaskBody({ agentId, action: "a" }).submission.agent, agentId);
+});

@@ -140,34 +140,53 @@ const FIELDS = {
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
 
-/** The fields in the order of the text. A set of them is a number with the bits of those that are in it. */
+/** The place of a field in the order of the text, which is where its value is kept while a body is read. */
+type Place<Key> = number & { readonly of?: Key };
 const IN_ORDER = (Object.keys(FIELDS) as (keyof Parsed)[]).sort();
-invariant(IN_ORDER.length < 32, "every field of a body has a bit of its own");
+invariant(IN_ORDER.length < 32, "a set of fields is a number in which each has a bit");
+const AT = Object.fromEntries(IN_ORDER.map((field, place) => [field, place])) as {
+  [Key in keyof Parsed]-?: Place<Key>;
+};
 const KEYS = IN_ORDER.map((field) => spelledKey(field) as SpelledKey);
-type Field = { readonly reader: Reader<unknown>; readonly bit: number };
+type Field = { readonly reader: Reader<unknown>; readonly place: number };
 const FIELD_OF: ReadonlyMap<string, Field> = new Map(
-  IN_ORDER.map((field, rank) => [field, { reader: FIELDS[field], bit: 1 << rank }]),
+  IN_ORDER.map((field, place) => [field, { reader: FIELDS[field], place }]),
 );
-/** Has all fields, so that what is read into its copies changes no shape. */
-const NOTHING: Parsed = Object.fromEntries(IN_ORDER.map((field) => [field, undefined])) as Parsed;
+
+/** What has been read of a body: the value of each field by its place, which were given, and which were respelled. */
+class Reading {
+  readonly values: unknown[];
+  given: number;
+  respelled = 0;
+
+  constructor(shared: Reading | null) {
+    this.values = shared === null ? NOTHING.slice() : shared.values.slice();
+    this.given = shared === null ? 0 : shared.given;
+  }
+}
+const NOTHING: readonly unknown[] = IN_ORDER.map(() => undefined);
+const at = <Key extends keyof Parsed>(values: readonly unknown[], place: Place<Key>): Parsed[Key] =>
+  values[place] as Parsed[Key];
 
 export function readTaskBody(given: unknown): ReadTask {
   const body = given instanceof ScheduledBody ? given.body : given;
   if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(Object.keys(FIELDS)));
-  const parsed: Parsed = { ...NOTHING };
-  const said = readFields(body, parsed);
-  if (typeof said !== "number") throw refused(said);
-  if (parsed.agentId === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
-  if (parsed.action === undefined) throw badInput("action", undefined, "what is to be done, as text");
-  if (parsed.id !== undefined && body === given && SCHEDULED_ID.test(parsed.id))
-    throw badInput("id", parsed.id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
+  const reading = new Reading(null);
+  const fault = readFields(body, reading);
+  if (fault !== null) throw refused(fault);
+  const { values } = reading;
+  if (at(values, AT.agentId) === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
+  if (at(values, AT.action) === undefined) throw badInput("action", undefined, "what is to be done, as text");
+  const id = at(values, AT.id);
+  if (id !== undefined && body === given && SCHEDULED_ID.test(id))
+    throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const since = escapedUntilNow();
-  const text = isPlainObject(body) ? textOf(body, said, NO_FIELDS, 0) : null;
+  const text = isPlainObject(body) ? textOf(body, reading) : null;
   const payload = payloadOfText(text ?? canonical(body, ""), since);
   if (payload.size > BODY_BYTES_MAX) {
     throw badInput("(body)", `${payload.size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
   }
-  return { submission: toSubmission(parsed, parsed.agentId, payload), text: payload.text };
+  return { submission: toSubmission(values, payload), text: payload.text };
 }
 
 /** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
@@ -183,51 +202,48 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields): Ite
     ...(project === undefined ? {} : { project }),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
   };
-  const shared = { ...said, agentId };
-  const base: Parsed = { ...NOTHING };
-  const bits = readFields(shared, base);
+  const shared = new Reading(null);
+  const isShared = readFields({ ...said, agentId }, shared) === null;
   return (item) => {
-    const parsed: Parsed = { ...base };
-    const own = readFields(item, parsed);
+    const reading = new Reading(shared);
+    const { values } = reading;
+    const isRead = isShared && readFields(item, reading) === null && at(values, AT.action) !== undefined;
+    const id = at(values, AT.id);
     const since = escapedUntilNow();
-    const isGood = typeof bits === "number" && typeof own === "number" && parsed.action !== undefined;
-    const text =
-      isGood && (parsed.id === undefined || !SCHEDULED_ID.test(parsed.id)) ? textOf(item, own, shared, bits) : null;
+    const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(item, reading) : null;
     const payload = text === null ? null : payloadOfText(text, since);
     if (payload === null || payload.size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
-    return { submission: toSubmission(parsed, agentId, payload), text: payload.text };
+    return { submission: toSubmission(values, payload), text: payload.text };
   };
 }
 
-type Body = Readonly<Record<string, unknown>>;
-const NO_FIELDS: Body = {};
-
-/** Reads each field into its place; the set of those that were given, or what is wrong with the first bad one. */
-function readFields(body: Body, parsed: Parsed): number | Refusal {
-  let given = 0;
+/** Reads each field to its place; what is wrong with the first bad one, if any is. */
+function readFields(body: Readonly<Record<string, unknown>>, reading: Reading): Refusal | null {
+  const { values } = reading;
   for (const key of Object.keys(body)) {
     const field = FIELD_OF.get(key);
     if (field === undefined) return { type: "unknown-field", field: key, known: Object.keys(FIELDS) };
-    given |= field.bit;
+    const { place } = field;
     const value = body[key];
     const read = value === undefined ? UNSAID : field.reader(value, key);
     if (!read.ok) return read.failure;
-    (parsed as Record<string, unknown>)[key] = read.value;
+    values[place] = read.value;
+    reading.given |= 1 << place;
+    if (read.value !== value) reading.respelled |= 1 << place;
   }
-  return given;
+  return null;
 }
 
 const UNSAID = ok(undefined);
 
-/** The canonical text of a body over another, whose fields count where it has none; null if it has no such text. */
-function textOf(body: Body, given: number, under: Body, givenUnder: number): string | null {
+/** The canonical text: of what was given, not of what it was read as. Null if a field of the body cannot be spelled. */
+function textOf(body: Readonly<Record<string, unknown>>, { values, given, respelled }: Reading): string | null {
   let text: string | null = "";
-  for (let left = given | givenUnder; left !== 0; left &= left - 1) {
-    const rank = 31 - Math.clz32(left & -left);
-    const field = IN_ORDER[rank] as string;
-    const value = ((given >>> rank) & 1) === 1 ? body[field] : under[field];
+  for (let left = given; left !== 0; left &= left - 1) {
+    const place = 31 - Math.clz32(left & -left);
+    const value = ((respelled >>> place) & 1) === 0 ? values[place] : body[IN_ORDER[place] as string];
     if (value === undefined) continue;
-    text = withField(text, KEYS[rank] as SpelledKey, value, 1);
+    text = withField(text, KEYS[place] as SpelledKey, value, 1);
     if (text === null) return null;
   }
   return `${text}}`;
@@ -235,35 +251,38 @@ function textOf(body: Body, given: number, under: Body, givenUnder: number): str
 
 const NO_NAMES: readonly never[] = [];
 
-function toSubmission(parsed: Parsed, agent: string, payload: Payload): Submission {
-  const tab = parsed.tabId ?? null;
+function toSubmission(values: readonly unknown[], payload: Payload): Submission {
+  const id = at(values, AT.id);
+  const parent = at(values, AT.parent);
+  const resources = at(values, AT.resources);
+  const estimatedTokens = at(values, AT.estimatedTokens);
   return {
-    id: parsed.id === undefined ? null : taskId(parsed.id),
-    project: projectId(parsed.project ?? "default"),
-    agent: agentId(agent),
+    id: id === undefined ? null : taskId(id),
+    project: projectId(at(values, AT.project) ?? "default"),
+    agent: agentId(at(values, AT.agentId) as string),
     bodyHash: payload.hash,
     bodySize: payload.size,
-    type: parsed.type ?? "other",
-    capabilities: parsed.capabilities ?? NO_NAMES,
-    cpu: parsed.resources?.cpuMillicores ?? 0,
-    memory: parsed.resources?.memoryBytes ?? 0,
-    provider: parsed.provider ?? null,
-    locks: parsed.locks ?? NO_NAMES,
-    zone: parsed.zone ?? null,
-    tab,
-    priority: parsed.priority ?? null,
-    parent: parsed.parent === undefined ? null : taskId(parsed.parent),
-    needs: parsed.needs === undefined ? NO_NAMES : parsed.needs.map(taskId),
-    artifact: parsed.inputArtifact ?? null,
+    type: at(values, AT.type) ?? "other",
+    capabilities: at(values, AT.capabilities) ?? NO_NAMES,
+    cpu: resources?.cpuMillicores ?? 0,
+    memory: resources?.memoryBytes ?? 0,
+    provider: at(values, AT.provider) ?? null,
+    locks: at(values, AT.locks) ?? NO_NAMES,
+    zone: at(values, AT.zone) ?? null,
+    tab: at(values, AT.tabId) ?? null,
+    priority: at(values, AT.priority) ?? null,
+    parent: parent === undefined ? null : taskId(parent),
+    needs: at(values, AT.needs)?.map(taskId) ?? NO_NAMES,
+    artifact: at(values, AT.inputArtifact) ?? null,
     artifactReady: false,
-    notBefore: (parsed.notBefore ?? null) as Instant | null,
-    deadline: (parsed.deadline ?? null) as Instant | null,
-    estimatedTokens: parsed.estimatedTokens === undefined ? null : Math.ceil(parsed.estimatedTokens),
-    iteration: parsed.iteration ?? 1,
-    maxAttempts: parsed.maxAttempts ?? null,
-    timeoutMs: parsed.timeoutMs ?? null,
-    onDependencyFailure: parsed.onDependencyFailure ?? "skip",
-    callback: parsed.callbackUrl !== undefined,
+    notBefore: (at(values, AT.notBefore) ?? null) as Instant | null,
+    deadline: (at(values, AT.deadline) ?? null) as Instant | null,
+    estimatedTokens: estimatedTokens === undefined ? null : Math.ceil(estimatedTokens),
+    iteration: at(values, AT.iteration) ?? 1,
+    maxAttempts: at(values, AT.maxAttempts) ?? null,
+    timeoutMs: at(values, AT.timeoutMs) ?? null,
+    onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
+    callback: at(values, AT.callbackUrl) !== undefined,
   };
 }
 
