@@ -15,7 +15,7 @@ import { dependenciesOf } from "./lifecycle.ts";
 import { pinFor } from "./placement.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
-import { couldServe } from "./shape.ts";
+import { offers } from "./shape.ts";
 import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
 import { tabCapability } from "./tab.ts";
 
@@ -192,11 +192,12 @@ const NO_WARNINGS: readonly Warning[] = [];
 function warningsFor(
   state: State,
   task: Submission,
-  { priority, capabilities, cpu, memory }: TaskSubmitted,
+  submitted: TaskSubmitted,
   { asked, settings }: { readonly asked: number; readonly settings: ProjectSettings },
 ): readonly Warning[] {
+  const { priority } = submitted;
   const isClamped = priority !== asked && task.priority !== null;
-  const unfit = unfitWarning(state, { capabilities, cpu, memory });
+  const unfit = unfitWarning(state, submitted);
   const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
   const isOver = (task.estimatedTokens ?? 0) > limit;
   if (!isClamped && unfit === null && !isOver) return NO_WARNINGS;
@@ -273,8 +274,7 @@ export function unfitWarning(
   state: State,
   ask: { readonly capabilities: readonly string[]; readonly cpu: number; readonly memory: number },
 ): Warning | null {
-  const demand = { capabilities: ask.capabilities, cpu: ask.cpu, memory: ask.memory, pin: null };
-  for (const worker of state.fleet.order) if (couldServe(worker, demand)) return null;
+  for (const worker of state.fleet.order) if (offers(worker, ask)) return null;
   const needs = [
     ...ask.capabilities.map((capability) => `capability ${capability}`),
     ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),

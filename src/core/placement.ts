@@ -11,7 +11,7 @@
 import type { TaskId, WorkerId } from "./brand.ts";
 import type { Strategy } from "./config.ts";
 import { firstFrom, leastLoaded, placeOf, tightest } from "./fleet.ts";
-import { couldServe, type Demand, fnv1a, hasRoomFor } from "./shape.ts";
+import { couldServe, type Demand, fnv1a, hasRoomFor, offers } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 
 export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
@@ -133,7 +133,7 @@ export function pinFor(
   );
   for (const id of [...wanted, task.lastWorker]) {
     const worker = id === null ? undefined : state.fleet.byId.get(id);
-    if (worker !== undefined && couldServe(worker, { ...demand, pin: null })) return worker.id;
+    if (worker !== undefined && offers(worker, demand)) return worker.id;
   }
   return null;
 }

@@ -190,9 +190,12 @@ export function bloomOf(capabilities: readonly string[]): number {
 }
 
 /** Whether a worker would serve this demand if it had nothing else to do. */
-export function couldServe(worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory" | "pin">): boolean {
+export const couldServe = (worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory" | "pin">): boolean =>
+  (demand.pin === null || demand.pin === worker.id) && offers(worker, demand);
+
+/** The same, whichever worker it waits for. */
+export function offers(worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory">): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
-  if (demand.pin !== null && demand.pin !== worker.id) return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
   for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
   return true;
