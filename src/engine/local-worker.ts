@@ -84,9 +84,6 @@ type Running = {
   stopped: DroverError | null;
   tokens: number | null;
 };
-const GIVEN_UP: ReadonlySet<string> = new Set<Event["kind"]>([
-  ...(["attempt-stopped", "attempt-failed", "attempt-lost", "task-failed"] as const),
-]);
 export type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
@@ -331,6 +328,31 @@ export function createLocalWorkers(deps: {
     letGo(entry);
   }
 
+  function onCommittedEvent(event: Event): void {
+    switch (event.kind) {
+      case "task-submitted":
+      case "task-done":
+        return;
+      case "task-assigned": {
+        const crew = crews.get(event.worker);
+        if (crew === undefined) return;
+        push(crew.waiting, event);
+        return serve(crew);
+      }
+      case "attempt-stopping":
+        return abort(event.task, `stopped: ${event.cause}`);
+      case "task-cancelled":
+        return abort(event.task, `cancelled: ${event.reason}`);
+      case "task-failed":
+        return event.attempt === null ? abort(event.task, event.reason) : giveUp(event);
+      case "attempt-stopped":
+      case "attempt-failed":
+      case "attempt-lost":
+        return giveUp(event);
+      default:
+    }
+  }
+
   return {
     join,
     progressOf: (task) => progress.get(task),
@@ -338,17 +360,7 @@ export function createLocalWorkers(deps: {
       await Promise.all([...crews.values()].map(leave));
     },
     onCommitted(batch) {
-      for (const { event } of batch) {
-        if (event.kind === "task-assigned") {
-          const crew = crews.get(event.worker);
-          if (crew === undefined) continue;
-          push(crew.waiting, event);
-          serve(crew);
-        } else if (event.kind === "attempt-stopping") abort(event.task, `stopped: ${event.cause}`);
-        else if (event.kind === "task-cancelled") abort(event.task, `cancelled: ${event.reason}`);
-        else if (event.kind === "task-failed" && event.attempt === null) abort(event.task, event.reason);
-        else if (GIVEN_UP.has(event.kind)) giveUp(event);
-      }
+      if (crews.size > 0 || running.size > 0) for (const { event } of batch) onCommittedEvent(event);
       if (begun.length > 0) host.defer(writeBegun);
       // An attempt may also be over because its worker was given up on, not because a handler ended.
       for (const id of idle.keys()) wakeIdle(id);
