@@ -5,28 +5,35 @@
  * collecting that garbage takes as long as making it. Whoever wants the records one by one can still have them;
  * they are cut out of the block then.
  */
+import { hash } from "node:crypto";
 import { type Seq, seq } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./beside.ts";
+import { fillBlanks } from "./blanks.ts";
 import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
 import { writeEvent } from "./codec.ts";
+import { PACKED } from "./hot-bytes.ts";
 import type { Batch, LogRecord, PackedBatch } from "./log.ts";
+import { HASH_BYTES } from "./packed-values.ts";
 
 const ROOM_AT_FIRST = 65_536;
 /** A block that one large batch made larger than this is not kept for the next. */
 const ROOM_KEPT_MAX = 4 * 1024 * 1024;
 
-export type Gathering = { count: number; readonly records: Block; readonly beside: Block };
+export type Gathering = { count: number; readonly records: Block; readonly beside: Block; readonly blanks: number[] };
 
 export const createGathering = (): Gathering => ({
-  ...{ count: 0, records: createBlock(ROOM_AT_FIRST), beside: createBlock(ROOM_AT_FIRST) },
+  ...{ count: 0, records: createBlock(ROOM_AT_FIRST), beside: createBlock(ROOM_AT_FIRST), blanks: [] },
 });
 
 /** How many bytes have been gathered. */
 export const gatheredBytes = ({ records, beside }: Gathering): number => records.length + beside.length;
 
-/** Adds the event with this number, and the text that lies beside it if there is one. */
+/**
+ * Adds the event with this number, and the text that lies beside it if there is one. A submit whose bodyHash is empty
+ * gets the hash of that text when it is stored.
+ */
 export function gather(
   into: Gathering,
   at: number,
@@ -34,11 +41,17 @@ export function gather(
   cause: Seq | null,
   payload: string | undefined,
 ): void {
-  const { records, beside } = into;
+  const { records, beside, blanks } = into;
   const start = records.length;
   makeRoom(records, LENGTH_BYTES);
   records.length += LENGTH_BYTES;
+  const isBlank = payload !== undefined && event.kind === "task-submitted" && event.bodyHash === "";
   writeEvent(records, event, cause);
+  // Only what is packed has room for a hash.
+  if (isBlank && records.bytes[start + LENGTH_BYTES] !== PACKED) {
+    records.length = start + LENGTH_BYTES;
+    writeEvent(records, { ...event, bodyHash: hash("sha256", payload, "hex") }, cause);
+  } else if (isBlank) blanks.push(records.length - HASH_BYTES, beside.length);
   records.bytes.writeUInt32BE(records.length - start - LENGTH_BYTES, start);
   into.count++;
   if (payload === undefined) return;
@@ -51,13 +64,14 @@ export function gather(
 }
 
 /** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied. */
-export function batchOf({ count, records, beside }: Gathering, firstSeq: Seq): Batch {
+export function batchOf({ count, records, beside, blanks }: Gathering, firstSeq: Seq): Batch {
   const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
-  const packed: PackedBatch = { count, bytes: written(records), beside: written(beside) };
+  const packed: PackedBatch = { count, bytes: written(records), beside: written(beside), blanks };
   return {
     firstSeq,
     packed,
     get records() {
+      fillBlanks(packed);
       return unpack(firstSeq, packed);
     },
   };
@@ -65,20 +79,20 @@ export function batchOf({ count, records, beside }: Gathering, firstSeq: Seq): B
 
 /** Empty again, with the room it has; or null if that is too much to keep. */
 export function emptied(gathering: Gathering): Gathering | null {
-  const { records, beside } = gathering;
+  const { records, beside, blanks } = gathering;
   if (records.bytes.length > ROOM_KEPT_MAX || beside.bytes.length > ROOM_KEPT_MAX) return null;
-  gathering.count = records.length = beside.length = 0;
+  gathering.count = records.length = beside.length = blanks.length = 0;
   return gathering;
 }
 
-/** A batch as it is stored. */
+/** A batch as it is stored, but for the hashes that are blank. */
 export function packedOf(batch: Batch): PackedBatch {
   if (batch.packed !== undefined) return batch.packed;
   const bytes = new Uint8Array(packedSize(batch.records));
   packRecords(batch.records, bytes);
   const beside = new Uint8Array(besideSize(batch.records));
   packBeside(batch, beside);
-  return { count: batch.records.length, bytes, beside };
+  return { count: batch.records.length, bytes, beside, blanks: [] };
 }
 
 function unpack(firstSeq: Seq, { count, bytes, beside }: PackedBatch): LogRecord[] {

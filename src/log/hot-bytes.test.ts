@@ -203,7 +203,7 @@ const AS_STORED: readonly (readonly [event: object, cause: number | null, bytes:
     PLAIN_SUBMIT,
     null,
     "0201f27b68e5cf8b01f4f170110100f70764656661756c74f703616e6e" +
-      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef2500",
+      "25000123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
   ],
   [
     {
@@ -211,9 +211,9 @@ const AS_STORED: readonly (readonly [event: object, cause: number | null, bytes:
       ...{ priority: -5, prioritised: true, runnable: false },
     },
     3,
-    "0211f27b68e5cf8b0103f70462f67365f70764656661756c74f703616e6e" +
-      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef25" +
-      "f121032000f704636f6465fa02000000f7046d61696ef9010000009e8af300000000000014c0f6f5",
+    "0211f27b68e5cf8b0103f70462f67365f70764656661756c74f703616e6e25" +
+      "f121032000f704636f6465fa02000000f7046d61696ef9010000009e8af300000000000014c0f6f5" +
+      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
   ],
   [
     PLAIN_START,
@@ -325,7 +325,9 @@ test("a damaged kind, flag, reason, instant, count or value is named", () => {
   refused("020305f4f4", /no such value/);
   refused("020205f40701f7016107", /reason is of no known kind \(7\)/);
   refused("020305f4f9ffffffff6100", /cut off/);
-  const plain = encoded(PLAIN_SUBMIT, null).toString("hex").slice(0, -2);
+  const plain = encoded(PLAIN_SUBMIT, null)
+    .toString("hex")
+    .slice(0, -2 - 64);
   refused(`${plain}f100008000`, /values 8388608, of 23/);
   refused(`${plain}02faffffffff`, /cut off/);
   refused(`${plain}02fa01000000fa01000000`, /no such value/);

@@ -6,8 +6,8 @@
  * low half and flags in its high half. Then come the instant, the cause or null, the task's id, and what is left of
  * the event, each as `packed-values.ts` says:
  *
- *     02 ·1   task-submitted: project, agent, the 32 bytes of bodyHash, bodySize; which of the values from the type on
- *             are not what they mostly are (a bit each, as a number), then those. Flag 1: named
+ *     02 ·1   task-submitted: project, agent, bodySize; which of the values from the type on are not what they mostly
+ *             are (a bit each, as a number), then those; last the 32 bytes of bodyHash. Flag 1: named
  *     02 ·2   task-assigned: attempt, worker, the reason's number and its numbers, the rank's level, weight,
  *             agentInFlight, priority and score, charge, reserve. Flags 1, 2, 4: express, hold, overdue
  *     02 ·3   task-done: attempt, tokens or null, resultSize, and the 32 bytes of resultHash. Flag 1: it has one
@@ -109,10 +109,9 @@ function writeSubmitted(block: Block, event: TaskSubmitted, cause: number | null
   const { bytes: target } = block;
   let at = writeHead(target, block.length, named ? SUBMITTED | FLAG_1 : SUBMITTED, event, cause);
   at = writeText(target, writeText(target, at, project), agent);
-  at = writeHash(target, at, bodyHash);
-  if (at < 0) return -1;
   at = writeNumber(target, writeNumber(target, at, bodySize), others);
-  return others === 0 ? at : writeOthers(target, at, values, others);
+  if (others !== 0) at = writeOthers(target, at, values, others);
+  return writeHash(target, at, bodyHash);
 }
 
 const areTexts = (left: unknown, right: unknown): boolean => typeof left === "string" && typeof right === "string";

@@ -73,10 +73,10 @@ function readSubmitted(from: Source, mark: number, at: number): Event {
   const task = readId(from);
   const project = readText(from);
   const agent = readText(from);
-  const bodyHash = readHash(from);
   const bodySize = readNumber(from);
   const mask = readNumber(from);
   const v = mask === 0 ? MOSTLY : readOthers(from, mask);
+  const bodyHash = readHash(from);
   // biome-ignore format: one row per row of FIELDS
   return {
     kind: "task-submitted", at: instant(at),

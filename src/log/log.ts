@@ -49,7 +49,16 @@ export type Batch = {
 };
 
 /** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
-export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
+export type PackedBatch = {
+  readonly count: number;
+  readonly bytes: Uint8Array;
+  readonly beside: Uint8Array;
+  /** Where hashes are still to be written into `bytes`, before anything else is done with them: see `blanks.ts`. */
+  readonly blanks: Blanks;
+};
+
+/** Pairs: where in `bytes` the hash of a payload goes, and where in `beside` that payload's entry begins. */
+export type Blanks = readonly number[] | Uint32Array;
 
 export type ReadBatch = Batch & {
   readonly epoch: number;

@@ -153,8 +153,13 @@ export function readId(from: Source): TaskId {
 export function readHash(from: Source): string {
   const at = take(from, HASH_BYTES);
   const { bytes } = from;
-  for (let index = 0; index < HASH_BYTES; index++) scratch[index] = bytes[at + index] as number;
-  return scratch.toString("hex", 0, HASH_BYTES);
+  let all = 0;
+  for (let index = 0; index < HASH_BYTES; index++) {
+    const byte = bytes[at + index] as number;
+    all |= byte;
+    scratch[index] = byte;
+  }
+  return all === 0 ? "" : scratch.toString("hex", 0, HASH_BYTES);
 }
 
 /** Any value. */

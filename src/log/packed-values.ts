@@ -164,8 +164,15 @@ for (let byte = 0; byte < 0x100; byte++) {
   spelled[pairs[0] as number] = byte;
 }
 
-/** The 32 bytes that a hash spells, without a first byte; less than 0 if it is not 64 small hexadecimal digits. */
+/**
+ * The 32 bytes that a hash spells, without a first byte, zeros for one that is empty; less than 0 if it is neither
+ * empty nor 64 small hexadecimal digits that are not all zero.
+ */
 export function writeHash(target: Buffer, at: number, hash: string): number {
+  if (hash === "") {
+    target.fill(0, at, at + HASH_BYTES);
+    return at + HASH_BYTES;
+  }
   if (hash.length !== 2 * HASH_BYTES || digits.write(hash) !== 2 * HASH_BYTES) return -1;
   let all = 0;
   for (let index = 0; index < HASH_BYTES; index++) {
@@ -173,5 +180,5 @@ export function writeHash(target: Buffer, at: number, hash: string): number {
     all |= byte;
     target[at + index] = byte;
   }
-  return all < 0 ? -1 : at + HASH_BYTES;
+  return all <= 0 ? -1 : at + HASH_BYTES;
 }

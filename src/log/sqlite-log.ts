@@ -139,14 +139,15 @@ type AppendCall = {
 
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
-  const { count, bytes, beside } = packedOf(batch);
+  const { count, bytes, beside, blanks } = packedOf(batch);
   // Copied, because what is moved to another thread is gone here, and an append may have to be repeated.
   const buffer = new ArrayBuffer(bytes.length + beside.length);
   new Uint8Array(buffer).set(bytes);
   new Uint8Array(buffer).set(beside, bytes.length);
-  const input = { after, epoch, batchId, count, buffer, besideAt: bytes.length };
+  const holes = Uint32Array.from(blanks);
+  const input = { after, epoch, batchId, count, buffer, besideAt: bytes.length, blanks: holes };
   try {
-    const result = await thread.ask("append", input, [buffer]);
+    const result = await thread.ask("append", input, [buffer, holes.buffer]);
     if (result.type === "appended") bell.ring();
     return result;
   } catch (error) {

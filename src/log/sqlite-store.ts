@@ -16,9 +16,10 @@ import { invariant } from "../core/result.ts";
 import { checkSeq, recordBytes } from "./batch-row.ts";
 import type { Block } from "./beside.ts";
 import { cutBlocks, findBeside } from "./beside.ts";
+import { fillBlanks } from "./blanks.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { planAppend } from "./compare-and-set.ts";
-import type { Anchor, AppendResult, Head, LogRecord } from "./log.ts";
+import type { Anchor, AppendResult, Blanks, Head, LogRecord } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Cursor, RowPage } from "./page.ts";
 import { hashAt, readPage } from "./page.ts";
@@ -35,6 +36,7 @@ export type AppendInput = {
   /** The packed records, then, from `besideAt`, the packed payloads. */
   readonly buffer: ArrayBuffer;
   readonly besideAt: number;
+  readonly blanks: Blanks;
 };
 
 export type PageInput = { readonly cursor: Cursor; readonly beside: boolean };
@@ -85,11 +87,14 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
   };
 }
 
-function storeBatch(database: Database, { buffer, besideAt, ...input }: AppendInput): AppendResult {
-  const plan = planAppend(database.source(), { ...input, bytes: new Uint8Array(buffer, 0, besideAt) });
+function storeBatch(database: Database, { buffer, besideAt, blanks, ...input }: AppendInput): AppendResult {
+  const bytes = new Uint8Array(buffer, 0, besideAt);
+  const beside = new Uint8Array(buffer, besideAt);
+  fillBlanks({ bytes, beside, blanks });
+  const plan = planAppend(database.source(), { ...input, bytes });
   if (plan.type !== "store") return plan;
   database.putRow(plan.row);
-  for (const block of cutBlocks(new Uint8Array(buffer, besideAt))) database.putBlock(block);
+  for (const block of cutBlocks(beside)) database.putBlock(block);
   database.putHead(plan.head);
   return { type: "appended", head: plan.head };
 }
