@@ -6,6 +6,7 @@
  */
 
 import { attach, detach } from "./attempt.ts";
+import { AttemptSet } from "./attempt-set.ts";
 import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
 import { changeConfig, putProject } from "./config-change.ts";
@@ -306,7 +307,7 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status };
     if (event.kind === "worker-joined") {
       if (known !== undefined) dropWorker(fleet, shapes, known);
-      const holds = { attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
+      const holds = { attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path } = event;
       const target = endpoint === null ? null : { endpoint, path };
       addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...settings, ...holds });

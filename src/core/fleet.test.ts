@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { AttemptSet } from "./attempt-set.ts";
 import type { Instant, WorkerId } from "./brand.ts";
 import {
   addWorker,
@@ -50,7 +51,7 @@ function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
     ...{ target: null, offered: 1 },
-    ...{ attempts: new Set<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
+    ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
   };
 }
 

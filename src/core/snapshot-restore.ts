@@ -11,6 +11,7 @@
 
 import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
+import { AttemptSet } from "./attempt-set.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
 import { completed } from "./config.ts";
 import { withPatch } from "./config-patch.ts";
@@ -207,7 +208,7 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
   const [, , , , , , , , , , , offered = slots, endpoint = null, path = null] = row;
-  const attempts = new Set<Attempt>();
+  const attempts = new AttemptSet();
   addWorker(state.fleet, state.shapes, {
     id: id as WorkerId,
     kind,

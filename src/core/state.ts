@@ -12,6 +12,7 @@
  * invariants.ts recounts both from the facts.
  */
 
+import type { AttemptSet } from "./attempt-set.ts";
 import type { BitSet } from "./bit-set.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, TaskId, WorkerId } from "./brand.ts";
 import type { Callbacks } from "./callbacks.ts";
@@ -228,7 +229,7 @@ export type Worker = {
   zone: string | null;
   status: "ready" | "overloaded" | "draining" | "unreachable";
   readonly joinedAt: Instant;
-  readonly attempts: Set<Attempt>;
+  readonly attempts: AttemptSet;
   usedCpu: number;
   usedMemory: number;
   hold: Hold | null;
