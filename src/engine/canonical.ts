@@ -28,14 +28,15 @@ export type Payload = { readonly text: string; readonly size: number; readonly h
 
 export function payloadOf(value: unknown, path: string): Payload {
   const since = escapedSoFar;
-  return payloadOfText(canonical(value, path), since);
+  const text = canonical(value, path);
+  return { text, size: sizeOf(text, since), hash: hashOf(text) };
 }
 
 /** Of a text that was spelled since then: if nothing had to be escaped it is ASCII, and a character is a byte. */
-export function payloadOfText(text: string, since: number): Payload {
-  const size = escapedSoFar === since ? text.length : Buffer.byteLength(text);
-  return { text, size, hash: hash("sha256", text, "hex") };
-}
+export const sizeOf = (text: string, since: number): number =>
+  escapedSoFar === since ? text.length : Buffer.byteLength(text);
+
+export const hashOf = (text: string): string => hash("sha256", text, "hex");
 
 export function canonical(value: unknown, path: string): string {
   const text = spelled(value, 0);

@@ -26,10 +26,10 @@ import {
 import {
   canonical,
   escapedUntilNow,
+  hashOf,
   isPlainObject,
-  type Payload,
-  payloadOfText,
   type SpelledKey,
+  sizeOf,
   spelledKey,
   withField,
 } from "./canonical.ts";
@@ -181,12 +181,11 @@ export function readTaskBody(given: unknown): ReadTask {
   if (id !== undefined && body === given && SCHEDULED_ID.test(id))
     throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const since = escapedUntilNow();
-  const text = isPlainObject(body) ? textOf(body, reading) : null;
-  const payload = payloadOfText(text ?? canonical(body, ""), since);
-  if (payload.size > BODY_BYTES_MAX) {
-    throw badInput("(body)", `${payload.size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
-  }
-  return { submission: toSubmission(values, payload), text: payload.text };
+  const text = (isPlainObject(body) ? textOf(body, reading) : null) ?? canonical(body, "");
+  const size = sizeOf(text, since);
+  if (size > BODY_BYTES_MAX)
+    throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
+  return { submission: toSubmission(values, text, size), text };
 }
 
 /** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
@@ -211,9 +210,9 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields): Ite
     const id = at(values, AT.id);
     const since = escapedUntilNow();
     const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(item, reading) : null;
-    const payload = text === null ? null : payloadOfText(text, since);
-    if (payload === null || payload.size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
-    return { submission: toSubmission(values, payload), text: payload.text };
+    const size = text === null ? 0 : sizeOf(text, since);
+    if (text === null || size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
+    return { submission: toSubmission(values, text, size), text };
   };
 }
 
@@ -251,7 +250,8 @@ function textOf(body: Readonly<Record<string, unknown>>, { values, given, respel
 
 const NO_NAMES: readonly never[] = [];
 
-function toSubmission(values: readonly unknown[], payload: Payload): Submission {
+/** The hash tells whether a chosen id stands for the same body. Without one it is left to the log (log/blanks.ts). */
+function toSubmission(values: readonly unknown[], text: string, size: number): Submission {
   const id = at(values, AT.id);
   const parent = at(values, AT.parent);
   const resources = at(values, AT.resources);
@@ -260,8 +260,8 @@ function toSubmission(values: readonly unknown[], payload: Payload): Submission 
     id: id === undefined ? null : taskId(id),
     project: projectId(at(values, AT.project) ?? "default"),
     agent: agentId(at(values, AT.agentId) as string),
-    bodyHash: payload.hash,
-    bodySize: payload.size,
+    bodyHash: id === undefined ? "" : hashOf(text),
+    bodySize: size,
     type: at(values, AT.type) ?? "other",
     capabilities: at(values, AT.capabilities) ?? NO_NAMES,
     cpu: resources?.cpuMillicores ?? 0,

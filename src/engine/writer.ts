@@ -47,8 +47,13 @@ export type Writer = {
   committedSeq(): Seq;
   /** Log time: never behind the last event, and the last good one while the clock says nothing sensible. */
   now(): Instant;
-  /** Decides and applies at once; durable later. `payload` is the text beside its event. Throws if it has stopped. */
-  execute(command: Command, payload?: string): Decided;
+  /** The same for what may not be dated if the clock says nothing sensible: then it throws. */
+  sureNow(): Instant;
+  /**
+   * Decides and applies at once; durable later. `payload` is the text beside its event. `at` is the time, for whoever
+   * has just asked and has many. Throws if it has stopped.
+   */
+  execute(command: Command, payload?: string, at?: Instant): Decided;
   /** `execute`, answered when it is durable; a refusal is thrown as a DroverError. */
   run(command: Command, payload?: string): Promise<Decision>;
   /** Resolves when everything applied so far is durable; rejects once the writer has stopped. */
@@ -125,10 +130,10 @@ export function startWriter(options: {
     return next;
   }
 
-  function execute(command: Command, payload?: string): Decided {
+  function execute(command: Command, payload?: string, given?: Instant): Decided {
     if (phase.stopped !== null) throw phase.stopped;
     if (ADDS_WORK.has(command.type)) admit();
-    const at = REPORTS.has(command.type) ? nowOrLast() : clock.now();
+    const at = given ?? (REPORTS.has(command.type) ? nowOrLast() : clock.now());
     try {
       const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
@@ -291,6 +296,7 @@ export function startWriter(options: {
     stopAdmitting,
     committedSeq: () => seq(phase.committed),
     now: nowOrLast,
+    sureNow: clock.now,
     execute,
     run,
     settled,

@@ -7,8 +7,8 @@
  */
 import type { WorkerSettings } from "../core/commands.ts";
 import type { WorkerOptions } from "../engine/local-worker.ts";
+import type { BatchBody } from "../engine/task-batch.ts";
 import type { TaskBody } from "../engine/task-body.ts";
-import type { BatchBody } from "../engine/task-desk.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
 /** What goes wrong in a run; every kind can be switched off. */

@@ -1,0 +1,171 @@
+/**
+ * Many tasks in one call.
+ *
+ * They are placed item by item, in an order in which dependencies come first, and one bad item never fails the
+ * others. Items that do not name each other are all placed at one reading of the clock.
+ */
+
+import type { TaskId } from "../core/brand.ts";
+import { batchOrder } from "../core/dependency.ts";
+import { countAhead } from "../core/queue.ts";
+import { sentence } from "../core/refusal.ts";
+import { isRecord, name } from "../core/shape-of-input.ts";
+import { badInput, DroverError, refused } from "./drover-error.ts";
+import { type ItemReader, itemReader, type ReadTask, type TaskBody } from "./task-body.ts";
+import {
+  answerFor,
+  decideNow,
+  lookForArtifact,
+  type PlacingParts,
+  place,
+  type Submitted,
+  turnAway,
+} from "./task-placing.ts";
+import type { TaskState } from "./task-view.ts";
+
+const readName = name();
+
+export type BatchBody = {
+  readonly agentId: string;
+  readonly project?: string;
+  readonly callbackUrl?: string;
+  readonly tasks: readonly Omit<TaskBody, "agentId">[];
+};
+export type BatchItem = {
+  readonly taskId?: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly error?: string;
+};
+export type BatchAnswer = {
+  readonly tasks: readonly BatchItem[];
+  readonly submitted: number;
+  readonly accepted: number;
+  readonly rejected: number;
+};
+export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise<BatchAnswer> {
+  async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
+    try {
+      return await lookForArtifact(parts, item);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+      answers[index] = { state: "rejected", error: error.message };
+      return null;
+    }
+  }
+
+  const { maxBatch } = parts.writer.state.config.scheduler;
+  const list = readBatch(batch);
+  if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
+  const answers: BatchItem[] = list.map(() => REJECTED);
+  const readOne = itemReader(batch);
+  let read = list.map((item, index) => {
+    const one = readItem(readOne, item, index);
+    if (!(one instanceof DroverError)) return one;
+    answers[index] = { state: "rejected", error: one.message };
+    return null;
+  });
+  if (read.some((item) => item !== null && item.submission.artifact !== null))
+    read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
+  if (read.some(isTied)) placeTied(parts, list, read, answers);
+  else placeUntied(parts, read, answers);
+  let accepted = 0;
+  for (const { state } of answers) if (state !== "rejected") accepted++;
+  return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+}
+
+/** Places items that do not name each other, all at the same time of the clock. */
+function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
+  const { state, sureNow } = parts.writer;
+  const at = sureNow();
+  for (let index = 0; index < read.length; index++) {
+    const item = read[index] ?? null;
+    if (item === null) continue;
+    const decided = decideNow(parts, item, at);
+    if (!decided.ok) {
+      answers[index] = itemAnswer(turnAway(parts, item, decided.failure));
+      continue;
+    }
+    const id = decided.value.id as TaskId;
+    const task = state.tasks.get(id);
+    answers[index] =
+      task === undefined || task.group === null
+        ? itemAnswer(answerFor(parts, id, task))
+        : { taskId: id, state: task.phase, position: countAhead(state, task, at) + 1 };
+  }
+}
+
+const REJECTED: BatchItem = { state: "rejected" };
+
+const isTied = (item: ReadTask | null): boolean =>
+  item !== null && (item.submission.parent !== null || item.submission.needs.length > 0);
+
+/** Places items that may name each other: dependencies first, and none whose dependency was turned away. */
+function placeTied(
+  parts: PlacingParts,
+  list: readonly unknown[],
+  read: readonly (ReadTask | null)[],
+  answers: BatchItem[],
+): void {
+  const { order, refused: circular } = batchOrder(
+    read.map((item) => ({
+      id: item?.submission.id ?? null,
+      parent: item?.submission.parent ?? null,
+      needs: item?.submission.needs ?? [],
+    })),
+  );
+  for (const [index, refusal] of circular) answers[index] = { state: "rejected", error: sentence(refusal) };
+  const turnedAway = new Set(list.filter((_, index) => read[index] === null).map(idOfItem));
+  for (const index of order) {
+    const item = read[index];
+    if (item === null || item === undefined) continue;
+    const answer = placeUnless(turnedAway, parts, item);
+    if (answer instanceof DroverError) turnedAway.add(item.submission.id);
+    answers[index] = itemAnswer(answer);
+  }
+}
+
+/** One item of a batch as a task of its own, or what is wrong with it. */
+function readItem(readOne: ItemReader, item: unknown, index: number): ReadTask | DroverError {
+  if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
+  if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
+  try {
+    return readOne(item);
+  } catch (error) {
+    if (error instanceof DroverError) return error;
+    throw error;
+  }
+}
+
+const idOfItem = (item: unknown): unknown => (isRecord(item) ? (item.id ?? null) : null);
+
+/** An item whose dependency was turned away in the same batch is not placed either, and says so. */
+function placeUnless(turnedAway: ReadonlySet<unknown>, parts: PlacingParts, item: ReadTask): Submitted | DroverError {
+  const { parent, needs } = item.submission;
+  const dependency = [parent, ...needs].find((id) => id !== null && turnedAway.has(id)) ?? null;
+  if (dependency === null) return place(parts, item);
+  return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
+}
+
+function itemAnswer(answer: Submitted | DroverError): BatchItem {
+  if (answer instanceof DroverError) {
+    const { taskId } = answer.details;
+    return { state: "rejected", error: answer.message, ...(typeof taskId === "string" ? { taskId } : {}) };
+  }
+  const { taskId, state, position } = answer;
+  return { taskId, state, ...(position === undefined ? {} : { position }) };
+}
+
+function readBatch(batch: unknown): readonly unknown[] {
+  if (!isRecord(batch)) throw badInput("(body)", batch, "an object with agentId and tasks");
+  const known = ["agentId", "project", "callbackUrl", "tasks"];
+  const stranger = Object.keys(batch).find((key) => !known.includes(key));
+  if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
+  for (const field of ["agentId", ...(batch.project === undefined ? [] : ["project"])]) {
+    const read = readName(batch[field], field);
+    if (!read.ok) throw refused(read.failure);
+  }
+  if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)
+    throw badInput("tasks", batch.tasks, "a list of at least one task");
+  return batch.tasks;
+}

@@ -1,0 +1,84 @@
+/**
+ * One task is placed: decided, applied, and answered.
+ *
+ * What is turned away for want of room is remembered for a while though it never enters the log.
+ */
+
+import { isThrottling } from "../core/admission.ts";
+import type { Instant, TaskId } from "../core/brand.ts";
+import type { Decided, Warning } from "../core/commands.ts";
+import { countAhead } from "../core/queue.ts";
+import { type Refusal, sentence } from "../core/refusal.ts";
+import type { Task } from "../core/state.ts";
+import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
+import { type DroverError, refused } from "./drover-error.ts";
+import type { ReadTask } from "./task-body.ts";
+import type { TaskSources } from "./task-reading.ts";
+import { isoTime, type TaskState } from "./task-view.ts";
+
+export type Submitted = {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly createdAt: string;
+  readonly throttle?: true;
+  readonly warnings?: readonly Warning[];
+};
+export type PlacingParts = TaskSources & { readonly exists: ArtifactExists };
+
+/** Whether the input artifact is there already is part of what is decided. */
+export async function lookForArtifact({ exists }: PlacingParts, read: ReadTask): Promise<ReadTask> {
+  const { artifact } = read.submission;
+  if (artifact === null || !(await askWhetherThere(exists, artifact))) return read;
+  return { ...read, submission: { ...read.submission, artifactReady: true } };
+}
+/** Decides a submit now; the answer may leave when it is durable. What found no room is kept unless told otherwise. */
+export function place(parts: PlacingParts, read: ReadTask, isKept = true): Submitted | DroverError {
+  const decided = decideNow(parts, read);
+  if (!decided.ok) return isKept ? turnAway(parts, read, decided.failure) : refused(decided.failure);
+  const { id, warnings } = decided.value;
+  return answerFor(parts, id as TaskId, parts.writer.state.tasks.get(id as TaskId), warnings);
+}
+
+export function decideNow({ writer, bodies }: PlacingParts, { submission, text }: ReadTask, at?: Instant): Decided {
+  const decided = writer.execute({ type: "submit-task", submission }, text, at);
+  if (decided.ok && decided.value.repeated !== true) {
+    const task = writer.state.tasks.get(decided.value.id as TaskId);
+    if (task !== undefined) bodies.keep(task.seq, text);
+  }
+  return decided;
+}
+
+/** What found no room is remembered for a while, under an id to ask by. */
+export function turnAway({ writer, rejected }: PlacingParts, { submission }: ReadTask, failure: Refusal): DroverError {
+  if (!isForWantOfRoom(failure)) return refused(failure);
+  const { id, agent: agentId, project } = submission;
+  const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
+  return refused(failure, { taskId: turnedAway });
+}
+
+const isForWantOfRoom = (refusal: Refusal): boolean =>
+  refusal.type === "queue-full" || refusal.type === "backpressure" || refusal.type === "no-workers";
+
+export function answerFor(
+  { writer }: PlacingParts,
+  id: TaskId,
+  task: Task | undefined,
+  warnings: readonly Warning[] = [],
+): Submitted {
+  const { state } = writer;
+  const throttles = isThrottling(state);
+  if (task !== undefined && task.group !== null && !throttles && warnings.length === 0) {
+    const position = countAhead(state, task, state.at) + 1;
+    return { taskId: id, state: task.phase, position, createdAt: isoTime(task.createdAt) };
+  }
+  const stone = state.tombstones.get(id);
+  return {
+    taskId: id,
+    state: task?.phase ?? stone?.phase ?? "done",
+    ...(task === undefined || task.group === null ? {} : { position: countAhead(state, task, state.at) + 1 }),
+    createdAt: isoTime(task?.createdAt ?? stone?.endedAt ?? writer.now()),
+    ...(throttles ? { throttle: true } : {}),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  };
+}
