@@ -11,6 +11,8 @@ import type { Applied } from "./writer.ts";
 export type Commit = { readonly head: Head; readonly appendMs: number };
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
 export type CommitWatch = {
+  /** Whether anybody listens. */
+  isHeard(): boolean;
   /** Answers how to stop hearing. */
   watch(listener: CommitListener): () => void;
   onCommitted: CommitListener;
@@ -19,6 +21,7 @@ export type CommitWatch = {
 export function createCommitWatch(onWarning: (message: string) => void): CommitWatch {
   const listeners = new Set<CommitListener>();
   return {
+    isHeard: () => listeners.size > 0,
     watch(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -113,7 +113,7 @@ export type Drover = AsyncDisposable &
     ): Promise<Value>;
     stats(): Promise<Stats>;
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
-    /** Hears of every commit from now on, and what it cost; answers how to stop hearing. */
+    /** Hears of all that happens from now on as it is committed, and what that cost; answers how to stop hearing. */
     watch(listener: CommitListener): () => void;
     /** Where the log ends. */
     head(): Promise<Head>;
@@ -193,10 +193,13 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         desk.onApplied(applied);
         permits.onApplied(applied);
         artifacts?.onApplied();
+        const { event } = applied;
+        if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
       },
+      // Who submitted knows; the rest is for workers, for those who wait, and for listeners.
+      isAwaited: (event) => event.kind !== "task-submitted" || commits.isHeard(),
       onCommitted: (batch, commit) => {
         ends.onCommitted(batch);
-        for (const { event } of batch) if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
         workers.onCommitted(batch);
         remote.onCommitted(batch);
         callbacks.onCommitted(batch);

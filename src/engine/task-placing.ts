@@ -9,7 +9,7 @@ import type { Instant, TaskId } from "../core/brand.ts";
 import type { Decided, Warning } from "../core/commands.ts";
 import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
-import type { Task } from "../core/state.ts";
+import { hasEnded, type Task } from "../core/state.ts";
 import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
 import { type DroverError, refused } from "./drover-error.ts";
 import type { ReadTask } from "./task-body.ts";
@@ -44,7 +44,7 @@ export function decideNow({ writer, bodies }: PlacingParts, { submission, text }
   const decided = writer.execute({ type: "submit-task", submission }, text, at);
   if (decided.ok && decided.value.repeated !== true) {
     const task = writer.state.tasks.get(decided.value.id as TaskId);
-    if (task !== undefined) bodies.keep(task.seq, text);
+    if (task !== undefined && !hasEnded(task)) bodies.keep(task.seq, text);
   }
   return decided;
 }

@@ -157,7 +157,7 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
 test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
   const hand = createLogInHand();
   const { host, settle } = createHandHost({ at: 1000 });
-  const hooks = { onApplied: () => {}, onCommitted: () => {}, onStopped: () => {} };
+  const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
   const writer = startWriter({ state: emptyState(), log: hand.log, epoch: 0, host, hooks, uncommittedMax: 9 });
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
   const join = (worker: string) =>

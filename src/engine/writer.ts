@@ -39,6 +39,9 @@ export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
   onApplied(applied: Applied): void;
+  /** Whether anybody will hear of this event once it is durable: if not, it need not be kept until then. */
+  isAwaited(event: Event): boolean;
+  /** Those events of a batch that were awaited. */
   onCommitted(batch: readonly Applied[], commit: Commit): void;
   onStopped(error: DroverError): void;
 };
@@ -78,8 +81,8 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["lose-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
-/** A batch that is being gathered: what was applied, and its bytes. */
-type Pending = { readonly applied: Applied[]; readonly bytes: Gathering };
+/** A batch that is being gathered: what is to be told of it, its bytes, and the number of its last event. */
+type Pending = { readonly applied: Applied[]; readonly bytes: Gathering; last: number };
 /** All who wait for the same batch wait for one promise. */
 type Waiter = PromiseWithResolvers<void> & { seq: number };
 
@@ -115,7 +118,8 @@ export function startWriter(options: {
     const applied: Applied = { event, seq: seq(state.seq) };
     const batch = gathering();
     gather(batch.bytes, state.seq, event, cause, carries ? payload : undefined);
-    batch.applied.push(applied);
+    batch.last = state.seq;
+    if (hooks.isAwaited(event)) batch.applied.push(applied);
     hooks.onApplied(applied);
   }
 
@@ -124,7 +128,7 @@ export function startWriter(options: {
     const last = pending[pending.length - 1];
     if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
       return last;
-    const next: Pending = { applied: [], bytes: spare ?? createGathering() };
+    const next: Pending = { applied: [], bytes: spare ?? createGathering(), last: state.seq };
     spare = null;
     pending.push(next);
     return next;
@@ -203,7 +207,7 @@ export function startWriter(options: {
     phase.appending = true;
     try {
       while (pending.length > 0 && phase.stopped === null) {
-        const { applied, bytes } = pending.shift() as Pending;
+        const { applied, bytes, last } = pending.shift() as Pending;
         if (pending.length === 0) {
           waiting.sent = waiting.gathering;
           waiting.gathering = null;
@@ -211,7 +215,7 @@ export function startWriter(options: {
         const startedAt = performance.now();
         const head = await appendForSure(bytes);
         spare ??= emptied(bytes);
-        phase.committed = applied[applied.length - 1]?.seq ?? phase.committed;
+        phase.committed = last;
         hooks.onCommitted(applied, { head, appendMs: performance.now() - startedAt });
         release();
       }

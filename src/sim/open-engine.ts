@@ -57,7 +57,7 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
   const onStopped = (error: DroverError): void => {
     if (error.code !== "closed") failed.resolve(error);
   };
-  const hooks = { onApplied, onCommitted, onStopped };
+  const hooks = { onApplied, isAwaited: () => true, onCommitted, onStopped };
   const writer = startWriter({ state, log, epoch: lead.epoch, host, hooks });
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash: "" });
   await setConfig(writer, options.config);
