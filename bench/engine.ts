@@ -3,9 +3,10 @@
  *
  * Each task is a no-op run by a worker in the same process, and counts when its end is durable. Drover and the peers,
  * at their best reasonable settings (bench/peers.ts), are given the same workload in the same run
- * (bench/peers/workload.ts), so that the ratio means something on any machine. Then: what an unrelated request waits
- * meanwhile, how long a restart with a million queued tasks takes, and the longest pause while a snapshot of them is
- * made.
+ * (bench/peers/workload.ts), so that the ratio means something on any machine. They take turns, twice, and of each the
+ * best counts: a machine shared with others may be half as fast for a minute, and must not be so for one of them only.
+ * Then: what an unrelated request waits meanwhile, how long a restart with a million queued tasks takes, and the longest
+ * pause while a snapshot of them is made.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,9 +25,13 @@ const CONFIG = {
   projects: { default: { maxConcurrent: 5000 } },
 };
 const CALLERS = 2000;
-const PER_BATCH = 200;
-const BATCHES = 20;
-const JOBS = 40_000;
+/** As pg-boss and graphile-worker are given theirs. */
+const PER_BATCH = 1000;
+const BATCHES = 2;
+/** Enough for rounds of about a second, as long as those of the peers. */
+const JOBS = 100_000;
+const ROUNDS = 4;
+const PASSES = 2;
 const RATIO_FLOOR = 5;
 
 /** Tasks a second, the same while every caller hears of every end, and what an unrelated request waits then. */
@@ -74,6 +79,22 @@ async function openSession(drover: Drover, mode: Mode): Promise<Session> {
     [Symbol.asyncDispose]: async () => {},
   };
 }
+
+/** The best of two runs; of what others waited, the worse. */
+const better = (left: Run | null, right: Run): Run =>
+  left === null
+    ? right
+    : {
+        perSecond: Math.max(left.perSecond, right.perSecond),
+        toldPerSecond: Math.max(left.toldPerSecond, right.toldPerSecond),
+        otherP99Ms: Math.max(left.otherP99Ms, right.otherP99Ms),
+      };
+
+const betterRows = (left: readonly Row[], right: readonly Row[]): readonly Row[] =>
+  right.map((row) => {
+    const before = left.find(({ what }) => what === row.what);
+    return before === undefined || before.value < row.value ? row : before;
+  });
 
 function measure(mode: Mode, workload: Workload): Promise<Run> {
   return withDrover(async (drover) => {
@@ -207,26 +228,36 @@ function besideFastest(how: "single submits" | "batches", perSecond: number, pee
   };
 }
 
+type Measured = { readonly single: Run; readonly batched: Run; readonly peers: readonly Row[] };
+
+/** Everybody once, and the best of that and of what was measured before. */
+async function takeTurns(options: Options, workload: Workload, before: Measured | null): Promise<Measured> {
+  progress("drover: single submits, then batches\n");
+  const single = better(before?.single ?? null, await measure("singles", workload));
+  const batched = better(before?.batched ?? null, await measure("batches", workload));
+  progress("the peers\n");
+  const { rows } = await runPeers(options);
+  return { single, batched, peers: betterRows(before?.peers ?? [], rows) };
+}
+
 export async function run(options: Options): Promise<Report> {
   const scale = options.quick ? 20 : 1;
-  progress("drover: single submits, then batches\n");
-  const workload = { jobs: JOBS / scale, rounds: options.quick ? 1 : 3 };
-  const single = await measure("singles", workload);
-  const batched = await measure("batches", workload);
-  progress("the peers\n");
-  const peers = await runPeers(options);
+  const workload = { jobs: JOBS / scale, rounds: options.quick ? 1 : ROUNDS };
+  let best: Measured | null = null;
+  for (let pass = 1; pass <= (options.quick ? 1 : PASSES); pass++) best = await takeTurns(options, workload, best);
+  const { single, batched, peers } = best as Measured;
   progress("restart\n");
   const queued = 1_000_000 / scale;
   const restart = await measureRestart(queued);
   const n = queued.toLocaleString("en-US");
   const rows: Row[] = [
     { what: "Drover: single submits, 2000 callers", value: single.perSecond, unit: "tasks/s" },
-    { what: "Drover: batches of 200", value: batched.perSecond, unit: "tasks/s" },
+    { what: `Drover: batches of ${PER_BATCH}`, value: batched.perSecond, unit: "tasks/s" },
     { what: "Drover: single submits, each waits for its end", value: single.toldPerSecond, unit: "tasks/s" },
-    { what: "Drover: batches of 200, each waits for its ends", value: batched.toldPerSecond, unit: "tasks/s" },
-    ...peers.rows,
-    besideFastest("single submits", single.perSecond, peers.rows),
-    besideFastest("batches", batched.perSecond, peers.rows),
+    { what: `Drover: batches of ${PER_BATCH}, each waits for its ends`, value: batched.toldPerSecond, unit: "tasks/s" },
+    ...peers,
+    besideFastest("single submits", single.perSecond, peers),
+    besideFastest("batches", batched.perSecond, peers),
     { what: "p99 of an unrelated request meanwhile, single", value: single.otherP99Ms, unit: "ms" },
     { what: "p99 of an unrelated request meanwhile, batched", value: batched.otherP99Ms, unit: "ms" },
     {

@@ -11,7 +11,7 @@ import { type Server, Skipped, startPostgres, startRedis } from "./peers/server-
 import { bestRound, type Mode, type Session, type Workload } from "./peers/workload.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
-const FULL: Workload = { jobs: 20_000, rounds: 3 };
+const FULL: Workload = { jobs: 20_000, rounds: 4 };
 const QUICK: Workload = { jobs: 4_000, rounds: 1 };
 
 export type PeerFigures = {

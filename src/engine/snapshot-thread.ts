@@ -1,5 +1,8 @@
 /**
  * The thread that makes one snapshot and ends: recover from the log, write the state to a file, say where.
+ *
+ * It does again what the engine has done, at the same cost, so it gives way to it: under a load that leaves no core
+ * idle a snapshot takes longer, and the tasks do not.
  */
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +11,11 @@ import { pipeline } from "node:stream/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import { seq } from "../core/brand.ts";
 import { openSqliteLog } from "../log/sqlite-log.ts";
+import { giveWay } from "./give-way.ts";
 import { recover, snapshotChunks } from "./recovery.ts";
 import { fileInProgress, neededBeside, type SnapshotDone } from "./snapshotter.ts";
 
+giveWay();
 const { directory, before } = workerData as { readonly directory: string; readonly before: number };
 const log = await openSqliteLog({ directory, readOnly: true });
 const { state, hash, snapshotSeq } = await recover(log);
