@@ -335,7 +335,7 @@ export function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
-  state.callbacks.wanted.delete(task.id);
+  if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
   state.results--;
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);

@@ -23,7 +23,7 @@ export const first = <Item>(list: SortedList<Item>): Item | undefined => list.ch
 export function insert<Item>(list: SortedList<Item>, item: Item): void {
   list.size++;
   const { chunks, compare } = list;
-  const last = chunks[chunks.length - 1];
+  const last = chunks.length === 0 ? undefined : chunks[chunks.length - 1];
   if (last === undefined) {
     chunks.push([item]);
     return;
@@ -74,7 +74,8 @@ export function reseat<Item>(list: SortedList<Item>, item: Item, from: number): 
   const { chunks, compare } = list;
   const index = Math.floor(from / CHUNK_SPAN);
   const chunk = chunks[index] as Item[];
-  const before = chunks[index - 1];
+  // Asking a list for its place -1 takes longer than all the rest.
+  const before = index === 0 ? undefined : chunks[index - 1];
   const behind = chunks[index + 1];
   if (
     (before !== undefined && compare(before[before.length - 1] as Item, item) > 0) ||

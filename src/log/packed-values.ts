@@ -19,6 +19,8 @@
  * that no bytes, however damaged, take a reader deeper and deeper.
  */
 
+import { numberIn } from "../core/id-table.ts";
+
 export const WORD_16 = 0xf0;
 export const WORD_32 = 0xf1;
 export const WORD_48 = 0xf2;
@@ -44,9 +46,6 @@ const WORD_48_END = 0x1_0000_0000_0000;
 const DOUBLE_BYTES = 8;
 const FRAME_BYTES_MAX = 9;
 const CHARACTER_BYTES_MAX = 2;
-const ZERO = 48;
-/** So many digits are below 48 bits. */
-const ID_DIGITS_MAX = 14;
 
 /** How many bytes a value takes at most; infinite if it has no form. */
 export function roomFor(value: unknown): number {
@@ -140,19 +139,8 @@ function writeWideText(target: Buffer, at: number, text: string): number {
 
 /** The id of a task: its number if Drover made it, otherwise a text. */
 export function writeId(target: Buffer, at: number, id: string): number {
-  const { length } = id;
-  const start = OWN_ID.length;
-  if (length <= start || length > start + ID_DIGITS_MAX) return writeText(target, at, id);
-  for (let index = 0; index < start; index++)
-    if (id.charCodeAt(index) !== OWN_ID.charCodeAt(index)) return writeText(target, at, id);
-  let number = 0;
-  for (let index = start; index < length; index++) {
-    const digit = id.charCodeAt(index) - ZERO;
-    // With a zero in front it would come back without.
-    if (digit < 0 || digit > 9 || (number === 0 && index > start)) return writeText(target, at, id);
-    number = number * 10 + digit;
-  }
-  return writeNumber(target, at, number);
+  const number = numberIn(id);
+  return number < 0 || number >= WORD_48_END ? writeText(target, at, id) : writeNumber(target, at, number);
 }
 
 /** Two digits at a time, by the 16 bits they are in memory: the byte they spell, or less than 0. */
@@ -170,7 +158,7 @@ for (let byte = 0; byte < 0x100; byte++) {
  */
 export function writeHash(target: Buffer, at: number, hash: string): number {
   if (hash === "") {
-    target.fill(0, at, at + HASH_BYTES);
+    for (let index = 0; index < HASH_BYTES; index++) target[at + index] = 0;
     return at + HASH_BYTES;
   }
   if (hash.length !== 2 * HASH_BYTES || digits.write(hash) !== 2 * HASH_BYTES) return -1;
