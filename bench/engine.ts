@@ -5,8 +5,8 @@
  * at their best reasonable settings (bench/peers.ts), are given the same workload in the same run
  * (bench/peers/workload.ts), so that the ratio means something on any machine. They take turns, twice, and of each the
  * best counts: a machine shared with others may be half as fast for a minute, and must not be so for one of them only.
- * Then: what an unrelated request waits meanwhile, how long a restart with a million queued tasks takes, and the longest
- * pause while a snapshot of them is made.
+ * Then: what an unrelated request waits meanwhile, how long a restart with a million queued tasks takes, and the
+ * longest pause while a snapshot of them is made.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

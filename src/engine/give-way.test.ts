@@ -23,8 +23,9 @@ const THREAD = `
   });
 `;
 
-test("a thread lowers its own priority and that of the threads it starts, and nobody else's", async (context) => {
-  if (process.platform !== "linux") return context.skip("only Linux has a priority for each thread");
+const skip = process.platform === "linux" ? false : "only Linux has a priority for each thread";
+
+test("a thread lowers its own priority and that of the threads it starts, and nobody else's", { skip }, async () => {
   const before = getPriority();
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`));
   const [said] = await once(worker, "message");

@@ -80,6 +80,8 @@ type Running = {
   /** The event that its body lies beside. */
   readonly seq: Seq;
   readonly crew: Crew;
+  /** Its handler has ended, or was given up on. */
+  isOver: boolean;
   controller: AbortController | null;
   stopped: DroverError | null;
   tokens: number | null;
@@ -207,7 +209,7 @@ export function createLocalWorkers(deps: {
 
   /** Takes a slot. All that begin in one turn are given to their handlers together, once the turn is over. */
   function begin(crew: Crew, task: TaskId, attempt: number, seq: Seq): void {
-    const entry: Running = { task, attempt, seq, crew, controller: null, stopped: null, tokens: null };
+    const entry: Running = { task, attempt, seq, crew, isOver: false, controller: null, stopped: null, tokens: null };
     running.set(task, entry);
     begun.push(entry);
     crew.active++;
@@ -272,8 +274,9 @@ export function createLocalWorkers(deps: {
 
   /** The handler has ended, or was given up on: its slot is free, once. */
   function letGo(entry: Running): void {
-    if (running.get(entry.task) !== entry) return;
-    running.delete(entry.task);
+    if (entry.isOver) return;
+    entry.isOver = true;
+    if (running.get(entry.task) === entry) running.delete(entry.task);
     if (progress.size > 0) progress.delete(entry.task);
     entry.crew.active--;
     if (entry.crew.active === 0) entry.crew.onIdle();
@@ -284,7 +287,7 @@ export function createLocalWorkers(deps: {
   function writeBegun(): void {
     for (const entry of begun.splice(0)) {
       const { task, attempt } = entry;
-      if (running.get(task) === entry) tell(writer, { type: "start-attempt", task, attempt });
+      if (!entry.isOver) tell(writer, { type: "start-attempt", task, attempt });
     }
   }
 
@@ -302,7 +305,7 @@ export function createLocalWorkers(deps: {
     get progress(): TaskContext["progress"] {
       const entry = this.#entry;
       return (value) => {
-        if (running.get(entry.task) === entry) progress.set(entry.task, value);
+        if (!entry.isOver) progress.set(entry.task, value);
       };
     }
     get usage(): TaskContext["usage"] {
