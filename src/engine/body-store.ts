@@ -11,37 +11,42 @@ import { fifo, lengthOf, push, shift } from "../core/fifo.ts";
 import { NumberTable } from "../core/number-table.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
+import type { PlainBody } from "./task-body.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-const ENTRY_OVERHEAD = 100;
+const ENTRY_OVERHEAD = 200;
 /** Bodies of ended tasks at hand: more would only grow old and cost the garbage collector. */
 const RELEASED_MAX = 1000;
 const decoder = new TextDecoder();
 
+/** A text, and what it says where nobody has been handed that yet. */
+type Kept = { readonly text: string; plain: PlainBody | null };
 export type BodyStore = {
-  keep(seq: number, text: string): void;
+  keep(seq: number, text: string, plain: PlainBody | null): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
   /** The text, if it is at hand. */
   peek(seq: Seq): string | undefined;
+  /** What the text says, if that is at hand: once, since whoever is handed it may change it. */
+  takePlain(seq: Seq): PlainBody | null;
   read(seq: Seq): Promise<string | null>;
 };
 
 export function createBodyStore(log: Log): BodyStore {
-  const kept = new NumberTable<string>();
+  const kept = new NumberTable<Kept>();
   const released = fifo<number>();
   let size = 0;
 
   function drop(seq: number): void {
-    const text = kept.get(seq);
-    if (text === undefined) return;
+    const found = kept.get(seq);
+    if (found === undefined) return;
     kept.delete(seq);
-    size -= text.length + ENTRY_OVERHEAD;
+    size -= found.text.length + ENTRY_OVERHEAD;
   }
 
   return {
-    keep(seq, text) {
-      kept.set(seq, text);
+    keep(seq, text, plain) {
+      kept.set(seq, { text, plain });
       size += text.length + ENTRY_OVERHEAD;
       while (size > KEPT_BYTES_MAX) {
         // With none released the newest goes: what was submitted first is started first.
@@ -53,9 +58,16 @@ export function createBodyStore(log: Log): BodyStore {
       push(released, seq);
       if (lengthOf(released) > RELEASED_MAX) drop(shift(released) as number);
     },
-    peek: (seq) => kept.get(seq),
+    peek: (seq) => kept.get(seq)?.text,
+    takePlain(seq) {
+      const found = kept.get(seq);
+      if (found === undefined) return null;
+      const { plain } = found;
+      found.plain = null;
+      return plain;
+    },
     async read(seq) {
-      const text = kept.get(seq);
+      const text = kept.get(seq)?.text;
       if (text !== undefined) return text;
       const record = await log.readRecord(seq);
       if (record?.beside === undefined) return null;

@@ -237,7 +237,8 @@ export function createLocalWorkers(deps: {
     try {
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
       if (text === null) throw missingBody(entry.seq);
-      result = entry.crew.handler(assignedTask(text, entry.task, entry.attempt), new Context(entry));
+      const task = assignedTask(text, bodies.takePlain(entry.seq), entry.task, entry.attempt);
+      result = entry.crew.handler(task, new Context(entry));
       isLater = isThenable(result);
     } catch (error) {
       return fail(entry, error);

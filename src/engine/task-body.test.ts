@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { badField } from "../core/refusal.ts";
 import { canonical, payloadOf } from "./canonical.ts";
 import { DroverError } from "./drover-error.ts";
-import { BODY_BYTES_MAX, itemReader, type ReadTask, readTaskBody, ScheduledBody } from "./task-body.ts";
+import { assignedTask, BODY_BYTES_MAX, itemReader, type ReadTask, readTaskBody, ScheduledBody } from "./task-body.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 500 : 3000 };
 
@@ -246,6 +246,11 @@ test("a body has the text of a plain spelling, and the first of its faults is to
       [size, body.id === undefined ? "" : hash],
     );
     assert.deepEqual(JSON.parse(text).agentId, found.submission?.agent);
+    // What a handler is shown is the same whether or not the text was parsed for it, to the order of its fields.
+    const { plain = null } = found;
+    const shown = [assignedTask(text, plain, "t", 1), assignedTask(text, null, "t", 1)];
+    assert.deepEqual(shown[0], shown[1]);
+    assert.deepEqual(Object.keys(shown[0] as object), Object.keys(shown[1] as object));
   });
 });
 

@@ -81,7 +81,9 @@ export class ScheduledBody {
 }
 const SCHEDULED_ID = /^sch_.+_\d{8}T\d{6}Z$/;
 
-export type ReadTask = { readonly submission: Submission; readonly text: string };
+/** `plain` is what parsing the text would give, where that is known without it: in a body without lists and objects. */
+export type ReadTask = { readonly submission: Submission; readonly text: string; readonly plain: PlainBody | null };
+export type PlainBody = Record<string, unknown>;
 
 export const instantField: Reader<number> = (value, field) => {
   const at = typeof value === "string" && RFC_3339.test(value) ? Date.parse(value) : value;
@@ -158,6 +160,8 @@ class Reading {
   readonly values: unknown[];
   given: number;
   respelled = 0;
+  /** Whether all values are text, numbers, true and false. */
+  isPlain = true;
 
   constructor(shared: Reading | null) {
     this.values = shared === null ? NOTHING.slice() : shared.values.slice();
@@ -185,7 +189,7 @@ export function readTaskBody(given: unknown): ReadTask {
   const size = sizeOf(text, since);
   if (size > BODY_BYTES_MAX)
     throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
-  return { submission: toSubmission(values, text, size), text };
+  return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
 }
 
 /** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
@@ -212,7 +216,7 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields): Ite
     const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(item, reading) : null;
     const size = text === null ? 0 : sizeOf(text, since);
     if (text === null || size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
-    return { submission: toSubmission(values, text, size), text };
+    return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
   };
 }
 
@@ -229,6 +233,7 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading): 
     values[place] = read.value;
     reading.given |= 1 << place;
     if (read.value !== value) reading.respelled |= 1 << place;
+    if (typeof value === "object") reading.isPlain = false;
   }
   return null;
 }
@@ -246,6 +251,19 @@ function textOf(body: Readonly<Record<string, unknown>>, { values, given, respel
     if (text === null) return null;
   }
   return `${text}}`;
+}
+
+/** In the order of the text, and without the caller's id, which no handler is shown. */
+function plainOf({ values, given, respelled, isPlain }: Reading): PlainBody | null {
+  if (!isPlain || respelled !== 0) return null;
+  const plain: PlainBody = {};
+  for (let left = given & ~(1 << AT.id); left !== 0; left &= left - 1) {
+    const place = 31 - Math.clz32(left & -left);
+    const value = values[place];
+    // Minus zero is zero in JSON.
+    if (value !== undefined) plain[IN_ORDER[place] as string] = value === 0 ? 0 : value;
+  }
+  return plain;
 }
 
 const NO_NAMES: readonly never[] = [];
@@ -292,13 +310,15 @@ export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskB
 export type AssignedTask = Omit<TaskBody, "id"> & { readonly taskId: string; readonly attempt: number };
 
 /** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */
-export function assignedTask(text: string, taskId: string, attempt: number): AssignedTask {
-  const body = parseStored(text) as { -readonly [Field in keyof AssignedTask]: AssignedTask[Field] } & { id?: string };
+export function assignedTask(text: string, plain: PlainBody | null, taskId: string, attempt: number): AssignedTask {
+  const body = (plain ?? parseStored(text)) as { -readonly [Field in keyof AssignedTask]: AssignedTask[Field] } & {
+    id?: string;
+  };
   if (body.id !== undefined) {
     const { id: _, ...rest } = body;
     return { ...rest, taskId, attempt };
   }
-  // It was parsed for this attempt alone, so it may be added to.
+  // It was made for this attempt alone, so it may be added to.
   body.taskId = taskId;
   body.attempt = attempt;
   return body;

@@ -40,11 +40,15 @@ export function place(parts: PlacingParts, read: ReadTask, isKept = true): Submi
   return answerFor(parts, id as TaskId, parts.writer.state.tasks.get(id as TaskId), warnings);
 }
 
-export function decideNow({ writer, bodies }: PlacingParts, { submission, text }: ReadTask, at?: Instant): Decided {
+export function decideNow(
+  { writer, bodies }: PlacingParts,
+  { submission, text, plain }: ReadTask,
+  at?: Instant,
+): Decided {
   const decided = writer.execute({ type: "submit-task", submission }, text, at);
   if (decided.ok && decided.value.repeated !== true) {
     const task = writer.state.tasks.get(decided.value.id as TaskId);
-    if (task !== undefined && !hasEnded(task)) bodies.keep(task.seq, text);
+    if (task !== undefined && !hasEnded(task)) bodies.keep(task.seq, text, plain);
   }
   return decided;
 }
