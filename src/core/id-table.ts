@@ -3,8 +3,8 @@
  *
  * The ids that Drover gives out, `tsk_` and the number of the event that submitted the task, are numbers in disguise:
  * tasks that stand next to each other in the log lie next to each other here (number-table.ts). The ids that callers
- * choose are kept in a Map. Seen from outside it is a Map whose order is that of the events that submitted the tasks,
- * provided those with a chosen id are put in in that order.
+ * choose are kept in a Map. What is put in in the order of submission comes out in that order; of what is put in
+ * otherwise, such as tombstones, the order says nothing. Nothing may be put in or taken out while it is walked over.
  */
 import type { TaskId } from "./brand.ts";
 import { NumberTable } from "./number-table.ts";

@@ -7,7 +7,7 @@
  * 32 numbers share a block, which holds only those of them that are there, so few and scattered keys cost little too.
  *
  * A key is a whole number from 0. Blocks stand in the order in which they were opened: keys put in in ascending order
- * come out in ascending order.
+ * come out in ascending order. Nothing may be put in or taken out while the values are walked over.
  */
 const BLOCK_SPAN = 32;
 

@@ -389,8 +389,6 @@ function finish(loading: Loading): State {
     if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
   }
   for (const task of loading.tasks) settleQueue(state, task);
-  // What ended first was buried first.
-  state.remembered.items.sort((left, right) => left.endSeq - right.endSeq);
   state.levels.highest = loading.highest;
   watchTabs(state);
   return state;

@@ -55,12 +55,17 @@ function* rowsOf(state: State): Generator<format.Row> {
   }
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
   yield* taskRows(state, agents);
-  for (const worker of state.fleet.order) for (const attempt of worker.attempts) yield attemptRow(attempt);
+  // By facts, not by the order in a table, which may hang on what is no longer there.
+  for (const worker of state.fleet.order) {
+    const attempts = [...worker.attempts].sort((left, right) => left.task.seq - right.task.seq);
+    for (const attempt of attempts) yield attemptRow(attempt);
+  }
   for (const { hold } of state.projects.values()) if (hold !== null) yield ["hold", hold.task.seq, hold.worker.id];
   for (const name of [...state.artifacts.keys()].sort()) {
     yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];
   }
-  for (const stone of state.tombstones.values()) yield stoneRow(stone);
+  const stones = [...state.tombstones.values()].sort((left, right) => left.endSeq - right.endSeq);
+  for (const stone of stones) yield stoneRow(stone);
   for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
   for (const { task, end, phase } of state.callbacks.due.values()) {
     yield ["callback", task, end, format.PHASES.indexOf(phase)];

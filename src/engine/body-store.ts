@@ -29,6 +29,7 @@ export type BodyStore = {
   peek(seq: Seq): string | undefined;
   /** What the text says, if that is at hand: once, since whoever is handed it may change it. */
   takePlain(seq: Seq): PlainBody | null;
+  /** The text, from the log if need be: so to be asked once the event it lies beside is durable. */
   read(seq: Seq): Promise<string | null>;
 };
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createLogInHand } from "../../test/log-in-hand.ts";
 import { createTestDrover } from "../testing/index.ts";
 
 test("a listener hears every event once, in order, with the head of the log after it", async () => {
@@ -41,4 +42,20 @@ test("a listener that throws is a warning, and stops neither the writer nor the 
   await at.drover.submit({ agentId: "ann", action: "x" });
   assert.ok(heard > 0);
   assert.match((await warned.promise).message, /a listener to commits failed: Error: not me/);
+});
+
+test("what nobody listened to when it happened is not told later; what happens from then on is", async () => {
+  const hand = createLogInHand();
+  await using at = await createTestDrover({ log: hand.log });
+  hand.hold();
+  const early = at.drover.submit({ agentId: "ann", action: "early" });
+  const heard: string[] = [];
+  at.drover.watch((batch) => {
+    heard.push(...batch.map(({ event }) => ("task" in event ? `${event.kind} ${event.task}` : event.kind)));
+  });
+  const late = at.drover.submit({ agentId: "ann", action: "late" });
+  hand.release();
+  const [{ taskId: before }, { taskId: after }] = await Promise.all([early, late]);
+  assert.ok(heard.includes(`task-submitted ${after}`));
+  assert.ok(!heard.includes(`task-submitted ${before}`));
 });

@@ -2,8 +2,9 @@
  * Who hears of every commit: metrics, logs, spans.
  *
  * A listener gets the events as they are in memory, together with how long the log took and where it now ends. It costs
- * nobody a second reading of the log. A listener that throws is its host's bug, and must not stop the writer: what it
- * throws is a warning.
+ * nobody a second reading of the log. What was applied before anybody listened may be missing in the first batch, and
+ * the hash of a body that the log's thread fills in (log/blanks.ts) is not there yet. A listener that throws is its
+ * host's bug, and must not stop the writer: what it throws is a warning.
  */
 import type { Head } from "../log/log.ts";
 import type { Applied } from "./writer.ts";

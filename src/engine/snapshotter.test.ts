@@ -99,3 +99,23 @@ test("a program given on the command line makes snapshots like any other", async
   assert.equal(stdout, "true\n");
   await rm(home, { recursive: true });
 });
+
+test("one that began by itself is given up when the engine closes, and leaves nothing behind", async (context) => {
+  const data = await mkdtemp(join(tmpdir(), "drover-snapshot-"));
+  context.after(() => rm(data, { recursive: true, force: true }));
+  const warnings: string[] = [];
+  const drover = await openDrover({
+    ...{ data, config: { log: { snapshotEvery: 1 } }, onWarning: (message: string) => warnings.push(message) },
+  });
+  await drover.submit({ agentId: "ann", action: "x" });
+  await drover.close();
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    (await readdir(data)).filter((name) => /snapshot/.test(name) && /tmp/.test(name)),
+    [],
+  );
+  const again = await openDrover({ data });
+  assert.equal(again.state.queued, 1);
+  assert.equal(await again.snapshot(), again.state.seq);
+  await again.close();
+});

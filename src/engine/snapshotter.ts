@@ -8,7 +8,7 @@
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
 import { createReadStream, readdirSync, rmSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Seq, seq } from "../core/brand.ts";
@@ -29,7 +29,7 @@ export type Snapshotter = {
   /** Makes one now; answers the number of the event it is of. */
   make(): Promise<Seq>;
   onCommitted(committed: Seq): void;
-  /** Waits for the one being made; none begins by itself after that. */
+  /** Waits for one that somebody asked for, ends one that began by itself; none begins after that. */
   stop(): Promise<void>;
 };
 
@@ -47,6 +47,9 @@ export function createSnapshotter(deps: {
   let last: number = deps.lastSeq;
   let seen: number = deps.lastSeq;
   let busy: Promise<Seq> | null = null;
+  let worker: Worker | null = null;
+  /** Whether somebody asked for the one that is being made. */
+  let wanted = false;
   let stopped = false;
 
   async function work(): Promise<Seq> {
@@ -65,7 +68,11 @@ export function createSnapshotter(deps: {
   }
 
   async function inThread(home: string, before: Seq): Promise<Made> {
-    const done = await runThread(home, before);
+    // The process makes the threads for its files when it first needs them, in the manner of whoever needs them: that
+    // must not be a thread that gives way.
+    await stat(home);
+    if (stopped && !wanted) throw new Error("no snapshot is made of what is being closed");
+    const done = await runThread(home, before, (thread) => (worker = thread));
     try {
       if (done.file !== "")
         await log.saveSnapshot({ seq: done.seq, hash: done.hash, chunks: createReadStream(done.file) });
@@ -75,11 +82,18 @@ export function createSnapshotter(deps: {
     return done;
   }
 
-  function make(): Promise<Seq> {
+  function begin(): Promise<Seq> {
     busy ??= work().finally(() => {
-      busy = null;
+      busy = worker = null;
+      wanted = false;
     });
     return busy;
+  }
+
+  function make(): Promise<Seq> {
+    const made = begin();
+    wanted = true;
+    return made;
   }
 
   return {
@@ -87,24 +101,28 @@ export function createSnapshotter(deps: {
     onCommitted(committed) {
       seen = committed;
       if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
-      make().catch((error) => {
+      begin().catch((error) => {
         last = seen;
-        deps.onFailure(error);
+        if (!stopped) deps.onFailure(error);
       });
     },
     async stop() {
       stopped = true;
+      // It may take long, since it gives way to others, and a restart does without it.
+      if (!wanted) await worker?.terminate();
       await busy?.catch(() => {});
+      if (directory !== null) sweep(directory);
     },
   };
 }
 
-function runThread(directory: string, before: Seq): Promise<SnapshotDone> {
+function runThread(directory: string, before: Seq, tell: (worker: Worker) => void): Promise<SnapshotDone> {
   const file = import.meta.url.endsWith(".ts") ? "./snapshot-thread.ts" : "./snapshot-thread.js";
   const worker = new Worker(new URL(file, import.meta.url), {
     workerData: { directory, before },
     execArgv: [], // The program's own flags, such as --input-type, are not for this file.
   });
+  tell(worker);
   return new Promise((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);

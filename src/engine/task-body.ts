@@ -160,6 +160,8 @@ class Reading {
   readonly values: unknown[];
   given: number;
   respelled = 0;
+  /** What was given where that is not what it was read as, by place: nothing is asked for twice. */
+  raw: unknown[] | null = null;
   /** Whether all values are text, numbers, true and false. */
   isPlain = true;
 
@@ -185,7 +187,7 @@ export function readTaskBody(given: unknown): ReadTask {
   if (id !== undefined && body === given && SCHEDULED_ID.test(id))
     throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const since = escapedUntilNow();
-  const text = (isPlainObject(body) ? textOf(body, reading) : null) ?? canonical(body, "");
+  const text = (isPlainObject(body) ? textOf(reading) : null) ?? canonical(body, "");
   const size = sizeOf(text, since);
   if (size > BODY_BYTES_MAX)
     throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
@@ -213,7 +215,7 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields): Ite
     const isRead = isShared && readFields(item, reading) === null && at(values, AT.action) !== undefined;
     const id = at(values, AT.id);
     const since = escapedUntilNow();
-    const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(item, reading) : null;
+    const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(reading) : null;
     const size = text === null ? 0 : sizeOf(text, since);
     if (text === null || size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
     return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
@@ -232,7 +234,11 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading): 
     if (!read.ok) return read.failure;
     values[place] = read.value;
     reading.given |= 1 << place;
-    if (read.value !== value) reading.respelled |= 1 << place;
+    if (read.value !== value) {
+      reading.respelled |= 1 << place;
+      reading.raw ??= [];
+      reading.raw[place] = value;
+    }
     if (typeof value === "object") reading.isPlain = false;
   }
   return null;
@@ -241,11 +247,11 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading): 
 const UNSAID = ok(undefined);
 
 /** The canonical text: of what was given, not of what it was read as. Null if a field of the body cannot be spelled. */
-function textOf(body: Readonly<Record<string, unknown>>, { values, given, respelled }: Reading): string | null {
+function textOf({ values, given, respelled, raw }: Reading): string | null {
   let text: string | null = "";
   for (let left = given; left !== 0; left &= left - 1) {
     const place = 31 - Math.clz32(left & -left);
-    const value = ((respelled >>> place) & 1) === 0 ? values[place] : body[IN_ORDER[place] as string];
+    const value = ((respelled >>> place) & 1) === 0 ? values[place] : raw?.[place];
     if (value === undefined) continue;
     text = withField(text, KEYS[place] as SpelledKey, value, 1);
     if (text === null) return null;

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
+import { openDrover } from "./drover.ts";
 import type { TaskState } from "./task-view.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -271,4 +272,12 @@ test("a task is shown with the priority and deadline it has now", async () => {
   await drover.patch("t", { priority: "high", deadline: "2026-03-01T00:00:00Z" });
   assert.deepEqual(await shown(), ["high", "2026-03-01T00:00:00.000Z"]);
   await drover.close();
+});
+
+test("the items of a batch are submitted at one reading of the clock", async () => {
+  let reading = 1_700_000_000_000;
+  await using drover = await openDrover({ now: () => reading++ });
+  await drover.submitBatch({ agentId: "ann", tasks: Array.from({ length: 20 }, () => ({ action: "x" })) });
+  const instants = new Set([...drover.state.tasks.values()].map(({ createdAt }) => createdAt));
+  assert.equal(instants.size, 1);
 });

@@ -14,7 +14,7 @@ import type { BodyStore } from "./body-store.ts";
 import { badInput, refused } from "./drover-error.ts";
 import type { RejectedRing } from "./rejected.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
-import { type TaskState, type TaskView, tombstoneView, viewOf } from "./task-view.ts";
+import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
 
 const PAGE_DEFAULT = 100;
@@ -37,15 +37,18 @@ export type TaskFilter = {
 };
 export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
 
+/** One look at the state; then, when all that was seen is durable, what the log holds beside it. */
 export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
   const { writer, bodies, rejected, log } = parts;
   const { state } = writer;
   const task = state.tasks.get(id);
   if (task !== undefined) {
-    const view = viewOf(state, task, await bodyOf(bodies, task.seq as Seq), writer.now());
+    const show = glance(state, task, writer.now());
     const resultSeq = task.end?.resultSeq ?? null;
-    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
     const progress = parts.progressOf(id);
+    await writer.settled();
+    const view = show(await bodyOf(bodies, task.seq as Seq));
+    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
     return {
       ...view,
       ...(result === null ? {} : { result: JSON.parse(result) as unknown }),
@@ -53,11 +56,12 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
     };
   }
   const stone = state.tombstones.get(id);
+  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
+  await writer.settled();
   if (stone !== undefined) {
     const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
     return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
   }
-  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
   if (turnedAway !== null) return turnedAway;
   throw refused({ type: "task-unknown", task: id });
 }
@@ -129,9 +133,9 @@ export async function readPage(
   }
   const page = found.slice(0, size.value);
   const now = parts.writer.now();
-  const tasks = await Promise.all(
-    page.map(async (task) => viewOf(state, task, await bodyOf(parts.bodies, task.seq as Seq), now)),
-  );
+  const seen = page.map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
+  await parts.writer.settled();
+  const tasks = await Promise.all(seen.map(async ({ show, seq }) => show(await bodyOf(parts.bodies, seq))));
   const last = page[page.length - 1];
   return {
     tasks,

@@ -40,16 +40,24 @@ export function isoTime(at: number): string {
   return shownLast.text;
 }
 
-export function viewOf(state: State, task: Task, body: TaskBody | null, now: number): TaskView {
-  const { priority, deadline: _, ...submitted } = submittedOf(body);
-  return { ...submitted, ...priorityOf(task, priority), ...standing(state, task, now) };
+export const viewOf = (state: State, task: Task, body: TaskBody | null, now: number): TaskView =>
+  glance(state, task, now)(body);
+
+/** Where a task stands at this moment, to be shown with its body, which may have to be fetched first. */
+export function glance(state: State, task: Task, now: number): (body: TaskBody | null) => TaskView {
+  const seen = standing(state, task, now);
+  const { priority: inForce } = task;
+  return (body) => {
+    const { priority, deadline: _, ...submitted } = submittedOf(body);
+    return { ...submitted, ...priorityOf(inForce, priority), ...seen };
+  };
 }
 
 /** As it was given, while that is still so; a patch or a limit of its project may have changed it. */
-function priorityOf(task: Task, given: TaskBody["priority"]): Pick<TaskView, "priority"> {
+function priorityOf(inForce: number, given: TaskBody["priority"]): Pick<TaskView, "priority"> {
   const read = given === undefined ? null : readPriority(given, "priority");
-  if (read?.ok === true && read.value === task.priority) return { priority: given as NonNullable<typeof given> };
-  return given === undefined && task.priority === 0 ? {} : { priority: task.priority };
+  if (read?.ok === true && read.value === inForce) return { priority: given as NonNullable<typeof given> };
+  return given === undefined && inForce === 0 ? {} : { priority: inForce };
 }
 
 /** The fields as they were submitted; instants are shown as text, however they were given. */

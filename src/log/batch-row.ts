@@ -42,7 +42,7 @@ export function checkAppend(after: Seq, epoch: number, batch: Batch, batchId: st
   invariant(Number.isSafeInteger(epoch) && epoch >= 0, `an epoch is a whole number from 0, got ${epoch}`);
   invariant(typeof batchId === "string" && batchId !== "", "a batch has an id that is not empty");
   invariant(batchId.length <= BATCH_ID_CHARACTERS_MAX, `a batch id has at most ${BATCH_ID_CHARACTERS_MAX} characters`);
-  const length = batch.packed?.count ?? batch.records.length;
+  const length = (batch.hollow ?? batch.packed)?.count ?? batch.records.length;
   invariant(length > 0, "a batch has at least one record");
   invariant(length <= BATCH_RECORDS_MAX, `a batch has at most ${BATCH_RECORDS_MAX} records, got ${length}`);
   invariant(

@@ -5,13 +5,14 @@
  * hash of a body whose id Drover chose: it is there for whoever reads the body back. So the engine leaves such a hash
  * blank and goes on, and the thread that stores the batch fills it in, before the chain is linked over it. What is on
  * disk is the same as if the engine had written it. Filling in twice is the same as once, so an append can be repeated.
+ * A driver that knows nothing of this is given batches that are whole.
  */
 import { hash } from "node:crypto";
 import { ENTRY_FRAME_BYTES, LENGTH_AT } from "./beside.ts";
-import type { PackedBatch } from "./log.ts";
-import { HASH_BYTES } from "./packed-values.ts";
+import { HASH_BYTES } from "./chain.ts";
+import type { HollowBatch } from "./log.ts";
 
-export function fillBlanks({ bytes, beside, blanks }: Pick<PackedBatch, "bytes" | "beside" | "blanks">): void {
+export function fillBlanks({ bytes, beside, blanks }: Omit<HollowBatch, "count">): void {
   if (blanks.length === 0) return;
   const target = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const payloads = Buffer.from(beside.buffer, beside.byteOffset, beside.byteLength);

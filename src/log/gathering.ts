@@ -12,10 +12,10 @@ import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./beside.ts";
 import { fillBlanks } from "./blanks.ts";
 import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
+import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { PACKED } from "./hot-bytes.ts";
-import type { Batch, LogRecord, PackedBatch } from "./log.ts";
-import { HASH_BYTES } from "./packed-values.ts";
+import type { Batch, HollowBatch, LogRecord, PackedBatch } from "./log.ts";
 
 const ROOM_AT_FIRST = 65_536;
 /** A block that one large batch made larger than this is not kept for the next. */
@@ -66,13 +66,17 @@ export function gather(
 /** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied. */
 export function batchOf({ count, records, beside, blanks }: Gathering, firstSeq: Seq): Batch {
   const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
-  const packed: PackedBatch = { count, bytes: written(records), beside: written(beside), blanks };
+  const hollow: HollowBatch = { count, bytes: written(records), beside: written(beside), blanks };
   return {
     firstSeq,
-    packed,
+    hollow,
+    get packed() {
+      fillBlanks(hollow);
+      return hollow;
+    },
     get records() {
-      fillBlanks(packed);
-      return unpack(firstSeq, packed);
+      fillBlanks(hollow);
+      return unpack(firstSeq, hollow);
     },
   };
 }
@@ -85,14 +89,17 @@ export function emptied(gathering: Gathering): Gathering | null {
   return gathering;
 }
 
-/** A batch as it is stored, but for the hashes that are blank. */
+/** A batch as it is stored, but for hashes that may be blank. */
+export const hollowOf = (batch: Batch): HollowBatch => batch.hollow ?? { ...packedOf(batch), blanks: [] };
+
+/** A batch as it is stored. */
 export function packedOf(batch: Batch): PackedBatch {
   if (batch.packed !== undefined) return batch.packed;
   const bytes = new Uint8Array(packedSize(batch.records));
   packRecords(batch.records, bytes);
   const beside = new Uint8Array(besideSize(batch.records));
   packBeside(batch, beside);
-  return { count: batch.records.length, bytes, beside, blanks: [] };
+  return { count: batch.records.length, bytes, beside };
 }
 
 function unpack(firstSeq: Seq, { count, bytes, beside }: PackedBatch): LogRecord[] {

@@ -19,16 +19,8 @@
 import type { Event, Rank, TaskSubmitted } from "../core/events.ts";
 import type { Reason } from "../core/placement.ts";
 import { type Block, makeRoom } from "./block.ts";
-import {
-  HASH_BYTES,
-  roomFor,
-  writeHash,
-  writeId,
-  writeNumber,
-  writeNumberOrNull,
-  writeText,
-  writeValue,
-} from "./packed-values.ts";
+import { HASH_BYTES } from "./chain.ts";
+import { roomFor, writeHash, writeId, writeNumber, writeNumberOrNull, writeText, writeValue } from "./packed-values.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 
@@ -53,10 +45,11 @@ const FIXED_BYTES_MAX: number = 16 * 9 + HASH_BYTES + 2 * REASON_VALUE_BYTES_MAX
 const CHARACTER_BYTES_MAX = 2;
 
 /** What a submit mostly says from its type on, in the order of FIELDS. As fixed as the format. */
+const EMPTY: readonly never[] = Object.freeze([]);
 // biome-ignore format: one row per row of FIELDS
 export const MOSTLY: readonly unknown[] = [
-  "other", [], 0, 0,
-  null, [], null, null, 0, false, 0, null, [], null, null,
+  "other", EMPTY, 0, 0,
+  null, EMPTY, null, null, 0, false, 0, null, EMPTY, null, null,
   null, 0, 1, 3, null, "skip",
   true, null,
 ];

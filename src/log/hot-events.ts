@@ -5,8 +5,8 @@
  * them. Giving thirty properties by a computed name would take longer than reading the bytes. Tests hold these to
  * `FIELDS`.
  */
-import { instant, type Seq, seq } from "../core/brand.ts";
-import type { Event, TaskSubmitted } from "../core/events.ts";
+import { instant, type Seq, seq, type WorkerId } from "../core/brand.ts";
+import type { Event, Rank, TaskSubmitted } from "../core/events.ts";
 import type { AffinityKind, Reason } from "../core/placement.ts";
 import {
   AFFINITY,
@@ -101,7 +101,7 @@ function readOthers(from: Source, mask: number): readonly unknown[] {
 function readAssigned(from: Source, mark: number, at: number): Event {
   const task = readId(from);
   const attempt = readNumber(from);
-  const worker = readText(from);
+  const worker = readText(from) as WorkerId;
   const reason = readReason(from);
   const level = readNumber(from);
   const weight = readNumber(from);
@@ -113,8 +113,8 @@ function readAssigned(from: Source, mark: number, at: number): Event {
   const express = (mark & FLAG_1) !== 0;
   const hold = (mark & FLAG_2) !== 0;
   const overdue = (mark & FLAG_4) !== 0;
-  const rank = { express, hold, level, weight, agentInFlight, priority, overdue, score };
-  return { kind: "task-assigned", at: instant(at), task, attempt, worker, reason, rank, charge, reserve } as Event;
+  const rank: Rank = { express, hold, level, weight, agentInFlight, priority, overdue, score };
+  return { kind: "task-assigned", at: instant(at), task, attempt, worker, reason, rank, charge, reserve };
 }
 
 const ONLY: Reason = { type: "only-worker-available" };

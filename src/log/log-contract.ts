@@ -12,6 +12,7 @@ import { seconds, seq } from "../core/brand.ts";
 import { BATCH_RECORDS_MAX } from "./batch-row.ts";
 import { ZERO_HASH_HEX } from "./chain.ts";
 import type { Log, LogRecord } from "./log.ts";
+import { blankStories } from "./log-contract-blanks.ts";
 import {
   appendingStories,
   bytesStories,
@@ -52,6 +53,7 @@ export function logContract(name: string, open: OpenSubject): void {
     appendingStories(tell);
     repeatingStories(tell);
     bytesStories(tell);
+    blankStories(tell);
     fencingStories(tell);
     snapshotStories(tell);
     pruningStories(tell);

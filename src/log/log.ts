@@ -46,16 +46,15 @@ export type Batch = {
   readonly records: readonly LogRecord[];
   /** The same records as they are stored, where the caller has them so: a driver of blocks need not pack them again. */
   readonly packed?: PackedBatch;
+  /** The same without some hashes, for a driver that fills them in where that holds nobody up: see `blanks.ts`. */
+  readonly hollow?: HollowBatch;
 };
 
 /** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
-export type PackedBatch = {
-  readonly count: number;
-  readonly bytes: Uint8Array;
-  readonly beside: Uint8Array;
-  /** Where hashes are still to be written into `bytes`, before anything else is done with them: see `blanks.ts`. */
-  readonly blanks: Blanks;
-};
+export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
+
+/** A packed batch, and where hashes are still to be written into its `bytes` before anything else is done with them. */
+export type HollowBatch = PackedBatch & { readonly blanks: Blanks };
 
 /** Pairs: where in `bytes` the hash of a payload goes, and where in `beside` that payload's entry begins. */
 export type Blanks = readonly number[] | Uint32Array;

@@ -16,7 +16,6 @@ import { seq } from "../core/brand.ts";
 import type { BatchRow } from "./batch-row.ts";
 import { checkAppend, checkSeq, recordBytes, unpackRow } from "./batch-row.ts";
 import { collectBeside } from "./beside.ts";
-import { fillBlanks } from "./blanks.ts";
 import { GENESIS, toHex } from "./chain.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { createMemorySigner } from "./checkpoint.ts";
@@ -105,9 +104,7 @@ type AppendCall = {
 
 function append(store: MemoryStore, { after, epoch, batch, batchId }: AppendCall): AppendResult {
   checkAppend(after, epoch, batch, batchId);
-  const packed = packedOf(batch);
-  fillBlanks(packed);
-  const { count, bytes, beside } = packed;
+  const { count, bytes, beside } = packedOf(batch);
   const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
   if (plan.type !== "store") return plan;
   store.rows.push(plan.row);

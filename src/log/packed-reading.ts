@@ -1,17 +1,17 @@
 /**
  * Values read back from format 2. `packed-values.ts` says how they are written.
  *
- * Nothing is believed: each function looks whether the bytes go on before it reads them, and refuses what was not
- * written so. A replay keeps what it reads, and the same few names come again and again, so a name is made once and
+ * Nothing is believed: each function looks whether the bytes go on before it reads them, and refuses what is no such
+ * value. A replay keeps what it reads, and the same few names come again and again, so a name is made once and
  * handed out many times, as long as nothing else takes its place in a small table; likewise the id of a task, which
  * comes with its submit, its starts and its end.
  */
 import type { Seq, TaskId } from "../core/brand.ts";
+import { HASH_BYTES } from "./chain.ts";
 import { corruptAt, type LogFailure } from "./log.ts";
 import {
   DOUBLE,
   FALSE,
-  HASH_BYTES,
   LIST,
   LONG_TEXT,
   NULL,

@@ -20,6 +20,7 @@
  */
 
 import { numberIn } from "../core/id-table.ts";
+import { HASH_BYTES } from "./chain.ts";
 
 export const WORD_16 = 0xf0;
 export const WORD_32 = 0xf1;
@@ -33,7 +34,6 @@ export const LONG_TEXT = 0xf8;
 export const WIDE_TEXT = 0xf9;
 export const LIST = 0xfa;
 
-export const HASH_BYTES = 32;
 /** What a task's own id begins with; the number behind it is what is written. */
 export const OWN_ID = "tsk_";
 

@@ -21,7 +21,7 @@ import { checkAppend, checkSeq, unpackRow } from "./batch-row.ts";
 import { collectBeside } from "./beside.ts";
 import type { Checkpoint, Signer } from "./checkpoint.ts";
 import { openSigner, openVerifier } from "./checkpoint.ts";
-import { packedOf } from "./gathering.ts";
+import { hollowOf } from "./gathering.ts";
 import type { AppendResult, Batch, Log, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Bell, FetchPage } from "./read-log.ts";
@@ -139,7 +139,7 @@ type AppendCall = {
 
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
-  const { count, bytes, beside, blanks } = packedOf(batch);
+  const { count, bytes, beside, blanks } = hollowOf(batch);
   // Copied, because what is moved to another thread is gone here, and an append may have to be repeated.
   const buffer = new ArrayBuffer(bytes.length + beside.length);
   new Uint8Array(buffer).set(bytes);
