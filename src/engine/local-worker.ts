@@ -13,14 +13,14 @@
  * handler returns in that time counts; what it throws does not, since being told to stop is no failure of the task.
  */
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
-import type { WorkerSettings } from "../core/commands.ts";
 import type { Event } from "../core/events.ts";
-import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
+import { fifo, lengthOf, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
 import { blank, done, failed, type Report } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
+import { type Crew as CrewOf, type Running as RunningOf, signalOf } from "./local-attempt.ts";
 import { type HeldPermit, type PermitDesk, type PermitOptions, tokensOf, type Usage } from "./permit-desk.ts";
 import { type AssignedTask, assignedTask } from "./task-body.ts";
 import { readWorker } from "./worker-options.ts";
@@ -63,29 +63,11 @@ export type LocalWorker = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-/** A worker's handler, how many it runs at once, and what was assigned to it beyond that. */
-type Crew = {
-  readonly id: WorkerId;
-  readonly handler: Handler;
-  readonly settings: WorkerSettings;
-  active: number;
-  /** When it leaves: what its handlers are told, what to do when the last has ended, and that it has left. */
-  leaving: { readonly reason: DroverError; readonly left: Promise<void> } | null;
-  onIdle: () => void;
-  readonly waiting: Fifo<{ readonly task: TaskId; readonly attempt: number }>;
-};
-type Running = {
-  readonly task: TaskId;
-  readonly attempt: number;
-  /** The event that its body lies beside. */
-  readonly seq: Seq;
-  readonly crew: Crew;
-  /** Its handler has ended, or was given up on. */
-  isOver: boolean;
-  controller: AbortController | null;
-  stopped: DroverError | null;
-  tokens: number | null;
-};
+/** Handlers called in one turn of the event loop: what else the program does must not wait for thousands. */
+const STARTED_PER_TURN_MAX = 128;
+
+type Crew = CrewOf<Handler>;
+type Running = RunningOf<Handler>;
 export type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
@@ -107,9 +89,8 @@ export function createLocalWorkers(deps: {
   const running = new IdTable<Running>();
   const progress = new Map<string, unknown>();
   const idle = new Map<WorkerId, PromiseWithResolvers<void>>();
-  /** What was given a slot and not to its handler yet, and what may have to be written down as running. */
-  let starting: Running[] = [];
-  const begun: Running[] = [];
+  /** What was given a slot and not to its handler yet. */
+  const starting = fifo<Running>();
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
@@ -207,27 +188,35 @@ export function createLocalWorkers(deps: {
     }
   }
 
-  /** Takes a slot. All that begin in one turn are given to their handlers together, once the turn is over. */
+  /** Takes a slot. What begins in one turn is given to its handlers once that is over, so many in each turn. */
   function begin(crew: Crew, task: TaskId, attempt: number, seq: Seq): void {
     const entry: Running = { task, attempt, seq, crew, isOver: false, controller: null, stopped: null, tokens: null };
     running.set(task, entry);
-    begun.push(entry);
     crew.active++;
-    if (starting.push(entry) === 1) queueMicrotask(startAll);
+    push(starting, entry);
+    if (lengthOf(starting) === 1) queueMicrotask(startSome);
   }
 
-  function startAll(): void {
-    const entries = starting;
-    starting = [];
-    for (const entry of entries) {
-      const text = bodies.peek(entry.seq);
-      if (text !== undefined) perform(entry, text);
-      else
-        bodies.read(entry.seq).then(
-          (found) => perform(entry, found),
-          (error) => fail(entry, error),
-        );
+  function startSome(): void {
+    const begun: Running[] = [];
+    for (let entry = peek(starting); entry !== undefined && begun.length < STARTED_PER_TURN_MAX; ) {
+      if (!entry.isOver) start(entry);
+      begun.push(entry);
+      shift(starting);
+      entry = peek(starting);
     }
+    host.defer(() => writeBegun(begun));
+    if (lengthOf(starting) > 0) host.defer(startSome);
+  }
+
+  function start(entry: Running): void {
+    const text = bodies.peek(entry.seq);
+    if (text !== undefined) perform(entry, text);
+    else
+      bodies.read(entry.seq).then(
+        (found) => perform(entry, found),
+        (error) => fail(entry, error),
+      );
   }
 
   /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
@@ -285,11 +274,8 @@ export function createLocalWorkers(deps: {
   }
 
   /** Those that still run a turn later are written down as running. */
-  function writeBegun(): void {
-    for (const entry of begun.splice(0)) {
-      const { task, attempt } = entry;
-      if (!entry.isOver) tell(writer, { type: "start-attempt", task, attempt });
-    }
+  function writeBegun(begun: readonly Running[]): void {
+    for (const { task, attempt, isOver } of begun) if (!isOver) tell(writer, { type: "start-attempt", task, attempt });
   }
 
   /** Made for every attempt and mostly left alone: what it offers is made when somebody reaches for it. */
@@ -365,7 +351,6 @@ export function createLocalWorkers(deps: {
     },
     onCommitted(batch) {
       if (crews.size > 0 || running.size > 0) for (const { event } of batch) onCommittedEvent(event);
-      if (begun.length > 0) host.defer(writeBegun);
       // An attempt may also be over because its worker was given up on, not because a handler ended.
       for (const id of idle.keys()) wakeIdle(id);
     },
@@ -389,12 +374,3 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") &&
   value !== null &&
   typeof (value as { then?: unknown }).then === "function";
-
-/** The signal is made when somebody asks for it: most handlers are done before. */
-function signalOf(entry: Running): AbortSignal {
-  if (entry.controller === null) {
-    entry.controller = new AbortController();
-    if (entry.stopped !== null) entry.controller.abort(entry.stopped);
-  }
-  return entry.controller.signal;
-}
