@@ -169,6 +169,18 @@ class Reading {
     this.values = shared === null ? NOTHING.slice() : shared.values.slice();
     this.given = shared === null ? 0 : shared.given;
   }
+
+  /** As it was when it was made of this one. */
+  beginAnew(shared: Reading): void {
+    for (let left = this.given; left !== 0; left &= left - 1) {
+      const place = 31 - Math.clz32(left & -left);
+      this.values[place] = shared.values[place];
+    }
+    this.given = shared.given;
+    this.respelled = 0;
+    this.raw = null;
+    this.isPlain = true;
+  }
 }
 const NOTHING: readonly unknown[] = IN_ORDER.map(() => undefined);
 const at = <Key extends keyof Parsed>(values: readonly unknown[], place: Place<Key>): Parsed[Key] =>
@@ -209,9 +221,10 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields): Ite
   };
   const shared = new Reading(null);
   const isShared = readFields({ ...said, agentId }, shared) === null;
+  const reading = new Reading(shared);
+  const { values } = reading;
   return (item) => {
-    const reading = new Reading(shared);
-    const { values } = reading;
+    reading.beginAnew(shared);
     const isRead = isShared && readFields(item, reading) === null && at(values, AT.action) !== undefined;
     const id = at(values, AT.id);
     const since = escapedUntilNow();
