@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { createLogInHand } from "../../test/log-in-hand.ts";
 import { type Drover, openDrover } from "./drover.ts";
 import type { Handler } from "./local-worker.ts";
@@ -13,6 +12,8 @@ const COUNT = 1000;
 const scheduler = { maxInFlight: COUNT, maxPerAgentInFlight: COUNT, maxPerAgent: COUNT, maxBatch: COUNT };
 const config = { scheduler, projects: { default: { maxConcurrent: COUNT } } };
 const tasks = Array.from({ length: COUNT }, (_, index) => ({ action: "x", id: `job-${index}` }));
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A worker whose thousand assignments become durable at once, as soon as `release` is called. */
 async function burst(handler: (drover: Drover) => Handler): Promise<{ drover: Drover; release(): void }> {
