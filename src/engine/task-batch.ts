@@ -19,6 +19,7 @@ import {
   type PlacingParts,
   place,
   type Submitted,
+  takeIn,
   turnAway,
 } from "./task-placing.ts";
 import type { TaskState } from "./task-view.ts";
@@ -87,7 +88,7 @@ function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], an
       continue;
     }
     const id = decided.value.id as TaskId;
-    const task = state.tasks.get(id);
+    const task = takeIn(parts, item, decided.value);
     answers[index] =
       task === undefined || task.group === null
         ? itemAnswer(answerFor(parts, id, task))

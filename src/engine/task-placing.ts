@@ -6,7 +6,7 @@
 
 import { isThrottling } from "../core/admission.ts";
 import type { Instant, TaskId } from "../core/brand.ts";
-import type { Decided, Warning } from "../core/commands.ts";
+import type { Decided, Decision, Warning } from "../core/commands.ts";
 import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
 import { hasEnded, type Task } from "../core/state.ts";
@@ -37,20 +37,21 @@ export function place(parts: PlacingParts, read: ReadTask, isKept = true): Submi
   const decided = decideNow(parts, read);
   if (!decided.ok) return isKept ? turnAway(parts, read, decided.failure) : refused(decided.failure);
   const { id, warnings } = decided.value;
-  return answerFor(parts, id as TaskId, parts.writer.state.tasks.get(id as TaskId), warnings);
+  return answerFor(parts, id as TaskId, takeIn(parts, read, decided.value), warnings);
 }
 
-export function decideNow(
+export const decideNow = ({ writer }: PlacingParts, { submission, text }: ReadTask, at?: Instant): Decided =>
+  writer.execute({ type: "submit-task", submission }, text, at);
+
+/** The task that a submit was decided to be; the body of a new one is kept at hand. */
+export function takeIn(
   { writer, bodies }: PlacingParts,
-  { submission, text, plain }: ReadTask,
-  at?: Instant,
-): Decided {
-  const decided = writer.execute({ type: "submit-task", submission }, text, at);
-  if (decided.ok && decided.value.repeated !== true) {
-    const task = writer.state.tasks.get(decided.value.id as TaskId);
-    if (task !== undefined && !hasEnded(task)) bodies.keep(task.seq, text, plain);
-  }
-  return decided;
+  { text, plain }: ReadTask,
+  { id, repeated }: Decision,
+): Task | undefined {
+  const task = writer.state.tasks.get(id as TaskId);
+  if (task !== undefined && repeated !== true && !hasEnded(task)) bodies.keep(task.seq, text, plain);
+  return task;
 }
 
 /** What found no room is remembered for a while, under an id to ask by. */

@@ -144,7 +144,7 @@ async function append({ thread, bell }: Session, { after, epoch, batch, batchId 
   const buffer = new ArrayBuffer(bytes.length + beside.length);
   new Uint8Array(buffer).set(bytes);
   new Uint8Array(buffer).set(beside, bytes.length);
-  const holes = Uint32Array.from(blanks);
+  const holes = new Uint32Array(blanks);
   const input = { after, epoch, batchId, count, buffer, besideAt: bytes.length, blanks: holes };
   try {
     const result = await thread.ask("append", input, [buffer, holes.buffer]);
