@@ -22,7 +22,7 @@ const CONFIG = {
     ...{ maxInFlight: 5000, maxPerAgentInFlight: 5000, maxQueue: 2_000_000, maxPerAgent: 2_000_000, maxBatch: 1000 },
     perType: { plan: null, spec: null, phase: null, code: null },
     // As the peers are set: what is done is let go.
-    ...{ resultMax: 1000, remember: "1s" },
+    ...{ resultMax: 1000, remember: "1ms" },
   },
   projects: { default: { maxConcurrent: 5000 } },
 };

@@ -18,7 +18,8 @@ export function push<Item>(queue: Fifo<Item>, item: Item): void {
 export function shift<Item>(queue: Fifo<Item>): Item | undefined {
   const item = queue.items[queue.head];
   if (item === undefined) return undefined;
-  queue.head++;
+  // What has left is not kept alive until the array is cut.
+  queue.items[queue.head++] = undefined as Item;
   if (queue.head > 1024 && queue.head * 2 > queue.items.length) {
     queue.items = queue.items.slice(queue.head);
     queue.head = 0;
