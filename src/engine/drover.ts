@@ -196,8 +196,13 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         const { event } = applied;
         if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
       },
-      // Who submitted knows; the rest is for workers, for those who wait, and for listeners.
-      isAwaited: (event) => event.kind !== "task-submitted" || commits.isHeard(),
+      isAwaited: (event) => {
+        // Of a submit only listeners want to hear, of a good end also those who wait for it. Whoever asks from now on
+        // finds it in the state.
+        if (event.kind !== "task-submitted" && event.kind !== "task-done") return true;
+        if (commits.isHeard()) return true;
+        return event.kind === "task-done" && !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
+      },
       onCommitted: (batch, commit) => {
         ends.onCommitted(batch);
         workers.onCommitted(batch);

@@ -28,6 +28,8 @@ export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> 
 export type EndWatch = {
   /** Resolves with its final state when the task ends, rejects when the signal fires or the engine stops. */
   wait(task: string, signal: AbortSignal | undefined): Promise<EndPhase>;
+  /** Whether nobody waits for anything. */
+  isIdle(): boolean;
   onCommitted(batch: readonly Applied[]): void;
   stop(error: Error): void;
 };
@@ -78,6 +80,7 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
       count++;
       return signal === undefined ? others.end : unlessAborted(task, others, signal);
     },
+    isIdle: () => waiting.size === 0,
     onCommitted(batch) {
       if (waiting.size === 0) return;
       for (const { event } of batch) {

@@ -69,6 +69,8 @@ export type RemoteDesk = RemoteWorkers & {
   /** A new life: whoever the log says is there gets a full lease. */
   begin(): void;
   progressOf(task: string): unknown;
+  /** Whether no worker is being spoken to, and nothing is known of what one does. */
+  isIdle(): boolean;
   onCommitted(batch: readonly Applied[]): void;
   stop(error: DroverError): void;
 };
@@ -87,6 +89,8 @@ export function createRemoteWorkers(deps: {
   const forgetting = new Map<WorkerId, () => void>();
   const line = createPollLine(host);
   const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
+
+  const isIdle = (): boolean => line.isEmpty() && progress.size === 0;
 
   async function join(body: JoinBody): Promise<Joined> {
     const { id, settings, target } = readJoin(body);
@@ -310,8 +314,9 @@ export function createRemoteWorkers(deps: {
       }
     },
     progressOf: (task) => progress.get(task),
+    isIdle,
     onCommitted(batch) {
-      if (line.isEmpty() && progress.size === 0) return;
+      if (isIdle()) return;
       for (const { event } of batch) {
         if (event.kind === "task-assigned") {
           // What a former attempt said of itself is not true of this one.
