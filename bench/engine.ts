@@ -162,12 +162,14 @@ function watchOther(drover: Drover): () => Promise<number> {
   };
 }
 
+const FILLED_AT_ONCE = 10;
+
 async function fill(drover: Drover, count: number): Promise<void> {
-  for (let done = 0; done < count; done += 20_000) {
-    const batches = Array.from({ length: 20 }, (_, index) => ({
-      agentId: `agent-${(done / 1000 + index) % 97}`,
-      project: `project-${(done / 1000 + index) % 31}`,
-      tasks: Array.from({ length: 1000 }, (_, task) => ({
+  for (let done = 0; done < count; done += FILLED_AT_ONCE * PER_BATCH) {
+    const batches = Array.from({ length: FILLED_AT_ONCE }, (_, index) => ({
+      agentId: `agent-${(done / PER_BATCH + index) % 97}`,
+      project: `project-${(done / PER_BATCH + index) % 31}`,
+      tasks: Array.from({ length: PER_BATCH }, (_, task) => ({
         action: "noop",
         priority: (task % 5) * 10,
         params: { task },

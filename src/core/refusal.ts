@@ -118,7 +118,8 @@ function aboutStanding(refusal: Standing): string {
       return `task ${refusal.task} exists with another body; use a new id, or send the same body again`;
     case "task-ended":
       return refusal.expired === true
-        ? `task ${refusal.task} ended as ${refusal.state}; its record has expired (resultTtl); submit it under a new id`
+        ? `task ${refusal.task} ended as ${refusal.state}; its record has expired (resultTtl, resultMax); ` +
+            "submit it under a new id"
         : `task ${refusal.task} has ended as ${refusal.state}; the first end counts`;
     case "task-not-ended":
       return `task ${refusal.task} is ${refusal.state}; only a failed, cancelled or skipped task can run again`;

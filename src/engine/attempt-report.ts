@@ -76,3 +76,12 @@ export function failed(entry: Reported, error: unknown, wallNow: number): Report
   if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
   return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
 }
+
+/** The same for whatever a handler throws, also what cannot even be looked at. */
+export function failedSafely(entry: Reported, error: unknown, wallNow: number): Report {
+  try {
+    return failed(entry, error, wallNow);
+  } catch {
+    return { report: { ...blank(entry), outcome: "failed", error: "threw something that cannot be shown" } };
+  }
+}

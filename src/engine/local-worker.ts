@@ -16,7 +16,7 @@ import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
 import { fifo, lengthOf, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
-import { blank, done, failed, type Report } from "./attempt-report.ts";
+import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
 import type { BodyStore } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
@@ -250,7 +250,7 @@ export function createLocalWorkers(deps: {
     finish(entry, report);
   }
 
-  const fail = (entry: Running, error: unknown): void => finish(entry, failed(entry, error, host.now()));
+  const fail = (entry: Running, error: unknown): void => finish(entry, failedSafely(entry, error, host.now()));
 
   function finish(entry: Running, { report, text }: Report): void {
     const { crew } = entry;

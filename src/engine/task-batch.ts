@@ -128,17 +128,26 @@ function placeTied(
 
 /** One item of a batch as a task of its own, or what is wrong with it. */
 function readItem(readOne: ItemReader, item: unknown, index: number): ReadTask | DroverError {
-  if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
-  if ("agentId" in item) return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
   try {
+    if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
+    if ("agentId" in item)
+      return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
     return readOne(item);
   } catch (error) {
     if (error instanceof DroverError) return error;
-    throw error;
+    // Only what belongs to the item can have thrown, such as a getter: it spoils this item and no other.
+    return badInput(`tasks[${index}]`, "something that throws when it is read", "an object of plain values");
   }
 }
 
-const idOfItem = (item: unknown): unknown => (isRecord(item) ? (item.id ?? null) : null);
+/** The id a bad item would have had, as far as can be told. */
+function idOfItem(item: unknown): unknown {
+  try {
+    return isRecord(item) ? (item.id ?? null) : null;
+  } catch {
+    return null;
+  }
+}
 
 /** An item whose dependency was turned away in the same batch is not placed either, and says so. */
 function placeUnless(turnedAway: ReadonlySet<unknown>, parts: PlacingParts, item: ReadTask): Submitted | DroverError {
@@ -168,5 +177,6 @@ function readBatch(batch: unknown): readonly unknown[] {
   }
   if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)
     throw badInput("tasks", batch.tasks, "a list of at least one task");
-  return batch.tasks;
+  // Holes are items too, and bad ones.
+  return Array.from(batch.tasks);
 }

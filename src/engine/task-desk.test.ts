@@ -281,3 +281,49 @@ test("the items of a batch are submitted at one reading of the clock", async () 
   const instants = new Set([...drover.state.tasks.values()].map(({ createdAt }) => createdAt));
   assert.equal(instants.size, 1);
 });
+
+test("a hole in a batch, and an item that throws when it is read, spoil themselves and no other", async () => {
+  await using drover = await openDrover();
+  const tasks: unknown[] = [{ action: "x", id: "good" }];
+  tasks[2] = {
+    get action(): string {
+      throw new Error("not today");
+    },
+  };
+  tasks[3] = { action: "x", needs: ["good"] };
+  tasks[4] = new Proxy({}, { has: () => assert.fail("no") });
+  const answer = await drover.submitBatch({ agentId: "ann", tasks: tasks as never });
+  assert.deepEqual(
+    answer.tasks.map(({ state }) => state),
+    ["queued", "rejected", "rejected", "waiting", "rejected"],
+  );
+  assert.match(answer.tasks[1]?.error ?? "", /tasks\[1\] is nothing/);
+  assert.match(answer.tasks[2]?.error ?? "", /tasks\[2\] is .*throws when it is read/);
+  assert.deepEqual([answer.submitted, answer.accepted, answer.rejected], [5, 2, 3]);
+});
+
+test("a retry answers what it decided, however soon the new run is over", async () => {
+  await using drover = await openDrover();
+  await drover.worker({ slots: 1 }, () => {
+    throw Object.assign(new Error("no"), { permanent: true });
+  });
+  const { taskId } = await drover.submit({ agentId: "ann", action: "x" });
+  assert.equal(await drover.ended(taskId), "failed");
+  assert.equal((await drover.retry(taskId)).state, "queued");
+  assert.equal(await drover.ended(taskId), "failed");
+});
+
+test("a task that failed is told with its last attempt, also when its record has expired", async () => {
+  const scheduler = { resultMax: 1, retry: { base: 1 } };
+  await using kit = await createTestDrover({ config: { scheduler } });
+  await kit.drover.worker({ slots: 1 }, ({ action }) => {
+    if (action === "bad") throw new Error("no");
+  });
+  await kit.drover.submit({ agentId: "ann", action: "bad", id: "bad", maxAttempts: 2 });
+  await kit.clock.advance(60_000);
+  await kit.drover.submit({ agentId: "ann", action: "good" });
+  await kit.settle();
+  assert.equal(kit.drover.state.tombstones.size, 1);
+  const { state, attempt, error } = await kit.drover.task("bad");
+  assert.deepEqual([state, attempt, error], ["failed", 2, "no"]);
+});

@@ -5,6 +5,7 @@
  */
 
 import { type Instant, type TaskId, taskId } from "../core/brand.ts";
+import type { Command } from "../core/commands.ts";
 import { priority as priorityReader } from "../core/config.ts";
 import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
 import { hasEnded } from "../core/state.ts";
@@ -103,9 +104,16 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   }
 
   async function retry(task: string): Promise<Submitted> {
-    const id = idOf(task);
-    await writer.run({ type: "retry-task", task: id });
-    return answerFor(parts, id, state.tasks.get(id));
+    return decideOn(idOf(task), (id) => ({ type: "retry-task", task: id }));
+  }
+
+  /** What a command made of a task, as of when it was decided: by the time that is durable it may have gone on. */
+  async function decideOn(id: TaskId, command: (id: TaskId) => Command): Promise<Submitted> {
+    const decided = writer.execute(command(id));
+    const answer = decided.ok ? answerFor(parts, id, state.tasks.get(id), decided.value.warnings) : null;
+    await writer.settled();
+    if (!decided.ok) throw refused(decided.failure);
+    return answer as Submitted;
   }
 
   async function patch(
@@ -116,14 +124,9 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
     const fields = { priority: priorityReader, deadline: orNull(instantField) };
     const read = readSection<{ priority?: number; deadline?: number | null }>(fields as never, {}, change, "");
     if (!read.ok) throw refused(read.failure);
-    const { priority = null, deadline } = read.value;
-    const decision = await writer.run({
-      type: "patch-task",
-      task: id,
-      priority,
-      deadline: deadline as Instant | null | undefined,
-    });
-    return answerFor(parts, id, state.tasks.get(id), decision.warnings);
+    const { priority = null, deadline: given } = read.value;
+    const deadline = given as Instant | null | undefined;
+    return decideOn(id, (task) => ({ type: "patch-task", task, priority, deadline }));
   }
 
   async function task(given: string): Promise<TaskView> {

@@ -81,7 +81,8 @@ async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: st
       record.beside === undefined ? {} : { result: JSON.parse(Buffer.from(record.beside).toString()) as unknown };
     return { attempt: event.attempt, ...result };
   }
-  return "reason" in event && typeof event.reason === "string" ? { error: event.reason } : {};
+  const attempt = event.kind === "task-failed" && event.attempt !== null ? { attempt: event.attempt } : {};
+  return "reason" in event && typeof event.reason === "string" ? { error: event.reason, ...attempt } : attempt;
 }
 
 const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;

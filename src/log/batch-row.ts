@@ -7,7 +7,7 @@
  * in a second block, 32 bytes each: they let a reader start in the middle of a batch, and let the check
  * name the very event that was changed.
  *
- * Every driver that stores blocks uses this format (number 1); the chain covers the records, not the frame.
+ * Every driver that stores blocks uses this format; the chain covers the records, not the frame.
  */
 
 import type { Seq } from "../core/brand.ts";
@@ -17,7 +17,9 @@ import { chainBatch, equalBytes, HASH_BYTES, hashOf, seqAt } from "./chain.ts";
 import type { Batch, LogRecord, ReadBatch } from "./log.ts";
 import { corruptAt } from "./log.ts";
 
-export const FORMAT = 1;
+/** What is stored: 1 held every event as JSON, 2 may hold those of `hot-bytes.ts`. Both are read. */
+export const FORMAT = 2;
+export const OLDEST_FORMAT = 1;
 export const BATCH_RECORDS_MAX = 65_536;
 export const BATCH_BYTES_MAX: number = 256 * 1024 * 1024;
 export const BATCH_ID_CHARACTERS_MAX = 256;

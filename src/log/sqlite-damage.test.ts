@@ -312,9 +312,28 @@ test("an empty, missing or foreign database where a log was is refused, not begu
   assert.throws(() => openForWriting(directory), failsWith("corrupt"));
 });
 
+test("an older format is read, and becomes the present one when it is opened for writing", async () => {
+  const directory = await stored([3]);
+  edit(directory, "UPDATE meta SET value = 1 WHERE key = 'format'");
+  const formatNow = (): unknown => {
+    const database = new DatabaseSync(fileIn(directory), { readOnly: true });
+    const found = database.prepare("SELECT value FROM meta WHERE key = 'format'").get();
+    database.close();
+    return found?.value;
+  };
+  const reader = await openSqliteLog({ directory, readOnly: true });
+  assert.equal((await reader.verify()).ok, true);
+  await reader.close();
+  assert.equal(formatNow(), 1);
+  const writer = await openSqliteLog({ directory });
+  assert.equal((await writer.verify()).events, 3);
+  await writer.close();
+  assert.equal(formatNow(), 2);
+});
+
 test("a newer format is refused, for reading and for writing, and left as it was", async () => {
   const directory = await stored([3]);
-  edit(directory, "UPDATE meta SET value = 2 WHERE key = 'format'");
+  edit(directory, "UPDATE meta SET value = 3 WHERE key = 'format'");
   const before = digest(fileIn(directory));
   for (const readOnly of [true, false]) {
     await assert.rejects(openSqliteLog({ directory, readOnly }), failsWith("unsupported-version"));

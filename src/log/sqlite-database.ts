@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { seq } from "../core/brand.ts";
-import { FORMAT } from "./batch-row.ts";
+import { FORMAT, OLDEST_FORMAT } from "./batch-row.ts";
 import { GENESIS } from "./chain.ts";
 import { PRIVATE_KEY_FILE } from "./checkpoint.ts";
 import type { DataLock } from "./data-lock.ts";
@@ -108,6 +108,8 @@ function prepareFile(database: DatabaseSync, { directory, readOnly, maxBytes }: 
   database.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_BEFORE_CHECKPOINT};`);
   if (maxBytes !== null) database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / PAGE_BYTES))}`);
   if (tables === 0) createLog(database);
+  // From here on it may hold what an older version cannot read: that one is to say so, and not to call it damaged.
+  else database.prepare("UPDATE meta SET value = ? WHERE key = 'format' AND value < ?").run(FORMAT, FORMAT);
 }
 
 function createLog(database: DatabaseSync): void {
@@ -123,11 +125,11 @@ function checkFormat(database: DatabaseSync, directory: string): void {
   const isOurs = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'").get();
   if (isOurs === undefined) throw corruptAt(seq(1), `the database in ${directory} is not a Drover log`);
   const format = database.prepare("SELECT value FROM meta WHERE key = 'format'").get()?.value;
-  if (format === FORMAT) return;
-  if (typeof format !== "number" || format < FORMAT) throw corruptAt(seq(1), "the format number is missing");
+  if (typeof format !== "number" || format < OLDEST_FORMAT) throw corruptAt(seq(1), "the format number is missing");
+  if (format <= FORMAT) return;
   throw new LogFailure(
     "unsupported-version",
-    `the log in ${directory} has format ${format}; this version reads format ${FORMAT}. Use a newer version of Drover.`,
+    `the log in ${directory} has format ${format}; this version reads up to ${FORMAT}. Use a newer version of Drover.`,
   );
 }
 
