@@ -27,9 +27,9 @@ const CONFIG = {
   projects: { default: { maxConcurrent: 5000 } },
 };
 const CALLERS = 2000;
-/** As large as those of pg-boss and graphile-worker. */
+/** As pg-boss and graphile-worker are given theirs. */
 const PER_BATCH = 1000;
-const BATCHES = 3;
+const BATCHES = 2;
 const JOBS = 40_000;
 const ROUNDS = 4;
 /** Long enough for several snapshots, of which none falls into the rounds before. */
