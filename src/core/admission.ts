@@ -11,6 +11,7 @@ import type { Decided, Decision, Submission, Warning } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import { settingsFor } from "./config-change.ts";
 import type { Event, TaskSubmitted } from "./events.ts";
+import { ownId } from "./id-table.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { pinFor } from "./placement.ts";
 import { badField, type Refusal } from "./refusal.ts";
@@ -171,7 +172,7 @@ function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties,
   const { settings, source } = project;
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
-  const id = task.id ?? (`tsk_${state.seq + (project.isNew ? 2 : 1)}` as TaskId);
+  const id = task.id ?? ownId(state.seq + (project.isNew ? 2 : 1));
   const submitted = submittedEvent(state, task, { id, priority, settings, ties }, now);
   const warnings = warningsFor(state, task, submitted, { asked, settings });
   // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.

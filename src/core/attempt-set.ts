@@ -26,6 +26,11 @@ export class AttemptSet {
     return this.bySeq.get(attempt.task.seq) === attempt;
   }
 
+  /** In the order in which their tasks were submitted. */
+  inOrder(): Attempt[] {
+    return [...this].sort((left, right) => left.task.seq - right.task.seq);
+  }
+
   [Symbol.iterator](): Iterator<Attempt> {
     return this.bySeq.values();
   }

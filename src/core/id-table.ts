@@ -9,7 +9,8 @@
 import type { TaskId } from "./brand.ts";
 import { NumberTable } from "./number-table.ts";
 
-const PREFIX_LENGTH = "tsk_".length;
+const PREFIX = "tsk_";
+const PREFIX_LENGTH = PREFIX.length;
 const T = 116;
 const S = 115;
 const K = 107;
@@ -55,6 +56,9 @@ export class IdTable<Value extends { readonly seq: number }> {
     for (; next.done !== true; next = named.next()) yield next.value;
   }
 }
+
+/** The id that Drover gives the task which the event with this number submits. */
+export const ownId = (number: number): TaskId => `${PREFIX}${number}` as TaskId;
 
 /** The number in an id that Drover gave out, or -1: the same number has no second spelling. */
 export function numberIn(id: string): number {

@@ -56,10 +56,7 @@ function* rowsOf(state: State): Generator<format.Row> {
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
   yield* taskRows(state, agents);
   // By facts, not by the order in a table, which may hang on what is no longer there.
-  for (const worker of state.fleet.order) {
-    const attempts = [...worker.attempts].sort((left, right) => left.task.seq - right.task.seq);
-    for (const attempt of attempts) yield attemptRow(attempt);
-  }
+  for (const worker of state.fleet.order) for (const attempt of worker.attempts.inOrder()) yield attemptRow(attempt);
   for (const { hold } of state.projects.values()) if (hold !== null) yield ["hold", hold.task.seq, hold.worker.id];
   for (const name of [...state.artifacts.keys()].sort()) {
     yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];

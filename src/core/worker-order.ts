@@ -71,13 +71,14 @@ export function decideLeave(state: State, command: Extract<Command, { type: "lea
 
 function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event[] {
   const cause = lost ? "worker-lost" : "worker-left";
-  const attempts = [...worker.attempts].sort((left, right) => left.task.seq - right.task.seq);
   return [
-    ...attempts.map((attempt) =>
-      attempt.state === "stopping"
-        ? endOfStop(state, attempt, null, now)
-        : loseAttempt(state, attempt, { cause, tokens: null, retryAfterMs: null }, now),
-    ),
+    ...worker.attempts
+      .inOrder()
+      .map((attempt) =>
+        attempt.state === "stopping"
+          ? endOfStop(state, attempt, null, now)
+          : loseAttempt(state, attempt, { cause, tokens: null, retryAfterMs: null }, now),
+      ),
     { kind: "worker-left", at: now, worker: worker.id, lost },
   ];
 }

@@ -65,7 +65,7 @@ export function done(entry: Reported, result: unknown): Report {
 }
 
 /** `wallNow` is what a provider's date to come back at is held to. */
-export function failed(entry: Reported, error: unknown, wallNow: number): Report {
+function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
   const isPermanent = error instanceof DroverError && error.code === "bad_request";
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;

@@ -46,7 +46,7 @@ export function canonical(value: unknown, path: string): string {
 }
 
 /** The text of a value that stands so many levels deep in another; null if anything in it cannot be spelled. */
-export function spelled(value: unknown, depth: number): string | null {
+function spelled(value: unknown, depth: number): string | null {
   if (depth > DEPTH_MAX) return null;
   switch (typeof value) {
     case "string":

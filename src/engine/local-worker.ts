@@ -200,6 +200,7 @@ export function createLocalWorkers(deps: {
   function startSome(): void {
     const begun: Running[] = [];
     for (let entry = peek(starting); entry !== undefined && begun.length < STARTED_PER_TURN_MAX; ) {
+      // It stays in line until it was started: what begins meanwhile needs no turn of its own.
       if (!entry.isOver) start(entry);
       begun.push(entry);
       shift(starting);

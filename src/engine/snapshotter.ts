@@ -72,7 +72,8 @@ export function createSnapshotter(deps: {
     // must not be a thread that gives way.
     await stat(home);
     if (stopped && !wanted) throw new Error("no snapshot is made of what is being closed");
-    const done = await runThread(home, before, (thread) => (worker = thread));
+    worker = startThread(home, before);
+    const done = await answerOf(worker);
     try {
       if (done.file !== "")
         await log.saveSnapshot({ seq: done.seq, hash: done.hash, chunks: createReadStream(done.file) });
@@ -116,13 +117,15 @@ export function createSnapshotter(deps: {
   };
 }
 
-function runThread(directory: string, before: Seq, tell: (worker: Worker) => void): Promise<SnapshotDone> {
+function startThread(directory: string, before: Seq): Worker {
   const file = import.meta.url.endsWith(".ts") ? "./snapshot-thread.ts" : "./snapshot-thread.js";
-  const worker = new Worker(new URL(file, import.meta.url), {
+  return new Worker(new URL(file, import.meta.url), {
     workerData: { directory, before },
     execArgv: [], // The program's own flags, such as --input-type, are not for this file.
   });
-  tell(worker);
+}
+
+function answerOf(worker: Worker): Promise<SnapshotDone> {
   return new Promise((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);

@@ -173,7 +173,7 @@ class Reading {
   /** As it was when it was made of this one. */
   beginAnew(shared: Reading): void {
     for (let left = this.given; left !== 0; left &= left - 1) {
-      const place = 31 - Math.clz32(left & -left);
+      const place = lowestIn(left);
       this.values[place] = shared.values[place];
     }
     this.given = shared.given;
@@ -182,6 +182,8 @@ class Reading {
     this.isPlain = true;
   }
 }
+/** The place of the first field in a set that is not empty. */
+const lowestIn = (fields: number): number => 31 - Math.clz32(fields & -fields);
 const NOTHING: readonly unknown[] = IN_ORDER.map(() => undefined);
 const at = <Key extends keyof Parsed>(values: readonly unknown[], place: Place<Key>): Parsed[Key] =>
   values[place] as Parsed[Key];
@@ -263,7 +265,7 @@ const UNSAID = ok(undefined);
 function textOf({ values, given, respelled, raw }: Reading): string | null {
   let text: string | null = "";
   for (let left = given; left !== 0; left &= left - 1) {
-    const place = 31 - Math.clz32(left & -left);
+    const place = lowestIn(left);
     const value = ((respelled >>> place) & 1) === 0 ? values[place] : raw?.[place];
     if (value === undefined) continue;
     text = withField(text, KEYS[place] as SpelledKey, value, 1);
@@ -277,7 +279,7 @@ function plainOf({ values, given, respelled, isPlain }: Reading): PlainBody | nu
   if (!isPlain || respelled !== 0) return null;
   const plain: PlainBody = {};
   for (let left = given & ~(1 << AT.id); left !== 0; left &= left - 1) {
-    const place = 31 - Math.clz32(left & -left);
+    const place = lowestIn(left);
     const value = values[place];
     // Minus zero is zero in JSON.
     if (value !== undefined) plain[IN_ORDER[place] as string] = value === 0 ? 0 : value;

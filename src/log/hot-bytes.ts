@@ -20,7 +20,16 @@ import type { Event, Rank, TaskSubmitted } from "../core/events.ts";
 import type { Reason } from "../core/placement.ts";
 import { type Block, makeRoom } from "./block.ts";
 import { HASH_BYTES } from "./chain.ts";
-import { roomFor, writeHash, writeId, writeNumber, writeNumberOrNull, writeText, writeValue } from "./packed-values.ts";
+import {
+  CHARACTER_BYTES_MAX,
+  roomFor,
+  writeHash,
+  writeId,
+  writeNumber,
+  writeNumberOrNull,
+  writeText,
+  writeValue,
+} from "./packed-values.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 
@@ -42,10 +51,9 @@ export const AFFINITY = 5;
 const REASON_VALUE_BYTES_MAX = 64;
 /** The most that an event takes beside its texts: sixteen values of nine bytes, a hash, and what a reason says. */
 const FIXED_BYTES_MAX: number = 16 * 9 + HASH_BYTES + 2 * REASON_VALUE_BYTES_MAX;
-const CHARACTER_BYTES_MAX = 2;
 
-/** What a submit mostly says from its type on, in the order of FIELDS. As fixed as the format. */
 const EMPTY: readonly never[] = Object.freeze([]);
+/** What a submit mostly says from its type on, in the order of FIELDS. As fixed as the format. */
 // biome-ignore format: one row per row of FIELDS
 export const MOSTLY: readonly unknown[] = [
   "other", EMPTY, 0, 0,

@@ -7,6 +7,7 @@
  * comes with its submit, its starts and its end.
  */
 import type { Seq, TaskId } from "../core/brand.ts";
+import { ownId } from "../core/id-table.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { corruptAt, type LogFailure } from "./log.ts";
 import {
@@ -15,7 +16,6 @@ import {
   LIST,
   LONG_TEXT,
   NULL,
-  OWN_ID,
   SHORT_TEXT,
   TRUE,
   WIDE_TEXT,
@@ -35,7 +35,7 @@ const KEPT_CHARACTERS_MAX = 64;
 const IDS_KEPT = 4096;
 
 const names: string[] = new Array(NAMES_KEPT).fill("");
-const ids: TaskId[] = new Array(IDS_KEPT).fill(OWN_ID);
+const ids: TaskId[] = new Array(IDS_KEPT).fill("");
 const idNumbers = new Float64Array(IDS_KEPT).fill(-1);
 const scratch = Buffer.alloc(Math.max(HASH_BYTES, KEPT_CHARACTERS_MAX));
 
@@ -144,7 +144,7 @@ export function readId(from: Source): TaskId {
   const number = first < WORD_16 ? first : readLonger(from, first);
   const place = number & (IDS_KEPT - 1);
   if (idNumbers[place] === number) return ids[place] as TaskId;
-  const id = `${OWN_ID}${number}` as TaskId;
+  const id = ownId(number);
   idNumbers[place] = number;
   ids[place] = id;
   return id;

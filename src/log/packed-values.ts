@@ -34,9 +34,6 @@ export const LONG_TEXT = 0xf8;
 export const WIDE_TEXT = 0xf9;
 export const LIST = 0xfa;
 
-/** What a task's own id begins with; the number behind it is what is written. */
-export const OWN_ID = "tsk_";
-
 const SMALL_END = 0xf0;
 const SHORT_END = 0x100;
 const LATIN_END = 0x100;
@@ -45,7 +42,7 @@ const WORD_32_END = 0x1_0000_0000;
 const WORD_48_END = 0x1_0000_0000_0000;
 const DOUBLE_BYTES = 8;
 const FRAME_BYTES_MAX = 9;
-const CHARACTER_BYTES_MAX = 2;
+export const CHARACTER_BYTES_MAX = 2;
 
 /** How many bytes a value takes at most; infinite if it has no form. */
 export function roomFor(value: unknown): number {
