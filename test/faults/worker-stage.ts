@@ -26,8 +26,8 @@ export type WorkerProcess = {
 export type Stage = {
   readonly served: TestServer;
   startWorker(id: string, slots?: number): Promise<WorkerProcess>;
-  /** The first event, committed already or to come, of this kind and task. */
-  event(kind: string, task: string): Promise<FeedEvent>;
+  /** The first event, committed already or to come, of this kind and task, and of this attempt if one is named. */
+  event(kind: string, task: string, attempt?: number): Promise<FeedEvent>;
   events(): Promise<FeedEvent[]>;
   /** The server and its engine end, and come back on the same log under the same address. */
   restart(): Promise<void>;
@@ -59,9 +59,9 @@ export async function createStage(
       await worker.said({ joined: id });
       return worker;
     },
-    async event(kind, task) {
+    async event(kind, task, attempt) {
       for await (const event of served.drover.events({ follow: true, signal: patience }))
-        if (event.kind === kind && event.task === task) return event;
+        if (event.kind === kind && event.task === task && (attempt ?? event.attempt) === event.attempt) return event;
       throw new Error(`no ${kind} of ${task}`);
     },
     async events() {
