@@ -1,37 +1,42 @@
 /**
  * The attempts a worker holds, one for each of their tasks.
  *
- * A Set of them would do for a worker with a few slots. One with thousands is given attempts and rid of them all the
- * time, which fills a Set with what it has forgotten (number-table.ts says what comes of that).
+ * A worker with thousands of slots is given attempts and rid of them all the time, so each knows its own place in the
+ * list: to take one out, the last takes its place, and nothing is looked up. The order of the list therefore hangs on
+ * what has gone, which no decision may; so whoever walks over it is given them in the order of their tasks.
  */
-import { NumberTable } from "./number-table.ts";
 import type { Attempt } from "./state.ts";
 
 export class AttemptSet {
-  private readonly bySeq = new NumberTable<Attempt>();
+  private readonly list: Attempt[] = [];
 
   get size(): number {
-    return this.bySeq.size;
+    return this.list.length;
   }
 
   add(attempt: Attempt): void {
-    this.bySeq.set(attempt.task.seq, attempt);
+    attempt.place = this.list.length;
+    this.list.push(attempt);
   }
 
   delete(attempt: Attempt): void {
-    this.bySeq.delete(attempt.task.seq);
+    if (!this.has(attempt)) return;
+    const last = this.list.pop() as Attempt;
+    if (last === attempt) return;
+    this.list[attempt.place] = last;
+    last.place = attempt.place;
   }
 
   has(attempt: Attempt): boolean {
-    return this.bySeq.get(attempt.task.seq) === attempt;
+    return this.list[attempt.place] === attempt;
   }
 
   /** In the order in which their tasks were submitted. */
   inOrder(): Attempt[] {
-    return [...this].sort((left, right) => left.task.seq - right.task.seq);
+    return [...this.list].sort((left, right) => left.task.seq - right.task.seq);
   }
 
   [Symbol.iterator](): Iterator<Attempt> {
-    return this.bySeq.values();
+    return this.inOrder()[Symbol.iterator]();
   }
 }

@@ -265,4 +265,4 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
 };
 
 /** The task an event is about, if it is about one. */
-export const taskOf = (event: Event): TaskId | null => ("task" in event ? event.task : null);
+export const taskOf = (event: Event): TaskId | null => (event as { readonly task?: TaskId | null }).task ?? null;

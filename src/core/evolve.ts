@@ -10,7 +10,7 @@ import { AttemptSet } from "./attempt-set.ts";
 import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
 import { changeConfig, putProject } from "./config-change.ts";
-import type { Event, TaskSubmitted } from "./events.ts";
+import { type Event, type TaskSubmitted, taskOf } from "./events.ts";
 import { addToLevel, comeBack, noteServed } from "./fairness.ts";
 import { peek, shift } from "./fifo.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
@@ -48,7 +48,8 @@ export function evolve(state: State, event: Event): number | null {
     submitTask(state, event);
     return null;
   }
-  const task = "task" in event && event.task !== null ? state.tasks.get(event.task) : undefined;
+  const id = taskOf(event);
+  const task = id === null ? undefined : state.tasks.get(id);
   const before = task === undefined ? null : task.lastSeq;
   apply(state, event, task);
   // A call draws on its task, and is none of its own events.
@@ -165,6 +166,7 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
     known: false,
     stopCause: null,
     stopBy: -1,
+    place: -1,
   };
   attach(state, attempt, state.seq);
   addToLevel(state, project, event.charge, event.at);

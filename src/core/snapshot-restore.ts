@@ -358,7 +358,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   const task = taskAt(loading, seq);
   const attempt: Attempt = {
     ...{ task, number, worker: workerAt(loading, worker), assignedAt: assignedAt as Instant, charge, express },
-    ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy },
+    ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy, place: -1 },
   };
   attach(state, attempt, null);
   const { timeoutMs } = task.ask;

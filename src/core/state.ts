@@ -138,6 +138,8 @@ export type Attempt = {
   known: boolean;
   stopCause: StopCause | null;
   stopBy: number;
+  /** Where it stands among those of its worker; kept by attempt-set.ts. */
+  place: number;
 };
 
 export type Agent = {
