@@ -21,14 +21,21 @@ const NINE = 57;
 export class IdTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
   private readonly named = new Map<string, Value>();
+  /** What was found last, and by which id: whoever decides about a task and then applies that asks twice. */
+  private lastId: TaskId | null = null;
+  private last: Value | undefined = undefined;
 
   get size(): number {
     return this.own.size + this.named.size;
   }
 
   get(id: TaskId): Value | undefined {
-    const number = numberIn(id);
-    return number < 0 ? this.named.get(id) : this.own.get(number);
+    if (id !== this.lastId) {
+      const number = numberIn(id);
+      this.last = number < 0 ? this.named.get(id) : this.own.get(number);
+      this.lastId = id;
+    }
+    return this.last;
   }
 
   has(id: TaskId): boolean {
@@ -39,11 +46,15 @@ export class IdTable<Value extends { readonly seq: number }> {
     const number = numberIn(id);
     if (number < 0) this.named.set(id, value);
     else this.own.set(number, value);
+    this.lastId = id;
+    this.last = value;
   }
 
   delete(id: TaskId): boolean {
     const number = numberIn(id);
-    return number < 0 ? this.named.delete(id) : this.own.delete(number);
+    this.lastId = null;
+    this.last = undefined;
+    return number < 0 ? this.named.delete(id) : this.own.take(number) !== undefined;
   }
 
   *values(): Generator<Value> {

@@ -46,19 +46,21 @@ export class NumberTable<Value> {
     items[place] = value;
   }
 
-  delete(key: number): boolean {
+  /** What was there, which it is no longer. */
+  take(key: number): Value | undefined {
     const at = Math.floor(key / BLOCK_SPAN);
     const block = this.find(at);
     const bit = 1 << (key % BLOCK_SPAN);
-    if (block === undefined || (block.mask & bit) === 0) return false;
+    if (block === undefined || (block.mask & bit) === 0) return undefined;
     const { items } = block;
-    for (let index = placeOf(block.mask, bit) + 1; index < items.length; index++)
-      items[index - 1] = items[index] as Value;
+    const place = placeOf(block.mask, bit);
+    const value = items[place];
+    for (let index = place + 1; index < items.length; index++) items[index - 1] = items[index] as Value;
     items.pop();
     block.mask &= ~bit;
     this.count--;
     if (block.mask === 0) this.drop(at);
-    return true;
+    return value;
   }
 
   *values(): Generator<Value> {

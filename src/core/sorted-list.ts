@@ -1,7 +1,7 @@
 /**
  * A list that is always in order, however long it grows.
  *
- * Sorted chunks of at most 512 items: finding a place is two binary searches, adding or removing moves
+ * Sorted chunks of at most 128 items: finding a place is two binary searches, adding or removing moves
  * at most one chunk's worth of memory, and the first item is at hand. The order must be total and an
  * item's place must not change while it is in the list: take it out, change it, put it back. Adding in
  * order, the common case, costs next to nothing. A list rebuilt from the same items is the same list,
@@ -9,7 +9,7 @@
  */
 import { invariant } from "./result.ts";
 
-const CHUNK_MAX = 512;
+const CHUNK_MAX = 128;
 /** A place is one number: the number of its chunk times this, plus its place in the chunk. */
 const CHUNK_SPAN = 1024;
 
