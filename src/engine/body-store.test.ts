@@ -4,7 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogInHand, fewTurns } from "../../test/log-in-hand.ts";
+import { seq } from "../core/brand.ts";
+import type { Log } from "../log/log.ts";
 import { createTestDrover } from "../testing/index.ts";
+import { createBodyStore } from "./body-store.ts";
 import type { Handler } from "./local-worker.ts";
 
 test("a handler may do with its task what it likes: the next attempt is given the body as it was", async () => {
@@ -66,4 +69,41 @@ test("whoever is told that a task is done is told its result", async () => {
   const { state, result } = await done;
   assert.deepEqual([state, result], ["done", { answer: 42 }]);
   await other;
+});
+
+test("bodies at hand are bounded in bytes: those of ended tasks go first, then the newest is left to the log", async () => {
+  const large = "x".repeat(1024 * 1024);
+  const stored = new Map<number, Uint8Array>();
+  const readRecord = async (seq: number) => {
+    const beside = stored.get(seq);
+    return beside === undefined ? null : { bytes: new Uint8Array(0), beside };
+  };
+  const bodies = createBodyStore({ readRecord } as unknown as Log);
+  const keep = (at: number): void => {
+    stored.set(at, new TextEncoder().encode(`${at}${large}`));
+    bodies.keep(at, `${at}${large}`, null);
+  };
+  const atHand = (...seqs: number[]): boolean[] => seqs.map((at) => bodies.peek(seq(at)) !== undefined);
+  for (let at = 1; at <= 60; at++) keep(at);
+  for (let at = 1; at <= 10; at++) bodies.release(at);
+  assert.deepEqual(atHand(1, 10, 60), [true, true, true], "what has ended is still at hand");
+  for (let at = 61; at <= 64; at++) keep(at);
+  assert.deepEqual(atHand(1, 10, 11, 64), [false, false, true, true], "it gives way to what has not");
+  for (let at = 65; at <= 80; at++) keep(at);
+  assert.deepEqual(atHand(11, 72, 80), [true, true, false], "and the newest to what was there before");
+  assert.equal(await bodies.read(seq(80)), `80${large}`);
+  assert.equal(await bodies.read(seq(1)), `1${large}`);
+  for (let at = 11; at <= 20; at++) bodies.release(at);
+  keep(81);
+  assert.deepEqual(atHand(81), [true], "room that was given back is used");
+});
+
+test("of two ended tasks whose bodies have one place the newer is at hand", async () => {
+  const bodies = createBodyStore({ readRecord: async () => null } as unknown as Log);
+  for (const at of [5, 5 + 1024]) {
+    bodies.keep(at, `body of ${at}`, null);
+    bodies.release(at);
+  }
+  assert.equal(bodies.peek(seq(5)), undefined);
+  assert.equal(await bodies.read(seq(1029)), "body of 1029");
 });

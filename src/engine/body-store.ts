@@ -7,7 +7,6 @@
  */
 import { hash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
-import { fifo, lengthOf, push, shift } from "../core/fifo.ts";
 import { NumberTable } from "../core/number-table.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { corruptAt, type Log } from "../log/log.ts";
@@ -16,59 +15,62 @@ import type { PlainBody } from "./task-body.ts";
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 200;
 /** Bodies of ended tasks at hand: more would only grow old and cost the garbage collector. */
-const RELEASED_MAX = 1000;
+const RELEASED_MAX = 1024;
 const decoder = new TextDecoder();
 
-/** A text, and what it says where nobody has been handed that yet. */
-type Kept = { readonly text: string; plain: PlainBody | null };
+/** A text, and what it says where that is known and nobody has been handed it yet: whoever is may change it. */
+export type Kept = { readonly text: string; plain: PlainBody | null };
 export type BodyStore = {
   keep(seq: number, text: string, plain: PlainBody | null): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
-  /** The text, if it is at hand. */
-  peek(seq: Seq): string | undefined;
-  /** What the text says, if that is at hand: once, since whoever is handed it may change it. */
-  takePlain(seq: Seq): PlainBody | null;
+  /** What is at hand of it. */
+  peek(seq: Seq): Kept | undefined;
   /** The text, from the log if need be: so to be asked once the event it lies beside is durable. */
   read(seq: Seq): Promise<string | null>;
 };
 
 export function createBodyStore(log: Log): BodyStore {
   const kept = new NumberTable<Kept>();
-  const released = fifo<number>();
-  let size = 0;
+  /** Those of ended tasks, each in the one place its number has: whoever comes to the same place is the newer. */
+  const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
+  const releasedSeqs = new Float64Array(RELEASED_MAX);
+  let keptSize = 0;
+  let releasedSize = 0;
 
-  function drop(seq: number): void {
-    const found = kept.get(seq);
-    if (found === undefined) return;
-    kept.delete(seq);
-    size -= found.text.length + ENTRY_OVERHEAD;
+  const sizeOf = ({ text }: Kept): number => text.length + ENTRY_OVERHEAD;
+  const find = (seq: number): Kept | undefined =>
+    kept.get(seq) ?? (releasedSeqs[seq % RELEASED_MAX] === seq ? released[seq % RELEASED_MAX] : undefined);
+
+  function dropReleased(): void {
+    released.fill(undefined);
+    releasedSize = 0;
   }
 
   return {
     keep(seq, text, plain) {
-      kept.set(seq, { text, plain });
-      size += text.length + ENTRY_OVERHEAD;
-      while (size > KEPT_BYTES_MAX) {
-        // With none released the newest goes: what was submitted first is started first.
-        drop(shift(released) ?? seq);
-      }
+      const entry = { text, plain };
+      const size = sizeOf(entry);
+      if (releasedSize > 0 && keptSize + releasedSize + size > KEPT_BYTES_MAX) dropReleased();
+      // Too much all the same: this one is read back when its turn comes. What was submitted first is started first.
+      if (keptSize + size > KEPT_BYTES_MAX) return;
+      keptSize += size;
+      kept.set(seq, entry);
     },
     release(seq) {
-      if (kept.get(seq) === undefined) return;
-      push(released, seq);
-      if (lengthOf(released) > RELEASED_MAX) drop(shift(released) as number);
+      const entry = kept.take(seq);
+      if (entry === undefined) return;
+      const size = sizeOf(entry);
+      keptSize -= size;
+      const place = seq % RELEASED_MAX;
+      const older = released[place];
+      releasedSize += size - (older === undefined ? 0 : sizeOf(older));
+      released[place] = entry;
+      releasedSeqs[place] = seq;
     },
-    peek: (seq) => kept.get(seq)?.text,
-    takePlain(seq) {
-      const found = kept.get(seq);
-      if (found === undefined) return null;
-      const { plain } = found;
-      found.plain = null;
-      return plain;
-    },
+    peek: find,
     async read(seq) {
-      const text = kept.get(seq)?.text;
+      const text = find(seq)?.text;
       if (text !== undefined) return text;
       const record = await log.readRecord(seq);
       if (record?.beside === undefined) return null;

@@ -17,7 +17,7 @@ import type { Event } from "../core/events.ts";
 import { fifo, lengthOf, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
-import type { BodyStore } from "./body-store.ts";
+import type { BodyStore, Kept } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type Crew as CrewOf, type Running as RunningOf, signalOf } from "./local-attempt.ts";
@@ -211,24 +211,25 @@ export function createLocalWorkers(deps: {
   }
 
   function start(entry: Running): void {
-    const text = bodies.peek(entry.seq);
-    if (text !== undefined) perform(entry, text);
+    const kept = bodies.peek(entry.seq);
+    if (kept !== undefined) perform(entry, kept);
     else
       bodies.read(entry.seq).then(
-        (found) => perform(entry, found),
+        (text) => perform(entry, text === null ? null : { text, plain: null }),
         (error) => fail(entry, error),
       );
   }
 
   /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
-  function perform(entry: Running, text: string | null): void {
+  function perform(entry: Running, body: Kept | null): void {
     let result: unknown;
     let isLater = false;
     try {
       if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
-      if (text === null) throw missingBody(entry.seq);
-      const task = assignedTask(text, bodies.takePlain(entry.seq), entry.task, entry.attempt);
-      result = entry.crew.handler(task, new Context(entry));
+      if (body === null) throw missingBody(entry.seq);
+      const { text, plain } = body;
+      body.plain = null;
+      result = entry.crew.handler(assignedTask(text, plain, entry.task, entry.attempt), new Context(entry));
       isLater = isThenable(result);
     } catch (error) {
       return fail(entry, error);
