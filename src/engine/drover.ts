@@ -189,11 +189,10 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const writer: Writer = startWriter({
     ...{ state, log, epoch: lead.epoch, host },
     hooks: {
-      onApplied: (applied) => {
-        desk.onApplied(applied);
-        permits.onApplied(applied);
+      onApplied: (event) => {
+        desk.onApplied(event);
+        permits.onApplied(event);
         artifacts?.onApplied();
-        const { event } = applied;
         if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
       },
       isAwaited: (event) => {

@@ -19,11 +19,10 @@ const ENDS: Readonly<Record<EndKind, EndPhase>> = {
   "task-skipped": "skipped",
 };
 
-export const isEnd = (event: Event): event is Extract<Event, { kind: EndKind }> =>
-  event.kind === "task-done" ||
-  event.kind === "task-failed" ||
-  event.kind === "task-cancelled" ||
-  event.kind === "task-skipped";
+export function isEnd(event: Event): event is Extract<Event, { kind: EndKind }> {
+  const { kind } = event;
+  return kind === "task-done" || kind === "task-failed" || kind === "task-cancelled" || kind === "task-skipped";
+}
 
 export type EndWatch = {
   /** Resolves with its final state when the task ends, rejects when the signal fires or the engine stops. */

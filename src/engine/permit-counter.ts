@@ -6,7 +6,9 @@
  * any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. Permits
  * of this process's own callers are none of their business, whatever id they name.
  */
+
 import type { GateId, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import type { Event } from "../core/events.ts";
 import { type GateClass, ticketPosition } from "../core/gate.ts";
 import {
   type Fields,
@@ -25,7 +27,7 @@ import type { Host } from "./host.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
 import { usage, WAIT_MS_MAX } from "./sync-body.ts";
 import { isoTime } from "./task-view.ts";
-import type { Applied, Writer } from "./writer.ts";
+import type { Writer } from "./writer.ts";
 
 const GIVE_UP_MS = 60_000;
 const SETTLED_KEPT_MAX = 10_000;
@@ -68,7 +70,7 @@ export type PermitCounter = {
   /** Gives a ticket up, or a permit back unused. */
   drop(permit: string): Promise<void>;
 };
-export type PermitCounterDesk = PermitCounter & { onApplied(applied: Applied): void; stop(error: DroverError): void };
+export type PermitCounterDesk = PermitCounter & { onApplied(event: Event): void; stop(error: DroverError): void };
 
 export function createPermitCounter(writer: Writer, host: Host): PermitCounterDesk {
   const { state } = writer;
@@ -213,7 +215,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
 
   return {
     ...{ ask, settle, drop },
-    onApplied({ event }) {
+    onApplied(event) {
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       for (const over of [...(waiting.get(event.permit) ?? [])]) over();
     },

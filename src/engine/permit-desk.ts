@@ -6,13 +6,15 @@
  * takes the ticket out. `withPermit` releases on every path; a 429 or 529 is told to the gate, and
  * the call goes back into the queue with its age, a bounded number of times.
  */
+
 import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import type { Event } from "../core/events.ts";
 import type { GateClass } from "../core/gate.ts";
 import { type Fields, isRecord, name, oneOf, whole } from "../core/shape-of-input.ts";
 import { isRateLimitError, retryAfterOf } from "../gate/with-permit.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, type DroverError, refused } from "./drover-error.ts";
-import { type Applied, tell, type Writer } from "./writer.ts";
+import { tell, type Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -42,7 +44,7 @@ export type PermitDesk = {
     options?: PermitOptions,
     holder?: Holder,
   ): Promise<Value>;
-  onApplied(applied: Applied): void;
+  onApplied(event: Event): void;
   stop(error: DroverError): void;
 };
 /** The attempt on whose reservation a call draws. */
@@ -138,7 +140,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
 
   return {
     withPermit,
-    onApplied({ event }) {
+    onApplied(event) {
       if (event.kind !== "permit-granted") return;
       const waiter = waiting.get(event.permit);
       waiting.delete(event.permit);

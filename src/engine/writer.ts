@@ -38,7 +38,7 @@ const REPEATS_MAX = 10;
 export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
-  onApplied(applied: Applied): void;
+  onApplied(event: Event): void;
   /** Whether anybody will hear of this event once it is durable: if not, it need not be kept until then. */
   isAwaited(event: Event): boolean;
   /** Those events of a batch that were awaited. */
@@ -113,14 +113,14 @@ export function startWriter(options: {
 
   function apply(event: Event, payload: string | undefined): void {
     const before = evolve(state, event) as Seq | null;
-    const cause = "cause" in event && typeof event.cause === "number" ? event.cause : before;
+    const { cause } = event as { readonly cause?: unknown };
     const carries = payload !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
-    const applied: Applied = { event, seq: seq(state.seq) };
     const batch = gathering();
-    gather(batch.bytes, state.seq, event, cause, carries ? payload : undefined);
+    const led = typeof cause === "number" ? (cause as Seq) : before;
+    gather(batch.bytes, state.seq, event, led, carries ? payload : undefined);
     batch.last = state.seq;
-    if (hooks.isAwaited(event)) batch.applied.push(applied);
-    hooks.onApplied(applied);
+    if (hooks.isAwaited(event)) batch.applied.push({ event, seq: seq(state.seq) });
+    hooks.onApplied(event);
   }
 
   /** The batch that is gathering, with room for one more event. */

@@ -6,8 +6,10 @@
  * later, and twice; while the engine is down it keeps them; a worker that was given up goes on working, and what it
  * says then must count no more. `sober` workers only ever finish: they clear up at the end of a run.
  */
+
 import type { PermitId, TaskId } from "../core/brand.ts";
 import type { AttemptReport, Command } from "../core/commands.ts";
+import type { Event } from "../core/events.ts";
 import type { Attempt } from "../core/state.ts";
 import { DroverError } from "../engine/drover-error.ts";
 import { type Handler, TaskRequeue } from "../engine/local-worker.ts";
@@ -81,7 +83,7 @@ export type RemoteCrew = {
   hire(worker: string, sober: boolean): void;
   /** They are done with: what they hold is over. */
   dismiss(): void;
-  onApplied(applied: Applied): void;
+  onApplied(event: Event): void;
   onCommitted(batch: readonly Applied[]): void;
   /** A new engine: whoever works says so again, and hears what it should hold. */
   meet(engine: SimEngine): void;
@@ -174,7 +176,7 @@ export function createRemoteCrew(where: Surroundings, isOpen: () => SimEngine | 
       hired.clear();
       for (const job of jobs.values()) job.over = true;
     },
-    onApplied({ event }) {
+    onApplied(event) {
       if (event.kind !== "permit-granted") return;
       calls.get(event.permit)?.();
       calls.delete(event.permit);

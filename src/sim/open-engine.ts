@@ -6,9 +6,11 @@
  * keeps its writer to itself: through `command` a simulated remote worker joins, reports, goes silent, and comes
  * back with stale news.
  */
+
 import { type Instant, milliseconds, taskId } from "../core/brand.ts";
 import type { Command, Decided } from "../core/commands.ts";
 import { readConfig } from "../core/config.ts";
+import type { Event } from "../core/events.ts";
 import { hasEnded } from "../core/state.ts";
 import { CORE_VERSION } from "../core/version.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
@@ -37,7 +39,7 @@ export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host"
   /** Nothing may go wrong on the side either. */
   readonly onWarning: (message: string) => void;
   /** What is applied, and what is durable: for those who stand outside. */
-  readonly onApplied: (applied: Applied) => void;
+  readonly onApplied: (event: Event) => void;
   readonly onCommitted: (batch: readonly Applied[]) => void;
 };
 

@@ -128,7 +128,7 @@ export function createStage(options: {
       },
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),
       onWarning: (message) => isCurrent() && auditor.complain("broken", message),
-      onApplied: (applied) => isCurrent() && crew.onApplied(applied),
+      onApplied: (event) => isCurrent() && crew.onApplied(event),
       onCommitted: (batch) => isCurrent() && crew.onCommitted(batch),
     }).then(
       (engine) => {
