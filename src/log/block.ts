@@ -2,17 +2,27 @@
  * Bytes that grow as they are written: what a batch is gathered in.
  */
 
-/** The first `length` bytes are written. */
-export type Block = { bytes: Buffer; length: number };
+/**
+ * The first `length` bytes are written. `view` shows the same bytes, for numbers. What is shared can be read by another
+ * thread without being copied.
+ */
+export type Block = { bytes: Buffer; view: DataView; length: number; readonly isShared: boolean };
 
-export const createBlock = (size: number): Block => ({ bytes: Buffer.allocUnsafe(size), length: 0 });
+export const createBlock = (size: number): Block => blockOf(Buffer.allocUnsafe(size), false);
+export const createSharedBlock = (size: number): Block => blockOf(sharedRoom(size), true);
+
+const sharedRoom = (size: number): Buffer => Buffer.from(new SharedArrayBuffer(size));
+const viewOf = ({ buffer, byteOffset, byteLength }: Buffer): DataView => new DataView(buffer, byteOffset, byteLength);
+const blockOf = (bytes: Buffer, isShared: boolean): Block => ({ bytes, view: viewOf(bytes), length: 0, isShared });
 
 /** Sees to it that so many bytes more can be written. */
 export function makeRoom(block: Block, more: number): void {
   if (block.length + more <= block.bytes.length) return;
-  const larger = Buffer.allocUnsafe(Math.max(block.bytes.length * 2, block.length + more));
+  const size = Math.max(block.bytes.length * 2, block.length + more);
+  const larger = block.isShared ? sharedRoom(size) : Buffer.allocUnsafe(size);
   block.bytes.copy(larger, 0, 0, block.length);
   block.bytes = larger;
+  block.view = viewOf(larger);
 }
 
 const UTF8_BYTES_MAX = 3;

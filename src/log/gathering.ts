@@ -11,7 +11,7 @@ import type { Event } from "../core/events.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./beside.ts";
 import { fillBlanks } from "./blanks.ts";
-import { type Block, createBlock, makeRoom, writeText } from "./block.ts";
+import { type Block, createSharedBlock, makeRoom, writeText } from "./block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { PACKED } from "./hot-bytes.ts";
@@ -24,7 +24,7 @@ const ROOM_KEPT_MAX = 4 * 1024 * 1024;
 export type Gathering = { count: number; readonly records: Block; readonly beside: Block; readonly blanks: number[] };
 
 export const createGathering = (): Gathering => ({
-  ...{ count: 0, records: createBlock(ROOM_AT_FIRST), beside: createBlock(ROOM_AT_FIRST), blanks: [] },
+  ...{ count: 0, records: createSharedBlock(ROOM_AT_FIRST), beside: createSharedBlock(ROOM_AT_FIRST), blanks: [] },
 });
 
 /** How many bytes have been gathered. */
@@ -52,18 +52,18 @@ export function gather(
     records.length = start + LENGTH_BYTES;
     writeEvent(records, { ...event, bodyHash: hash("sha256", payload, "hex") }, cause);
   } else if (isBlank) blanks.push(records.length - HASH_BYTES, beside.length);
-  records.bytes.writeUInt32BE(records.length - start - LENGTH_BYTES, start);
+  records.view.setUint32(start, records.length - start - LENGTH_BYTES);
   into.count++;
   if (payload === undefined) return;
   const entry = beside.length;
   makeRoom(beside, ENTRY_FRAME_BYTES);
   beside.length += ENTRY_FRAME_BYTES;
   writeText(beside, payload);
-  beside.bytes.writeDoubleBE(at, entry);
-  beside.bytes.writeUInt32BE(beside.length - entry - ENTRY_FRAME_BYTES, entry + LENGTH_AT);
+  beside.view.setFloat64(entry, at);
+  beside.view.setUint32(entry + LENGTH_AT, beside.length - entry - ENTRY_FRAME_BYTES);
 }
 
-/** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied. */
+/** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied or added to. */
 export function batchOf({ count, records, beside, blanks }: Gathering, firstSeq: Seq): Batch {
   const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
   const hollow: HollowBatch = { count, bytes: written(records), beside: written(beside), blanks };

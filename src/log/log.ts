@@ -53,7 +53,11 @@ export type Batch = {
 /** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
 export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
 
-/** A packed batch, and where hashes are still to be written into its `bytes` before anything else is done with them. */
+/**
+ * A packed batch, and where hashes are still to be written into its `bytes` before anything else is done with them.
+ * Unlike other bytes these are left alone by the caller until the append has been answered: where they are shared
+ * (a SharedArrayBuffer), a driver's own thread may read them as they are.
+ */
 export type HollowBatch = PackedBatch & { readonly blanks: Blanks };
 
 /** Pairs: where in `bytes` the hash of a payload goes, and where in `beside` that payload's entry begins. */

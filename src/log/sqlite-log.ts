@@ -8,7 +8,7 @@
  *     signing-key.pem      signs checkpoints; signing-key.pub.pem checks them
  *     owner.db, owner.pid  who writes here
  *
- * This side does as little as it can: it packs a batch into one buffer and moves it to the thread that
+ * This side does as little as it can: it hands a batch, in bytes that both can see, to the thread that
  * owns the database (`sqlite-thread.ts`), which hashes, stores and fsyncs while the event loop goes on.
  * One open may write; any number may read at the same time with `readOnly`, which takes no lock and
  * refuses everything that would change the log. A reader that follows looks every 50 ms.
@@ -140,20 +140,24 @@ type AppendCall = {
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
   const { count, bytes, beside, blanks } = hollowOf(batch);
-  // Copied, because what is moved to another thread is gone here, and an append may have to be repeated.
-  const buffer = new ArrayBuffer(bytes.length + beside.length);
-  new Uint8Array(buffer).set(bytes);
-  new Uint8Array(buffer).set(beside, bytes.length);
   const holes = new Uint32Array(blanks);
-  const input = { after, epoch, batchId, count, buffer, besideAt: bytes.length, blanks: holes };
+  const input = { after, epoch, batchId, count, bytes: readable(bytes), beside: readable(beside), blanks: holes };
   try {
-    const result = await thread.ask("append", input, [buffer, holes.buffer]);
+    const result = await thread.ask("append", input, [holes.buffer]);
     if (result.type === "appended") bell.ring();
     return result;
   } catch (error) {
     if (!thread.isLostAnswer(error)) throw error;
     return { type: "unknown", cause: "the log's thread ended before it answered" };
   }
+}
+
+/** Bytes that the log's thread can read: shared ones as they are, others as a shared copy of just what they show. */
+function readable(bytes: Uint8Array): Uint8Array {
+  if (bytes.buffer instanceof SharedArrayBuffer) return bytes;
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  return shared;
 }
 
 function pagesOf(thread: StoreThread, beside: boolean): FetchPage {

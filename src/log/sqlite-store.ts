@@ -33,9 +33,9 @@ export type AppendInput = {
   readonly epoch: number;
   readonly batchId: string;
   readonly count: number;
-  /** The packed records, then, from `besideAt`, the packed payloads. */
-  readonly buffer: ArrayBuffer;
-  readonly besideAt: number;
+  /** The packed records and the packed payloads. They may be the caller's own: nothing is kept of them. */
+  readonly bytes: Uint8Array;
+  readonly beside: Uint8Array;
   readonly blanks: Blanks;
 };
 
@@ -87,11 +87,9 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
   };
 }
 
-function storeBatch(database: Database, { buffer, besideAt, blanks, ...input }: AppendInput): AppendResult {
-  const bytes = new Uint8Array(buffer, 0, besideAt);
-  const beside = new Uint8Array(buffer, besideAt);
-  fillBlanks({ bytes, beside, blanks });
-  const plan = planAppend(database.source(), { ...input, bytes });
+function storeBatch(database: Database, { beside, blanks, ...input }: AppendInput): AppendResult {
+  fillBlanks({ bytes: input.bytes, beside, blanks });
+  const plan = planAppend(database.source(), input);
   if (plan.type !== "store") return plan;
   database.putRow(plan.row);
   for (const block of cutBlocks(beside)) database.putBlock(block);
