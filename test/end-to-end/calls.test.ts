@@ -3,7 +3,15 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type Answered, type Asked, CALLS, type Call, type CallName, readShape } from "../../src/protocol/index.ts";
+import {
+  type Answered,
+  type Asked,
+  CALLS,
+  type Call,
+  type CallName,
+  readShape,
+  type SyncBody,
+} from "../../src/protocol/index.ts";
 import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
 
 let at: TestServer;
@@ -25,12 +33,13 @@ after(() => at.server.close());
 
 /** Somebody wants the log of a task that another machine's worker runs, and its worker has heard of it. */
 async function wantLog(): Promise<void> {
-  const sync = (n: number, waitMs = 5000) =>
-    at.ask("sync", { params: { id: "w3" }, body: { n, want: 1, waitMs, logPlace: "p3" } });
+  const sync = (n: number, more: SyncBody = {}) =>
+    at.ask("sync", { params: { id: "w3" }, body: { n, want: 1, waitMs: 5000, logPlace: "p3", ...more } });
   await at.ask("joinWorker", { body: { id: "w3", capabilities: ["far"] } });
   await at.ask("submit", { body: { id: "far", agentId: "bob", action: "x", capabilities: ["far"] } });
   await sync(1);
-  const poll = sync(2);
+  // What it does not name it is told of again, and its poll would end with that.
+  const poll = sync(2, { running: [{ taskId: "far", attempt: 1 }] });
   void at.ask("logs", { params: { id: "far" }, query: {} });
   wanted.id = (await poll).json.logs?.[0]?.id ?? "nothing was wanted";
 }
