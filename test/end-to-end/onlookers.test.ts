@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Writable } from "node:stream";
@@ -11,12 +12,21 @@ import { test } from "node:test";
 import { type Logger, pino } from "pino";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
 
+type Listening = {
+  readonly logger: Logger;
+  readonly lines: () => Record<string, unknown>[];
+  readonly text: () => string;
+  /** Resolves when there is a line with this message. */
+  readonly said: (msg: string) => Promise<void>;
+};
+
 /** A logger whose lines are kept. */
-function listening(level: string): { logger: Logger; lines: () => Record<string, unknown>[]; text: () => string } {
+function listening(level: string): Listening {
   const chunks: string[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
       chunks.push(chunk.toString());
+      stream.emit("line");
       done();
     },
   });
@@ -26,7 +36,10 @@ function listening(level: string): { logger: Logger; lines: () => Record<string,
       .split("\n")
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { logger: pino({ level }, stream), lines, text };
+  const said = async (wanted: string): Promise<void> => {
+    while (!lines().some(({ msg }) => msg === wanted)) await once(stream, "line");
+  };
+  return { logger: pino({ level }, stream), lines, text, said };
 }
 
 const SECRET = "hunter2-of-the-prompt";
@@ -72,6 +85,8 @@ test("the log tells of every step of a life and of no secret, also at its most t
   const heard = listening("trace");
   await using at = await openServer({ settings, server: { logger: heard.logger } });
   const taskId = await liveThrough(at);
+  // A webhook that is cut off when the server closes is not told of.
+  await heard.said("webhook retried");
   await at.server.close();
   const told = heard.lines().map(({ msg }) => msg);
   const steps = ["the server is up", "task submitted", "worker joined", "task dispatched", "task done", "task failed"];
