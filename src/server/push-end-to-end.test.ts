@@ -5,7 +5,9 @@ import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Drover, openDrover } from "../engine/drover.ts";
+import type { Host } from "../engine/host.ts";
 import type { TaskView } from "../engine/task-view.ts";
+import { createHandHost } from "../testing/hand-host.ts";
 import { createPushDriver, type PushDriver } from "./push-driver.ts";
 
 const LIMIT = { timeout: 60_000 };
@@ -46,9 +48,12 @@ async function instance(answer: Answer, port = 0): Promise<Instance> {
   return { endpoint, port: bound, seen, kill, knock, [Symbol.asyncDispose]: kill };
 }
 
-async function service(config: object = {}): Promise<{ drover: Drover; driver: PushDriver } & AsyncDisposable> {
-  const drover = await openDrover({ config });
-  const driver = createPushDriver({ drover, version: "0.0.0", onProblem: assert.ifError });
+async function service(
+  config: object = {},
+  world: { readonly host?: Host } = {},
+): Promise<{ drover: Drover; driver: PushDriver } & AsyncDisposable> {
+  const drover = await openDrover({ config, ...world });
+  const driver = createPushDriver({ drover, version: "0.0.0", onProblem: assert.ifError, ...world });
   const close = async (): Promise<void> => {
     await driver.stop();
     await drover.close();
@@ -122,11 +127,13 @@ test("seed 002: the deadline ends a running request", LIMIT, async () => {
     response.once("close", cut.resolve);
     asked.resolve();
   });
-  await using kit = await service();
+  const { host, clock } = createHandHost({ at: Date.parse("2026-01-31T12:00:00Z") });
+  await using kit = await service({}, { host });
   await kit.driver.join({ endpoint: browser.endpoint });
   const { taskId } = await kit.drover.submit({ agentId: "a", action: "wait" });
   await asked.promise;
-  await kit.drover.patch(taskId, { deadline: new Date(Date.now() + 200).toISOString() });
+  await kit.drover.patch(taskId, { deadline: new Date(clock.now() + 200).toISOString() });
+  await clock.advance(200);
   const task = await kit.drover.wait(taskId);
   await cut.promise;
   assert.deepEqual([task.state, task.error], ["failed", "deadline exceeded"]);
