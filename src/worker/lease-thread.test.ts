@@ -14,7 +14,7 @@ import type { ToCrew } from "./pull-messages.ts";
 const resultsIn = ({ body }: Asked): readonly AttemptResult[] => (body as SyncBody).results ?? [];
 
 test("answers that are lost after the server acted cost nothing: joined once, each result counts once", async () => {
-  const drover = await openDrover({ config: { workers: { lease: "2s" } } });
+  const drover = await openDrover();
   const lost = new Map<string, number>();
   /** The answers to the first join, the first three syncs with a result and the first leave are lost. */
   const fault = (asked: Asked): Fault => {
