@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { openServer } from "../kits/server-kit.ts";
 
 const TIMES = 30;
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 for (const isOwnWord of [false, true])
   test(`a push worker that registers beside its ${isOwnWord ? "own " : ""}leave is given work`, async (t) => {
