@@ -7,7 +7,7 @@ import { connect, type Socket } from "node:net";
 export type RawSocket = {
   readonly socket: Socket;
   send(text: string | Uint8Array): void;
-  /** Everything that came until the other side closed. */
+  /** Everything that came until the other side closed, in good order or by a reset. */
   readonly closed: Promise<string>;
   /** Resolves when what has come so far contains the text. */
   until(text: string): Promise<string>;
@@ -22,7 +22,7 @@ export async function rawSocket(url: string): Promise<RawSocket> {
     socket.emit("more");
   });
   socket.on("error", () => {});
-  const closed = once(socket, "close").then(() => received);
+  const closed = new Promise<string>((resolve) => void socket.once("close", () => resolve(received)));
   await once(socket, "connect");
   return {
     socket,
