@@ -9,7 +9,6 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -26,10 +25,9 @@ after(() => rmSync(clone, { recursive: true, force: true }));
 
 test("following the README leads from a fresh clone to finished tasks", async (t) => {
   copyTo(clone);
-  const port = await freePort();
-  const env = environmentFor(port);
-  const server = await npmStart(env);
+  const { server, port } = await npmStart(environmentFor("0"));
   t.after(() => toGroup(server, "SIGKILL"));
+  const env = environmentFor(port);
   for (const { name, code, promises } of blocksOf("README.md").filter(({ language }) => language === "sh"))
     await t.test(`the commands at ${name} print what they promise`, async () => {
       const script = join(clone, `block-${name.split(":")[1]}.sh`);
@@ -47,15 +45,6 @@ function copyTo(directory: string): void {
   for (const path of listed.toString().split("\0").filter(Boolean))
     cpSync(join(root, path), join(directory, path), { force: true, recursive: false });
   symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
-}
-
-async function freePort(): Promise<string> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return String(typeof address === "object" && address !== null ? address.port : 0);
 }
 
 /** As a person's shell has it, but for the port, and a home in which npm and Node may keep things. */
@@ -76,18 +65,21 @@ function toGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Sig
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
 }
 
-async function npmStart(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
+/** The server, on a port of its own choice. */
+async function npmStart(env: NodeJS.ProcessEnv): Promise<{ server: ChildProcess; port: string }> {
   const server = spawn("npm", ["start"], { cwd: clone, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   const late = setTimeout(() => toGroup(server, "SIGKILL"), START_LIMIT_MS);
   let said = "";
+  let port = "";
   for await (const chunk of server.stdout.iterator({ destroyOnReturn: false })) {
     said += String(chunk);
-    if (said.includes("is ready at")) break;
+    port = /is ready at http:\/\/\S+:(\d+)\s/.exec(said)?.[1] ?? "";
+    if (port !== "") break;
   }
   clearTimeout(late);
-  if (!said.includes("is ready at")) assert.fail(`npm start said: ${said}${await text(server.stderr)}`);
+  if (port === "") assert.fail(`npm start said: ${said}${await text(server.stderr)}`);
   server.stdout.resume();
-  return server;
+  return { server, port };
 }
 
 async function outputOf(script: string, env: NodeJS.ProcessEnv): Promise<string[]> {

@@ -7,7 +7,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, type TestContext, test } from "node:test";
@@ -32,28 +31,24 @@ function emptyPlace(): string {
 }
 
 /** A server that does not start: its exit code, and its complaint as an object. */
-function failToServe(cwd: string, data: string, port = 0): { status: number | null; problem: Record<string, string> } {
-  const args = [MAIN, "serve", "--json", "--port", String(port), "--data", data, "--log-level", "silent"];
+function failToServe(
+  cwd: string,
+  data: string,
+  port = "0",
+): { status: number | null; problem: Record<string, string> } {
+  const args = [MAIN, "serve", "--json", "--port", port, "--data", data, "--log-level", "silent"];
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: 60_000 });
   assert.equal(stdout, "", "it said that it was ready");
   return { status, problem: JSON.parse(stderr) as Record<string, string> };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => void server.close(resolve));
-  return port;
 }
 
 describe("a read-only data directory", { ...LIMIT, skip: cannotMakeReadOnly() }, () => {
   test("is refused with what to do, leaves the port free, and is as it was", async () => {
     const cwd = emptyPlace();
     const data = join(cwd, "data");
-    const port = await freePort();
-    const flags = ["--data", data, "--port", String(port), "--no-worker"];
+    const flags = ["--data", data, "--no-worker"];
     const first = await startServe({ cwd, flags });
+    const { port } = new URL(first.url);
     const kept = await clientOf(first.url).ask("submit", { body: { id: "kept", agentId: "ann", action: "build" } });
     assert.equal(kept.status, 202);
     assert.equal(await first.stop(), EXIT.ok);
@@ -68,8 +63,8 @@ describe("a read-only data directory", { ...LIMIT, skip: cannotMakeReadOnly() },
     } finally {
       undo();
     }
-    await using again = await startServe({ cwd, flags });
-    assert.equal(new URL(again.url).port, String(port));
+    await using again = await startServe({ cwd, flags: [...flags, "--port", port] });
+    assert.equal(new URL(again.url).port, port);
     assert.equal((await clientOf(again.url).ask("task", { params: { id: "kept" } })).json.state, "queued");
   });
 });
@@ -137,9 +132,9 @@ describe("while it serves,", LIMIT, () => {
       const data = join(cwd, "data");
       mkdirSync(data);
       const { before, grow } = make(t, data);
-      const port = String(await freePort());
-      const flags = ["--data", data, "--port", port, "--log-level", "silent"];
+      const flags = ["--data", data, "--log-level", "silent"];
       await using small = await startServe({ cwd, flags, before });
+      const { port } = new URL(small.url);
       const { ask } = clientOf(small.url);
       const body = {
         id: "early",
@@ -167,7 +162,7 @@ describe("while it serves,", LIMIT, () => {
       assert.match(said.hint ?? "", /nothing that was acknowledged is lost; start it again when the disk is fine/);
 
       grow();
-      await using roomy = await startServe({ cwd, flags });
+      await using roomy = await startServe({ cwd, flags: [...flags, "--port", port] });
       assert.equal(new URL(roomy.url).port, port, "the port is free again");
       const next = clientOf(roomy.url);
       for (const id of acknowledged) {
