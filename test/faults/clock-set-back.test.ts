@@ -75,7 +75,8 @@ test("a clock set back by an hour ends nothing early, takes nothing away, and ho
   const { ask } = stage.served;
   // Bob has one place, and it is for the orphan: whatever else he had would keep that waiting.
   const [ada, bob] = await Promise.all([stage.startWorker("ada", 4), stage.startWorker("bob", 1)]);
-  const task = { agentId: "ann", action: "quick", capabilities: ["ada"] };
+  // One at a time: those that two slots ran side by side would end in any order.
+  const task = { agentId: "ann", action: "quick", capabilities: ["ada"], locks: ["tick"] };
   await ask("putSchedule", { params: { id: "tick" }, body: { cron: "* * * * * *", task, overlap: "queue" } });
   await submit(stage, "held", { action: "line", capabilities: ["ada"] });
   await submit(stage, "slow", { action: "linger", timeoutMs: TIMEOUT_MS, maxAttempts: 1, capabilities: ["ada"] });
