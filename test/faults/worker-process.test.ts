@@ -10,8 +10,8 @@ const LEASE_MS = 2000;
 const DEFAULT_LEASE_MS = 10_000;
 const BLOCKED_MS = 30_000;
 const settings = { workers: { lease: LEASE_MS }, scheduler: { retry: { base: 1 } } };
-const submit = ({ served }: Stage, id: string, more: { action: string; params?: Record<string, unknown> }) =>
-  served.drover.submit({ id, agentId: "ann", ...more });
+type Work = { action: string; params?: Record<string, unknown>; capabilities?: string[] };
+const submit = ({ served }: Stage, id: string, more: Work) => served.drover.submit({ id, agentId: "ann", ...more });
 const at = (events: readonly FeedEvent[], kind: string): number =>
   events.find((event) => event.kind === kind)?.at ?? Number.NaN;
 
@@ -49,11 +49,14 @@ test("a handler that blocks its event loop for 30 s keeps its task, with the lea
 test("what was handed to a worker whose event loop stands still goes to another", async (t) => {
   const stage = await createStage(t, settings);
   const ada = await stage.startWorker("ada", 2);
-  await submit(stage, "block", { action: "block", params: { ms: 6 * LEASE_MS } });
-  await ada.said({ began: "block" });
+  // He is here before anything stands still, since starting takes its time, and has no room yet.
+  const bob = await stage.startWorker("bob");
+  await submit(stage, "busy", { action: "line", capabilities: ["bob"] });
+  await submit(stage, "block", { action: "block", capabilities: ["ada"], params: { ms: 6 * LEASE_MS } });
+  await Promise.all([bob.said({ began: "busy" }), ada.said({ began: "block" })]);
   await submit(stage, "next", { action: "quick" });
   assert.equal((await stage.event("task-assigned", "next")).attempt, 1);
-  await stage.startWorker("bob");
+  bob.write("go");
   const { attempt, result } = await stage.served.drover.wait("next");
   assert.deepEqual([attempt, result], [2, "by bob"]);
   assert.equal((await stage.served.drover.wait("block")).attempt, 1);
