@@ -33,6 +33,7 @@ type Stage = {
   worker(directory: string, ...flags: string[]): Promise<{ readonly id: string; readonly child: ChildProcess }>;
   drover(...args: string[]): ChildProcess;
   letGo(attempt: number): void;
+  setLease(lease: string): Promise<void>;
   /** Resolves when the log has the event. */
   event(kind: string, attempt?: number): Promise<void>;
 };
@@ -43,7 +44,8 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
   const home = mkdtempSync(join(tmpdir(), "drover-far-logs-"));
   const cwd = join(home, "server");
   mkdirSync(cwd);
-  writeFileSync(join(cwd, "drover.yml"), `workers:\n  lease: ${lease}\n`);
+  const writeLease = (span: string): void => writeFileSync(join(cwd, "drover.yml"), `workers:\n  lease: ${span}\n`);
+  writeLease(lease);
   writeFileSync(join(home, "agent.sh"), AGENT);
   const served = await startServe({ cwd, env: clean, flags: ["--no-worker", "--log-level", "silent"] });
   const client = createClient({ url: served.url });
@@ -71,6 +73,10 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
     },
     drover: (...args) => start(args, home),
     letGo: (attempt) => writeFileSync(join(home, `go-${attempt}`), ""),
+    async setLease(span) {
+      writeLease(span);
+      await client.reload();
+    },
     async event(kind, attempt = 1) {
       for await (const event of client.events())
         if (event.kind === kind && (event.attempt ?? attempt) === attempt) return;
@@ -129,6 +135,7 @@ test("logs outlive their worker: whoever is started in its directory shows them"
   await logsWith(stage, "t", /early of t#1/);
   first.child.kill("SIGKILL");
   await stage.event("attempt-lost");
+  await stage.setLease(LONG_LEASE);
   const gone = await outcomeOf(stage.drover("task", "t", "--logs"));
   assert.equal(gone.code, 4);
   const said = `error: the log of attempt 1 of task t is with worker ${first.id}, which is not connected; start it`;
