@@ -134,6 +134,7 @@ async function endedWorker(t: TestContext, data: string, how: "killed" | "leaves
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "-e", program];
   const worker = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
   t.after(() => worker.kill("SIGKILL"));
+  const closed = once(worker, "close");
   const pids: number[] = [];
   for await (const line of createInterface({ input: worker.stdout })) {
     const pid = / out +pid (\d+)$/.exec(line)?.[1];
@@ -142,6 +143,8 @@ async function endedWorker(t: TestContext, data: string, how: "killed" | "leaves
     if (how === "killed") worker.kill("SIGKILL");
     else worker.stdin.write("leave\n");
   }
+  // Its output ends a moment before it does, and until then its successor would take it for alive.
+  await closed;
   return pids;
 }
 
