@@ -8,13 +8,13 @@
 import type { Instant } from "./brand.ts";
 import { queued } from "./dependency.ts";
 import type { Event } from "./events.ts";
-import { lengthOf, peek, waiting } from "./fifo.ts";
+import { itemAt, peek, waiting } from "./fifo.ts";
 import { GROUPS_LOOKED_AT_MAX, holdsMax } from "./hold.ts";
 import { ANY_PRIORITY, mayStart, pickIn } from "./next-in-line.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { nextRankChange } from "./rank-change.ts";
 import { first, front, items } from "./sorted-list.ts";
-import type { Attempt, Project, State, Tab, Task, Timer, Tombstone } from "./state.ts";
+import type { Attempt, Project, State, Tab, Task, Timer } from "./state.ts";
 import { endOfStop, stopByFor } from "./stop.ts";
 
 const EXPIRED_AT_ONCE_MAX = 1000;
@@ -72,10 +72,10 @@ function unresolved(tab: Tab, now: Instant): Event[] {
 /** How many ended tasks are kept no longer. One whose dependents have not all been told is kept. */
 function expiredResults(state: State, now: Instant): number {
   const { resultTtl, resultMax } = state.config.scheduler;
-  const { items: ended, head } = state.ended;
+  const { ended } = state;
   let count = 0;
-  for (let index = head; index < ended.length; index++) {
-    const { task, end } = ended[index] as (typeof ended)[number];
+  for (let index = 0; index < ended.length; index++) {
+    const { task, end } = itemAt(ended, index);
     if (task.end !== end) continue;
     if (end.at + resultTtl > now && state.results - count <= resultMax) break;
     if (state.untold.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
@@ -86,11 +86,11 @@ function expiredResults(state: State, now: Instant): number {
 
 function expiredTombstones(state: State, now: Instant): number {
   const { remember } = state.config.scheduler;
-  const { items: stones, head } = state.remembered;
+  const { remembered } = state;
   let count = 0;
-  for (let index = head; index < stones.length; index++) {
-    const { endedAt } = stones[index] as Tombstone;
-    if (endedAt + remember > now && lengthOf(state.remembered) - count <= TOMBSTONES_MAX) break;
+  for (let index = 0; index < remembered.length; index++) {
+    const { endedAt } = itemAt(remembered, index);
+    if (endedAt + remember > now && remembered.length - count <= TOMBSTONES_MAX) break;
     if (count >= EXPIRED_AT_ONCE_MAX) break;
     count++;
   }

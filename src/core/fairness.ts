@@ -17,7 +17,7 @@
 
 import { compareProjects } from "./order.ts";
 import { projectPlace, reseatProject } from "./queue.ts";
-import { insert, items } from "./sorted-list.ts";
+import { clear, insert, items } from "./sorted-list.ts";
 import type { Mean, Project, State, Task } from "./state.ts";
 
 const HALVINGS_MAX = 512;
@@ -55,8 +55,7 @@ export function restartHalvings(state: State, at: number): void {
 
 function rescale(state: State, factor: number): void {
   const waiting = [...items(state.turn)];
-  state.turn.chunks.length = 0;
-  state.turn.size = 0;
+  clear(state.turn);
   // Adding 0 turns -0, which JSON does not know, into 0.
   for (const project of state.projects.values()) project.level = project.level * factor + 0;
   state.levels.highest = state.levels.highest * factor + 0;

@@ -1,32 +1,59 @@
 /**
  * First in, first out.
  *
- * An array and a head: taking from the front moves an index, and the array is cut when half of it
- * lies behind. (A Set would do, but finding its first member walks over all that were deleted.)
+ * A ring: what comes in goes behind the last, and what leaves moves the head on, so nothing is copied while about as
+ * many leave as come in. The ring doubles when it is full and halves when a quarter of it would do. (A Set would do,
+ * but finding its first member walks over all that were deleted.)
  */
 
-export type Fifo<Item> = { items: Item[]; head: number };
+/** `items` has room for a power of two; `length` of them are there, from `head` on and round the end. */
+export type Fifo<Item> = { items: (Item | undefined)[]; head: number; length: number };
 
-export const fifo = <Item>(): Fifo<Item> => ({ items: [], head: 0 });
-export const lengthOf = <Item>(queue: Fifo<Item>): number => queue.items.length - queue.head;
+const ROOM_LEAST = 16;
+/** Below this a ring is not worth shrinking. */
+const ROOM_KEPT = 1024;
+
+export const fifo = <Item>(): Fifo<Item> => ({ items: emptyRing(ROOM_LEAST), head: 0, length: 0 });
+export const lengthOf = <Item>(queue: Fifo<Item>): number => queue.length;
 export const peek = <Item>(queue: Fifo<Item>): Item | undefined => queue.items[queue.head];
+/** The item that has so many before it; there must be one. */
+export const itemAt = <Item>({ items, head }: Fifo<Item>, index: number): Item =>
+  items[(head + index) & (items.length - 1)] as Item;
 
 export function push<Item>(queue: Fifo<Item>, item: Item): void {
-  queue.items.push(item);
+  if (queue.length === queue.items.length) resize(queue, queue.length * 2);
+  queue.items[(queue.head + queue.length) & (queue.items.length - 1)] = item;
+  queue.length++;
 }
 
 export function shift<Item>(queue: Fifo<Item>): Item | undefined {
-  const item = queue.items[queue.head];
+  const { items, head } = queue;
+  const item = items[head];
   if (item === undefined) return undefined;
-  // What has left is not kept alive until the array is cut.
-  queue.items[queue.head++] = undefined as Item;
-  if (queue.head > 1024 && queue.head * 2 > queue.items.length) {
-    queue.items = queue.items.slice(queue.head);
-    queue.head = 0;
-  }
+  // What has left is not kept alive.
+  items[head] = undefined;
+  queue.head = (head + 1) & (items.length - 1);
+  queue.length--;
+  if (items.length > ROOM_KEPT && queue.length * 4 < items.length) resize(queue, items.length / 2);
   return item;
 }
 
 export function* waiting<Item>(queue: Fifo<Item>): Generator<Item> {
-  for (let index = queue.head; index < queue.items.length; index++) yield queue.items[index] as Item;
+  for (let index = 0; index < queue.length; index++) yield itemAt(queue, index);
+}
+
+/** Keeps only those for which this holds. */
+export function retain<Item>(queue: Fifo<Item>, isKept: (item: Item) => boolean): void {
+  const kept = [...waiting(queue)].filter(isKept);
+  Object.assign(queue, fifo<Item>());
+  for (const item of kept) push(queue, item);
+}
+
+const emptyRing = (room: number): undefined[] => new Array(room).fill(undefined);
+
+function resize<Item>(queue: Fifo<Item>, room: number): void {
+  const items: (Item | undefined)[] = emptyRing(room);
+  for (let index = 0; index < queue.length; index++) items[index] = itemAt(queue, index);
+  queue.items = items;
+  queue.head = 0;
 }

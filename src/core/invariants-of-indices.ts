@@ -13,7 +13,7 @@ import { compareTimers } from "./order.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { fixedOf, isRunnable } from "./queue.ts";
 import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
-import { items, type SortedList } from "./sorted-list.ts";
+import { beginningOf, items, type SortedList } from "./sorted-list.ts";
 import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
 import { tabCapability } from "./tab.ts";
 
@@ -47,7 +47,7 @@ function checkList<Item>(name: string, list: SortedList<Item>, expected: readonl
   const isComplete = found.length === expected.length && expected.every((item) => known.has(item));
   complain(isComplete && list.size === found.length, () => `${name}: complete`);
   complain(
-    list.chunks.every((chunk) => chunk.length > 0),
+    list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index)) && (list.size > 0 || list.head === 0),
     () => `${name}: without empty chunks`,
   );
 }

@@ -10,6 +10,7 @@
  * judge them at the moment of a start. The indices (queues, shapes, the tree over workers) are in
  * invariants-of-indices.ts.
  */
+import { waiting } from "./fifo.ts";
 import { type Complain, checkIndices } from "./invariants-of-indices.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { isOversize, isRunnable } from "./queue.ts";
@@ -192,10 +193,10 @@ function checkTies(state: State, complain: Complain): void {
 }
 
 function checkEnds(state: State, complain: Complain): void {
-  const { items, head } = state.ended;
-  const kept = items.slice(head).filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
+  const ends = [...waiting(state.ended)];
+  const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
   complain(kept.length === state.results, "every ended task stands once in the order of ends");
-  const seqs = items.slice(head).map(({ end }) => end.seq);
+  const seqs = ends.map(({ end }) => end.seq);
   complain(
     seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq),
     "ends are in the order in which they came",
@@ -210,11 +211,11 @@ function checkEnds(state: State, complain: Complain): void {
 }
 
 function checkTombstones(state: State, complain: Complain): void {
-  const { items, head } = state.remembered;
+  const remembered = [...waiting(state.remembered)];
   const undue = [...state.tombstones.values()].filter(({ due }) => !due);
   undue.sort((left, right) => left.endSeq - right.endSeq);
   complain(
-    undue.length === items.length - head && undue.every((stone, index) => stone === items[head + index]),
+    undue.length === remembered.length && undue.every((stone, index) => stone === remembered[index]),
     "tombstones whose time is not up stand in the order of their burial",
   );
   for (const stone of state.tombstones.values()) {

@@ -13,7 +13,7 @@ import { noteEnd } from "./callbacks.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
-import { lengthOf, peek, push, shift, waiting } from "./fifo.ts";
+import { lengthOf, peek, push, retain, shift } from "./fifo.ts";
 import { dropHold } from "./hold.ts";
 import { compareSeqs } from "./order.ts";
 import { settleQueue } from "./queue.ts";
@@ -315,8 +315,7 @@ function dropStale(state: State): void {
   const { ended } = state;
   while (peek(ended) !== undefined && peek(ended)?.task.end !== peek(ended)?.end) shift(ended);
   if (lengthOf(ended) <= 2 * state.results + STALE_MAX) return;
-  ended.items = [...waiting(ended)].filter(({ task, end }) => task.end === end);
-  ended.head = 0;
+  retain(ended, ({ task, end }) => task.end === end);
 }
 
 /** What stays of an ended task when its result is no longer kept. */

@@ -11,7 +11,7 @@ import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
 import { heldPlacement } from "./placement.ts";
 import { compareRanks } from "./priority.ts";
 import { bestGroup, taskRank } from "./queue.ts";
-import { first } from "./sorted-list.ts";
+import { beginningOf, first } from "./sorted-list.ts";
 import type { Agent, Project, State, Task } from "./state.ts";
 
 export const ANY_PRIORITY: number = Number.POSITIVE_INFINITY;
@@ -42,8 +42,11 @@ export function pickIn(state: State, project: Project, now: number, priorityMax:
 export function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
   const { maxPerAgentInFlight, fairness } = state.config.scheduler;
   let best: Task | null = null;
-  for (const chunk of project.turn.chunks) {
-    for (const agent of chunk) {
+  const { turn } = project;
+  for (let index = 0; index < turn.chunks.length; index++) {
+    const chunk = turn.chunks[index] as Agent[];
+    for (let place = beginningOf(turn, index); place < chunk.length; place++) {
+      const agent = chunk[place] as Agent;
       // Agents stand in the order of what they have in flight: all after this one are full too.
       if (agent.inFlight >= maxPerAgentInFlight) return best;
       const task = bestOf(state, agent, now, priorityMax);

@@ -25,8 +25,8 @@ import { place } from "./placement.ts";
 import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./priority.ts";
 import { fixedOf, shapeOf } from "./queue.ts";
 import { invariant } from "./result.ts";
-import { front, items } from "./sorted-list.ts";
-import type { State } from "./state.ts";
+import { beginningOf, front, items } from "./sorted-list.ts";
+import type { Project, State } from "./state.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
@@ -68,8 +68,11 @@ export function nextStart(state: State, now: Instant): Event | null {
   const express = nextExpress(state, now);
   if (express !== null) return express;
   if (scheduler.fairness.rule === "deficit") return nextByDeficit(state, now);
-  for (const chunk of state.turn.chunks) {
-    for (const project of chunk) {
+  const { turn } = state;
+  for (let index = 0; index < turn.chunks.length; index++) {
+    const chunk = turn.chunks[index] as Project[];
+    for (let place = beginningOf(turn, index); place < chunk.length; place++) {
+      const project = chunk[place] as Project;
       const pick = pickIn(state, project, now, ANY_PRIORITY);
       if (pick !== null) return startEvent(state, pick, shownLevel(state, project, now), false, now);
     }

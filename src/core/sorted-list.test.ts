@@ -6,8 +6,12 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { BrokenInvariant } from "./result.ts";
 import {
+  beginningOf,
+  clear,
+  countBefore,
   countWhile,
   first,
+  front,
   insert,
   items,
   placeOf,
@@ -20,7 +24,7 @@ import {
 type Item = { readonly at: number; readonly order: number };
 const compare = (left: Item, right: Item): number => left.at - right.at || left.order - right.order;
 
-/** Adds (a number from 0) and takes out (a negative one, by place). */
+/** Adds (a number from 0) and takes out: the first (below -20), or another by its place (any other negative one). */
 const moves = (maxLength: number): fc.Arbitrary<number[]> =>
   fc.array(fc.integer({ min: -40, max: 60 }), { maxLength, size: "max" });
 
@@ -36,7 +40,7 @@ function play(given: readonly number[], repeat: number): { list: SortedList<Item
         naive.push(item);
         naive.sort(compare);
       } else if (naive.length > 0) {
-        const [item] = naive.splice((-move * 7919) % naive.length, 1);
+        const [item] = naive.splice(move < -20 ? 0 : (-move * 7919) % naive.length, 1);
         remove(list, item as Item);
       }
     }
@@ -48,7 +52,9 @@ function isSame({ list, naive }: { list: SortedList<Item>; naive: Item[] }): voi
   assert.deepEqual([...items(list)], naive);
   assert.equal(list.size, naive.length);
   assert.equal(first(list), naive[0]);
-  assert.ok(list.chunks.every((chunk) => chunk.length > 0 && chunk.length <= 512));
+  assert.ok(list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index) && chunk.length <= 512));
+  for (const [place, item] of naive.entries()) assert.equal(countBefore(list, item), place);
+  assert.deepEqual(front(list, 70), naive.slice(0, 70));
   for (const limit of [-1, 0, 30, 59, 60]) {
     const ahead = naive.filter(({ at }) => at < limit).length;
     assert.equal(
@@ -91,10 +97,11 @@ test("an item whose rank changes is put where it belongs, within its chunk and b
   type Movable = { at: number; order: number };
   const steps = fc.array(fc.tuple(fc.nat(), fc.integer({ min: -3, max: 3 }), fc.boolean()), { maxLength: 60 });
   fc.assert(
-    fc.property(fc.constantFrom(1, 2, 20, 1500), steps, (count, given) => {
-      const naive: Movable[] = Array.from({ length: count }, (_, order) => ({ at: order * 2, order }));
+    fc.property(fc.constantFrom(1, 2, 20, 1500), fc.nat(600), steps, (count, gone, given) => {
+      const naive: Movable[] = Array.from({ length: count + gone }, (_, order) => ({ at: order * 2, order }));
       const list = sortedList<Movable>(compare);
       for (const item of naive) insert(list, item);
+      for (const item of naive.splice(0, gone)) remove(list, item);
       for (const [who, by, isFar] of given) {
         const item = naive[who % count] as Movable;
         const from = placeOf(list, item);
@@ -113,4 +120,13 @@ test("taking out what is not in the list is a broken invariant", () => {
   insert(list, { at: 1, order: 1 });
   assert.throws(() => remove(list, { at: 1, order: 1 }), BrokenInvariant, "equal, but another object");
   assert.throws(() => remove(list, { at: 2, order: 1 }), BrokenInvariant);
+});
+
+test("a list that was cleared is as good as new", () => {
+  const { list } = play([1, 2, 3, -30, 4, -30], 3);
+  clear(list);
+  isSame({ list, naive: [] });
+  const item = { at: 1, order: 1 };
+  insert(list, item);
+  isSame({ list, naive: [item] });
 });

@@ -35,6 +35,8 @@ export function createBodyStore(log: Log): BodyStore {
   /** Those of ended tasks, each in the one place its number has: whoever comes to the same place is the newer. */
   const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
   const releasedSeqs = new Float64Array(RELEASED_MAX);
+  /** Nobody has touched an old one for long: its size is read without touching it. */
+  const releasedSizes = new Float64Array(RELEASED_MAX);
   let keptSize = 0;
   let releasedSize = 0;
 
@@ -44,6 +46,7 @@ export function createBodyStore(log: Log): BodyStore {
 
   function dropReleased(): void {
     released.fill(undefined);
+    releasedSizes.fill(0);
     releasedSize = 0;
   }
 
@@ -63,10 +66,10 @@ export function createBodyStore(log: Log): BodyStore {
       const size = sizeOf(entry);
       keptSize -= size;
       const place = seq % RELEASED_MAX;
-      const older = released[place];
-      releasedSize += size - (older === undefined ? 0 : sizeOf(older));
+      releasedSize += size - (releasedSizes[place] as number);
       released[place] = entry;
       releasedSeqs[place] = seq;
+      releasedSizes[place] = size;
     },
     peek: find,
     async read(seq) {
