@@ -71,7 +71,7 @@ test("whoever is told that a task is done is told its result", async () => {
   await other;
 });
 
-test("bodies at hand are bounded in bytes: those of ended tasks go first, then the newest is left to the log", async () => {
+test("bodies at hand are bounded in bytes: those of ended tasks go first, then the newest", async () => {
   const large = "x".repeat(1024 * 1024);
   const stored = new Map<number, Uint8Array>();
   const readRecord = async (seq: number) => {
