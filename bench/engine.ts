@@ -1,20 +1,19 @@
 /**
  * The embedded engine on a real disk: submit → assign → finish, an fsync before every answer, next to the peers.
  *
- * Each task is a no-op run by a worker in the same process, and counts when its end is durable. Drover and the peers,
- * at their best reasonable settings (bench/peers.ts), are given the same workload in the same run
- * (bench/peers/workload.ts), so that the ratio means something on any machine. They take turns, twice, and of each the
- * best counts: a machine shared with others may be half as fast for a minute, and must not be so for one of them only.
- * Then: what an unrelated request waits meanwhile, how long a restart with a million queued tasks takes, and the
- * longest pause while a snapshot of them is made.
+ * Each task is a no-op run by a worker in the same process, and counts when its end is durable. Drover and each of the
+ * peers, at its best reasonable settings (bench/peers.ts), are given the same workload in turn, round by round
+ * (bench/peers/workload.ts): a machine shared with others may be half as fast for a minute, and must not be so for one
+ * of them only. Then: the rate without a rest, what an unrelated request waits meanwhile, how long a restart with a
+ * million queued tasks takes, and the longest pause while a snapshot of them is made.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Drover, openDrover } from "../src/engine/index.ts";
-import { bestRound, type Mode, type Session, type Workload } from "./peers/workload.ts";
-import { run as runPeers } from "./peers.ts";
+import { bestRound, type Mode, playInTurn, type Session } from "./peers/workload.ts";
+import { FULL, PEERS, QUICK, withPeer } from "./peers.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
 const CONFIG = {
@@ -26,34 +25,35 @@ const CONFIG = {
   },
   projects: { default: { maxConcurrent: 5000 } },
 };
+/** In the rounds of a peer nobody else may be at work. */
+const WITHOUT_SNAPSHOTS = { ...CONFIG, log: { snapshotEvery: 1_000_000_000 } };
 const CALLERS = 2000;
 /** As pg-boss and graphile-worker are given theirs. */
 const PER_BATCH = 1000;
 const BATCHES = 2;
 const JOBS = 40_000;
-const ROUNDS = 4;
-/** Long enough for several snapshots, of which none falls into the rounds before. */
+/** Pairs of rounds, an odd number: the one in the middle counts. */
+const PAIRS = 9;
+/** Long enough for several snapshots. */
 const JOBS_ON_END = 400_000;
-const PASSES = 2;
 const RATIO_FLOOR = 5;
 
 /**
- * Tasks a second: in the best round; without a rest, so that snapshots are made meanwhile; while every caller hears of
- * every end. And what an unrelated request waits then.
+ * Tasks a second: without a rest, so that snapshots are made meanwhile; while every caller hears of every end. And what
+ * an unrelated request waits then.
  */
 type Run = {
-  readonly perSecond: number;
   readonly onEndPerSecond: number;
   readonly toldPerSecond: number;
   readonly otherP99Ms: number;
 };
 
-async function withDrover<Value>(work: (drover: Drover, data: string) => Promise<Value>): Promise<Value> {
+async function withDrover<Value>(config: object, work: (drover: Drover) => Promise<Value>): Promise<Value> {
   const data = mkdtempSync(join(tmpdir(), "drover-bench-"));
   try {
-    const drover = await openDrover({ data, config: CONFIG });
+    const drover = await openDrover({ data, config });
     try {
-      return await work(drover, data);
+      return await work(drover);
     } finally {
       await drover.close();
     }
@@ -91,40 +91,21 @@ async function openSession(drover: Drover, mode: Mode): Promise<Session> {
   };
 }
 
-/** The best of two runs; of what others waited, the worse. */
-const better = (left: Run | null, right: Run): Run =>
-  left === null
-    ? right
-    : {
-        perSecond: Math.max(left.perSecond, right.perSecond),
-        onEndPerSecond: Math.max(left.onEndPerSecond, right.onEndPerSecond),
-        toldPerSecond: Math.max(left.toldPerSecond, right.toldPerSecond),
-        otherP99Ms: Math.max(left.otherP99Ms, right.otherP99Ms),
-      };
-
-/** What only one pass has, since a peer was skipped in the other, counts too. */
-function betterRows(left: readonly Row[], right: readonly Row[]): readonly Row[] {
-  const rows = new Map(left.map((row) => [row.what, row]));
-  for (const row of right) if ((rows.get(row.what)?.value ?? -1) < row.value) rows.set(row.what, row);
-  return [...rows.values()];
-}
-
-function measure(mode: Mode, workload: Workload): Promise<Run> {
-  return withDrover(async (drover) => {
+function measureAlone(mode: Mode, jobs: number): Promise<Run> {
+  return withDrover(CONFIG, async (drover) => {
     const session = await openSession(drover, mode);
-    const perSecond = await bestRound(session, workload);
-    const onEndPerSecond = await bestRound(session, { jobs: (workload.jobs * JOBS_ON_END) / JOBS, rounds: 1 });
+    const onEndPerSecond = await bestRound(session, { jobs: (jobs * JOBS_ON_END) / JOBS, rounds: 1 });
     const other = watchOther(drover);
     const start = performance.now();
     let toldPerSecond = 0;
     let otherP99Ms = Number.NaN;
     try {
-      await untilEachIsTold(drover, mode, workload.jobs);
-      toldPerSecond = (workload.jobs * 1000) / (performance.now() - start);
+      await untilEachIsTold(drover, mode, jobs);
+      toldPerSecond = (jobs * 1000) / (performance.now() - start);
     } finally {
       otherP99Ms = await other();
     }
-    return { perSecond, onEndPerSecond, toldPerSecond, otherP99Ms };
+    return { onEndPerSecond, toldPerSecond, otherP99Ms };
   });
 }
 
@@ -195,7 +176,7 @@ type Restart = {
 
 async function measureRestart(count: number): Promise<Restart> {
   const data = mkdtempSync(join(tmpdir(), "drover-bench-"));
-  const config = { ...CONFIG, log: { snapshotEvery: 1_000_000_000 } };
+  const config = WITHOUT_SNAPSHOTS;
   const reopen = async (): Promise<{ drover: Drover; seconds: number }> => {
     globalThis.gc?.();
     const start = performance.now();
@@ -240,51 +221,66 @@ async function longestPause(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
-/** Like with like: a call that carries one task beside the peers' calls of one job, batches beside batches. */
-function besideFastest(how: "single submits" | "batches", perSecond: number, peers: readonly Row[]): Row {
-  const word = how === "batches" ? "batched" : "single";
-  const fastest = Math.max(...peers.filter(({ what }) => what.includes(word)).map(({ value }) => value));
-  const ratio = perSecond / fastest;
-  return {
-    ...{ what: `Drover ÷ the fastest peer, ${how}`, value: ratio, unit: "×" },
-    ...{ target: "≥ 10 (floor 5)", met: ratio >= RATIO_FLOOR },
-  };
-}
-
-type Measured = { readonly single: Run; readonly batched: Run; readonly peers: readonly Row[] };
-
-/** Everybody once, and the best of that and of what was measured before. */
-async function takeTurns(options: Options, workload: Workload, before: Measured | null): Promise<Measured> {
-  progress("drover: single submits, then batches\n");
-  const single = better(before?.single ?? null, await measure("singles", workload));
-  const batched = better(before?.batched ?? null, await measure("batches", workload));
-  progress("the peers\n");
-  const { rows } = await runPeers(options);
-  return { single, batched, peers: betterRows(before?.peers ?? [], rows) };
+/**
+ * Drover beside each peer in turn, like with like: a call that carries one task beside the peers' calls of one job,
+ * batches beside batches. The fastest peer is the one beside which Drover does worst.
+ */
+async function besidePeers(mode: Mode, quick: boolean): Promise<Row[]> {
+  const how = mode === "singles" ? "single submits" : "batches";
+  const [{ jobs: theirJobs }, ourJobs, pairs] = quick ? [QUICK, JOBS / 20, 1] : [FULL, JOBS, PAIRS];
+  let perSecond = Number.NaN;
+  let least = Number.NaN;
+  let fastest = "no peer could run";
+  const rows: Row[] = [];
+  for (const peer of PEERS) {
+    const met = await withPeer(peer, mode, (theirs) =>
+      withDrover(WITHOUT_SNAPSHOTS, async (drover) => {
+        const ours = { session: await openSession(drover, mode), jobs: ourJobs };
+        return playInTurn(ours, { session: theirs, jobs: theirJobs }, pairs);
+      }),
+    );
+    if ("skipped" in met) {
+      rows.push({ what: `${met.peer}, ${how}`, value: 0, unit: "jobs/s", note: `skipped: ${met.skipped}` });
+      continue;
+    }
+    const { ours, theirs, ratio } = met.found;
+    progress(
+      `${met.peer}, ${how}: ${Math.round(theirs)} jobs/s, Drover ${Math.round(ours)}, ${ratio.toFixed(1)} times`,
+    );
+    rows.push({ what: `${met.peer}, ${how}`, value: theirs, unit: "jobs/s", note: met.server });
+    if (!(perSecond >= ours)) perSecond = ours;
+    if (!(least <= ratio)) [least, fastest] = [ratio, met.peer];
+  }
+  return [
+    { what: `Drover: ${how}`, value: perSecond, unit: "tasks/s" },
+    ...rows,
+    {
+      ...{ what: `Drover ÷ the fastest peer, ${how}`, value: least, unit: "×", note: fastest },
+      ...{ target: "≥ 10 (floor 5)", met: least >= RATIO_FLOOR },
+    },
+  ];
 }
 
 export async function run(options: Options): Promise<Report> {
   const scale = options.quick ? 20 : 1;
-  const workload = { jobs: JOBS / scale, rounds: options.quick ? 1 : ROUNDS };
-  let best: Measured | null = null;
-  for (let pass = 1; pass <= (options.quick ? 1 : PASSES); pass++) best = await takeTurns(options, workload, best);
-  const { single, batched, peers } = best as Measured;
+  const single = await besidePeers("singles", options.quick);
+  const batched = await besidePeers("batches", options.quick);
+  progress("drover alone\n");
+  const singleAlone = await measureAlone("singles", JOBS / scale);
+  const batchedAlone = await measureAlone("batches", JOBS / scale);
   progress("restart\n");
   const queued = 1_000_000 / scale;
   const restart = await measureRestart(queued);
   const n = queued.toLocaleString("en-US");
   const rows: Row[] = [
-    { what: "Drover: single submits, 2000 callers", value: single.perSecond, unit: "tasks/s" },
-    { what: `Drover: batches of ${PER_BATCH}`, value: batched.perSecond, unit: "tasks/s" },
-    { what: "Drover: single submits, on end, with snapshots", value: single.onEndPerSecond, unit: "tasks/s" },
-    { what: "Drover: batches, on end, with snapshots", value: batched.onEndPerSecond, unit: "tasks/s" },
-    { what: "Drover: single submits, each waits for its end", value: single.toldPerSecond, unit: "tasks/s" },
-    { what: "Drover: batches, each waits for its ends", value: batched.toldPerSecond, unit: "tasks/s" },
-    ...peers,
-    besideFastest("single submits", single.perSecond, peers),
-    besideFastest("batches", batched.perSecond, peers),
-    { what: "p99 of an unrelated request meanwhile, single", value: single.otherP99Ms, unit: "ms" },
-    { what: "p99 of an unrelated request meanwhile, batched", value: batched.otherP99Ms, unit: "ms" },
+    ...single,
+    ...batched,
+    { what: "single submits, on end, with snapshots", value: singleAlone.onEndPerSecond, unit: "tasks/s" },
+    { what: "batches, on end, with snapshots", value: batchedAlone.onEndPerSecond, unit: "tasks/s" },
+    { what: "single submits, each waits for its end", value: singleAlone.toldPerSecond, unit: "tasks/s" },
+    { what: "batches, each waits for its ends", value: batchedAlone.toldPerSecond, unit: "tasks/s" },
+    { what: "p99 of an unrelated request meanwhile, single", value: singleAlone.otherP99Ms, unit: "ms" },
+    { what: "p99 of an unrelated request meanwhile, batched", value: batchedAlone.otherP99Ms, unit: "ms" },
     {
       what: `restart with ${n} queued, from events`,
       value: restart.fromEventsS,

@@ -1,6 +1,6 @@
 /**
  * The peers, alone: how many no-op jobs per second BullMQ, pg-boss and graphile-worker carry from submit to
- * durably completed on this machine. `bench/engine.ts` calls `measurePeers` to set Drover beside them in the same run.
+ * durably completed on this machine. `bench/engine.ts` sets Drover beside each of them, in turn.
  */
 
 import { peerVersion } from "./load-peer.ts";
@@ -11,8 +11,8 @@ import { type Server, Skipped, startPostgres, startRedis } from "./peers/server-
 import { bestRound, type Mode, type Session, type Workload } from "./peers/workload.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
-const FULL: Workload = { jobs: 20_000, rounds: 4 };
-const QUICK: Workload = { jobs: 4_000, rounds: 1 };
+export const FULL: Workload = { jobs: 20_000, rounds: 4 };
+export const QUICK: Workload = { jobs: 4_000, rounds: 1 };
 
 export type PeerFigures = {
   readonly peer: string;
@@ -24,13 +24,13 @@ export type PeerFigures = {
 };
 export type SkippedPeer = { readonly peer: string; readonly skipped: string };
 
-type Peer = {
+export type Peer = {
   readonly name: string;
   readonly start: () => Promise<Server>;
   readonly open: (server: Server, mode: Mode) => Promise<Session>;
 };
 
-const PEERS: readonly Peer[] = [
+export const PEERS: readonly Peer[] = [
   { name: "bullmq", start: startRedis, open: openBullMq },
   { name: "pg-boss", start: startPostgres, open: openPgBoss },
   { name: "graphile-worker", start: startPostgres, open: openGraphileWorker },
@@ -57,22 +57,33 @@ export async function measurePeers({ quick }: Pick<Options, "quick">): Promise<(
 }
 
 async function measurePeer(peer: Peer, workload: Workload): Promise<PeerFigures | SkippedPeer> {
+  const alone = (session: Session): Promise<number> => bestRound(session, workload);
+  const singles = await withPeer(peer, "singles", alone);
+  if ("skipped" in singles) return singles;
+  const batches = await withPeer(peer, "batches", alone);
+  if ("skipped" in batches) return batches;
+  const { peer: name, server } = singles;
+  progress(`${name}: ${Math.round(singles.found)} jobs/s by single submits, ${Math.round(batches.found)} by batches`);
+  return { peer: name, server, singles: singles.found, batches: batches.found };
+}
+
+/**
+ * Does something with a peer that is up and connected. Each time it gets a fresh server: what was left in the tables
+ * before must not slow it down.
+ */
+export async function withPeer<Found>(
+  peer: Peer,
+  mode: Mode,
+  work: (session: Session) => Promise<Found>,
+): Promise<{ readonly peer: string; readonly server: string; readonly found: Found } | SkippedPeer> {
   const name = `${peer.name} ${peerVersion(peer.name)}`;
   try {
-    const { about, rate: singles } = await measureMode(peer, "singles", workload);
-    const { rate: batches } = await measureMode(peer, "batches", workload);
-    progress(`${name}: ${Math.round(singles)} jobs/s by single submits, ${Math.round(batches)} by batches`);
-    return { peer: name, server: about, singles, batches };
+    await using server = await peer.start();
+    await using session = await peer.open(server, mode);
+    return { peer: name, server: server.about, found: await work(session) };
   } catch (error) {
     if (!(error instanceof Skipped)) throw error;
     progress(`${name} is skipped: ${error.message}`);
     return { peer: name, skipped: error.message };
   }
-}
-
-/** Each figure gets a fresh server: what the round before left in its tables must not slow this one. */
-async function measureMode(peer: Peer, mode: Mode, workload: Workload): Promise<{ about: string; rate: number }> {
-  await using server = await peer.start();
-  await using session = await peer.open(server, mode);
-  return { about: server.about, rate: await bestRound(session, workload) };
 }
