@@ -288,6 +288,27 @@ describe("drover config", () => {
     assert.deepEqual([code, name], [2, "bad_config"]);
     assert.deepEqual(details.problems[0].origin, { kind: "file", file: "drover.yml", line: 1, column: 11 });
   });
+  const admin = "tokens: [{ token: 0123456789abcdef, role: admin }]";
+  const hosts: [name: string, own: string, env: Record<string, string>, isGood: boolean][] = [
+    ["every address without a token", "server: { host: 0.0.0.0 }", {}, false],
+    ["every address of both families without a token", 'server: { host: "::" }', {}, false],
+    ["a name without a token", "server: { host: drover.example }", {}, false],
+    ["an address from a variable, without a token", "", { DROVER_SERVER__HOST: "10.0.0.1" }, false],
+    ["every address with a token", `server: { host: 0.0.0.0, ${admin} }`, {}, true],
+    ["another loopback address without a token", "server: { host: 127.0.0.2 }", {}, true],
+    ["loopback by name without a token", "server: { host: localhost }", {}, true],
+  ];
+  for (const [name, own, env, isGood] of hosts)
+    test(`check: ${name} is ${isGood ? "good" : "refused in the words of drover serve"}`, async () => {
+      const given = { own, env };
+      const { code, out, err } = await drover(["check"], given);
+      if (isGood) return assert.deepEqual([code, err], [0, ""]);
+      const terminal = testTerminal({ ...world(given), env });
+      const args = ["serve", "--port", "0", "--log", "memory:", "--log-level", "silent"];
+      assert.equal(await runCommandLine(args, terminal, VERBS), 2);
+      assert.deepEqual([code, out, err], [2, "", terminal.complained()]);
+      assert.match(err, /^error: server\.host is \S+, which others can reach, and server\.tokens is empty: /);
+    });
   test("show: what was set, by whom, and no secret", async () => {
     const own =
       'scheduler: { perType: { code: 3 } }\nwebhooks: { secret: "hunter2" }\n' +

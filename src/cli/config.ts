@@ -41,13 +41,15 @@ const check: Verb<ConfigFlags> = {
     ["drover config check", "the files, variables and flags that a server started here would read"],
     ["drover config check new.yml && mv new.yml drover.yml", "try a file before it is used"],
   ],
-  run: ({ args, flags, terminal, output }) => {
+  run: async ({ args, flags, terminal, output }) => {
     const [file = flags.config] = args;
     const loaded = loadFor({ terminal, flags: { ...flags, ...(file === undefined ? {} : { config: file }) } });
     const set = loaded.effective.filter(({ origin }) => origin.kind !== "default");
     const { filesRead } = loaded;
     const warnings = [...loaded.warnings, ...unsetVariables(loaded, terminal.env)];
     for (const warning of warnings) terminal.err(`warning: ${warning}\n`);
+    // The server's own check; it brings the server along, so the default, which is good, does not wait for it.
+    if (set.some(({ path }) => path.join(".") === "server.host")) (await import("./serve.ts")).checkServed(loaded);
     output.answer({ ok: true, files: filesRead, settings: set.length, warnings }, () => {
       const from = filesRead.length === 0 ? "no config file here" : filesRead.join(", ");
       const knobs = set.length === 1 ? "1 setting differs" : `${set.length} settings differ`;

@@ -7,7 +7,7 @@
  */
 import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../engine/index.ts";
 import type { Settings } from "../protocol/index.ts";
-import { type Server, startServer } from "../server/index.ts";
+import { hostRefusal, type Server, startServer } from "../server/index.ts";
 import type { ExecOutcome } from "../worker/index.ts";
 import type { Setting } from "./config-file.ts";
 import { dataSetting } from "./config-load.ts";
@@ -165,8 +165,17 @@ async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks):
     // What the server cannot do is said in a plain sentence; everything that has a code of its own is a bug.
     if (!(error instanceof Error) || error.constructor !== Error) throw error;
     if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
-    throw usageProblem(error.message, `${ownName()} help config says where these settings come from`);
+    throw settingsProblem(error.message);
   }
+}
+
+const settingsProblem = (message: string): CliProblem =>
+  usageProblem(message, `${ownName()} help config says where these settings come from`);
+
+/** What a server would refuse of these settings when it starts, said without starting one. */
+export function checkServed({ settings }: ServerConfig): void {
+  const refusal = hostRefusal(settings.server.host, settings);
+  if (refusal !== null) throw settingsProblem(refusal);
 }
 
 /** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */

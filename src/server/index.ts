@@ -2,4 +2,4 @@
  * The server's front door, for whoever joins it with an engine.
  */
 export type { LogsOf, LogTail } from "./handler.ts";
-export { type Server, type ServerLimits, type ServerOptions, startServer } from "./start-server.ts";
+export { hostRefusal, type Server, type ServerLimits, type ServerOptions, startServer } from "./start-server.ts";

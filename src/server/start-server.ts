@@ -171,11 +171,17 @@ const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Onlooke
   ...serverHandlers(deps, { streams, metrics }),
 });
 
-function checkHost(host: string, { server }: Settings): void {
-  if (server.tokens.length > 0 || isLoopback(host)) return;
-  throw new Error(
+function checkHost(host: string, settings: Settings): void {
+  const refusal = hostRefusal(host, settings);
+  if (refusal !== null) throw new Error(refusal);
+}
+
+/** Why no server may listen there with these settings, or null; also for whoever only checks a config. */
+export function hostRefusal(host: string, { server }: Settings): string | null {
+  if (server.tokens.length > 0 || isLoopback(host)) return null;
+  return (
     `server.host is ${host}, which others can reach, and server.tokens is empty: anybody could run tasks here. ` +
-      "Add a token to server.tokens, or listen on 127.0.0.1.",
+    "Add a token to server.tokens, or listen on 127.0.0.1."
   );
 }
 
