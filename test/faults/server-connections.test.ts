@@ -59,11 +59,11 @@ test("a connection that is idle after its answer is closed, and so is one that h
 const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
   ["not HTTP", "\x16\x03\x01\x02\x00\x01", /^HTTP\/1\.1 400 .*"code":"bad_request"/s],
   ["a line that is not HTTP", "hello there\r\n\r\n", /^HTTP\/1\.1 400 .*"this is not HTTP\/1\.1"/s],
-  ...["FOO", "get"].map((method): [string, string, RegExp] => [
+  ...["FOO", "get", "CONNECT"].map((method): [string, string, RegExp] => [
     `the method ${method}`,
-    `${method} /tasks HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    `${method} ${method === "CONNECT" ? "example.com:443" : "/tasks"} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
     new RegExp(
-      `^HTTP/1\\.1 405 .*allow: DELETE, GET, .*"${method} is no method that this server takes; it takes D`,
+      `^HTTP/1\\.1 405 .*nosniff.*: close.*allow: DELETE, .*"${method} is no method .* takes; it takes D`,
       "s",
     ),
   ]),
@@ -97,6 +97,41 @@ for (const [name, text, answer] of broken)
     assert.ok(await isServing());
   });
 
+for (const protocol of ["websocket", "h2c"])
+  test(`a request to go on as ${protocol} is answered as if it had not asked`, async () => {
+    const { send, closed } = await rawSocket(at.url);
+    send(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close, Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
+    assert.match(await closed, /^HTTP\/1\.1 200 .*"status":"ok"/s);
+  });
+
+const tunnel = "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n";
+test("CONNECT with the first bytes of its tunnel is refused in words", async () => {
+  const { send, closed } = await rawSocket(at.url);
+  send(`${tunnel}${"x".repeat(20_000)}`);
+  assert.match(await closed, /^HTTP\/1\.1 405 .*"code":"method_not_allowed"/s);
+});
+
+test("CONNECT from a caller that goes on sending is read for a moment only", async () => {
+  const socket = connect({ port: at.server.port, host: "127.0.0.1", allowHalfOpen: true });
+  const accepted = once(at.server.app.server, "connection");
+  socket.on("error", () => {});
+  const piece = Buffer.alloc(64 * 1024);
+  const pour = (error?: Error | null): unknown => error ?? socket.write(piece, pour);
+  socket.write(tunnel, pour);
+  const [theirs] = (await accepted) as [Socket];
+  await once(theirs, "close");
+  socket.destroy();
+  assert.ok(theirs.bytesRead < 1_000_000, `it read ${theirs.bytesRead} bytes`);
+});
+
+test("CONNECT behind a request that still waits for its answer is not taken for that answer", async () => {
+  await using waiting = await openServer();
+  await waiting.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
+  const { send, closed } = await rawSocket(waiting.url);
+  send(`GET /tasks/t/wait HTTP/1.1\r\nHost: localhost\r\n\r\n${tunnel}`);
+  assert.equal(await closed, "");
+});
+
 /** Says something, takes nothing of what comes back and never hangs up; resolves when the server has. */
 async function sayAndSleep({ server, url }: TestServer, text: string): Promise<void> {
   const accepted = once(server.app.server, "connection");
@@ -116,6 +151,7 @@ test("a caller that takes nothing of what it is sent is cut off", async () => {
   await sayAndSleep(large, "GET /tasks?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await sayAndSleep(large, "GET /events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n");
   await sayAndSleep(large, "\x16\x03\x01\x02\x00\x01");
+  await sayAndSleep(large, tunnel);
 });
 
 test("whoever hangs up in the middle of a body leaves nothing behind", async () => {
