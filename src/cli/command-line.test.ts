@@ -215,9 +215,17 @@ describe("completion", () => {
     assert.deepEqual(await offered(["config", "show", "--config", "packa"]), ["package-lock.json", "package.json"]);
     assert.deepEqual(await offered(["config", "show", "--js"]), ["--json"]);
     assert.deepEqual(await offered(["run", "package.j"]), ["package.json"]);
+    assert.ok((await offered(["run", ""])).includes("package.json"), "flags do not stand in the way of files");
   });
   test("bash: no file names where an id or another free value is wanted", async () => {
-    for (const words of [["task"], ["why"], ["schedules", "remove"], ["submit"], ["tasks", "--project"]])
+    for (const words of [
+      ["task"],
+      ["why"],
+      ["schedules", "remove"],
+      ["submit"],
+      ["tasks", "--project"],
+      ["config", "show", "--set"],
+    ])
       assert.deepEqual(await offered([...words, "packa"]), [], words.join(" "));
   });
 });

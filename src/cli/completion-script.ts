@@ -4,7 +4,8 @@
  * The scripts hold everything they need, so that pressing Tab starts no process: the tree of verbs, the flags of each,
  * and the words a flag takes where those are few. Since they are made from commander's own tree, a verb or flag that is
  * added completes without anybody thinking of it. File names are offered where what is wanted is a file, by the name it
- * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is.
+ * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is. Flags are offered to whoever
+ * has typed a dash: before that they would stand in the way of the verbs and the files.
  */
 import type { Argument, Command, Option } from "commander";
 
@@ -64,7 +65,7 @@ const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: { kind:
 
 function flagOf({ flags, short, long, description, required, optional, argChoices }: Option): Flag {
   const names = [short, long].filter((name) => name !== undefined);
-  const [, wanted = ""] = /[<[](\w+)/.exec(flags) ?? [];
+  const [, wanted = ""] = /[<[](\w+)[\].>]/.exec(flags) ?? [];
   const free: Value = { kind: FILES.has(wanted) ? "file" : "free" };
   const takes: Value = argChoices === undefined ? free : { kind: "words", words: argChoices };
   return { names, about: description, value: required || optional ? takes : { kind: "none" } };
@@ -85,14 +86,16 @@ function bash(places: readonly Place[]): string {
     ),
   );
   const words = places.map(({ path, verbs, flags, words: own, takesFile }) => {
-    const all = [...verbs.map(({ word }) => word), ...own, ...flags.flatMap(({ names }) => names)];
-    return `    ${quoted(path)}) words=${quoted(all.join(" "))}${takesFile ? " files=yes" : ""} ;;`;
+    const all = [...verbs.map(({ word }) => word), ...own];
+    const dashed = flags.flatMap(({ names }) => names);
+    const files = takesFile ? " files=yes" : "";
+    return `    ${quoted(path)}) words=${quoted(all.join(" "))} flags=${quoted(dashed.join(" "))}${files} ;;`;
   });
   return `# Completion of drover for bash. In ~/.bashrc:  eval "$(drover completion bash)"
 _drover_files() { local IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$1")); }
 _drover_words() { COMPREPLY=($(compgen -W "$2" -- "$1")); }
 _drover() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" files="" i
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" flags="" files="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "\${path:+$path }\${COMP_WORDS[i]}" in
 ${steps.join("\n")}
@@ -104,8 +107,9 @@ ${values.join("\n")}
   case "$path" in
 ${words.join("\n")}
   esac
+  if [[ "$cur" == -* ]]; then words="$flags" files=""; fi
   _drover_words "$cur" "$words"
-  if [[ \${#COMPREPLY[@]} -eq 0 && "$cur" != -* && -n "$files" ]]; then _drover_files "$cur"; fi
+  if [[ \${#COMPREPLY[@]} -eq 0 && -n "$files" ]]; then _drover_files "$cur"; fi
 }
 complete -o filenames -F _drover drover
 `;
@@ -120,13 +124,12 @@ function bashValue(value: Exclude<Value, { kind: "none" }>): string {
 
 function zsh(places: readonly Place[]): string {
   const cases = places.map(({ path, verbs, flags, words, takesFile }) => {
-    const described = [
-      ...verbs.map(({ word, about }) => zshPair(word, about)),
-      ...words.map((word) => zshPair(word, "")),
-      ...flags.flatMap(({ names, about }) => names.map((name) => zshPair(name, about))),
-    ];
-    const lines = described.map((pair) => `        ${pair}`).join("\n");
-    return `    ${quoted(path)})\n      words_here=(\n${lines}\n      )${takesFile ? " files=yes" : ""} ;;`;
+    const plain = [...verbs.map(({ word, about }) => zshPair(word, about)), ...words.map((word) => zshPair(word, ""))];
+    const dashed = flags.flatMap(({ names, about }) => names.map((name) => zshPair(name, about)));
+    const list = (name: string, pairs: readonly string[]): string =>
+      `      ${name}=(\n${pairs.map((pair) => `        ${pair}\n`).join("")}      )`;
+    const files = takesFile ? " files=yes" : "";
+    return `    ${quoted(path)})\n${list("plain", plain)}\n${list("dashed", dashed)}${files} ;;`;
   });
   const values = places.flatMap(({ path, flags }) =>
     flags.flatMap(({ names, value }) =>
@@ -142,7 +145,7 @@ function zsh(places: readonly Place[]): string {
 # Completion of drover for zsh. In ~/.zshrc, after compinit:  eval "$(drover completion zsh)"
 _drover() {
   local place="" files="" word
-  local -a words_here
+  local -a plain dashed
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "\${place:+$place }$word" in
 ${steps.join("\n")}
@@ -154,9 +157,11 @@ ${values.join("\n")}
   case "$place" in
 ${cases.join("\n")}
   esac
-  _describe -t drover drover words_here || { [[ -n "$files" ]] && _files }
+  if [[ "$PREFIX" == -* ]]; then _describe -t flags flag dashed; return; fi
+  _describe -t verbs verb plain || { [[ -n "$files" ]] && _files }
 }
-compdef _drover drover
+# As a file _drover in a directory of $fpath this is the function itself, and the first Tab is waiting.
+if [[ "$funcstack[1]" == _drover ]]; then _drover "$@"; else compdef _drover drover; fi
 `;
 }
 

@@ -1,20 +1,12 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { isMissing } from "../../test/kits/optional-tool.ts";
 import { openServer } from "../../test/kits/server-kit.ts";
 
-/** Whether promtool is there; as root it is installed where apt-get can. */
-function hasPromtool(): boolean {
-  const isThere = (): boolean => spawnSync("promtool", ["--version"]).status === 0;
-  if (isThere()) return true;
-  if (process.getuid?.() === 0) spawnSync("apt-get", ["install", "-y", "prometheus"], { timeout: 120_000 });
-  return isThere();
-}
-
-const reason = hasPromtool()
-  ? false
-  : "promtool is missing: install the package prometheus (apt-get install prometheus)";
-test("Prometheus' own tool finds nothing to complain about in the metrics", { skip: reason }, async () => {
+test("Prometheus' own tool finds nothing to complain about in the metrics", {
+  skip: isMissing("promtool", "prometheus"),
+}, async () => {
   await using at = await openServer();
   await at.ask("submit", { body: { agentId: "ann", action: "x", project: 'odd "name"\\' } });
   await at.ask("askPermit", { body: { gate: "anthropic/default" } });

@@ -1,0 +1,19 @@
+/**
+ * Programs of others that a test tries something on: there, or installed where that is possible, or a reason to skip.
+ *
+ * Root on Debian gets the package. Two test files may ask at the same time, so each waits for the other's lock. With
+ * CI=true the run counts a skipped test as a failure, so nothing goes untried there.
+ */
+import { spawnSync } from "node:child_process";
+
+const INSTALL_MS = 120_000;
+const INSTALL = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=100"];
+
+/** False if the program can be run; else why not, as a test's `skip` takes it. */
+export function isMissing(program: string, debianPackage: string): string | false {
+  const isThere = (): boolean => spawnSync(program, ["--version"]).status === 0;
+  if (isThere()) return false;
+  if (process.getuid?.() === 0) spawnSync("apt-get", [...INSTALL, debianPackage], { timeout: INSTALL_MS });
+  if (isThere()) return false;
+  return `${program} is missing: install the package ${debianPackage} (apt-get install ${debianPackage})`;
+}
