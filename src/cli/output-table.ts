@@ -5,7 +5,7 @@
  * copied. If that is not enough, columns are left out from the right except those that always stay, and these are cut
  * too, all but the first. In a file or a pipe nothing is cut. An empty column is left out: most tasks have no zone.
  */
-import { clip, type Paint, padEnd, padStart, plain, type Tint, widthOf } from "./output-text.ts";
+import { clip, type Paint, padEnd, padStart, plain, type Tint, widthOf, wrapLine } from "./output-text.ts";
 
 export type Column<Row> = {
   readonly title: string;
@@ -117,17 +117,33 @@ function cut(widths: readonly number[], width: number): number[] {
   });
 }
 
-/** Names and values, one a line, the values aligned; those without a value are left out. */
+const BESIDE_MIN = 20;
+
+/**
+ * Names and values, the values aligned; those without a value are left out. A value that is too long for its line goes
+ * on below itself, or, where not even its longest word has room beside the names, below its name.
+ */
 export function list(
   entries: readonly (readonly [name: string, value: string | undefined, tint?: Tint | null])[],
-  { paint, indent = "" }: { readonly paint: Paint; readonly indent?: string },
+  { paint, width, indent = "" }: { readonly paint: Paint; readonly width: number | null; readonly indent?: string },
 ): string {
   const shown = entries.filter(([, value]) => value !== undefined && value !== "");
-  const width = Math.max(0, ...shown.map(([name]) => widthOf(name)));
+  const names = Math.max(0, ...shown.map(([name]) => widthOf(name)));
+  const room = (width ?? Number.POSITIVE_INFINITY) - indent.length;
   return shown
     .map(([name, value = "", tint = null]) => {
-      const text = plain(value);
-      return `${indent}${paint("dim", padEnd(name, width))}  ${tint === null ? text : paint(tint, text)}\n`;
+      const painted = (line: string): string => (tint === null ? line : paint(tint, line));
+      const beside = room - names - GAP.length;
+      const [first = "", ...rest] = wrapLine(plain(value), beside);
+      const isBeside = [first, ...rest].every((line) => widthOf(line) <= beside);
+      const isBelow = !isBeside || (rest.length > 0 && beside < BESIDE_MIN);
+      const lines = isBelow
+        ? [paint("dim", name), ...wrapLine(plain(value), room - GAP.length).map((line) => GAP + painted(line))]
+        : [
+            `${paint("dim", padEnd(name, names))}${GAP}${painted(first)}`,
+            ...rest.map((line) => `${" ".repeat(names)}${GAP}${painted(line)}`),
+          ];
+      return lines.map((line) => `${indent}${line}\n`).join("");
     })
     .join("");
 }

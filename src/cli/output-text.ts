@@ -102,6 +102,26 @@ export function wrap(text: string, columns: number): string[] {
   return [...lines, line];
 }
 
+/**
+ * One line in lines of at most so many columns, the later ones below its text and so much further in. What stands
+ * between two words stays as it is, except where the line is broken. A word that is too long stays whole: an id or an
+ * address that is broken cannot be copied.
+ */
+export function wrapLine(line: string, columns: number, further = ""): string[] {
+  if (widthOf(line) <= columns) return [line];
+  const lead = /^ */.exec(line)?.[0] ?? "";
+  // Deep in a structure there would be no room left beside the indent.
+  const below = `${lead}${further}`.slice(0, Math.floor(columns / 2));
+  const lines: string[] = [];
+  let shown = "";
+  for (const piece of line.match(/ *[^ ]+/g) ?? [])
+    if (shown !== "" && widthOf(shown + piece) > columns) {
+      lines.push(shown);
+      shown = below + piece.trimStart();
+    } else shown += piece;
+  return [...lines, shown];
+}
+
 export type Tint = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
 const TINTS: Readonly<Record<Tint, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 };
 export type Paint = (tint: Tint, text: string) => string;

@@ -3,9 +3,14 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { stripVTControlCharacters } from "node:util";
+import { testTerminal } from "../../test/cli/test-terminal.ts";
+import type { TaskJson } from "../protocol/index.ts";
+import { createOutput } from "./output.ts";
 import { list, table } from "./output-table.ts";
-import { clip, painter, plain, plainLines, widthOf, wrap } from "./output-text.ts";
+import { clip, painter, plain, plainLines, widthOf, wrap, wrapLine } from "./output-text.ts";
 import { age, bytes, count, lasted, span } from "./output-time.ts";
+import { taskDetails } from "./task-view.ts";
 import { wantsColours } from "./terminal.ts";
 
 const grey = painter(false);
@@ -53,6 +58,27 @@ describe("text", () => {
       "averylongwordindeed",
       "to end",
     ]));
+
+  for (const [name, line, columns, shown] of [
+    ["one that just fits stays as it is", "  it  fits ", 11, "  it  fits "],
+    ["one column less, and it is broken", "  it  fits", 9, "  it|    fits"],
+    ["what stands between words stays", "a  b   c  d", 8, "a  b   c|  d"],
+    [
+      "a long word stays whole on a line of its own",
+      "see averylongwordindeed here",
+      10,
+      "see|  averylongwordindeed|  here",
+    ],
+    ["wide letters count double", "東京 東京", 8, "東京|  東京"],
+    ["deep down half of the columns are left for text", "         a b", 10, "         a|     b"],
+    ["nothing but blanks is an empty line", "     ", 3, ""],
+  ] as const)
+    test(`a line: ${name}`, () => assert.deepEqual(wrapLine(line, columns, "  "), shown.split("|")));
+
+  test("a line of a million letters is broken at once", () => {
+    assert.equal(wrapLine("word ".repeat(200_000), 60).length, 16_667);
+    assert.equal(wrapLine("x".repeat(1_000_000), 60).length, 1);
+  });
 });
 
 describe("time", () => {
@@ -169,10 +195,78 @@ describe("a table", () => {
           ["error", undefined],
           ["created", "3m ago"],
         ],
-        { paint: grey, indent: "  " },
+        { paint: grey, width: null, indent: "  " },
       ),
       "  state    done\n  created  3m ago\n",
     ));
+});
+
+describe("a task", () => {
+  const NOW = Date.parse("2026-01-31T12:00:00Z");
+  const task: TaskJson = {
+    ...{ taskId: "build-the-documentation-of-every-package-and-publish", state: "failed", attempt: 1, agentId: "ann" },
+    error: "exit code 3: the page that was to be built is not there, see docs/guide/getting-started.md",
+    capabilities: ["git", "node24"],
+    createdAt: "2026-01-31T11:50:00.000Z",
+    payload: { prompt: "say in a few sentences what is missing from this page", deep: [1] },
+    result: "two lines,\n  of which the second is further in and rather long",
+  };
+  const details = (width: number | null, hasColours = false): string =>
+    taskDetails(task, createOutput(testTerminal({ width, hasColours, now: () => NOW }), {}));
+  const wide = [
+    "task          build-the-documentation-of-every-package-and-publish",
+    "state         failed",
+    "error         exit code 3: the page that was to be built is not there, see docs/guide/getting-started.md",
+    "agent         ann",
+    "attempt       1",
+    "created       2026-01-31T11:50:00.000Z (10m ago)",
+    "capabilities  git, node24",
+    "payload",
+    "  {",
+    '    "prompt": "say in a few sentences what is missing from this page",',
+    '    "deep": [',
+    "      1",
+    "    ]",
+    "  }",
+    "result",
+    "  two lines,",
+    "    of which the second is further in and rather long",
+    "",
+  ];
+  const narrow = [
+    "task",
+    "  build-the-documentation-of-every-package-and-publish",
+    "state         failed",
+    "error         exit code 3: the page that was to be built is",
+    "              not there, see docs/guide/getting-started.md",
+    "agent         ann",
+    "attempt       1",
+    "created       2026-01-31T11:50:00.000Z (10m ago)",
+    "capabilities  git, node24",
+    "payload",
+    "  {",
+    '    "prompt": "say in a few sentences what is missing from',
+    '      this page",',
+    ...wide.slice(10),
+  ];
+
+  test("has a line for each value where there is room, and in a file or a pipe", () => {
+    assert.deepEqual(details(120).split("\n"), wide);
+    assert.deepEqual(details(null).split("\n"), wide);
+  });
+  test("in 60 columns goes on below itself, and a long id below its name", () =>
+    assert.deepEqual(details(60).split("\n"), narrow));
+  test("has the same lines in colours, and no colour reaches over the end of a line", () => {
+    const painted = details(60, true);
+    assert.ok(painted.includes("\n              \u001b[31mnot there, see docs/guide/getting-started.md\u001b[0m\n"));
+    assert.deepEqual(stripVTControlCharacters(painted).split("\n"), narrow);
+  });
+  for (const width of [120, 80, 60, 40, 20, 5, 1])
+    test(`in ${width} columns loses no word, and only a word alone is wider`, () => {
+      const shown = details(width);
+      assert.deepEqual(shown.split(/\s+/), wide.join("\n").split(/\s+/));
+      for (const line of shown.split("\n")) assert.ok(widthOf(line) <= width || !/\S\s+\S/.test(line), line);
+    });
 });
 
 describe("colours", () => {

@@ -42,6 +42,6 @@ export function createOutput(
     answer: (value, shown) => terminal.out(json ? `${JSON.stringify(value, null, 2)}\n` : shown()),
     line: (value, shown) => terminal.out(`${json ? JSON.stringify(value) : shown()}\n`),
     table: (rows, columns) => table(rows, columns, { width, paint }),
-    list: (entries, indent = "") => list(entries, { paint, indent }),
+    list: (entries, indent = "") => list(entries, { paint, width, indent }),
   };
 }

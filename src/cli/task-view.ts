@@ -4,7 +4,7 @@
 import type { TaskJson, TaskState } from "../protocol/index.ts";
 import type { Output } from "./output.ts";
 import type { Column } from "./output-table.ts";
-import { plainLines, type Tint } from "./output-text.ts";
+import { plainLines, type Tint, wrapLine } from "./output-text.ts";
 import { age, bytes, count, lasted, span } from "./output-time.ts";
 
 const TINTS: Readonly<Record<TaskState, Tint | null>> = {
@@ -102,7 +102,7 @@ export function taskDetails(task: TaskJson, output: Output): string {
   ]);
   const values = (["progress", "params", "payload", "result"] as const)
     .filter((key) => task[key] !== undefined)
-    .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]))}`);
+    .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]), output.width)}`);
   return head + values.join("");
 }
 
@@ -110,7 +110,14 @@ export function taskDetails(task: TaskJson, output: Output): string {
 export const shownValue = (value: unknown): string =>
   plainLines(typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
-const indented = (block: string): string => block.replaceAll(/^/gm, "  ").trimEnd().concat("\n");
+const INDENT = "  ";
+
+/** Each line a little further in; on a terminal, one that is too long goes on below itself. */
+function indented(block: string, width: number | null): string {
+  const lines = block.trimEnd().split("\n");
+  const shown = lines.flatMap((line) => wrapLine(INDENT + line, width ?? Number.POSITIVE_INFINITY, INDENT));
+  return `${shown.join("\n")}\n`;
+}
 
 /** One line about how a task stands, for progress. */
 export function taskLine(task: TaskJson, output: Output): string {
