@@ -53,10 +53,11 @@ const text = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : String(value);
 const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
 
-/** Of a task whose record has expired (resultTtl) it is not known any more: that one has no time of creation either. */
-function attemptOf({ attempt, worker, createdAt }: TaskJson): string {
+/** Of a task whose record has expired (resultTtl) it may not be known any more: it has an end and no latency. */
+function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskJson): string {
   if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
-  return createdAt === undefined ? "not known any more; the record of this task has expired (resultTtl)" : "none";
+  const isExpired = completedAt !== undefined && latencyMs === undefined && state !== "rejected";
+  return isExpired ? "not known any more; the record of this task has expired (resultTtl)" : "none";
 }
 
 /** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */

@@ -113,12 +113,6 @@ describe("submit", () => {
     assert.deepEqual(bodyOf(ran).params, { from: "stdin" });
   });
 
-  test("a task whose record has expired is shown as one", async () => {
-    const expired = { taskId: "old", agentId: "ann", action: "x", state: "failed", attempt: 0 };
-    const { out } = await drover(["task", "old"], { "GET /tasks/old": expired });
-    assert.match(out, /attempt +not known any more; the record of this task has expired/);
-  });
-
   test("tells warnings on standard error", async () => {
     const warnings = [{ type: "never-fits", detail: "it needs gpu; nobody offers gpu" }];
     const { out, err } = await drover(["submit", "x"], { "POST /tasks": { ...answer, throttle: true, warnings } });

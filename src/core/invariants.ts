@@ -220,6 +220,7 @@ function checkTombstones(state: State, complain: Complain): void {
   );
   for (const stone of state.tombstones.values()) {
     complain(!state.tasks.has(stone.id), () => `${stone.id} is a task or a tombstone, not both`);
+    complain(stone.createdAt <= stone.endedAt, () => `tombstone ${stone.id} was created before it ended`);
     complain(
       !stone.due || stone.children > 0,
       () => `tombstone ${stone.id} is gone when its time is up and no child is left`,

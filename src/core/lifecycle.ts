@@ -327,6 +327,7 @@ export function bury(state: State, task: Task): void {
     depth: task.depth,
     priority: task.priority,
     parent: task.links?.parent ?? null,
+    createdAt: task.createdAt,
     endedAt: (task.end as End).at,
     seq: task.seq,
     endSeq: (task.end as End).seq,

@@ -10,8 +10,11 @@ import type { GateFacts } from "./gate.ts";
 import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "./state.ts";
 import type { RollingFacts } from "./window.ts";
 
-/** Format 2 added schedules, callbacks, a patch of the config and where push workers are. */
-export const SNAPSHOT_FORMAT = 2;
+/**
+ * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
+ * a tombstone was created.
+ */
+export const SNAPSHOT_FORMAT = 3;
 /** How a phase is written. The number is its place here: add to the end only. */
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
@@ -74,6 +77,7 @@ export type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
 export type StoneRow = [
   ...[tag: "tombstone", id: string, bodyHash: string, phase: number, depth: number, priority: number],
   ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
+  createdAt?: number,
 ];
 /** A task that is to be told of when it ends, or an end that is still to be told. */
 export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number];
@@ -102,7 +106,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   attempt: [15, 15],
   hold: [3, 3],
   artifact: [3, 3],
-  tombstone: [12, 12],
+  tombstone: [12, 13],
   callback: [2, 4],
   schedule: [6, 6],
   end: [2, 2],

@@ -368,9 +368,10 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
 
 function loadStone(state: State, row: format.StoneRow): void {
   const [, id, bodyHash, phase, depth, priority, parent, endedAt, seq, endSeq, children, due] = row;
+  const createdAt = (row[12] ?? endedAt) as Instant;
   const stone: Tombstone = {
     ...{ id: id as TaskId, bodyHash, phase: format.PHASES[phase] as EndPhase, depth, priority },
-    ...{ parent: parent as TaskId | null, endedAt: endedAt as Instant, seq, endSeq, children, due },
+    ...{ parent: parent as TaskId | null, createdAt, endedAt: endedAt as Instant, seq, endSeq, children, due },
   };
   state.tombstones.set(stone.id, stone);
   if (!due) push(state.remembered, stone);

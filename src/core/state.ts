@@ -246,6 +246,7 @@ export type Tombstone = {
   readonly depth: number;
   readonly priority: number;
   readonly parent: TaskId | null;
+  readonly createdAt: Instant;
   readonly endedAt: Instant;
   /** The events that submitted and ended it, for whoever wants to read more. */
   readonly seq: number;

@@ -170,6 +170,29 @@ test("D13 a tombstone keeps the id and satisfies needs, and its result is read b
   await assert.rejects(kit.drover.task("done"), { code: "not_found" });
 });
 
+test("a task whose record has expired still knows when it was created, also after a restart", async () => {
+  const config = { scheduler: { resultTtl: 1000, remember: "1h" } };
+  const store = createMemoryStore();
+  const kit = await createTestDrover({ at: AT, config, log: createMemoryLog({ store }) });
+  const { createdAt } = await kit.drover.submit(task("t"));
+  await kit.clock.advance(5000);
+  await kit.drover.cancel("t");
+  await kit.clock.advance(1000);
+  assert.equal(kit.drover.state.tasks.size, 0);
+  const endedAt = new Date(Date.parse(createdAt) + 5000).toISOString();
+  async function timesIn({ drover }: TestDrover): Promise<unknown> {
+    const again = await drover.submit(task("t"));
+    const { createdAt: shown, completedAt } = await drover.task("t");
+    return [again.state, again.createdAt, shown, completedAt];
+  }
+  assert.deepEqual(await timesIn(kit), ["cancelled", createdAt, createdAt, endedAt]);
+  await kit.drover.snapshot();
+  await kit.drover.close();
+  const next = await createTestDrover({ at: kit.clock.now(), config, log: createMemoryLog({ store }) });
+  assert.deepEqual(await timesIn(next), ["cancelled", createdAt, createdAt, endedAt]);
+  await next.drover.close();
+});
+
 test("a config that was reloaded is in force after a restart, unless another is given", async () => {
   const store = createMemoryStore();
   const open = (config?: object) =>

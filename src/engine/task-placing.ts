@@ -82,7 +82,7 @@ export function answerFor(
     taskId: id,
     state: task?.phase ?? stone?.phase ?? "done",
     ...(task === undefined || task.group === null ? {} : { position: countAhead(state, task, state.at) + 1 }),
-    createdAt: isoTime(task?.createdAt ?? stone?.endedAt ?? writer.now()),
+    createdAt: isoTime(task?.createdAt ?? stone?.createdAt ?? writer.now()),
     ...(throttles ? { throttle: true } : {}),
     ...(warnings.length === 0 ? {} : { warnings }),
   };

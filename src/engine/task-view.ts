@@ -97,6 +97,7 @@ export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView
     taskId: stone.id,
     state: stone.phase,
     attempt: 0,
+    createdAt: isoTime(stone.createdAt),
     completedAt: isoTime(stone.endedAt),
   };
 }

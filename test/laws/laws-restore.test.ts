@@ -9,7 +9,7 @@ import { decide } from "../../src/core/decide.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
 import { evolve } from "../../src/core/evolve.ts";
 import { checkInvariants } from "../../src/core/invariants.ts";
-import { restore, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot.ts";
+import { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot.ts";
 import type { State } from "../../src/core/state.ts";
 import { holds } from "./cases.ts";
 import { diceFrom, history, PLAIN, STARTED_AT } from "./histories.ts";
@@ -76,10 +76,36 @@ test("a snapshot with a damaged line is refused with a typed error, or the damag
 
 test("a snapshot of a newer format is refused as such", () => {
   const [header = "", ...rest] = snapshotLines(live([1, 2, 3]).state);
-  assert.equal(problemOf([header.replace(/^\["drover",2/, '["drover",3'), ...rest]), "newer-format");
+  const newer = header.replace(/^\["drover",\d+/, `["drover",${SNAPSHOT_FORMAT + 1}`);
+  assert.notEqual(newer, header);
+  assert.equal(problemOf([newer, ...rest]), "newer-format");
   assert.equal(problemOf(['["drover",99]']), "newer-format");
   assert.equal(problemOf([]), "cut");
   assert.equal(problemOf(["{}"]), "corrupt");
+});
+
+test("a snapshot of format 2, whose tombstones do not say when their tasks were created, takes the end for it", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const [submittedAt, now] = [STARTED_AT, STARTED_AT + 1000] as Instant[] as [Instant, Instant];
+  const id = "buried" as TaskId;
+  step(life, { type: "submit-task", submission: { ...PLAIN, id } }, submittedAt, {});
+  step(life, { type: "cancel-task", task: id, reason: null }, now, {});
+  const { scheduler } = DEFAULT_CONFIG;
+  step(life, { type: "set-config", config: { ...DEFAULT_CONFIG, scheduler: { ...scheduler, resultTtl: 1 } } }, now, {});
+  pumpDry(life, (now + 1) as Instant, {});
+  const timesIn = (state: State): unknown => {
+    const stone = state.tombstones.get(id);
+    return [stone?.createdAt, stone?.endedAt];
+  };
+  assert.deepEqual(timesIn(copyOf(life.state)), [submittedAt, now]);
+  const older = [...snapshotLines(life.state)].map((line) => {
+    const row = JSON.parse(line) as unknown[];
+    if (row[0] === "drover") row[1] = 2;
+    return JSON.stringify(row[0] === "tombstone" ? row.slice(0, -1) : row);
+  });
+  const copy = restore(older);
+  assert.deepEqual(timesIn(copy), [now, now]);
+  assert.deepEqual(checkInvariants(copy), []);
 });
 
 test("a state restored while dependents are being told goes on with the next of them", () => {
