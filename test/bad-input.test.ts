@@ -95,6 +95,20 @@ for (const [field, values] of Object.entries(bodyFields))
     test(`submit refuses ${field} = ${shown(value)}`, () =>
       refuses(() => drover.submit(body({ [field]: value })), { field }));
 
+const LONE_FIELDS = Object.keys(bodyFields).filter((field) => bodyFields[field]?.flat().includes(LONE));
+test("text that holds half of a character is refused as such, in every field, within JSON and as a key", async () => {
+  assert.ok(LONE_FIELDS.length > 10);
+  const bodies = [
+    ...LONE_FIELDS.map((field) => ({ [field]: bodyFields[field]?.includes(LONE) ? LONE : [LONE] })),
+    ...[{ payload: LONE }, { payload: [{ deep: LONE }] }, { params: { [LONE]: 1 } }, { callbackUrl: `http://${LONE}` }],
+  ];
+  for (const more of bodies)
+    await refuses(() => drover.submit(body(more)), {
+      field: /^\S+ is ".*", which holds half of a character \(a lone surrogate\), and must be /,
+    });
+  await refuses(() => drover.task(LONE), { field: "holds half of a character (a lone surrogate)" });
+});
+
 test("submit refuses parts of resources by their path", async () => {
   for (const part of ["cpuMillicores", "memoryBytes"])
     for (const value of NOT_WHOLE)

@@ -75,9 +75,13 @@ function kindOf(value: unknown): string {
 export const badField = (field: string, value: unknown, expected: string): Refusal => ({
   type: "bad-field",
   field,
-  value: shown(value),
+  value: `${shown(value)}${brokenness(value)}`,
   expected,
 });
+
+/** What cannot be seen in text by looking at it, as the end of "it is …"; empty if there is no such thing. */
+export const brokenness = (value: unknown): string =>
+  typeof value === "string" && !value.isWellFormed() ? ", which holds half of a character (a lone surrogate)" : "";
 
 /** The refusal in one sentence, for people. */
 export function sentence(refusal: Refusal): string {

@@ -106,6 +106,12 @@ const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   ["a span that is none", { webhooks: { timeout: "10" } }, /^webhooks\.timeout is "10", and must be a span/],
   ["a place of another kind", { log: { url: 5 } }, "log.url is 5, and must be text of 1 to 2048 characters"],
   [
+    "a secret with half of a character",
+    { webhooks: { secret: "a\ud800" } },
+    "webhooks.secret is hidden, since it is a secret, which holds half of a character (a lone surrogate), " +
+      "and must be text of 1 to 1024 characters, or null",
+  ],
+  [
     "a role nobody has",
     { server: { tokens: [{ tokenEnv: "T", role: "root" }] } },
     /^server\.tokens\[0\]\.role is "root"/,

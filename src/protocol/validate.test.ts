@@ -104,6 +104,13 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     { results: [{ taskId: "a", attempt: 1, outcome: "ok" }] },
     'results[0].outcome is "ok", and must be one of done, failed, cancelled, requeue',
   ],
+  [
+    "half of a character",
+    submit.body,
+    { ...task, action: "a\ud800" },
+    'action is "a\\ud800", which holds half of a character (a lone surrogate), ' +
+      "and must be what is to be done: text of 1 to 1024 characters",
+  ],
   ["an empty filter", cancelWhere.body, { filter: {} }, `filter is {}, and must be ${FILTER}`],
   [
     "all and more",

@@ -11,7 +11,7 @@
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { Check } from "typebox/value";
-import { badField, type Refusal } from "../core/refusal.ts";
+import { badField, brokenness, type Refusal } from "../core/refusal.ts";
 import { fail, ok, type Result } from "../core/result.ts";
 import { isRecord, join } from "../core/shape-of-input.ts";
 import { notesOf, type Schema } from "./schema.ts";
@@ -101,7 +101,7 @@ function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
   const { expected = "of another kind", secret = false } = notesOf(schema);
   const field = at === "" ? ROOT : at;
   if (secret && value !== undefined)
-    return { type: "bad-field", field, value: "hidden, since it is a secret", expected };
+    return { type: "bad-field", field, value: `hidden, since it is a secret${brokenness(value)}`, expected };
   return badField(field, value, expected);
 }
 

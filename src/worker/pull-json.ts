@@ -7,6 +7,7 @@
  */
 
 const DEPTH_MAX = 64;
+const HALF = "holds half of a character (a lone surrogate)";
 
 /** Undefined for undefined: there is no result then. */
 export function jsonText(value: unknown, path: string): string | undefined {
@@ -19,7 +20,7 @@ function check(value: unknown, path: string, depth: number): void {
   if (depth > DEPTH_MAX) throw notJson(path, `at most ${DEPTH_MAX} levels deep, and no circle`);
   switch (typeof value) {
     case "string":
-      if (!value.isWellFormed()) throw notJson(path, "well-formed text");
+      if (!value.isWellFormed()) throw notJson(path, `well-formed text, and ${HALF}`);
       return;
     case "number":
       if (!Number.isFinite(value)) throw notJson(path, `a finite number, not ${value}`);
@@ -44,7 +45,7 @@ function checkObject(value: object, path: string, depth: number): void {
   if (prototype !== Object.prototype && prototype !== null)
     throw notJson(path, "plain JSON (text for dates, base64 for bytes)");
   for (const [key, item] of Object.entries(value)) {
-    if (!key.isWellFormed()) throw notJson(path, "an object whose keys are well-formed text");
+    if (!key.isWellFormed()) throw notJson(path, `an object whose keys are well-formed text, and one ${HALF}`);
     if (item !== undefined) check(item, `${path}.${key}`, depth + 1);
   }
 }

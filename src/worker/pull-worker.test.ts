@@ -80,6 +80,7 @@ test("a result that cannot be kept fails the task for good and says why", async 
     circle: {},
     large: "x".repeat(300_000),
     half: "\ud800",
+    "half-key": { "\ud800": 1 },
   };
   (results.circle as { self?: unknown }).self = results.circle;
   await using _ = await startWorker({ url: served.url, slots: 6 }, ({ action }) => results[action]);
@@ -89,7 +90,8 @@ test("a result that cannot be kept fails the task for good and says why", async 
     ["function", /result must be JSON, not a function/],
     ["circle", /levels deep, and no circle/],
     ["large", /result is 300002 bytes, and at most 262144/],
-    ["half", /result must be well-formed text/],
+    ["half", /result must be well-formed text, and holds half of a character \(a lone surrogate\)/],
+    ["half-key", /result must be an object whose keys are well-formed text, and one holds half of a character/],
   ];
   for (const [action] of rows) await submit(served, action, { action });
   for (const [action, error] of rows) {

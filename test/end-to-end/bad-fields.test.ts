@@ -73,6 +73,8 @@ for (const name of withBody) {
     for (const { field, text, isUnknownField } of wrongBodies(body as never, GOOD[name])) {
       const refused = await send(method, url, text);
       assert.equal(refused.status, 400, `${field}: ${text.slice(0, 200)} → ${refused.text}`);
+      if (text.includes('"\\ud800"'))
+        assert.match(refused.text, /holds half of a character \(a lone surrogate\)/, text);
       const [named = "", isWhole] = [refused.field, refused.field === "(body)"];
       const isNamed = named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
       assert.ok(isNamed || isWhole || field.startsWith(`${named}.`), `${field} was wrong, ${named} was named: ${text}`);
