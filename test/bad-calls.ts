@@ -66,6 +66,12 @@ export const badCalls: { name: string; call: (drover: Drover) => unknown; expect
     expected: { field: "project" },
   },
   {
+    name: "a batch whose callbackUrl is no text, though no item takes it",
+    call: (drover) =>
+      drover.submitBatch({ agentId: "ann", callbackUrl: wrong(5), tasks: [{ action: "x", callbackUrl: "http://a" }] }),
+    expected: { field: /^callbackUrl is 5/ },
+  },
+  {
     name: "too large a batch",
     call: (drover) => drover.submitBatch({ agentId: "ann", tasks: Array(6).fill({ action: "x" }) }),
     expected: { field: "6 tasks", code: "batch_too_large" },

@@ -134,7 +134,7 @@ test("a body is at most 1 MiB, also in a batch and in parts", async () => {
     field: "(body)",
   });
   const { tasks } = await drover.submitBatch({ agentId: "ann", tasks: [{ action: "x", payload: huge }] });
-  assert.match(tasks[0]?.error ?? "", /\(body\) is "\d+ bytes"/);
+  assert.match(tasks[0]?.error ?? "", /^tasks\[0\] is "\d+ bytes"/);
   assert.ok((await drover.submit(body({ payload: huge.slice(0, 1024 * 1024 - 100) }))).taskId);
 });
 

@@ -2,14 +2,15 @@
  * Many tasks in one call.
  *
  * They are placed item by item, in an order in which dependencies come first, and one bad item never fails the
- * others. Items that do not name each other are all placed at one reading of the clock.
+ * others. Items that do not name each other are all placed at one reading of the clock. An item is read like a task of
+ * its own; only where it is answered that it was refused is the field named by its place in the batch, once for all.
  */
 
 import type { TaskId } from "../core/brand.ts";
 import { batchOrder } from "../core/dependency.ts";
 import { countAhead } from "../core/queue.ts";
 import { sentence } from "../core/refusal.ts";
-import { isRecord, name } from "../core/shape-of-input.ts";
+import { isRecord, name, text } from "../core/shape-of-input.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskBody } from "./task-body.ts";
 import {
@@ -24,7 +25,7 @@ import {
 } from "./task-placing.ts";
 import type { TaskState } from "./task-view.ts";
 
-const readName = name();
+const SHARED = { agentId: name(), project: name(), callbackUrl: text(1, 2048) };
 
 export type BatchBody = {
   readonly agentId: string;
@@ -50,7 +51,7 @@ export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise
       return await lookForArtifact(parts, item);
     } catch (error) {
       if (!(error instanceof DroverError)) throw error;
-      answers[index] = { state: "rejected", error: error.message };
+      answers[index] = refusedItem(error, index);
       return null;
     }
   }
@@ -61,9 +62,9 @@ export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise
   const answers: BatchItem[] = list.map(() => REJECTED);
   const readOne = itemReader(batch);
   let read = list.map((item, index) => {
-    const one = readItem(readOne, item, index);
+    const one = readItem(readOne, item);
     if (!(one instanceof DroverError)) return one;
-    answers[index] = { state: "rejected", error: one.message };
+    answers[index] = refusedItem(one, index);
     return null;
   });
   if (read.some((item) => item !== null && item.submission.artifact !== null))
@@ -84,7 +85,7 @@ function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], an
     if (item === null) continue;
     const decided = decideNow(parts, item, at);
     if (!decided.ok) {
-      answers[index] = itemAnswer(turnAway(parts, item, decided.failure));
+      answers[index] = refusedItem(turnAway(parts, item, decided.failure), index);
       continue;
     }
     const id = decided.value.id as TaskId;
@@ -122,21 +123,20 @@ function placeTied(
     if (item === null || item === undefined) continue;
     const answer = placeUnless(turnedAway, parts, item);
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
-    answers[index] = itemAnswer(answer);
+    answers[index] = answer instanceof DroverError ? refusedItem(answer, index) : itemAnswer(answer);
   }
 }
 
 /** One item of a batch as a task of its own, or what is wrong with it. */
-function readItem(readOne: ItemReader, item: unknown, index: number): ReadTask | DroverError {
+function readItem(readOne: ItemReader, item: unknown): ReadTask | DroverError {
   try {
-    if (!isRecord(item)) return badInput(`tasks[${index}]`, item, "an object");
-    if ("agentId" in item)
-      return badInput(`tasks[${index}].agentId`, item.agentId, "absent: the batch names the agent");
+    if (!isRecord(item)) return badInput("(body)", item, "an object");
+    if ("agentId" in item) return badInput("agentId", item.agentId, "absent: the batch names the agent");
     return readOne(item);
   } catch (error) {
     if (error instanceof DroverError) return error;
     // Only what belongs to the item can have thrown, such as a getter: it spoils this item and no other.
-    return badInput(`tasks[${index}]`, "something that throws when it is read", "an object of plain values");
+    return badInput("(body)", "something that throws when it is read", "an object of plain values");
   }
 }
 
@@ -157,22 +157,30 @@ function placeUnless(turnedAway: ReadonlySet<unknown>, parts: PlacingParts, item
   return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
 }
 
-function itemAnswer(answer: Submitted | DroverError): BatchItem {
-  if (answer instanceof DroverError) {
-    const { taskId } = answer.details;
-    return { state: "rejected", error: answer.message, ...(typeof taskId === "string" ? { taskId } : {}) };
-  }
-  const { taskId, state, position } = answer;
+function itemAnswer({ taskId, state, position }: Submitted): BatchItem {
   return { taskId, state, ...(position === undefined ? {} : { position }) };
 }
 
+/** What is wrong with an item, where it is the item that stands there: `tasks[1].action is …`. */
+function refusedItem({ refusal, message, details: { taskId } }: DroverError, index: number): BatchItem {
+  const error =
+    refusal !== null && "field" in refusal
+      ? sentence({ ...refusal, field: placeInBatch(refusal.field, index) })
+      : message;
+  return { state: "rejected", error, ...(typeof taskId === "string" ? { taskId } : {}) };
+}
+
+const placeInBatch = (field: string, index: number): string =>
+  field === "(body)" ? `tasks[${index}]` : `tasks[${index}].${field}`;
+
 function readBatch(batch: unknown): readonly unknown[] {
   if (!isRecord(batch)) throw badInput("(body)", batch, "an object with agentId and tasks");
-  const known = ["agentId", "project", "callbackUrl", "tasks"];
+  const known = [...Object.keys(SHARED), "tasks"];
   const stranger = Object.keys(batch).find((key) => !known.includes(key));
   if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
-  for (const field of ["agentId", ...(batch.project === undefined ? [] : ["project"])]) {
-    const read = readName(batch[field], field);
+  for (const [field, reader] of Object.entries(SHARED)) {
+    if (batch[field] === undefined && field !== "agentId") continue;
+    const read = reader(batch[field], field);
     if (!read.ok) throw refused(read.failure);
   }
   if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)

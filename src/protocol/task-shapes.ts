@@ -222,7 +222,7 @@ export const batchAnswer: s.Schema<BatchAnswer> = s.component(
           taskId: s.optional(s.name()),
           state: taskState(),
           position: s.optional(position),
-          error: s.optional(s.text(0, 10_000)),
+          error: s.described(s.optional(s.text(0, 10_000)), "Names a field by its item: `tasks[1].action`."),
         }),
       ),
       "One for each item, in their order.",

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CALLS, type Call, type CallName } from "../../src/protocol/index.ts";
+import { createTestDrover } from "../../src/testing/index.ts";
 import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
 import { wrongBodies } from "../kits/wrong-values.ts";
 
@@ -118,6 +119,35 @@ test("every field of an item of a batch that is wrong turns the item away, by na
     count++;
   }
   assert.ok(count > 100);
+});
+
+const badItems: [item: unknown, error: RegExp][] = [
+  [{}, /^tasks\[0\]\.action is nothing, and must be /],
+  [null, /^tasks\[1\] is null, and must be an object$/],
+  [{ action: "x", actoin: 1 }, /^tasks\[2\]\.actoin is not a known field \(did you mean action\?\)/],
+  [{ action: "x", agentId: "bob" }, /^tasks\[3\]\.agentId is /],
+  [{ action: "x", resources: { cpuMillicores: -1 } }, /^tasks\[4\]\.resources\.cpuMillicores is -1/],
+  [{ action: "x", locks: ["a b"] }, /^tasks\[5\]\.locks\[0\] is "a b"/],
+  [{ action: "x", payload: "\ud800" }, /^tasks\[6\]\.payload is "\\ud800"/],
+  [{ action: "x", payload: "x".repeat(1024 * 1024) }, /^tasks\[7\] is "1048\d{3} bytes"/],
+  [{ action: "x", deadline: "2001-01-01T00:00:00Z" }, /^tasks\[8\]\.deadline .* has passed/],
+  [{ action: "x", needs: ["nobody"] }, /^tasks\[9\]\.needs names nobody, which no task has/],
+  [{ action: "x", parent: "nobody" }, /^tasks\[10\]\.parent names nobody, which no task has/],
+  [{ action: "", id: "bad" }, /^tasks\[11\]\.action is ""/],
+  [{ action: "x", needs: ["bad"] }, /^tasks\[12\]\.needs names bad, which was refused in the same batch/],
+  [{ action: "x", id: "tsk_5" }, /^tasks\[13\]\.id is "tsk_5"/],
+  [{ action: "x", id: "me", needs: ["me"] }, /^these tasks wait for each other in a circle: me → me$/],
+];
+test("what is wrong with an item of a batch is named by its place, once, embedded and over HTTP alike", async () => {
+  const batch = { agentId: "ann", tasks: badItems.map(([item]) => item) as { action: string }[] };
+  await using kit = await createTestDrover();
+  await using roomy = await openServer({ settings: { server: { bodyLimit: "4MiB" } } });
+  const { json } = await roomy.ask("submitBatch", { body: batch });
+  for (const { tasks } of [await kit.drover.submitBatch(batch), json])
+    for (const [index, [, error]] of badItems.entries()) {
+      assert.match(tasks[index]?.error ?? "", error);
+      assert.doesNotMatch(tasks[index]?.error ?? "", /tasks\[.*tasks\[/);
+    }
 });
 
 test("a field that is nearly one is met with the one that was probably meant", async () => {
