@@ -9,6 +9,7 @@ import { type Config, readConfig, type SchedulerRules } from "./config.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { isRecord, join } from "./shape-of-input.ts";
+import { unreadable } from "./unreadable.ts";
 
 /** Deeper than any section goes: what is given at a door is not followed further, and refused there. */
 const DEPTH_MAX = 8;
@@ -24,7 +25,14 @@ export function amendPatch(
 ): Result<ConfigPatch | null, Refusal> {
   if (given === null) return ok(null);
   if (!isRecord(given)) return fail(badField("(body)", given, "an object of scheduler fields, or null"));
-  const merged = overlay(former ?? {}, given);
+  let merged: Record<string, unknown>;
+  try {
+    merged = overlay(former ?? {}, given);
+  } catch (thrown) {
+    const refusal = unreadable(given, "");
+    if (refusal === null) throw thrown;
+    return fail(refusal);
+  }
   const read = readConfig({ scheduler: merged });
   if (!read.ok) return fail(withoutSection(read.failure));
   const patch = pick(read.value.scheduler, merged);

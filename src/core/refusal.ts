@@ -43,6 +43,8 @@ export type Refusal =
   | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
 
 const SHOWN_MAX = 80;
+/** How a getter or a proxy is shown that keeps its value to itself. */
+export const THROWS = "something that throws when it is read";
 
 /** A value as it is shown in a refusal: short, one line, never a whole payload. What is no plain data says its kind. */
 export function shown(value: unknown): string {
@@ -50,7 +52,12 @@ export function shown(value: unknown): string {
   if (typeof value === "bigint") return `a BigInt (${clip(`${value}n`)})`;
   if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   if (value === undefined) return "nothing";
-  const kind = kindOf(value);
+  let kind: string;
+  try {
+    kind = kindOf(value);
+  } catch {
+    return THROWS;
+  }
   let text: string;
   try {
     text = JSON.stringify(value) ?? typeof value;

@@ -8,6 +8,7 @@
  */
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
+import { unreadable } from "./unreadable.ts";
 
 export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
 
@@ -29,8 +30,15 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 /** The longest span anything may last: a thousand years, far below where doubles lose whole milliseconds. */
 export const SPAN_MS_MAX = 31_556_952_000_000;
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    return !Array.isArray(value);
+  } catch {
+    // A proxy that was revoked is neither a list nor anything else.
+    return false;
+  }
+}
 
 export function whole(min: number, max: number = Number.MAX_SAFE_INTEGER): Reader<number> {
   const expected = `a whole number from ${min} to ${max}`;
@@ -142,7 +150,7 @@ export const NAMED_IN_WORDS = "an object of objects by name, such as { NAME: { â
 
 /**
  * An object read over a base: fields that are absent keep the base's value, fields nobody knows are
- * refused by name.
+ * refused by name, and so is what throws when it is read.
  */
 export function readSection<Shape extends object>(
   fields: Fields<Shape>,
@@ -152,6 +160,21 @@ export function readSection<Shape extends object>(
 ): Result<Shape, Refusal> {
   if (!isRecord(value))
     return fail(badField(path === "" ? "(body)" : path, value, sectionInWords(Object.keys(fields))));
+  try {
+    return readRecord(fields, base, value, path);
+  } catch (thrown) {
+    const refusal = unreadable(value, path);
+    if (refusal === null) throw thrown;
+    return fail(refusal);
+  }
+}
+
+function readRecord<Shape extends object>(
+  fields: Fields<Shape>,
+  base: Shape,
+  value: Readonly<Record<string, unknown>>,
+  path: string,
+): Result<Shape, Refusal> {
   const read: Partial<Shape> = { ...base };
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(fields, key)) {

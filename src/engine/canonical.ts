@@ -11,7 +11,7 @@
  * faults the same one is always told.
  */
 import { hash } from "node:crypto";
-import { badInput } from "./drover-error.ts";
+import { badInput, faultOfReading } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;
 const FEW_KEYS = 32;
@@ -39,9 +39,13 @@ export const sizeOf = (text: string, since: number): number =>
 export const hashOf = (text: string): string => hash("sha256", text, "hex");
 
 export function canonical(value: unknown, path: string): string {
-  const text = spelled(value, 0);
-  if (text !== null) return text;
-  check(value, path, 0);
+  try {
+    const text = spelled(value, 0);
+    if (text !== null) return text;
+    check(value, path, 0);
+  } catch (thrown) {
+    throw faultOfReading(thrown, value, path);
+  }
   throw badInput(path, value, "a value that does not change while it is read");
 }
 

@@ -5,6 +5,7 @@
  * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
  */
 import { badField, type Refusal, sentence } from "../core/refusal.ts";
+import { unreadable } from "../core/unreadable.ts";
 
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
@@ -74,3 +75,19 @@ export const isStop = (error: unknown): error is DroverError => error instanceof
 
 export const badInput = (field: string, value: unknown, expected: string): DroverError =>
   refused(badField(field, value, expected));
+
+/** What to throw where reading what a caller gave has thrown: if that itself throws, a refusal that says where. */
+export function faultOfReading(thrown: unknown, given: unknown, path: string): unknown {
+  if (thrown instanceof DroverError) return thrown;
+  const refusal = unreadable(given, path);
+  return refusal === null ? thrown : refused(refusal);
+}
+
+/** Reads what a caller gave. What every task costs does without the closure, and catches by itself. */
+export function reading<Value>(given: unknown, path: string, read: () => Value): Value {
+  try {
+    return read();
+  } catch (thrown) {
+    throw faultOfReading(thrown, given, path);
+  }
+}

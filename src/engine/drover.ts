@@ -26,7 +26,7 @@ import { readOptions } from "./call-options.ts";
 import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { type CommitListener, createCommitWatch } from "./commit-watch.ts";
 import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
-import { badInput, type DroverError, refused } from "./drover-error.ts";
+import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
 import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
 import { type Host, realHost, withSteadyClock } from "./host.ts";
@@ -136,8 +136,10 @@ export type Drover = AsyncDisposable &
   };
 
 export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
-  checkOptions(options);
-  const config = readConfig(options.config);
+  const config = reading(options, "", () => {
+    checkOptions(options);
+    return readConfig(options.config);
+  });
   if (!config.ok) throw refused(config.failure);
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));

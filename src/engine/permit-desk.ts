@@ -13,7 +13,7 @@ import type { GateClass } from "../core/gate.ts";
 import { type Fields, isRecord, name, oneOf, whole } from "../core/shape-of-input.ts";
 import { isRateLimitError, retryAfterOf } from "../gate/with-permit.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { badInput, type DroverError, refused } from "./drover-error.ts";
+import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
 import { tell, type Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
@@ -176,7 +176,9 @@ function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): 
 const USAGE_FIELDS = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
 
 /** Tokens charged: input, output and cache creation. A misspelt count would be a call that is never paid for. */
-export function tokensOf(usage: Usage): number {
+export const tokensOf = (usage: Usage): number => reading(usage, "usage", () => countTokens(usage));
+
+function countTokens(usage: Usage): number {
   if (!isRecord(usage)) throw badInput("usage", usage, "an object with inputTokens and outputTokens");
   for (const field of Object.keys(usage)) {
     if (!USAGE_FIELDS.some((known) => known === field))

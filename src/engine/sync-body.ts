@@ -24,7 +24,7 @@ import {
   whole,
 } from "../core/shape-of-input.ts";
 import { canonical } from "./canonical.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, DroverError, reading, refused } from "./drover-error.ts";
 import type { WorkerOptions } from "./local-worker.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
 import { readWorker } from "./worker-options.ts";
@@ -74,10 +74,12 @@ export function readJoin(body: unknown): {
   settings: WorkerSettings;
   target: PushTarget | null;
 } {
-  if (!isRecord(body)) throw badInput("(body)", body, "an object");
-  const { endpoint, path, ...rest } = body;
-  const target = readTarget(endpoint, path);
-  return { ...readWorker(rest), target };
+  return reading(body, "", () => {
+    if (!isRecord(body)) throw badInput("(body)", body, "an object");
+    const { endpoint, path, ...rest } = body;
+    const target = readTarget(endpoint, path);
+    return { ...readWorker(rest), target };
+  });
 }
 
 function readTarget(endpoint: unknown, path: unknown): PushTarget | null {

@@ -11,7 +11,7 @@ import { batchOrder } from "../core/dependency.ts";
 import { countAhead } from "../core/queue.ts";
 import { sentence } from "../core/refusal.ts";
 import { isRecord, name, text } from "../core/shape-of-input.ts";
-import { badInput, DroverError, refused } from "./drover-error.ts";
+import { badInput, DroverError, faultOfReading, reading, refused } from "./drover-error.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskBody } from "./task-body.ts";
 import {
   answerFor,
@@ -57,10 +57,9 @@ export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise
   }
 
   const { maxBatch } = parts.writer.state.config.scheduler;
-  const list = readBatch(batch);
+  const { list, readOne } = reading(batch, "", () => ({ list: readBatch(batch), readOne: itemReader(batch) }));
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
   const answers: BatchItem[] = list.map(() => REJECTED);
-  const readOne = itemReader(batch);
   let read = list.map((item, index) => {
     const one = readItem(readOne, item);
     if (!(one instanceof DroverError)) return one;
@@ -133,10 +132,11 @@ function readItem(readOne: ItemReader, item: unknown): ReadTask | DroverError {
     if (!isRecord(item)) return badInput("(body)", item, "an object");
     if ("agentId" in item) return badInput("agentId", item.agentId, "absent: the batch names the agent");
     return readOne(item);
-  } catch (error) {
-    if (error instanceof DroverError) return error;
-    // Only what belongs to the item can have thrown, such as a getter: it spoils this item and no other.
-    return badInput("(body)", "something that throws when it is read", "an object of plain values");
+  } catch (thrown) {
+    const fault = faultOfReading(thrown, item, "");
+    if (fault instanceof DroverError) return fault;
+    // Only what belongs to the item can have thrown, though it does not throw again: it spoils this item and no other.
+    return badInput("(body)", item, "plain data, and may not throw when it is read");
   }
 }
 

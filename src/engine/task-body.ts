@@ -33,7 +33,7 @@ import {
   spelledKey,
   withField,
 } from "./canonical.ts";
-import { badInput, refused } from "./drover-error.ts";
+import { badInput, faultOfReading, refused } from "./drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 const INSTANT_MAX = 253_402_300_799_999;
@@ -189,7 +189,14 @@ const at = <Key extends keyof Parsed>(values: readonly unknown[], place: Place<K
   values[place] as Parsed[Key];
 
 export function readTaskBody(given: unknown): ReadTask {
-  const body = given instanceof ScheduledBody ? given.body : given;
+  try {
+    return given instanceof ScheduledBody ? readBody(given.body, true) : readBody(given, false);
+  } catch (thrown) {
+    throw faultOfReading(thrown, given, "");
+  }
+}
+
+function readBody(body: unknown, isScheduled: boolean): ReadTask {
   if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(Object.keys(FIELDS)));
   const reading = new Reading(null);
   const fault = readFields(body, reading);
@@ -198,7 +205,7 @@ export function readTaskBody(given: unknown): ReadTask {
   if (at(values, AT.agentId) === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
   if (at(values, AT.action) === undefined) throw badInput("action", undefined, "what is to be done, as text");
   const id = at(values, AT.id);
-  if (id !== undefined && body === given && SCHEDULED_ID.test(id))
+  if (id !== undefined && !isScheduled && SCHEDULED_ID.test(id))
     throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const since = escapedUntilNow();
   const text = (isPlainObject(body) ? textOf(reading) : null) ?? canonical(body, "");

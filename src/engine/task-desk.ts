@@ -10,7 +10,7 @@ import { priority as priorityReader } from "../core/config.ts";
 import { isRecord, name, orNull, readSection, text } from "../core/shape-of-input.ts";
 import { hasEnded } from "../core/state.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
-import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
+import { badInput, DroverError, isStop, reading, refused } from "./drover-error.ts";
 import type { EndWatch } from "./end-watch.ts";
 import { type BatchAnswer, type BatchBody, placeBatch } from "./task-batch.ts";
 import { instantField, readTaskBody, type TaskBody } from "./task-body.ts";
@@ -91,7 +91,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   }
 
   async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number> {
-    const matches = matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]);
+    const matches = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
     const found: TaskId[] = [];
     for (const task of state.tasks.values()) {
       if (hasEnded(task) || !matches(task)) continue;

@@ -11,7 +11,7 @@ import type { Task } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
 import type { BodyStore } from "./body-store.ts";
-import { badInput, refused } from "./drover-error.ts";
+import { badInput, reading, refused } from "./drover-error.ts";
 import type { RejectedRing } from "./rejected.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
 import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
@@ -118,21 +118,15 @@ export async function readPage(
   parts: TaskSources,
   filter: TaskFilter & { limit?: number; cursor?: string },
 ): Promise<TaskPage> {
-  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
-  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
-  const size = whole(1, PAGE_MAX)(limit, "limit");
-  if (!size.ok) throw refused(size.failure);
-  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
-    throw badInput("cursor", cursor, "the nextCursor of a former page");
-  const matches = matcher(wanted, ["limit", "cursor"]);
+  const { size, after, matches } = reading(filter, "", () => readWanted(filter));
   const { state } = parts.writer;
   const found: Task[] = [];
   for (const task of state.tasks.values()) {
-    if (task.seq <= Number(cursor) || !matches(task)) continue;
+    if (task.seq <= after || !matches(task)) continue;
     found.push(task);
-    if (found.length > size.value) break;
+    if (found.length > size) break;
   }
-  const page = found.slice(0, size.value);
+  const page = found.slice(0, size);
   const now = parts.writer.now();
   const seen = page.map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
   await parts.writer.settled();
@@ -143,4 +137,18 @@ export async function readPage(
     count: tasks.length,
     ...(found.length > page.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
   };
+}
+
+function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): {
+  readonly size: number;
+  readonly after: number;
+  readonly matches: (task: Task) => boolean;
+} {
+  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
+  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
+  const size = whole(1, PAGE_MAX)(limit, "limit");
+  if (!size.ok) throw refused(size.failure);
+  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
+    throw badInput("cursor", cursor, "the nextCursor of a former page");
+  return { size: size.value, after: Number(cursor), matches: matcher(wanted, ["limit", "cursor"]) };
 }
