@@ -13,7 +13,13 @@ const INSTALL = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::
 export function isMissing(program: string, debianPackage: string): string | false {
   const isThere = (): boolean => spawnSync(program, ["--version"]).status === 0;
   if (isThere()) return false;
-  if (process.getuid?.() === 0) spawnSync("apt-get", [...INSTALL, debianPackage], { timeout: INSTALL_MS });
+  if (process.getuid?.() === 0) install(debianPackage);
   if (isThere()) return false;
   return `${program} is missing: install the package ${debianPackage} (apt-get install ${debianPackage})`;
+}
+
+/** A machine that has never asked what packages there are finds none: then it is asked to, once. */
+function install(debianPackage: string): void {
+  const apt = (...args: readonly string[]): boolean => spawnSync("apt-get", args, { timeout: INSTALL_MS }).status === 0;
+  if (!apt(...INSTALL, debianPackage) && apt("update")) apt(...INSTALL, debianPackage);
 }
