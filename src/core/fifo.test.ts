@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { fifo, itemAt, lengthOf, peek, push, retain, shift, waiting } from "./fifo.ts";
+import { fifo, itemAt, peek, push, retain, shift, waiting } from "./fifo.ts";
 
 /** So many in, or (negative) so many out. */
 const moves = fc.array(fc.integer({ min: -900, max: 900 }), { maxLength: 20 });
@@ -22,7 +22,7 @@ test("what goes in comes out in the same order, however often it went round the 
         }
         for (let count = 0; count < -move; count++) assert.equal(shift(queue), naive[count]);
         if (move < 0) naive = naive.slice(-move);
-        assert.equal(lengthOf(queue), naive.length);
+        assert.equal(queue.length, naive.length);
         assert.equal(peek(queue), naive[0]);
         assert.deepEqual([...waiting(queue)], naive);
         assert.deepEqual(
@@ -43,7 +43,7 @@ test("of what waits only some may be kept, in their order", () => {
   for (let number = 0; number < 40; number++) push(queue, number);
   for (let number = 0; number < 10; number++) shift(queue);
   retain(queue, (number) => number % 7 === 0);
-  assert.deepEqual([...waiting(queue), lengthOf(queue)], [14, 21, 28, 35, 4]);
+  assert.deepEqual([...waiting(queue), queue.length], [14, 21, 28, 35, 4]);
   push(queue, 3);
   assert.equal(shift(queue), 14);
 });
@@ -52,5 +52,5 @@ test("an empty fifo has nothing to give", () => {
   const queue = fifo<string>();
   assert.equal(shift(queue), undefined);
   assert.equal(peek(queue), undefined);
-  assert.equal(lengthOf(queue), 0);
+  assert.equal(queue.length, 0);
 });

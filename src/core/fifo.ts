@@ -14,7 +14,6 @@ const ROOM_LEAST = 16;
 const ROOM_KEPT = 1024;
 
 export const fifo = <Item>(): Fifo<Item> => ({ items: emptyRing(ROOM_LEAST), head: 0, length: 0 });
-export const lengthOf = <Item>(queue: Fifo<Item>): number => queue.length;
 export const peek = <Item>(queue: Fifo<Item>): Item | undefined => queue.items[queue.head];
 /** The item that has so many before it; there must be one. */
 export const itemAt = <Item>({ items, head }: Fifo<Item>, index: number): Item =>

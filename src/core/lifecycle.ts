@@ -13,7 +13,7 @@ import { noteEnd } from "./callbacks.ts";
 import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
-import { lengthOf, peek, push, retain, shift } from "./fifo.ts";
+import { peek, push, retain, shift } from "./fifo.ts";
 import { dropHold } from "./hold.ts";
 import { compareSeqs } from "./order.ts";
 import { settleQueue } from "./queue.ts";
@@ -314,7 +314,7 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
 function dropStale(state: State): void {
   const { ended } = state;
   while (peek(ended) !== undefined && peek(ended)?.task.end !== peek(ended)?.end) shift(ended);
-  if (lengthOf(ended) <= 2 * state.results + STALE_MAX) return;
+  if (ended.length <= 2 * state.results + STALE_MAX) return;
   retain(ended, ({ task, end }) => task.end === end);
 }
 

@@ -85,7 +85,17 @@ test("a table of tasks is a Map in the order of submission, whoever chose the id
         table.set(task.id, task);
         map.set(task.id, task);
         const older = [...map.keys()][seq % map.size] as TaskId;
+        // Whoever was asked for last is remembered: that must not outlast what becomes of it.
+        assert.equal(table.get(older), map.get(older));
         if (goes) assert.equal(table.delete(older), map.delete(older));
+        else {
+          const other = { id: older, seq: (map.get(older) as { seq: number }).seq };
+          table.set(older, other);
+          map.set(older, other);
+        }
+        assert.equal(table.get(older), map.get(older));
+        const next = taskId(`tsk_${seq + 1}`);
+        assert.equal(table.get(next), undefined);
         assert.equal(table.get(task.id), map.get(task.id));
         assert.equal(table.has(older), map.has(older));
       }

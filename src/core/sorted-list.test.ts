@@ -53,6 +53,7 @@ function isSame({ list, naive }: { list: SortedList<Item>; naive: Item[] }): voi
   assert.equal(list.size, naive.length);
   assert.equal(first(list), naive[0]);
   assert.ok(list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index) && chunk.length <= 512));
+  assert.ok(list.head <= 32 + list.size, "empty places are few, or fewer than items");
   for (const [place, item] of naive.entries()) assert.equal(countBefore(list, item), place);
   assert.deepEqual(front(list, 70), naive.slice(0, 70));
   for (const limit of [-1, 0, 30, 59, 60]) {

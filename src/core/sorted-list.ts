@@ -11,6 +11,8 @@
 import { invariant } from "./result.ts";
 
 const CHUNK_MAX = 512;
+/** So many empty places are not worth closing up. */
+const EMPTY_KEPT = 32;
 /** A place is one number: the number of its chunk times this, plus its place in the chunk. */
 const CHUNK_SPAN = 1024;
 
@@ -81,8 +83,12 @@ function takeOut<Item>(list: SortedList<Item>, index: number, place: number): vo
     list.chunks.splice(index, 1);
     if (index === 0) list.head = 0;
   } else if (index === 0 && place === list.head) {
-    // What has left is not kept alive.
+    // What has left is not kept alive, nor are many empty places by a list that never runs empty.
     chunk[list.head++] = undefined as Item;
+    if (list.head >= EMPTY_KEPT && list.head * 2 > chunk.length) {
+      chunk.splice(0, list.head);
+      list.head = 0;
+    }
   } else chunk.splice(place, 1);
 }
 

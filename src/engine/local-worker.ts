@@ -14,7 +14,7 @@
  */
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
-import { fifo, lengthOf, peek, push, shift } from "../core/fifo.ts";
+import { fifo, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
 import type { BodyStore, Kept } from "./body-store.ts";
@@ -194,7 +194,7 @@ export function createLocalWorkers(deps: {
     running.set(task, entry);
     crew.active++;
     push(starting, entry);
-    if (lengthOf(starting) === 1) queueMicrotask(startSome);
+    if (starting.length === 1) queueMicrotask(startSome);
   }
 
   function startSome(): void {
@@ -207,7 +207,7 @@ export function createLocalWorkers(deps: {
       entry = peek(starting);
     }
     host.defer(() => writeBegun(begun));
-    if (lengthOf(starting) > 0) host.defer(startSome);
+    if (starting.length > 0) host.defer(startSome);
   }
 
   function start(entry: Running): void {

@@ -7,7 +7,7 @@
  * until it answers again, and among the hosts that may have another, the one served longest ago is next. Within a host
  * the order is that of arrival. Every step costs the same however long the lines are.
  */
-import { type Fifo, fifo, lengthOf, push, shift } from "../core/fifo.ts";
+import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
 
 const HOST_SHARE = 4;
 
@@ -40,9 +40,9 @@ export function createLines<Item>(deps: {
 
   function place(line: Line<Item>): void {
     const { host } = line;
-    if (lengthOf(line.waiting) === 0 || line.underWay >= shareOf(line)) turns.delete(host);
+    if (line.waiting.length === 0 || line.underWay >= shareOf(line)) turns.delete(host);
     else if (!turns.has(host)) turns.set(host, line);
-    if (lengthOf(line.waiting) === 0 && line.underWay === 0) lines.delete(host);
+    if (line.waiting.length === 0 && line.underWay === 0) lines.delete(host);
   }
 
   function startNext(line: Line<Item>): void {
