@@ -2,7 +2,8 @@
  * A log in memory whose appends a test can hold back, lose, refuse or break.
  *
  * It stands between the engine and a real log and notes every append, so that a test can say what was on its way to
- * the disk, in which batches, and what the engine said meanwhile. Two appends at once are a fault of the engine.
+ * the disk, in which batches, and what the engine said meanwhile. Two appends at once are a fault of the engine, and so
+ * is one whose bytes change while it is held.
  */
 import assert from "node:assert/strict";
 import type { AppendResult, Log, LogFailure } from "../src/log/log.ts";
@@ -39,7 +40,9 @@ export function createLogInHand(store: MemoryStore = createMemoryStore()): LogIn
     inFlight++;
     try {
       appends.push({ batchId, firstSeq: batch.firstSeq, events: batch.records.length });
+      const given = Buffer.from(batch.hollow?.bytes ?? []);
       await held?.promise;
+      assert.ok(given.equals(batch.hollow?.bytes ?? given), "bytes on their way to the disk are left alone");
       const fate = fates.shift();
       if (fate?.type === "fail") throw fate.error;
       if (fate?.type !== "lose") return await inner.append(...call);

@@ -34,6 +34,8 @@ const BATCH_EVENTS_MAX = 20_000;
 const BATCH_BYTES_MAX = 32 * 1024 * 1024;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
 const REPEATS_MAX = 10;
+/** Rooms of batches that are kept for the next: one is on its way while another gathers, and more if many wait. */
+const SPARES_MAX = 4;
 
 export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
@@ -105,7 +107,7 @@ export function startWriter(options: {
   };
   /** Batches in the order in which they go to the log; the last one is gathering. */
   const pending: Pending[] = [];
-  let spare: Gathering | null = null;
+  const spares: Gathering[] = [];
   let cancelAlarm: (() => void) | null = null;
 
   const clock = createLogClock(host.now, state.at);
@@ -128,8 +130,7 @@ export function startWriter(options: {
     const last = pending[pending.length - 1];
     if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
       return last;
-    const next: Pending = { applied: [], bytes: spare ?? createGathering(), last: state.seq };
-    spare = null;
+    const next: Pending = { applied: [], bytes: spares.pop() ?? createGathering(), last: state.seq };
     pending.push(next);
     return next;
   }
@@ -214,7 +215,7 @@ export function startWriter(options: {
         }
         const startedAt = performance.now();
         const head = await appendForSure(bytes);
-        spare ??= emptied(bytes);
+        if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
         phase.committed = last;
         hooks.onCommitted(applied, { head, appendMs: performance.now() - startedAt });
         release();

@@ -2,27 +2,50 @@
  * Bytes that grow as they are written: what a batch is gathered in.
  */
 
-/**
- * The first `length` bytes are written. `view` shows the same bytes, for numbers. What is shared can be read by another
- * thread without being copied.
- */
-export type Block = { bytes: Buffer; view: DataView; length: number; readonly isShared: boolean };
+/** Up to here the bytes of a shared block are shared. More is rare, and the collector does not count what is shared. */
+const SHARED_MAX = 4 * 1024 * 1024;
 
-export const createBlock = (size: number): Block => blockOf(Buffer.allocUnsafe(size), false);
-export const createSharedBlock = (size: number): Block => blockOf(sharedRoom(size), true);
+/**
+ * The first `length` bytes are written. `view` shows the same bytes, for numbers. What is `shared` can be read by
+ * another thread without being copied, and is kept for good; a block that outgrows it goes on elsewhere until it is
+ * emptied.
+ */
+export type Block = { bytes: Buffer; view: DataView; length: number; shared: Buffer | null };
+
+export const createBlock = (size: number): Block => blockOf(Buffer.allocUnsafe(size), null);
+
+export function createSharedBlock(size: number): Block {
+  const bytes = sharedRoom(size);
+  return blockOf(bytes, bytes);
+}
 
 const sharedRoom = (size: number): Buffer => Buffer.from(new SharedArrayBuffer(size));
 const viewOf = ({ buffer, byteOffset, byteLength }: Buffer): DataView => new DataView(buffer, byteOffset, byteLength);
-const blockOf = (bytes: Buffer, isShared: boolean): Block => ({ bytes, view: viewOf(bytes), length: 0, isShared });
+const blockOf = (bytes: Buffer, shared: Buffer | null): Block => ({ bytes, view: viewOf(bytes), length: 0, shared });
 
 /** Sees to it that so many bytes more can be written. */
 export function makeRoom(block: Block, more: number): void {
-  if (block.length + more <= block.bytes.length) return;
-  const size = Math.max(block.bytes.length * 2, block.length + more);
-  const larger = block.isShared ? sharedRoom(size) : Buffer.allocUnsafe(size);
+  if (block.length + more > block.bytes.length) grow(block, block.length + more);
+}
+
+function grow(block: Block, needed: number): void {
+  const size = Math.max(block.bytes.length * 2, needed);
+  const isShared = block.shared !== null && size <= SHARED_MAX;
+  const larger = isShared ? sharedRoom(size) : Buffer.allocUnsafe(size);
   block.bytes.copy(larger, 0, 0, block.length);
-  block.bytes = larger;
-  block.view = viewOf(larger);
+  moveTo(block, larger);
+  if (isShared) block.shared = larger;
+}
+
+/** Nothing is written any more; the room it keeps is there. */
+export function emptyBlock(block: Block): void {
+  block.length = 0;
+  if (block.shared !== null && block.bytes !== block.shared) moveTo(block, block.shared);
+}
+
+function moveTo(block: Block, bytes: Buffer): void {
+  block.bytes = bytes;
+  block.view = viewOf(bytes);
 }
 
 const UTF8_BYTES_MAX = 3;

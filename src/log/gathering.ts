@@ -11,15 +11,13 @@ import type { Event } from "../core/events.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./beside.ts";
 import { fillBlanks } from "./blanks.ts";
-import { type Block, createSharedBlock, makeRoom, writeText } from "./block.ts";
+import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "./block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { PACKED } from "./hot-bytes.ts";
 import type { Batch, HollowBatch, LogRecord, PackedBatch } from "./log.ts";
 
 const ROOM_AT_FIRST = 65_536;
-/** A block that one large batch made larger than this is not kept for the next. */
-const ROOM_KEPT_MAX = 4 * 1024 * 1024;
 
 export type Gathering = { count: number; readonly records: Block; readonly beside: Block; readonly blanks: number[] };
 
@@ -81,11 +79,11 @@ export function batchOf({ count, records, beside, blanks }: Gathering, firstSeq:
   };
 }
 
-/** Empty again, with the room it has; or null if that is too much to keep. */
-export function emptied(gathering: Gathering): Gathering | null {
-  const { records, beside, blanks } = gathering;
-  if (records.bytes.length > ROOM_KEPT_MAX || beside.bytes.length > ROOM_KEPT_MAX) return null;
-  gathering.count = records.length = beside.length = blanks.length = 0;
+/** Empty again, with the room it keeps. */
+export function emptied(gathering: Gathering): Gathering {
+  emptyBlock(gathering.records);
+  emptyBlock(gathering.beside);
+  gathering.count = gathering.blanks.length = 0;
   return gathering;
 }
 

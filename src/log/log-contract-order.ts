@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { seconds, seq } from "../core/brand.ts";
 import { ZERO_HASH_HEX } from "./chain.ts";
+import { packedOf } from "./gathering.ts";
 import type { Tell } from "./log-contract-words.ts";
 import { batchOf, collect, eventsOf, fill, namesOf, payloadAt, referenceHash, text } from "./log-contract-words.ts";
 
@@ -181,6 +182,12 @@ export function repeatingStories(tell: Tell): void {
   });
 }
 
+function sharedCopy(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
 export function bytesStories(tell: Tell): void {
   tell("the caller may reuse its buffers as soon as append has returned", async ({ log }) => {
     const bytes = text("event 1");
@@ -188,6 +195,17 @@ export function bytesStories(tell: Tell): void {
     const appended = log.append(seq(0), 0, { firstSeq: seq(1), records: [{ bytes, beside }] }, "a");
     bytes.fill(0);
     beside.fill(0);
+    await appended;
+    assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), beside: text("payload") });
+  });
+
+  tell("so it may where its bytes are packed and shared, unless it says that it leaves them alone", async ({ log }) => {
+    const whole = { firstSeq: seq(1), records: [{ bytes: text("event 1"), beside: text("payload") }] };
+    const { count, ...own } = packedOf(whole);
+    const packed = { count, bytes: sharedCopy(own.bytes), beside: sharedCopy(own.beside) };
+    const appended = log.append(seq(0), 0, { ...whole, packed }, "a");
+    packed.bytes.fill(120);
+    packed.beside.fill(120);
     await appended;
     assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), beside: text("payload") });
   });

@@ -17,8 +17,8 @@
  *
  * What cannot work (disk full, read-only, damaged, closed) rejects with a `LogFailure`, and nothing is
  * half-applied. What no correct caller asks for (an empty batch, a gap in the numbers) rejects with a
- * `BrokenInvariant`. Bytes are copied or moved before `append` returns its promise: the caller may
- * reuse its buffers at once. Bytes that are read belong to the log: look, do not write.
+ * `BrokenInvariant`. Bytes are copied before `append` returns its promise: the caller may reuse its buffers at once,
+ * unless it gave a `hollow` batch. Bytes that are read belong to the log: look, do not write.
  *
  * **Reading checks.** Every batch read is hashed again and compared; a damaged, missing or reordered
  * record stops the reader with code `corrupt` and the seq at which the chain breaks. Nothing repairs by
@@ -56,7 +56,8 @@ export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; 
 /**
  * A packed batch, and where hashes are still to be written into its `bytes` before anything else is done with them.
  * Unlike other bytes these are left alone by the caller until the append has been answered: where they are shared
- * (a SharedArrayBuffer), a driver's own thread may read them as they are.
+ * (a SharedArrayBuffer), a driver's own thread may read them as they are. What else a batch of the engine shows,
+ * `packed` and `records`, lies in the same memory.
  */
 export type HollowBatch = PackedBatch & { readonly blanks: Blanks };
 

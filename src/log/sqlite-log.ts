@@ -140,10 +140,13 @@ type AppendCall = {
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
   const { count, bytes, beside, blanks } = hollowOf(batch);
+  const isLeftAlone = batch.hollow !== undefined;
+  const sent = [bytes, beside].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
   const holes = new Uint32Array(blanks);
-  const input = { after, epoch, batchId, count, bytes: readable(bytes), beside: readable(beside), blanks: holes };
+  const input = { after, epoch, batchId, count, bytes: sent[0], beside: sent[1], blanks: holes };
   try {
-    const result = await thread.ask("append", input, [holes.buffer]);
+    const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
+    const result = await thread.ask("append", input, moved);
     if (result.type === "appended") bell.ring();
     return result;
   } catch (error) {
@@ -152,12 +155,13 @@ async function append({ thread, bell }: Session, { after, epoch, batch, batchId 
   }
 }
 
-/** Bytes that the log's thread can read: shared ones as they are, others as a shared copy of just what they show. */
-function readable(bytes: Uint8Array): Uint8Array {
-  if (bytes.buffer instanceof SharedArrayBuffer) return bytes;
-  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
-  shared.set(bytes);
-  return shared;
+/** Bytes that the log's thread can be given: shared ones as they are, others as a copy of just what they show. */
+const readable = (bytes: Uint8Array): Uint8Array => (bytes.buffer instanceof SharedArrayBuffer ? bytes : copyOf(bytes));
+
+function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = new Uint8Array(bytes.length);
+  copy.set(bytes);
+  return copy;
 }
 
 function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
