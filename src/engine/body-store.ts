@@ -14,8 +14,12 @@ import type { PlainBody } from "./task-body.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 200;
-/** Bodies of ended tasks at hand: more would only grow old and cost the garbage collector. */
-const RELEASED_MAX = 1024;
+/** Bodies of ended tasks at hand, 2 to the power of this: more would only grow old and cost the garbage collector. */
+const RELEASED_BITS = 10;
+const RELEASED_MAX = 2 ** RELEASED_BITS;
+/** Spreads numbers over the places whatever steps they come in: 2³² divided by the golden ratio. */
+const SPREAD = 0x9e3779b1;
+const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEASED_BITS);
 const decoder = new TextDecoder();
 
 /** A text, and what it says where that is known and nobody has been handed it yet: whoever is may change it. */
@@ -32,7 +36,7 @@ export type BodyStore = {
 
 export function createBodyStore(log: Log): BodyStore {
   const kept = new NumberTable<Kept>();
-  /** Those of ended tasks, each in the one place its number has: whoever comes to the same place is the newer. */
+  /** Those of ended tasks, each in the one place its number has: who ends later takes it. */
   const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
   const releasedSeqs = new Float64Array(RELEASED_MAX);
   /** Nobody has touched an old one for long: its size is read without touching it. */
@@ -42,7 +46,7 @@ export function createBodyStore(log: Log): BodyStore {
 
   const sizeOf = ({ text }: Kept): number => text.length + ENTRY_OVERHEAD;
   const find = (seq: number): Kept | undefined =>
-    kept.get(seq) ?? (releasedSeqs[seq % RELEASED_MAX] === seq ? released[seq % RELEASED_MAX] : undefined);
+    kept.get(seq) ?? (releasedSeqs[placeOf(seq)] === seq ? released[placeOf(seq)] : undefined);
 
   function dropReleased(): void {
     released.fill(undefined);
@@ -65,7 +69,7 @@ export function createBodyStore(log: Log): BodyStore {
       if (entry === undefined) return;
       const size = sizeOf(entry);
       keptSize -= size;
-      const place = seq % RELEASED_MAX;
+      const place = placeOf(seq);
       releasedSize += size - (releasedSizes[place] as number);
       released[place] = entry;
       releasedSeqs[place] = seq;
