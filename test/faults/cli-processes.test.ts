@@ -82,7 +82,7 @@ describe("a server", LIMIT, () => {
   test("leaves at once on the second signal, and takes its commands with it", async () => {
     const { child, url, cwd } = await serve();
     const pipe = join(cwd, "pid.pipe");
-    spawnSync("mkfifo", [pipe]);
+    assert.equal(spawnSync("mkfifo", [pipe]).status, 0);
     drover(["submit", "--command", `echo $$ > ${pipe}; exec sleep 600`, "--id", "long"], url);
     // The command itself says that it runs: the server may say so before it has begun.
     const pid = (await readFile(pipe, "utf8")).trim();
