@@ -8,11 +8,11 @@ import { openBullMq } from "./peers/bullmq.ts";
 import { openGraphileWorker } from "./peers/graphile-worker.ts";
 import { openPgBoss } from "./peers/pg-boss.ts";
 import { type Server, Skipped, startPostgres, startRedis } from "./peers/server-process.ts";
-import { bestRound, type Mode, type Session, type Workload } from "./peers/workload.ts";
+import { type Mode, playAlone, type Session, type Workload } from "./peers/workload.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
-export const FULL: Workload = { jobs: 20_000, rounds: 4 };
-export const QUICK: Workload = { jobs: 4_000, rounds: 1 };
+export const FULL: Workload = { seconds: 2, rounds: 7 };
+export const QUICK: Workload = { seconds: 0.2, rounds: 1 };
 
 export type PeerFigures = {
   readonly peer: string;
@@ -57,7 +57,7 @@ export async function measurePeers({ quick }: Pick<Options, "quick">): Promise<(
 }
 
 async function measurePeer(peer: Peer, workload: Workload): Promise<PeerFigures | SkippedPeer> {
-  const alone = (session: Session): Promise<number> => bestRound(session, workload);
+  const alone = (session: Session): Promise<number> => playAlone(session, workload);
   const singles = await withPeer(peer, "singles", alone);
   if ("skipped" in singles) return singles;
   const batches = await withPeer(peer, "batches", alone);

@@ -4,15 +4,13 @@
  * Two ways to submit, since users do both: one job per call with many calls in flight, and batches. The
  * worker runs meanwhile in the same process, as an embedded user would have it. The clock stops when the last job
  * is completed on disk, not when its handler returned, and a round in which not exactly every job ran once is no
- * figure at all. Alone, the best of several rounds counts. Side by side, two play in turn, round by round, so that
- * whatever slows the machine down for a while slows both down, and what counts is how they compare in the middle one
- * of all pairs of neighbouring rounds.
+ * figure at all. All rounds last about as long, a few seconds, so that what a round leaves to be collected is collected
+ * in it for the most part. Side by side, two play in turn, round by round, so that whatever slows the machine down for
+ * a while slows both down, and what counts is how they compare in the middle one of all pairs of neighbouring rounds.
  */
 
-const ROUND_SECONDS_MAX = 3;
-
 export type Mode = "singles" | "batches";
-export type Workload = { readonly jobs: number; readonly rounds: number };
+export type Workload = { readonly seconds: number; readonly rounds: number };
 
 /** A peer that is connected, with its worker running. */
 export type Session = {
@@ -27,51 +25,50 @@ export type Session = {
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
-/** Jobs per second, the best round. */
-export async function bestRound(session: Session, { jobs, rounds }: Workload): Promise<number> {
-  const count = await warmUp(session, jobs);
-  let best = 0;
-  for (let round = 0; round < rounds; round += 1) best = Math.max(best, await playRound(session, count));
-  return best;
+/** Jobs per second, the median over the rounds. */
+export async function playAlone(session: Session, { seconds, rounds }: Workload): Promise<number> {
+  const count = await warmUp(session, seconds);
+  const rates: number[] = [];
+  for (let round = 0; round < rounds; round += 1) rates.push(await playRound(session, count));
+  return median(rates);
 }
 
-export type Duel = {
-  /** Jobs per second in the best round of each. */
-  readonly ours: number;
-  readonly theirs: number;
-  /** How many times as many we carry, the median over pairs of neighbouring rounds. */
-  readonly ratio: number;
-};
+/** Jobs per second of each, and how many times as many we carry: medians, the last one over neighbouring rounds. */
+export type Duel = { readonly ours: number; readonly theirs: number; readonly ratio: number };
 
-export async function playInTurn(
-  ours: { readonly session: Session; readonly jobs: number },
-  theirs: { readonly session: Session; readonly jobs: number },
-  rounds: number,
-): Promise<Duel> {
-  const ourCount = await warmUp(ours.session, ours.jobs);
-  const theirCount = await warmUp(theirs.session, theirs.jobs);
+export async function playInTurn(ours: Session, theirs: Session, { seconds, rounds }: Workload): Promise<Duel> {
+  const ourCount = await warmUp(ours, seconds);
+  const theirCount = await warmUp(theirs, seconds);
   const pairs: { readonly ours: number; readonly theirs: number }[] = [];
-  for (let round = 0; round < rounds; round += 1)
-    pairs.push({
-      ours: await playRound(ours.session, ourCount),
-      theirs: await playRound(theirs.session, theirCount),
-    });
-  const ratios = pairs.map((pair) => pair.ours / pair.theirs).sort((left, right) => left - right);
+  for (let round = 0; round < rounds; round += 1) {
+    // Who goes first may find the machine in another mood: so it is one, then the other.
+    const first = round % 2 === 0 ? await playRound(ours, ourCount) : await playRound(theirs, theirCount);
+    const second = round % 2 === 0 ? await playRound(theirs, theirCount) : await playRound(ours, ourCount);
+    pairs.push(round % 2 === 0 ? { ours: first, theirs: second } : { ours: second, theirs: first });
+  }
   return {
-    ours: Math.max(...pairs.map((pair) => pair.ours)),
-    theirs: Math.max(...pairs.map((pair) => pair.theirs)),
-    ratio: ratios[rounds >> 1] as number,
+    ours: median(pairs.map((pair) => pair.ours)),
+    theirs: median(pairs.map((pair) => pair.theirs)),
+    ratio: median(pairs.map((pair) => pair.ours / pair.theirs)),
   };
 }
 
-/** A short round and a whole one; answers how many jobs a round has, which for a slow peer are fewer. */
-async function warmUp(session: Session, jobs: number): Promise<number> {
-  const few = Math.ceil(jobs / 10);
-  const expected = await playRound(session, few);
-  const count = Math.min(jobs, Math.max(few, Math.round(expected * ROUND_SECONDS_MAX)));
-  await playRound(session, count);
-  return count;
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  return sorted[sorted.length >> 1] as number;
 }
+
+/** Two rounds that do not count, a short one and a longer one; answers how many jobs a round of these seconds has. */
+async function warmUp(session: Session, seconds: number): Promise<number> {
+  const few = session.perCall * session.inFlight;
+  const guess = await playRound(session, few);
+  const rate = await playRound(session, jobsIn(seconds / 2, guess, few));
+  return jobsIn(seconds, rate, few);
+}
+
+/** In whole calls of everybody who submits. */
+const jobsIn = (seconds: number, rate: number, few: number): number =>
+  Math.max(1, Math.round((rate * seconds) / few)) * few;
 
 async function playRound(session: Session, jobs: number): Promise<number> {
   // What the other left behind is not collected at the cost of this one.
