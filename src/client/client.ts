@@ -37,22 +37,9 @@ import { isEnded, WAIT_MS_DEFAULT } from "../protocol/task-state.ts";
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Wiring } from "./exchange.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";
+import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
-import { type Rest, restFor } from "./try-again.ts";
-
-export type ClientOptions = {
-  /** Where the server is; http://127.0.0.1:4747 if absent. */
-  readonly url?: string;
-  readonly token?: string;
-  /** In place of the global fetch, which keeps connections alive and gives up on an answer after 300 s. */
-  readonly fetch?: typeof globalThis.fetch;
-  /** How long one try may take, beside what a call itself waits for; 30 s if absent. */
-  readonly timeoutMs?: number;
-  /** How often a call is made again where that is safe; 4 if absent. */
-  readonly retries?: number;
-  /** How to rest between tries, for tests. */
-  readonly rest?: Rest;
-};
+import { restFor } from "./try-again.ts";
 
 type Options = CallOptions;
 type Reply<Name extends CallName> = Promise<Answered<Name>>;
@@ -108,7 +95,8 @@ export type Client = {
 const TIMEOUT_MS = 30_000;
 const RETRIES = 4;
 
-export function createClient(options: ClientOptions = {}): Client {
+export function createClient(given: ClientOptions = {}): Client {
+  const options = readOptions(given);
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
   const address = readAddress(url, token);
   // Looked up at each call, so that a program may put its own in the place of the global one at any time.

@@ -2,8 +2,9 @@
  * The client of the service: `createClient`, its error, and the types of what goes over the wire.
  */
 export type * as wire from "../protocol/index.ts";
-export { type Client, type ClientOptions, createClient } from "./client.ts";
+export { type Client, createClient } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export type { CallOptions } from "./exchange.ts";
 export type { FollowOptions } from "./follow-events.ts";
+export type { ClientOptions } from "./read-options.ts";
 export { addressFromEnv, DEFAULT_URL } from "./server-address.ts";

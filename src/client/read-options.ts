@@ -1,0 +1,89 @@
+/**
+ * The options of a client, read at the door.
+ *
+ * An address under a misspelt name, or handed over without a name, must not leave a client that talks to the default
+ * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
+ */
+import { ClientError } from "./client-error.ts";
+import { isPlain, kindInWords, THROWS } from "./kind-in-words.ts";
+import type { Rest } from "./try-again.ts";
+
+export type ClientOptions = {
+  /** Where the server is; http://127.0.0.1:4747 if absent. */
+  readonly url?: string;
+  readonly token?: string;
+  /** In place of the global fetch, which keeps connections alive and gives up on an answer after 300 s. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** How long one try may take, beside what a call itself waits for; 30 s if absent. */
+  readonly timeoutMs?: number;
+  /** How often a call is made again where that is safe; 4 if absent. */
+  readonly retries?: number;
+  /** How to rest between tries, for tests. */
+  readonly rest?: Rest;
+};
+
+/** A timer takes 2^31 ms; the rest is for what a call itself waits. */
+const TIMEOUT_MS_MAX = 2_000_000_000;
+
+type Rule = { readonly expected: string; readonly isRight: (value: unknown) => boolean };
+
+const isText = (value: unknown): boolean => typeof value === "string";
+const isFunction = (value: unknown): boolean => typeof value === "function";
+const isWhole = (value: unknown, min: number, max: number): boolean =>
+  Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+
+const RULES: { readonly [Key in keyof Required<ClientOptions>]: Rule } = {
+  url: { expected: "text: an http or https URL", isRight: isText },
+  token: { expected: "text", isRight: isText },
+  fetch: { expected: "a function like the global fetch", isRight: isFunction },
+  timeoutMs: {
+    expected: `a whole number from 1 to ${TIMEOUT_MS_MAX}`,
+    isRight: (value) => isWhole(value, 1, TIMEOUT_MS_MAX),
+  },
+  retries: {
+    expected: "a whole number from 0, or Infinity",
+    isRight: (value) => value === Number.POSITIVE_INFINITY || isWhole(value, 0, Number.MAX_SAFE_INTEGER),
+  },
+  rest: { expected: "a function of milliseconds and a signal that answers a promise", isRight: isFunction },
+};
+const KNOWN = Object.keys(RULES);
+const KEY_LENGTH_MAX = 80;
+
+/** The options as given, checked. A field that is undefined is absent. */
+export function readOptions(given: unknown): ClientOptions {
+  if (typeof given === "string") throw wrong("options", "text", 'an object: createClient({ url: "…" })');
+  const entries = entriesOf(given);
+  if (entries === null) throw wrong("options", kindInWords(given), "a plain object such as { url: …, token: … }");
+  for (const [key, value] of entries) {
+    if (!Object.hasOwn(RULES, key)) throw unknownField(key);
+    const { expected, isRight } = RULES[key as keyof ClientOptions];
+    if (value !== undefined && !isRight(value)) throw wrong(key, valueInWords(key, value), expected);
+  }
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+/** Each field is read once, so that what was checked is what is used. Null for what is no plain object. */
+function entriesOf(given: unknown): readonly (readonly [string, unknown])[] | null {
+  try {
+    return typeof given === "object" && given !== null && isPlain(given) ? Object.entries(given) : null;
+  } catch {
+    throw wrong("options", THROWS, "a plain object such as { url: …, token: … }");
+  }
+}
+
+const valueInWords = (key: string, value: unknown): string =>
+  typeof value === "number" && key !== "token" ? String(value) : kindInWords(value);
+
+function wrong(field: string, value: string, expected: string): ClientError {
+  return new ClientError("bad_request", `${field} is ${value}, and must be ${expected}`, {
+    details: { field, value, expected },
+  });
+}
+
+function unknownField(key: string): ClientError {
+  const field = key.length <= KEY_LENGTH_MAX ? key : `${key.slice(0, KEY_LENGTH_MAX)}…`;
+  const meant = KNOWN.find((name) => name.toLowerCase() === key.toLowerCase());
+  const hint = meant === undefined ? "" : ` (did you mean ${meant}?)`;
+  const said = `${field} is not a known field of the client's options${hint}; known here: ${KNOWN.join(", ")}`;
+  return new ClientError("bad_request", said, { details: { field, known: KNOWN } });
+}
