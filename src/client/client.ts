@@ -6,7 +6,7 @@
  *     const task = await drover.wait(taskId);
  *
  * Every call may be given an AbortSignal. Calls are made again where that is safe, and they are made safe where that is
- * possible: a task, a permit or a worker that the caller gave no id gets one here, so that a repeat after a lost answer
+ * possible: a task, a permit or a worker that the caller gave no id gets one, so that a repeat after a lost answer
  * is the same task, permit or worker.
  */
 import type {
@@ -124,15 +124,6 @@ const askOf =
   (name, asked, options, afterLoss) =>
     exchange(wiring, name, asked, options, afterLoss);
 
-/** Digits and letters that are not taken for each other; 16 of them are 80 bits, which do not meet by chance. */
-const LETTERS = "0123456789abcdefghjkmnpqrstvwxyz";
-function newId(kind: string): string {
-  const chances = crypto.getRandomValues(new Uint8Array(16));
-  return `${kind}_${Array.from(chances, (chance) => LETTERS[chance % LETTERS.length]).join("")}`;
-}
-
-const named = <Body extends { readonly id?: string }>(body: Body, kind: string): Body =>
-  body.id === undefined ? { ...body, id: newId(kind) } : body;
 /** Gone already, and this very call was perhaps what took it away. */
 const ifGone =
   <Answer>(answer: Answer): AfterLoss<Answer> =>
@@ -160,9 +151,8 @@ function taskMethods(wiring: Wiring): TaskMethods {
   }
 
   return {
-    submit: (task, options) => ask("submit", { body: named(task, "task") }, options),
-    submitBatch: ({ tasks, ...batch }, options) =>
-      ask("submitBatch", { body: { ...batch, tasks: tasks.map((task) => named(task, "task")) } }, options),
+    submit: (body, options) => ask("submit", { body }, options),
+    submitBatch: (body, options) => ask("submitBatch", { body }, options),
     tasks: (query = {}, options) => ask("tasks", { query }, options),
     task: (id, options) => ask("task", { params: { id } }, options),
     patch: (id, body, options) => ask("patch", { params: { id }, body }, options),
@@ -218,7 +208,7 @@ function fleetMethods(wiring: Wiring): FleetMethods {
   const ask = askOf(wiring);
   return {
     workers: (options) => ask("workers", {}, options),
-    joinWorker: (worker, options) => ask("joinWorker", { body: named(worker, "worker") }, options),
+    joinWorker: (body, options) => ask("joinWorker", { body }, options),
     sync: (id, body, options) => ask("sync", { params: { id }, body }, options),
     handInLog: (id, body, options) => ask("handInLog", { params: { id }, body }, options),
     drainWorker: (id, options) => ask("drainWorker", { params: { id } }, options),
@@ -235,7 +225,7 @@ function fleetMethods(wiring: Wiring): FleetMethods {
 function permitMethods(wiring: Wiring): Pick<Client, "askPermit" | "settlePermit" | "dropPermit" | "gates"> {
   const ask = askOf(wiring);
   return {
-    askPermit: (permit, options) => ask("askPermit", { body: named(permit, "permit") }, options),
+    askPermit: (body, options) => ask("askPermit", { body }, options),
     settlePermit: (id, body = {}, options) =>
       ask("settlePermit", { params: { id }, body }, options, ifGone({ status: "settled", permitId: id })),
     dropPermit: (id, options) =>

@@ -10,6 +10,7 @@ import { PLACES, type Place } from "../protocol/places.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/version.ts";
 import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/wire-code.ts";
 import { ClientError } from "./client-error.ts";
+import { bodyText } from "./request-body.ts";
 import { type Address, targetOf } from "./server-address.ts";
 import { type Rest, restAfter, retryAfterMs } from "./try-again.ts";
 
@@ -31,6 +32,7 @@ export type Wiring = {
 export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
 
 type Parts = { readonly params?: object; readonly query?: object; readonly body?: unknown };
+type Told = Parts & { readonly text: string | undefined };
 type Fetched = { readonly status: number; readonly headers: Headers; readonly text: string };
 /** Errors of a connection that never was: whatever was to be said has not been. */
 const NEVER_SENT = new Set([
@@ -51,11 +53,12 @@ export async function exchange<Name extends CallName>(
 ): Promise<Answered<Name>> {
   const call = PLACES[name];
   const { retries = wiring.retries, signal } = options;
+  const text = "body" in asked ? bodyText(name, asked.body) : undefined;
   let isLost = false;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
     try {
-      return answerOf(call, await fetchOnce(wiring, call, asked, options)) as Answered<Name>;
+      return answerOf(call, await fetchOnce(wiring, call, { ...asked, text }, options)) as Answered<Name>;
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       const known = isLost ? afterLoss?.(error) : undefined;
@@ -94,19 +97,19 @@ function heldBackMs({ waits }: Place, { query, body }: Parts): number {
   return timeoutMs + waitMs;
 }
 
-async function fetchOnce(wiring: Wiring, call: Place, asked: Parts, options: CallOptions): Promise<Fetched> {
+async function fetchOnce(wiring: Wiring, call: Place, asked: Told, options: CallOptions): Promise<Fetched> {
   const { address } = wiring;
-  const { params = {}, query = {}, body } = asked;
+  const { params = {}, query = {}, text } = asked;
   const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
   const late = AbortSignal.timeout(limitMs);
   const { signal } = options;
   try {
     const response = await wiring.fetch(`${address.base}${targetOf(call.path, params, query)}`, {
       method: call.method,
-      headers: headersFor(address, body === undefined ? {} : { "content-type": "application/json" }),
+      headers: headersFor(address, text === undefined ? {} : { "content-type": "application/json" }),
       redirect: "manual",
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(text === undefined ? {} : { body: text }),
     });
     return { status: response.status, headers: response.headers, text: await response.text() };
   } catch (error) {

@@ -1,0 +1,94 @@
+/**
+ * Whether a value is what JSON says it is, and if not, where and why.
+ *
+ * `JSON.stringify` drops functions, makes null of NaN and text of dates, and fails at a circle without saying where.
+ * Here all of these are faults, named by their path, by the same rules as in the engine's own process. A key whose
+ * value is undefined is left out, as JSON does; in a list there is no such thing as leaving out.
+ */
+import { isPlain, kindInWords, THROWS } from "./kind-in-words.ts";
+
+export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };
+
+/** How deep a task or a result may be nested. */
+const DEPTH_MAX = 64;
+const HALF = "holds half of a character (a lone surrogate)";
+
+/** The first fault in the order of the text; null if there is none. `depth` is below 0 for what only wraps tasks. */
+export function jsonFault(value: unknown, path: string, depth: number = 0): JsonFault | null {
+  return faultIn(value, { path, depth, above: null });
+}
+
+/** Where a value stands, and what holds it, up to the outermost. */
+type Place = { readonly path: string; readonly depth: number; readonly above: Holder | null };
+type Holder = { readonly value: object; readonly place: Place };
+
+function faultIn(value: unknown, place: Place): JsonFault | null {
+  if (place.depth > DEPTH_MAX) return fault(place.path, "nested too deep", `at most ${DEPTH_MAX} levels deep`);
+  switch (typeof value) {
+    case "string":
+      return value.isWellFormed() ? null : fault(place.path, `text that ${HALF}`, "well-formed text");
+    case "number":
+      return Number.isFinite(value) ? null : fault(place.path, String(value), "a finite number");
+    case "boolean":
+      return null;
+    case "object":
+      return value === null ? null : faultInObject(value, place);
+    default:
+      return fault(place.path, kindInWords(value), "JSON");
+  }
+}
+
+function faultInObject(value: object, place: Place): JsonFault | null {
+  const { path } = place;
+  const round = circleOf(value, place);
+  if (round !== null) return fault(path, `circular (it is ${round} again)`, "JSON without a circle");
+  const keys = keysOf(value);
+  if (keys === "throws") return fault(path, THROWS, "plain data");
+  if (keys === "not plain") return fault(path, kindInWords(value), "plain JSON (text for dates, base64 for bytes)");
+  const holder: Holder = { value, place };
+  // A list by number, since its holes must be seen too.
+  const count = keys === "list" ? (value as readonly unknown[]).length : keys.length;
+  for (let index = 0; index < count; index++) {
+    const key = keys === "list" ? index : (keys[index] as string);
+    const found = faultAt(value, key, holder);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function faultAt(value: object, key: string | number, above: Holder): JsonFault | null {
+  const { path, depth } = above.place;
+  if (typeof key === "string" && !key.isWellFormed())
+    return fault(path, `an object with a key that ${HALF}`, "an object whose keys are well-formed text");
+  const inner = typeof key === "number" ? `${path}[${key}]` : `${path}${path === "" ? "" : "."}${key}`;
+  let item: unknown;
+  try {
+    item = (value as Readonly<Record<string | number, unknown>>)[key];
+  } catch {
+    return fault(inner, THROWS, "plain data");
+  }
+  if (item === undefined && typeof key === "string") return null;
+  return faultIn(item, { path: inner, depth: depth + 1, above });
+}
+
+function keysOf(value: object): readonly string[] | "list" | "not plain" | "throws" {
+  try {
+    if (Array.isArray(value)) return "list";
+    return isPlain(value) ? Object.keys(value) : "not plain";
+  } catch {
+    return "throws";
+  }
+}
+
+/** The path at which this very object stands further up; null if it does not. */
+function circleOf(value: object, { above }: Place): string | null {
+  for (let holder = above; holder !== null; holder = holder.place.above)
+    if (holder.value === value) return holder.place.path === "" ? "the body" : holder.place.path;
+  return null;
+}
+
+const fault = (path: string, value: string, expected: string): JsonFault => ({
+  field: path === "" ? "(body)" : path,
+  value,
+  expected,
+});
