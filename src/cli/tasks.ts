@@ -63,13 +63,16 @@ async function readPages(client: Client, flags: Flags): Promise<TaskPage> {
     // An unknown state is refused by the server, which names those there are.
     ...(state === undefined ? {} : { state: state as readonly TaskState[] }),
   };
-  const limit = flags.limit ?? (all ? PAGE_MAX : SHOWN_DEFAULT);
+  const wanted = all ? ALL_MAX : (flags.limit ?? SHOWN_DEFAULT);
+  const atOnce = flags.limit ?? PAGE_MAX;
   const tasks: TaskJson[] = [];
   let cursor = flags.cursor;
+  // A page of large tasks ends before its limit: whether there are more is what its cursor says.
   do {
+    const limit = Math.min(atOnce, wanted - tasks.length);
     const page: TaskPage = await client.tasks({ ...filter, limit, ...(cursor === undefined ? {} : { cursor }) });
     tasks.push(...page.tasks);
     cursor = page.nextCursor;
-  } while (all && cursor !== undefined && tasks.length < ALL_MAX);
+  } while (cursor !== undefined && tasks.length < wanted);
   return { tasks, count: tasks.length, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
 }

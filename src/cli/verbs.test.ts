@@ -270,7 +270,7 @@ describe("the server says no", () => {
 describe("tasks", () => {
   const page = { tasks: [running, failed], count: 2, nextCursor: "12" };
   test("is a table, and says that there is more", async () => {
-    const { out, asked } = await drover(["tasks"], { "GET /tasks": page });
+    const { out, asked } = await drover(["tasks", "-n", "2"], { "GET /tasks": page });
     assert.equal(
       out,
       lines(
@@ -281,29 +281,18 @@ describe("tasks", () => {
         "There are more: --cursor 12, or --all.",
       ),
     );
-    assert.equal(asked[0]?.call, "GET /tasks?limit=50");
+    assert.deepEqual(
+      asked.map(({ call }) => call),
+      ["GET /tasks?limit=2"],
+    );
   });
   test("in a narrow terminal keeps the ids whole", async () => {
-    const { out } = await drover(["tasks"], { "GET /tasks": page }, { width: 76 });
+    const { out } = await drover(["tasks", "-n", "2"], { "GET /tasks": page }, { width: 76 });
     for (const line of out.split("\n")) assert.ok(line.length <= 76, line);
     assert.match(out, /^tsk_12 .*…/m);
   });
   test("asks for what was filtered", async () => {
-    const args = [
-      "tasks",
-      "-p",
-      "web",
-      "-a",
-      "ann",
-      "-t",
-      "code",
-      "--state",
-      "queued,running",
-      "-n",
-      "5",
-      "--cursor",
-      "9",
-    ];
+    const args = "tasks -p web -a ann -t code --state queued,running -n 5 --cursor 9".split(" ");
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
@@ -316,6 +305,13 @@ describe("tasks", () => {
       "GET /tasks?limit=1000&cursor=5": { tasks: [failed], count: 1 },
     });
     assert.equal(asked.length, 2);
+    assert.deepEqual(JSON.parse(out), { tasks: [running, failed], count: 2 });
+  });
+  test("a page that ended before its limit is not the last", async () => {
+    const { out } = await drover(["tasks", "--json"], {
+      "GET /tasks?limit=50": { tasks: [running], count: 1, nextCursor: "5" },
+      "GET /tasks?limit=49&cursor=5": { tasks: [failed], count: 1 },
+    });
     assert.deepEqual(JSON.parse(out), { tasks: [running, failed], count: 2 });
   });
   test("nothing there", async () => {

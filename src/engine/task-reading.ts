@@ -3,7 +3,8 @@
  *
  * A live task is read from the state and its body from beside the log; one whose record has expired is read
  * back from the log through its tombstone; one that was turned away, from memory. Pages are in the order of
- * submission, and a cursor stays good however much happens in between.
+ * submission, and a cursor stays good however much happens in between. A page ends by its bytes as well as by its
+ * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import type { Seq, TaskId } from "../core/brand.ts";
 import { isRecord, name, oneOf, readSection, whole } from "../core/shape-of-input.ts";
@@ -19,6 +20,11 @@ import type { Writer } from "./writer.ts";
 
 const PAGE_DEFAULT = 100;
 const PAGE_MAX = 1000;
+/** The task whose body takes a page beyond this is its last one. */
+export const PAGE_BYTES = 4 * 1024 * 1024;
+/** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
+const PIECE_MIN = 4;
+const PIECE_MAX = 32;
 
 /** What reading takes. */
 export type TaskSources = {
@@ -126,17 +132,35 @@ export async function readPage(
     found.push(task);
     if (found.length > size) break;
   }
-  const page = found.slice(0, size);
   const now = parts.writer.now();
-  const seen = page.map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
+  const seen = found.slice(0, size).map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
   await parts.writer.settled();
-  const tasks = await Promise.all(seen.map(async ({ show, seq }) => show(await bodyOf(parts.bodies, seq))));
-  const last = page[page.length - 1];
+  const tasks = await withBodies(parts.bodies, seen);
+  const last = seen[tasks.length - 1];
   return {
     tasks,
     count: tasks.length,
-    ...(found.length > page.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
+    ...(found.length > tasks.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
   };
+}
+
+type Seen = { readonly show: (body: TaskBody | null) => TaskView; readonly seq: Seq };
+
+/** As many of them, from the first on, as a page has room for. */
+async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<TaskView[]> {
+  const tasks: TaskView[] = [];
+  let bytes = 0;
+  for (let piece = PIECE_MIN; tasks.length < seen.length; piece = Math.min(piece * 2, PIECE_MAX)) {
+    const next = seen.slice(tasks.length, tasks.length + piece);
+    const texts = await Promise.all(next.map(({ seq }) => bodies.read(seq)));
+    for (const [index, { show }] of next.entries()) {
+      const text = texts[index] ?? null;
+      tasks.push(show(text === null ? null : parseStored(text)));
+      bytes += text === null ? 0 : Buffer.byteLength(text);
+      if (bytes > PAGE_BYTES) return tasks;
+    }
+  }
+  return tasks;
 }
 
 function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): {

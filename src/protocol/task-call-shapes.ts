@@ -69,7 +69,9 @@ export const tasksQuery: s.Schema<TasksQuery> = s.object<TasksQuery>({
     s.optional(s.list(filterState(), { min: 1, max: 100 })),
     "One or more, as in state=queued,running.",
   ),
-  limit: s.described(s.optional(s.whole(1, PAGE_MAX)), "How many at most.", { default: PAGE_DEFAULT }),
+  limit: s.described(s.optional(s.whole(1, PAGE_MAX)), "How many at most; large tasks end a page sooner.", {
+    default: PAGE_DEFAULT,
+  }),
   cursor: s.described(
     s.optional(s.refined(s.text(1, 16), (value) => /^\d{1,16}$/.test(value), "the nextCursor of a former page")),
     "The nextCursor of the page before.",
@@ -80,7 +82,7 @@ export const taskPage: s.Schema<TaskPage> = s.component(
   s.answer<TaskPage>({
     tasks: s.described(s.list(taskJson), "In the order of submission, which does not change."),
     count: s.described(s.whole(0), "Of this page."),
-    nextCursor: s.described(s.optional(s.text(1, 16)), "Absent on the last page."),
+    nextCursor: s.described(s.optional(s.text(1, 16)), "Where to go on. Absent on the last page, and only there."),
   }),
 );
 

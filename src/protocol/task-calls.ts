@@ -53,6 +53,9 @@ export const TASK_CALLS: TaskCalls = {
     roles: READERS,
     query: about.tasksQuery,
     summary: "Page through tasks, in the order of submission",
+    description:
+      "A page ends at its limit, or sooner: once the bodies in it exceed 4 MiB together. It holds at least one task " +
+      "while there is one, and only the absence of nextCursor says that there are no more.",
     answers: { 200: about.taskPage },
   }),
   task: call("task", {

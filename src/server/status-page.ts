@@ -36,33 +36,56 @@ function fill(id, rows, none) {
     return row;
   }));
 }
+async function since(event) {
+  const tasks = [];
+  let cursor = String(Math.max(0, event)), pages = 0;
+  for (; cursor; pages++) {
+    const page = await get("/tasks?limit=1000&cursor=" + cursor);
+    // Only what is shown is kept: bodies may be large.
+    tasks.push(...page.tasks.map((one) => [one.taskId, one.agentId, one.action, one.state, one.createdAt]));
+    cursor = page.nextCursor;
+  }
+  return { tasks, pages };
+}
+// The cursor of a page is the number of an event: so what was submitted last is among the last events. Pages carry
+// bodies, so it looks further back only while that is little to read, and not at all while nothing has happened.
+let shownAt = -1;
+async function fillTasks(seq) {
+  if (seq === shownAt) return;
+  let found;
+  for (let back = 20; back <= 1280; back *= 4) {
+    found = await since(seq - back);
+    if (found.tasks.length >= 20 || found.pages > 1 || back >= seq) break;
+  }
+  fill("tasks", found.tasks.slice(-20).reverse(), "No task yet.");
+  shownAt = seq;
+}
 async function look() {
   try {
     const { seq } = await get("/readyz");
-    // The cursor of a page is the number of an event, so this is what was submitted in the last thousand events.
-    const [queue, workers, recent] = await Promise.all([
-      get("/scheduler/queue"), get("/workers"), get("/tasks?limit=1000&cursor=" + Math.max(0, seq - 1000)),
-    ]);
+    const [queue, workers] = await Promise.all([get("/scheduler/queue"), get("/workers"), fillTasks(seq)]);
     $("sum").textContent = queue.inFlight + " running, " + queue.queued + " queued, " + queue.waiting + " waiting" +
       (queue.paused ? "; paused" : "");
     fill("queue", queue.projects.map((one) => [one.project, one.queued, one.inFlight, one.status]),
       "Nothing is queued.");
     fill("workers", workers.workers.map((one) => [one.id, one.kind, one.status, one.inFlight + " of " + one.slots]),
       "No worker is here yet.");
-    fill("tasks", recent.tasks.slice(-20).reverse().map((one) =>
-      [one.taskId, one.agentId, one.action, one.state, one.createdAt]), "No task yet.");
     $("login").hidden = true;
   } catch (error) {
     $("sum").textContent = error.message;
   }
 }
+async function lookOn() {
+  await look();
+  setTimeout(lookOn, 2000);
+}
 $("login").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("drover-token", $("token").value);
+  shownAt = -1;
   look();
 });
-look();
-setInterval(look, 2000);
+lookOn();
 `;
 
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
