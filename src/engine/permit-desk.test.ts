@@ -80,6 +80,27 @@ test("a 429 strikes the gate, gives the slot back, and the call returns to the q
   assert.equal((await kit.drover.gates())[0]?.strikes, 0);
 });
 
+test("a gate that the config names is listed before its first use, and looking changes nothing", async () => {
+  const config = (maxConcurrent: number) => ({ gates: { llm: { maxConcurrent, tokens: { perMinute: 500 } } } });
+  const kit = await createTestDrover({ config: config(3) });
+  await kit.drover.withPermit("other", async () => undefined);
+  const { seq } = kit.drover.state;
+  const [other, llm, ...more] = await kit.drover.gates();
+  assert.deepEqual([other?.id, llm?.id, more], ["other", "llm", []]);
+  assert.deepEqual(Object.keys(llm ?? {}), Object.keys(other ?? {}));
+  assert.deepEqual([llm?.running, llm?.queued, llm?.limit, llm?.requestsUsed, llm?.held], [0, 0, 3, 0, null]);
+  assert.deepEqual(llm?.tokensUsed.perMinute, { limit: 500, used: 0 });
+  assert.deepEqual([[...kit.drover.state.gates.keys()], kit.drover.state.seq], [["other"], seq]);
+  await kit.drover.reload(config(4));
+  assert.equal((await kit.drover.gates())[1]?.limit, 4);
+  await kit.drover.withPermit("llm", async () => undefined);
+  const used = (await kit.drover.gates()).map(({ id, requestsUsed }) => [id, requestsUsed]);
+  assert.deepEqual(used, [
+    ["other", 1],
+    ["llm", 1],
+  ]);
+});
+
 test("a call that is struck ten times is given up with the provider's error", async () => {
   const kit = await createTestDrover();
   let calls = 0;

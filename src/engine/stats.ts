@@ -5,9 +5,10 @@
  * remembered, which is bounded; rejected tasks are counted since this engine started, since they are not
  * in the log.
  */
+import type { GateId } from "../core/brand.ts";
 import type { Config } from "../core/config.ts";
 import { shownLevel } from "../core/fairness.ts";
-import { type GateStanding, gateStanding } from "../core/gate.ts";
+import { type GateStanding, gateStanding, newGate } from "../core/gate.ts";
 import type { Project, State, Worker } from "../core/state.ts";
 import type { RejectedRing } from "./rejected.ts";
 import { isoTime } from "./task-view.ts";
@@ -115,8 +116,13 @@ export function projectViews(state: State, now: number): ProjectView[] {
 }
 
 export type GateView = GateStanding & { readonly id: string };
-export const gateViews = (state: State, now: number): GateView[] =>
-  [...state.gates].map(([id, gate]) => ({ id, ...gateStanding(gate, now) }));
+
+/** Those that were used, then those that only the config names: shown as the first permit would find them. */
+export function gateViews({ gates, config }: State, now: number): GateView[] {
+  const used = [...gates].map(([id, gate]) => ({ id, ...gateStanding(gate, now) }));
+  const idle = Object.entries(config.gates.named).filter(([id]) => !gates.has(id as GateId));
+  return [...used, ...idle.map(([id, settings]) => ({ id, ...gateStanding(newGate(settings), now) }))];
+}
 
 export type WorkerView = {
   readonly id: string;

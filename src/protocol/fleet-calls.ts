@@ -196,6 +196,7 @@ const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | 
     tag: "gates",
     roles: EVERYBODY,
     summary: "All gates: what is out, what waits, what holds them",
+    description: "Those that were used, then those that the config names and nobody has used yet.",
     answers: { 200: project.gateList },
   }),
 };
