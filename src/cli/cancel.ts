@@ -56,6 +56,9 @@ export const cancelVerb: Verb<Flags> = {
 export const retryVerb: Verb<Record<never, never>> = {
   name: "retry",
   summary: "run failed, cancelled or skipped tasks again",
+  about:
+    "Run failed, cancelled or skipped tasks again, as soon as their dependencies allow: notBefore is not waited for " +
+    "again, and a deadline that has passed no longer holds.",
   takes: [{ name: "<ids...>", about: "the tasks" }],
   examples: [
     ["drover retry tsk_12", "once more, as a new iteration"],

@@ -30,6 +30,7 @@ export const FILTER_FLAGS: readonly FlagSpec[] = [
 export const tasksVerb: Verb<Flags> = {
   name: "tasks",
   summary: "list tasks, in the order of submission",
+  about: "List tasks, in the order of submission. Ended ones are listed until scheduler.resultTtl after their end.",
   flags: [
     ...FILTER_FLAGS,
     { flags: "-n, --limit <n>", about: `how many at once (default: ${SHOWN_DEFAULT})`, read: wholeNumber(1, PAGE_MAX) },
@@ -45,7 +46,8 @@ export const tasksVerb: Verb<Flags> = {
     const { flags, output } = call;
     const page = await readPages(clientFor(call), flags);
     output.answer(page, () => {
-      if (page.count === 0) return "No tasks here.\n";
+      if (page.count === 0)
+        return "No tasks here. Ended ones leave the list after scheduler.resultTtl (5 minutes by default).\n";
       const { nextCursor } = page;
       const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
       return taskTable(page.tasks, output) + more;

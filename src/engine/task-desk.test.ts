@@ -186,6 +186,20 @@ test("failed, cancelled and skipped tasks run again; live and done ones do not",
   await assert.rejects(kit.drover.cancel("failed"), { code: "conflict", message: /ended as done/ });
 });
 
+test("a retry waits for no instant, and a deadline that has passed no longer holds; one to come does", async () => {
+  const kit = await createTestDrover();
+  const at = (ms: number): string => new Date(kit.clock.now() + ms).toISOString();
+  const soon = at(2000);
+  await kit.drover.submit(task("early", { notBefore: at(60_000), deadline: at(90_000) }));
+  await kit.drover.submit(task("late", { notBefore: at(500), deadline: at(1000) }));
+  await kit.drover.submit(task("kept", { deadline: soon }));
+  for (const id of ["early", "late", "kept"]) await kit.drover.cancel(id);
+  await kit.clock.advance(1500);
+  for (const id of ["early", "late", "kept"]) assert.equal((await kit.drover.retry(id)).state, "queued");
+  assert.equal((await kit.drover.task("late")).deadline, undefined);
+  assert.equal((await kit.drover.task("kept")).deadline, soon);
+});
+
 test("patch changes priority and deadline, clears a deadline, and leaves the rest", async () => {
   const kit = await createTestDrover();
   const order: string[] = [];

@@ -55,7 +55,8 @@ export const TASK_CALLS: TaskCalls = {
     summary: "Page through tasks, in the order of submission",
     description:
       "A page ends at its limit, or sooner: once the bodies in it exceed 4 MiB together. It holds at least one task " +
-      "while there is one, and only the absence of nextCursor says that there are no more.",
+      "while there is one, and only the absence of nextCursor says that there are no more. " +
+      "An ended task is listed until scheduler.resultTtl after its end; GET /tasks/{id} finds it longer.",
     answers: { 200: about.taskPage },
   }),
   task: call("task", {
@@ -99,6 +100,9 @@ export const TASK_CALLS: TaskCalls = {
     roles: WRITERS,
     params: id,
     summary: "Run a failed, cancelled or skipped task again, as a new iteration",
+    description:
+      "Somebody asks for it, so it runs as soon as its dependencies allow: notBefore is not waited for again, and a " +
+      "deadline that has passed no longer holds.",
     answers: { 202: task.submitted },
     errors: ["not_found", "conflict"],
   }),
