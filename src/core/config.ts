@@ -324,6 +324,8 @@ function namedSection<Own extends object, Item>(
 ): Reader<Own & { readonly default: Item; readonly named: Readonly<Record<string, Item>> }> {
   return (value, field) => {
     if (!isRecord(value)) return fail(badField(field, value, NAMED_IN_WORDS));
+    if (value.named !== undefined && !isRecord(value.named))
+      return fail(badField(`${field}.named`, value.named, NAMED_IN_WORDS));
     const first =
       value.default === undefined ? ok(base.default) : readItem(base.default)(value.default, `${field}.default`);
     if (!first.ok) return first;

@@ -6,6 +6,7 @@
  * maps this union to status codes with a table that does not compile when a variant is missing.
  */
 import { nearest } from "./nearest.ts";
+import { isPlainObject } from "./plain-object.ts";
 
 export type Refusal =
   | { readonly type: "bad-field"; readonly field: string; readonly value: string; readonly expected: string }
@@ -52,12 +53,8 @@ export function shown(value: unknown): string {
   if (typeof value === "bigint") return `a BigInt (${clip(`${value}n`)})`;
   if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   if (value === undefined) return "nothing";
-  let kind: string;
-  try {
-    kind = kindOf(value);
-  } catch {
-    return THROWS;
-  }
+  const kind = kindShown(value);
+  if (kind === THROWS) return kind;
   let text: string;
   try {
     text = JSON.stringify(value) ?? typeof value;
@@ -73,17 +70,38 @@ const clip = (text: string): string =>
   text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
 
 /** The class of what JSON would pass off as something else, such as a Map; empty for plain data. */
+export function kindShown(value: unknown): string {
+  try {
+    return kindOf(value);
+  } catch {
+    return THROWS;
+  }
+}
+
 function kindOf(value: unknown): string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "";
-  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1).slice(0, SHOWN_MAX);
-  return kind === "Object" ? "" : `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind}`;
+  let kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  if (kind === "Object") {
+    if (isPlainObject(value)) return "";
+    const { name = "" } = value.constructor ?? {};
+    if (name === "" || name === "Object") return "an object with a prototype of its own";
+    kind = String(name);
+  }
+  return `${/^[AEIOU]/.test(kind) ? "an" : "a"} ${kind.slice(0, SHOWN_MAX)}`;
 }
+
+/** What is of a class is an object too: that a plain one is meant is said where it matters. */
+function plainly(expected: string, value: unknown): string {
+  if (!expected.startsWith(AN_OBJECT) || kindShown(value) === "") return expected;
+  return `a plain object${expected.slice(AN_OBJECT.length)}`;
+}
+const AN_OBJECT = "an object";
 
 export const badField = (field: string, value: unknown, expected: string): Refusal => ({
   type: "bad-field",
   field,
   value: `${shown(value)}${brokenness(value)}`,
-  expected,
+  expected: plainly(expected, value),
 });
 
 /** What cannot be seen in text by looking at it, as the end of "it is …"; empty if there is no such thing. */

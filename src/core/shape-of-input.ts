@@ -6,6 +6,7 @@
  * into sections, so that a whole config or a whole task body is read in one pass, and the path in the
  * refusal is the one the caller wrote.
  */
+import { isPlainObject } from "./plain-object.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { unreadable } from "./unreadable.ts";
@@ -30,12 +31,13 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 /** The longest span anything may last: a thousand years, far below where doubles lose whole milliseconds. */
 export const SPAN_MS_MAX = 31_556_952_000_000;
 
+/** Whether it is a plain object: no list, and nothing of a class, such as a map. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   try {
-    return !Array.isArray(value);
+    return isPlainObject(value) && !Array.isArray(value);
   } catch {
-    // A proxy that was revoked is neither a list nor anything else.
+    // A proxy that was revoked, or that tells nobody what it is, is nothing to read.
     return false;
   }
 }

@@ -11,6 +11,7 @@
  * faults the same one is always told.
  */
 import { hash } from "node:crypto";
+import { isPlainObject } from "../core/plain-object.ts";
 import { badInput, faultOfReading } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;
@@ -105,11 +106,6 @@ export function withField(text: string, key: SpelledKey, value: unknown, depth: 
     return `${text}${text === "" ? key.firstOfText : key.nextOfText}${value}"`;
   const piece = spelled(value, depth);
   return piece === null ? null : `${text}${text === "" ? key.first : key.next}${piece}`;
-}
-
-export function isPlainObject(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 /** In place, each key moved forward to where it belongs: `sort` makes working space even for two. */

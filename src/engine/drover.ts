@@ -152,7 +152,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
 }
 
 function checkOptions(options: OpenOptions): void {
-  if (!isRecord(options)) throw badInput("options", options, "an object");
+  if (!isRecord(options)) throw badInput("options", options, "an object such as { data: …, config: … }");
   const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "host"];
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
@@ -164,9 +164,8 @@ function checkOptions(options: OpenOptions): void {
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
   for (const key of ["log", "host"] as const) {
     const given: unknown = options[key];
-    const missing = isRecord(given)
-      ? METHODS[key].filter((method) => typeof given[method] !== "function")
-      : METHODS[key];
+    const able = (typeof given === "object" && given !== null ? given : {}) as Readonly<Record<string, unknown>>;
+    const missing = METHODS[key].filter((method) => typeof able[method] !== "function");
     if (given !== undefined && missing.length > 0)
       throw badInput(key, given, `a ${key}: an object with the functions ${missing.join(", ")}`);
   }

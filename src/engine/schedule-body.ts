@@ -79,7 +79,7 @@ const timeZone: Reader<string> = (value, field) => {
 
 /** The task is judged as if it were submitted, so that a schedule never fails for what could have been said at once. */
 const task: Reader<Omit<TaskBody, "id">> = (value, field) => {
-  if (!isRecord(value)) return fail(badField(field, value, "the task of each instant, as an object"));
+  if (!isRecord(value)) return fail(badField(field, value, "an object: the task of each instant"));
   if (value.id !== undefined)
     return fail(badField(`${field}.id`, value.id, "absent: each instant has an id of its own"));
   if (value.deadline !== undefined)

@@ -23,16 +23,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
-import {
-  canonical,
-  escapedUntilNow,
-  hashOf,
-  isPlainObject,
-  type SpelledKey,
-  sizeOf,
-  spelledKey,
-  withField,
-} from "./canonical.ts";
+import { canonical, escapedUntilNow, hashOf, type SpelledKey, sizeOf, spelledKey, withField } from "./canonical.ts";
 import { badInput, faultOfReading, refused } from "./drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
@@ -208,7 +199,7 @@ function readBody(body: unknown, isScheduled: boolean): ReadTask {
   if (id !== undefined && !isScheduled && SCHEDULED_ID.test(id))
     throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
   const since = escapedUntilNow();
-  const text = (isPlainObject(body) ? textOf(reading) : null) ?? canonical(body, "");
+  const text = textOf(reading) ?? canonical(body, "");
   const size = sizeOf(text, since);
   if (size > BODY_BYTES_MAX)
     throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);

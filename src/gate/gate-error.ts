@@ -4,6 +4,7 @@
  * Wrong input names the field, what was given and what would be right. A refusal names the call and the reason. A
  * closed gate says that it is closed. Anything else a gate throws came from the caller's own function or signal.
  */
+import { kindShown } from "../core/refusal.ts";
 
 export class GateInputError extends TypeError {
   override readonly name: string = "GateInputError";
@@ -44,7 +45,6 @@ export class GateClosedError extends Error {
 function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "object") return "an object";
+  if (typeof value === "object") return kindShown(value) || (Array.isArray(value) ? "a list" : "an object");
   return typeof value === "function" ? "a function" : String(value);
 }

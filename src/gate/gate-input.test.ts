@@ -124,7 +124,17 @@ test("Infinity means no limit", () => {
   gate.close();
 });
 
+test("options of a class would be read as none, and are refused by their kind", () => {
+  const given = [Promise.resolve({ requests: 1 }), new Map([["requests", 1]]), new Date(0)];
+  for (const value of given) {
+    const message = `got a ${value.constructor.name}, expected a plain object`;
+    assert.throws(() => createGate(wrong(value)), { name: "GateInputError", message: `options: ${message}` });
+    assert.throws(() => createGate({ tokens: wrong(value) }), { message: `tokens: ${message}` });
+  }
+  createGate(Object.assign(Object.create(null), { requests: 1 })).close();
+});
+
 test("a list is called a list, and an object an object", () => {
-  assert.throws(() => createGate(wrong([])), { message: "options: got a list, expected an object" });
+  assert.throws(() => createGate(wrong([])), { message: "options: got a list, expected a plain object" });
   assert.throws(() => createGate({ requests: wrong({}) }), { message: /^requests: got an object, expected/ });
 });

@@ -6,6 +6,7 @@
  */
 
 import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateClass, type GateSettings } from "../core/gate.ts";
+import { isRecord } from "../core/shape-of-input.ts";
 import { GateInputError } from "./gate-error.ts";
 
 export type SetTimer = (fire: () => void, delayMs: number) => () => void;
@@ -129,18 +130,16 @@ export function parseAttempts(attempts: unknown): number {
 }
 
 export function fieldsOf(name: string, value: unknown, known: readonly string[]): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new GateInputError(name, value, "an object");
-  }
+  if (!isRecord(value)) throw new GateInputError(name, value, "a plain object");
   for (const field of Object.keys(value)) {
     if (!known.includes(field))
       throw new GateInputError(
         name === "options" ? field : `${name}.${field}`,
-        (value as Record<string, unknown>)[field],
+        value[field],
         `no such field; known are ${known.join(", ")}`,
       );
   }
-  return value as Record<string, unknown>;
+  return value;
 }
 
 function parseTokens(tokens: unknown): GateSettings["tokens"] {
