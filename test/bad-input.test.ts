@@ -236,6 +236,22 @@ test("reload refuses unknown fields at every level, and a retry that shrinks", a
   await refuses(() => drover.reload({ projects: { None: {} } }), { field: "projects.None" });
 });
 
+test("reload refuses what is no config, and changes nothing", async () => {
+  for (const value of NOT_AN_OBJECT) await refuses(() => drover.reload(value), { field: /^config is .* an object/ });
+  await refuses(() => openDrover({ config: null }), { field: "config is null" });
+});
+
+test("a name that came out undefined does not pause the fleet", async () => {
+  for (const call of [drover.pause, drover.resume]) {
+    for (const key of ["project", "task"])
+      await refuses(() => call(wrong({ [key]: undefined })), {
+        field: `${key} is nothing, and must be the name of a ${key}; or absent, for the whole fleet`,
+      });
+    await refuses(() => call(wrong({ project: undefined, task: undefined })), { field: "project is nothing" });
+    await refuses(() => call(wrong({ project: "nobody", task: undefined })), { field: "nobody", code: "not_found" });
+  }
+});
+
 const kinds: [value: unknown, shown: string][] = [
   [new Date(0), 'a Date ("1970-01-01T00:00:00.000Z")'],
   [new Map([[1, 2]]), "a Map"],

@@ -195,7 +195,7 @@ test("readConfig never throws, whatever it is given", () => {
     const read = core.readConfig(value);
     assert.equal(
       read.ok,
-      value === undefined || value === null || (typeof value === "object" && !Array.isArray(value)),
+      value === undefined || (typeof value === "object" && value !== null && !Array.isArray(value)),
     );
   }
 });

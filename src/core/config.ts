@@ -22,6 +22,7 @@ import {
   type Reader,
   readSection,
   section,
+  sectionInWords,
   span,
   whole,
 } from "./shape-of-input.ts";
@@ -378,8 +379,8 @@ export const completed = (config: Config): Config => ({
 
 /** The effective config: the defaults with the given fields over them, checked as a whole. */
 export function readConfig(value: unknown): Result<Config, Refusal> {
-  const given = value ?? {};
-  if (!isRecord(given)) return fail(badField("config", given, "an object"));
+  const given = value === undefined ? {} : value;
+  if (!isRecord(given)) return fail(badField("config", given, sectionInWords(Object.keys(configFields))));
   const read = readSection(configFields, DEFAULT_CONFIG, given, "");
   if (!read.ok) return read;
   const { retry } = read.value.scheduler;

@@ -10,7 +10,7 @@ import { type Config, readConfig } from "../core/config.ts";
 import { amendPatch, withPatch } from "../core/config-patch.ts";
 import type { Refusal } from "../core/refusal.ts";
 import { CORE_VERSION } from "../core/version.ts";
-import { refused } from "./drover-error.ts";
+import { badInput, refused } from "./drover-error.ts";
 import type { Writer } from "./writer.ts";
 
 export type ConfigDesk = {
@@ -26,6 +26,7 @@ export function createConfigDesk(writer: Writer): ConfigDesk {
   const { state } = writer;
   return {
     async reload(given) {
+      if (given === undefined) throw badInput("config", given, "an object; {} sets everything back to its default");
       const read = readConfig(given);
       if (!read.ok) throw refused(read.failure);
       const whole = readConfig(withPatch(read.value, state.patch));

@@ -38,6 +38,7 @@ import {
   type WorkerOptions,
 } from "./local-worker.ts";
 import { createPast } from "./past.ts";
+import { type PauseTarget, readTarget } from "./pause-target.ts";
 import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permit-counter.ts";
 import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
@@ -83,7 +84,6 @@ export type OpenOptions = {
 };
 
 type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: string } };
-type PauseTarget = { readonly project?: string; readonly task?: string };
 
 export type Drover = AsyncDisposable &
   TaskDesk &
@@ -366,15 +366,6 @@ async function putProject(writer: Writer, id: string, given: unknown): Promise<P
   if (!settings.ok) throw refused(settings.failure);
   await writer.run({ type: "put-project", project, settings: settings.value });
   return projectViews(state, writer.now()).find((view) => view.id === id) as ProjectView;
-}
-
-function readTarget(target: PauseTarget): { scope: "fleet" | "project" | "task"; id: string } {
-  const read = readSection<PauseTarget>({ project: name(), task: name() } as never, {}, target, "");
-  if (!read.ok) throw refused(read.failure);
-  const { project, task } = read.value;
-  if (project !== undefined && task !== undefined) throw badInput("task", task, "absent where a project is named");
-  if (project !== undefined) return { scope: "project", id: project };
-  return task === undefined ? { scope: "fleet", id: "" } : { scope: "task", id: task };
 }
 
 const postHash: Reader<string> = (value, field) =>
