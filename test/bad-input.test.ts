@@ -109,6 +109,27 @@ test("text that holds half of a character is refused as such, in every field, wi
   await refuses(() => drover.task(LONE), { field: "holds half of a character (a lone surrogate)" });
 });
 
+/** Days that engines roll over into the next month, and those beside them that there are. */
+const NO_DAYS = ["2027-02-29", "2027-02-31", "2028-02-30", "2100-02-29", "2027-04-31", "2027-11-31", "2027-01-00"];
+const DAYS = ["2027-02-28", "2028-02-29", "2400-02-29", "2027-04-30", "2027-12-31", "2027-01-01"];
+test("a day that its month does not have is refused, and the last that it has is not", async () => {
+  for (const day of NO_DAYS) {
+    const text = `${day}T00:00:00Z`;
+    const words = (field: string): Expected => ({
+      field: new RegExp(`^${field} is "${text}", and must be an instant: .*, on a day that its month has$`),
+    });
+    await refuses(() => drover.submit(body({ deadline: text })), words("deadline"));
+    await refuses(() => drover.submit(body({ notBefore: `${day} 23:59:59.5+02:00` })), { field: "notBefore is" });
+    await refuses(() => drover.patch("known", { deadline: text }), words("deadline"));
+    for (const field of ["startAt", "endAt"])
+      await refuses(
+        () => drover.schedules.put("s", wrong({ cron: "@daily", task: body({}), [field]: text })),
+        words(field),
+      );
+  }
+  for (const day of DAYS) assert.ok((await drover.submit(body({ notBefore: `${day}t12:00:00z` }))).taskId);
+});
+
 test("submit refuses parts of resources by their path", async () => {
   for (const part of ["cpuMillicores", "memoryBytes"])
     for (const value of NOT_WHOLE)

@@ -8,6 +8,7 @@
 import { agentId, type Instant, projectId, taskId } from "../core/brand.ts";
 import type { Submission } from "../core/commands.ts";
 import { priority } from "../core/config.ts";
+import { INSTANT_MAX, instantInWords, instantTextFault } from "../core/instant-text.ts";
 import { badField, type Refusal } from "../core/refusal.ts";
 import { fail, invariant, ok } from "../core/result.ts";
 import {
@@ -27,8 +28,7 @@ import { canonical, escapedUntilNow, hashOf, type SpelledKey, sizeOf, spelledKey
 import { badInput, faultOfReading, refused } from "./drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
-const INSTANT_MAX = 253_402_300_799_999;
-const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
 
 /** What a caller may say of a task. Instants are RFC 3339 text or whole milliseconds. */
 export type TaskBody = {
@@ -77,16 +77,10 @@ export type ReadTask = { readonly submission: Submission; readonly text: string;
 export type PlainBody = Record<string, unknown>;
 
 export const instantField: Reader<number> = (value, field) => {
-  const at = typeof value === "string" && RFC_3339.test(value) ? Date.parse(value) : value;
+  const at = typeof value === "string" && instantTextFault(value) === null ? Date.parse(value) : value;
   return typeof at === "number" && Number.isSafeInteger(at) && at >= 0 && at <= INSTANT_MAX
     ? ok(at)
-    : fail(
-        badField(
-          field,
-          value,
-          "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970",
-        ),
-      );
+    : fail(badField(field, value, instantInWords(AN_INSTANT, value)));
 };
 
 const anything: Reader<unknown> = (value) => ok(value);

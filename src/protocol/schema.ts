@@ -10,6 +10,7 @@
  * from it. `Fields` makes the compiler compare the two key by key.
  */
 import { type TProperties, type TSchema, type TUnsafe, Type } from "typebox";
+import { INSTANT_MAX, instantTextFault } from "../core/instant-text.ts";
 import * as core from "../core/shape-of-input.ts";
 import { EXAMPLES } from "./examples.ts";
 
@@ -43,8 +44,6 @@ export type Notes = {
 export const PRIVATE_NOTES: readonly string[] = ["expected", "component", "shownAs", "secret"];
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
-const INSTANT_MAX = 253_402_300_799_999;
-const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 const NAME_PATTERN = "^[^\\s\\p{Cc}]+$";
 
 export const notesOf = (schema: TSchema): Notes => schema as Notes;
@@ -121,7 +120,7 @@ export const instant = (): Schema<string> =>
   );
 
 function isInstant(value: string): boolean {
-  if (!RFC_3339.test(value)) return false;
+  if (instantTextFault(value) !== null) return false;
   const at = Date.parse(value);
   return at >= 0 && at <= INSTANT_MAX;
 }

@@ -50,6 +50,19 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     { ...task, notBefore: 5 },
     "notBefore is 5, and must be an instant as RFC 3339 text, such as 2026-01-31T12:00:00Z",
   ],
+  [
+    "a day that there is not",
+    submit.body,
+    { ...task, deadline: "2027-02-31T00:00:00Z" },
+    'deadline is "2027-02-31T00:00:00Z", and must be an instant as RFC 3339 text, such as 2026-01-31T12:00:00Z, ' +
+      "on a day that its month has",
+  ],
+  [
+    "a day that there is not, where none may be given",
+    patch.body,
+    { deadline: "2027-04-31T00:00:00Z" },
+    /^deadline is "2027-04-31T00:00:00Z", and must be .*, on a day that its month has$/,
+  ],
   ["an item of a list", submit.body, { ...task, needs: ["a", "b c"] }, `needs[1] is "b c", and must be ${NAME}`],
   [
     "too long a list",

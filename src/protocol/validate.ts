@@ -11,6 +11,7 @@
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { Check } from "typebox/value";
+import { instantInWords } from "../core/instant-text.ts";
 import { badField, brokenness, type Refusal } from "../core/refusal.ts";
 import { fail, ok, type Result } from "../core/result.ts";
 import { isRecord, join } from "../core/shape-of-input.ts";
@@ -30,6 +31,7 @@ type Walked = {
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly type?: string;
+  readonly format?: string;
   readonly anyOf?: readonly TSchema[];
 };
 
@@ -98,12 +100,18 @@ function listRefusal({ items, minItems = 0, maxItems }: Walked, value: readonly 
 }
 
 function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
-  const { expected = "of another kind", secret = false } = notesOf(schema);
+  const { expected: said = "of another kind", secret = false } = notesOf(schema);
+  const expected = isOfInstants(schema) ? instantInWords(said, value) : said;
   const field = at === "" ? ROOT : at;
   if (secret && value !== undefined)
     return { type: "bad-field", field, value: `hidden, since it is a secret${brokenness(value)}`, expected };
   return badField(field, value, expected);
 }
+
+const isOfInstants = (schema: TSchema): boolean => {
+  const { format, anyOf = [] } = schema as Walked;
+  return format === "date-time" || anyOf.some(isOfInstants);
+};
 
 const clipped = (key: string): string => (key.length <= KEY_SHOWN_MAX ? key : `${key.slice(0, KEY_SHOWN_MAX)}…`);
 
