@@ -7,7 +7,7 @@ export const LONE = "a\ud800b";
 export const huge = "x".repeat(1024 * 1024 + 1);
 
 export const NOT_A_NAME: readonly unknown[] = [
-  ...["", " ", "a b", "a\nb", "\u0000", "None", "none", "null", "undefined", "NaN", LONE, "x".repeat(257)],
+  ...["", " ", "a b", "a\nb", "\u0000", "None", "none", "null", "undefined", "NaN", ".", "..", LONE, "x".repeat(257)],
   ...[null, 0, 1, true, Number.NaN, {}, ["a"], () => 1, 1n, new Date(0)],
 ];
 export const NAMES_NOBODY_HAS: readonly string[] = ["nobody", "tsk_999999", "__proto__", "constructor", "ünï"];

@@ -13,10 +13,12 @@ import { unreadable } from "./unreadable.ts";
 
 export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
 
-const NAMES_THAT_MEAN_NOTHING = new Set(["", "None", "none", "null", "undefined", "NaN"]);
+/** Steps of a path: whoever puts such a name into a URL asks for another place. */
+const STEPS: readonly string[] = [".", ".."];
+const NO_NAMES = new Set(["", "None", "none", "null", "undefined", "NaN", ...STEPS]);
 /** By the code of a letter: whether one of them begins with it. */
 const BEGINS_ONE: readonly boolean[] = Array.from({ length: 128 }, (_, code) =>
-  [...NAMES_THAT_MEAN_NOTHING].some((name) => name.charCodeAt(0) === code),
+  [...NO_NAMES].some((name) => name.charCodeAt(0) === code),
 );
 const BLANK = 32;
 const DELETE = 127;
@@ -98,19 +100,25 @@ function isPlain(text: string): boolean {
 }
 
 /** Asked by the first letter, which few names share with them: a look into the set costs more than all the rest. */
-const meansNothing = (text: string): boolean =>
-  text.length === 0 || (BEGINS_ONE[text.charCodeAt(0)] === true && NAMES_THAT_MEAN_NOTHING.has(text));
+const isNoName = (text: string): boolean =>
+  text.length === 0 || (BEGINS_ONE[text.charCodeAt(0)] === true && NO_NAMES.has(text));
 
-/** Text that names something: no blanks or control characters, and not a word that means nothing. */
+/** What a name must be, said to someone who gave this. */
+export const nameInWords = (expected: string, given: unknown): string =>
+  typeof given === "string" && STEPS.includes(given)
+    ? `${expected}; "." and ".." are steps in the path of a URL, so nobody could ask for it by that name`
+    : expected;
+
+/** Text that names something: no blanks or control characters, not a word that means nothing, and no step of a path. */
 export function name(lengthMax: number = 256): Reader<string> {
   const expected = `a name of 1 to ${lengthMax} characters without blanks, and not "None" or "null"`;
   return (value, field) =>
     typeof value === "string" &&
     value.length <= lengthMax &&
-    !meansNothing(value) &&
+    !isNoName(value) &&
     (isPlain(value) || (ID_PATTERN.test(value) && value.isWellFormed()))
       ? ok(value)
-      : fail(badField(field, value, expected));
+      : fail(badField(field, value, nameInWords(expected, value)));
 }
 
 export function text(lengthMin: number, lengthMax: number): Reader<string> {

@@ -6,11 +6,16 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { agentId, projectId, taskId } from "../core/brand.ts";
+import { emptyState } from "../core/empty-state.ts";
 import { checkInvariants } from "../core/invariants.ts";
 import { snapshotLines } from "../core/snapshot.ts";
 import { createMemoryLog, createMemoryStore } from "../log/memory-log.ts";
+import { createHandHost } from "../testing/hand-host.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { recover } from "./recovery.ts";
+import { readTaskBody } from "./task-body.ts";
+import { startWriter } from "./writer.ts";
 
 const AT = 1_000_000_000;
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -41,6 +46,30 @@ async function live(kit: TestDrover): Promise<void> {
   await drover.submit(task("queued"));
   await drover.pause({ project: "q" });
 }
+
+test("a log from when . and .. could be names is read, and what they name goes on", async () => {
+  const store = createMemoryStore();
+  const { host } = createHandHost({ at: AT });
+  const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
+  const writer = startWriter({ state: emptyState(), log: createMemoryLog({ store }), epoch: 0, host, hooks });
+  const { submission, text } = readTaskBody(task("old"));
+  for (const name of [".", ".."]) {
+    const named = { ...submission, id: taskId(name), project: projectId(name), agent: agentId(name) };
+    await writer.run({ type: "submit-task", submission: named }, text);
+  }
+  await writer.close();
+  await using kit = await createTestDrover({ at: AT, log: createMemoryLog({ store }) });
+  const ran: string[] = [];
+  await kit.drover.worker({}, ({ taskId: id }) => void ran.push(id));
+  await kit.settle();
+  assert.deepEqual(ran.sort(), [".", ".."]);
+  const { tasks } = await kit.drover.tasks();
+  assert.deepEqual(
+    tasks.map(({ taskId: id, project, state }) => [id, project, state]),
+    [".", ".."].map((name) => [name, name, "done"]),
+  );
+  await assert.rejects(kit.drover.submit(task("..")), /^DroverError: id is "\.\.", .* steps in the path of a URL/);
+});
 
 test("C17 a restart finds the state to the byte, from the log, from a snapshot, and from both", async () => {
   const store = createMemoryStore();

@@ -35,8 +35,24 @@ const engineSays = (read: () => unknown): Said => {
 const fieldOf = (refusal: Refusal): string => ("field" in refusal ? refusal.field : "");
 
 const text = (length: number, letter: string = "x"): string => letter.repeat(length);
-const names = ["a", "ann", "plan", "repo:x", "ä", "😀", text(256), text(128, "😀"), "constructor", "__proto__", "0"];
+const names = [
+  "...",
+  ".a",
+  "a",
+  "ann",
+  "plan",
+  "repo:x",
+  "ä",
+  "😀",
+  text(256),
+  text(128, "😀"),
+  "constructor",
+  "__proto__",
+  "0",
+];
 const badNames = [
+  ".",
+  "..",
   "",
   " ",
   "a b",

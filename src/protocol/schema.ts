@@ -44,7 +44,7 @@ export type Notes = {
 export const PRIVATE_NOTES: readonly string[] = ["expected", "component", "shownAs", "secret"];
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
-const NAME_PATTERN = "^[^\\s\\p{Cc}]+$";
+export const NAME_PATTERN = "^[^\\s\\p{Cc}]+$";
 
 export const notesOf = (schema: TSchema): Notes => schema as Notes;
 

@@ -63,6 +63,13 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     { deadline: "2027-04-31T00:00:00Z" },
     /^deadline is "2027-04-31T00:00:00Z", and must be .*, on a day that its month has$/,
   ],
+  [
+    "a name that is a step in a path",
+    submit.body,
+    { ...task, id: ".." },
+    `id is "..", and must be ${NAME}; "." and ".." are steps in the path of a URL, ` +
+      "so nobody could ask for it by that name",
+  ],
   ["an item of a list", submit.body, { ...task, needs: ["a", "b c"] }, `needs[1] is "b c", and must be ${NAME}`],
   [
     "too long a list",

@@ -14,8 +14,8 @@ import { Check } from "typebox/value";
 import { instantInWords } from "../core/instant-text.ts";
 import { badField, brokenness, type Refusal } from "../core/refusal.ts";
 import { fail, ok, type Result } from "../core/result.ts";
-import { isRecord, join } from "../core/shape-of-input.ts";
-import { notesOf, type Schema } from "./schema.ts";
+import { isRecord, join, nameInWords } from "../core/shape-of-input.ts";
+import { NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
 
 const KEY_SHOWN_MAX = 80;
 const ROOT = "(body)";
@@ -32,6 +32,7 @@ type Walked = {
   readonly maxItems?: number;
   readonly type?: string;
   readonly format?: string;
+  readonly pattern?: string;
   readonly anyOf?: readonly TSchema[];
 };
 
@@ -101,17 +102,20 @@ function listRefusal({ items, minItems = 0, maxItems }: Walked, value: readonly 
 
 function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
   const { expected: said = "of another kind", secret = false } = notesOf(schema);
-  const expected = isOfInstants(schema) ? instantInWords(said, value) : said;
+  const expected = wordsFor(schema, said, value);
   const field = at === "" ? ROOT : at;
   if (secret && value !== undefined)
     return { type: "bad-field", field, value: `hidden, since it is a secret${brokenness(value)}`, expected };
   return badField(field, value, expected);
 }
 
-const isOfInstants = (schema: TSchema): boolean => {
-  const { format, anyOf = [] } = schema as Walked;
-  return format === "date-time" || anyOf.some(isOfInstants);
-};
+/** The words of the schema, and what they do not tell of text that looks right. */
+function wordsFor(schema: TSchema, said: string, value: unknown): string {
+  const { format, pattern, anyOf = [] } = schema as Walked;
+  if (format === "date-time") return instantInWords(said, value);
+  if (pattern === NAME_PATTERN) return nameInWords(said, value);
+  return anyOf.reduce<string>((words, one) => wordsFor(one, words, value), said);
+}
 
 const clipped = (key: string): string => (key.length <= KEY_SHOWN_MAX ? key : `${key.slice(0, KEY_SHOWN_MAX)}…`);
 
