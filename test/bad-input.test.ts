@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import * as core from "../src/core/index.ts";
-import { type Drover, DroverError, openDrover } from "../src/engine/index.ts";
+import { type Drover, DroverError, openDrover, openSqliteLog } from "../src/engine/index.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 import { badCalls, body, type Expected, wrong } from "./bad-calls.ts";
 import {
@@ -224,6 +224,22 @@ const options: [name: string, options: unknown, field: string][] = [
 ];
 for (const [name, value, field] of options)
   test(`openDrover refuses ${name}`, () => refuses(() => openDrover(wrong(value)), { field }));
+
+const logOptions: [name: string, options: unknown, field: string | RegExp][] = [
+  ["no options", undefined, /^options is nothing, and must be an object such as \{ directory: …, /],
+  ["options null", null, /^options is null/],
+  ["a promise of options", Promise.resolve({ directory: "x" }), /^options is a Promise, and must be a plain object/],
+  ["no directory", {}, /^options\.directory is nothing, and must be the path of a directory/],
+  ["a directory without name", { directory: "" }, "options.directory"],
+  ["a directory that is no text", { directory: 5 }, "options.directory"],
+  ["a directory with a NUL in its name", { directory: "a\0b" }, "options.directory"],
+  ["a misspelt option", { directory: "x", readonly: true }, "options.readonly is not a known field"],
+  ["maybe only to read", { directory: "x", readOnly: "yes" }, "options.readOnly"],
+  ["a size below nothing", { directory: "x", maxBytes: -1 }, "options.maxBytes is -1"],
+  ["a size of NaN", { directory: "x", maxBytes: Number.NaN }, "options.maxBytes is NaN"],
+];
+for (const [name, value, field] of logOptions)
+  test(`openSqliteLog refuses ${name}`, () => refuses(() => openSqliteLog(wrong(value)), { field }));
 
 for (const path of configLeaves(core.DEFAULT_CONFIG, ""))
   test(`reload refuses a bad ${path}, and changes nothing`, async () => {

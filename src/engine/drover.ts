@@ -19,7 +19,6 @@ import type { State } from "../core/state.ts";
 import { type Why, why } from "../core/why.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
-import { openSqliteLog } from "../log/sqlite-log.ts";
 import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { readOptions } from "./call-options.ts";
@@ -47,6 +46,7 @@ import { createRejectedRing, type RejectedRing } from "./rejected.ts";
 import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remote-workers.ts";
 import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
+import { directoryPath, openSqliteLog } from "./sqlite-log.ts";
 import {
   type GateView,
   gateViews,
@@ -157,9 +157,8 @@ function checkOptions(options: OpenOptions): void {
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
-  if (options.data !== undefined && (typeof options.data !== "string" || /^$|\0/.test(options.data))) {
-    throw badInput("data", options.data, "the path of a directory, without NUL characters");
-  }
+  const data = options.data === undefined ? ok("") : directoryPath(options.data, "data");
+  if (!data.ok) throw refused(data.failure);
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
   for (const key of ["log", "host"] as const) {
