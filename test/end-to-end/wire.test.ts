@@ -182,11 +182,18 @@ test("a payload comes back as it went in, __proto__ and all", async () => {
 });
 
 test("an id may hold anything a name may, in a path too", async () => {
-  for (const id of ["a/b", "ü:💡", "%41", "a?b#c", "..", "x".repeat(256), "💡".repeat(64)]) {
+  for (const id of ["a/b", "ü:💡", "%41", "a?b#c", "...", ".a", "x".repeat(256), "💡".repeat(64)]) {
     assert.equal((await at.ask("submit", { body: { ...task, id } })).status, 202, id);
     const read = await at.ask("task", { params: { id } });
-    // Two dots are resolved by every client before they are sent.
-    if (id !== "..") assert.deepEqual([read.status, read.json.taskId], [200, id]);
+    assert.deepEqual([read.status, read.json.taskId], [200, id]);
+  }
+});
+
+test("what every client would resolve before it is sent is no id", async () => {
+  for (const id of [".", ".."]) {
+    const { status, problem } = await at.ask("submit", { body: { ...task, id } });
+    assert.deepEqual([status, problem.code], [400, "bad_request"]);
+    assert.match(problem.error, /^id is "\.{1,2}", /);
   }
 });
 
