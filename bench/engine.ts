@@ -260,7 +260,7 @@ async function besidePeers(mode: Mode, quick: boolean): Promise<Row[]> {
     ...rows,
     {
       ...{ what: `Drover ÷ the fastest peer, ${how}`, value: least, unit: "×", note: fastest },
-      ...{ target: "≥ 10 (floor 5)", met: least >= RATIO_FLOOR },
+      ...{ target: "≥ 5 (aim 10)", met: least >= RATIO_FLOOR },
     },
   ];
 }
