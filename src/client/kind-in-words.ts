@@ -1,8 +1,7 @@
 /**
  * What a value is, in words for whoever handed over the wrong one: its kind, never what it holds. That may be a secret.
  */
-
-export const THROWS = "something that throws when it is read";
+import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
 
 export function kindInWords(value: unknown): string {
   if (value === undefined) return "nothing";
@@ -13,17 +12,10 @@ export function kindInWords(value: unknown): string {
   if (typeof value !== "object") return `a ${typeof value}`;
   try {
     if (Array.isArray(value)) return "a list";
-    return isPlain(value) ? "an object" : classInWords(value);
+    return isPlainObject(value) ? "an object" : classInWords(value);
   } catch {
     return THROWS;
   }
-}
-
-/** No object of a class, which may be more than its fields. Another realm's plain objects are as plain as ours. */
-export function isPlain(value: object): boolean {
-  if (Array.isArray(value)) return false;
-  const prototype: object | null = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
 
 const NAME_LENGTH_MAX = 80;

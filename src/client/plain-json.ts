@@ -5,7 +5,8 @@
  * Here all of these are faults, named by their path, by the same rules as in the engine's own process. A key whose
  * value is undefined is left out, as JSON does; in a list there is no such thing as leaving out.
  */
-import { isPlain, kindInWords, THROWS } from "./kind-in-words.ts";
+import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
+import { kindInWords } from "./kind-in-words.ts";
 
 export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };
 
@@ -74,7 +75,7 @@ function faultAt(value: object, key: string | number, above: Holder): JsonFault 
 function keysOf(value: object): readonly string[] | "list" | "not plain" | "throws" {
   try {
     if (Array.isArray(value)) return "list";
-    return isPlain(value) ? Object.keys(value) : "not plain";
+    return isPlainObject(value) ? Object.keys(value) : "not plain";
   } catch {
     return "throws";
   }

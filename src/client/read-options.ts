@@ -4,8 +4,9 @@
  * An address under a misspelt name, or handed over without a name, must not leave a client that talks to the default
  * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
  */
+import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
 import { ClientError } from "./client-error.ts";
-import { isPlain, kindInWords, THROWS } from "./kind-in-words.ts";
+import { kindInWords } from "./kind-in-words.ts";
 import type { Rest } from "./try-again.ts";
 
 export type ClientOptions = {
@@ -65,7 +66,8 @@ export function readOptions(given: unknown): ClientOptions {
 /** Each field is read once, so that what was checked is what is used. Null for what is no plain object. */
 function entriesOf(given: unknown): readonly (readonly [string, unknown])[] | null {
   try {
-    return typeof given === "object" && given !== null && isPlain(given) ? Object.entries(given) : null;
+    if (typeof given !== "object" || given === null || Array.isArray(given)) return null;
+    return isPlainObject(given) ? Object.entries(given) : null;
   } catch {
     throw wrong("options", THROWS, "a plain object such as { url: …, token: … }");
   }
