@@ -9,7 +9,7 @@ import { type Config, readConfig, type SchedulerRules } from "./config.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { isRecord, join } from "./shape-of-input.ts";
-import { unreadable } from "./unreadable.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 
 /** Deeper than any section goes: what is given at a door is not followed further, and refused there. */
 const DEPTH_MAX = 8;
@@ -25,17 +25,11 @@ export function amendPatch(
 ): Result<ConfigPatch | null, Refusal> {
   if (given === null) return ok(null);
   if (!isRecord(given)) return fail(badField("(body)", given, "an object of scheduler fields, or null"));
-  let merged: Record<string, unknown>;
-  try {
-    merged = overlay(former ?? {}, given);
-  } catch (thrown) {
-    const refusal = unreadable(given, "");
-    if (refusal === null) throw thrown;
-    return fail(refusal);
-  }
-  const read = readConfig({ scheduler: merged });
+  const merged = unlessUnreadable(given, "", () => ok(overlay(former ?? {}, given)));
+  if (!merged.ok) return merged;
+  const read = readConfig({ scheduler: merged.value });
   if (!read.ok) return fail(withoutSection(read.failure));
-  const patch = pick(read.value.scheduler, merged);
+  const patch = pick(read.value.scheduler, merged.value);
   // What lies below may not go together with it, though each is fine by itself.
   const whole = readConfig(withPatch(base, patch));
   if (!whole.ok) return fail(withoutSection(whole.failure));

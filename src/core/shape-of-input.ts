@@ -9,7 +9,7 @@
 import { isPlainObject } from "./plain-object.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
-import { unreadable } from "./unreadable.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 
 export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
 
@@ -170,13 +170,7 @@ export function readSection<Shape extends object>(
 ): Result<Shape, Refusal> {
   if (!isRecord(value))
     return fail(badField(path === "" ? "(body)" : path, value, sectionInWords(Object.keys(fields))));
-  try {
-    return readRecord(fields, base, value, path);
-  } catch (thrown) {
-    const refusal = unreadable(value, path);
-    if (refusal === null) throw thrown;
-    return fail(refusal);
-  }
+  return unlessUnreadable(value, path, () => readRecord(fields, base, value, path));
 }
 
 function readRecord<Shape extends object>(

@@ -7,6 +7,7 @@
  * asked throws on what was thrown.
  */
 import { type Refusal, THROWS } from "./refusal.ts";
+import { fail, type Result } from "./result.ts";
 
 const DEPTH_MAX = 64;
 const OBJECTS_MAX = 100_000;
@@ -16,6 +17,21 @@ export function unreadable(value: unknown, path: string): Refusal | null {
   const field = placeThatThrows(value, path, 0, new Set());
   if (field === null) return null;
   return { type: "bad-field", field: field === "" ? "(body)" : field, value: THROWS, expected: "plain data" };
+}
+
+/** Reads what a caller gave: if that itself throws, the answer is the refusal that says where. */
+export function unlessUnreadable<Value>(
+  given: unknown,
+  path: string,
+  read: () => Result<Value, Refusal>,
+): Result<Value, Refusal> {
+  try {
+    return read();
+  } catch (thrown) {
+    const refusal = unreadable(given, path);
+    if (refusal === null) throw thrown;
+    return fail(refusal);
+  }
 }
 
 function placeThatThrows(value: unknown, path: string, depth: number, seen: Set<object>): string | null {
