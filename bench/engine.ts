@@ -94,10 +94,11 @@ async function openSession(drover: Drover, mode: Mode): Promise<Session> {
   };
 }
 
-function measureAlone(mode: Mode, jobs: number): Promise<Run> {
+function measureAlone(mode: Mode, scale: number): Promise<Run> {
+  const jobs = JOBS / scale;
   return withDrover(CONFIG, async (drover) => {
     const session = await openSession(drover, mode);
-    const onEndPerSecond = await playAlone(session, { seconds: (SECONDS_ON_END * jobs) / JOBS, rounds: 1 });
+    const onEndPerSecond = await playAlone(session, { seconds: SECONDS_ON_END / scale, rounds: 1 });
     const other = watchOther(drover);
     const start = performance.now();
     let toldPerSecond = 0;
@@ -270,8 +271,8 @@ export async function run(options: Options): Promise<Report> {
   const single = await besidePeers("singles", options.quick);
   const batched = await besidePeers("batches", options.quick);
   progress("drover alone\n");
-  const singleAlone = await measureAlone("singles", JOBS / scale);
-  const batchedAlone = await measureAlone("batches", JOBS / scale);
+  const singleAlone = await measureAlone("singles", scale);
+  const batchedAlone = await measureAlone("batches", scale);
   progress("restart\n");
   const queued = 1_000_000 / scale;
   const restart = await measureRestart(queued);
