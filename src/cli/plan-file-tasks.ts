@@ -303,7 +303,7 @@ function noteCircles(tasks: readonly PlanTask[], note: Note): void {
     note(
       isOwn
         ? `${circle[0]} needs itself; take it out of its needs`
-        : `these tasks wait for each other in a circle: ${circle.join(" → ")}; take one of the needs out`,
+        : `these tasks wait for each other in a cycle: ${circle.join(" → ")}; take one of the needs out`,
       path,
     );
   }

@@ -214,7 +214,7 @@ const mistakes: Mistake[] = [
   [
     "a circle",
     "tasks:\n  a: { run: a, needs: b }\n  b: { needs: [c] }\n  c: { needs: [a] }\n  d: { run: d, needs: a }",
-    ["2:23 these tasks wait for each other in a circle: a → b → c → a; take one of the needs out"],
+    ["2:23 these tasks wait for each other in a cycle: a → b → c → a; take one of the needs out"],
   ],
   [
     "nothing to do",

@@ -118,7 +118,7 @@ export function sentence(refusal: Refusal): string {
     case "past-deadline":
       return `${refusal.field} ${refusal.deadline} has passed (now is ${refusal.now}); give one in the future`;
     case "cycle":
-      return `these tasks wait for each other in a circle: ${refusal.path.join(" → ")}`;
+      return `these tasks wait for each other in a cycle: ${refusal.path.join(" → ")}`;
     case "dependency-unknown":
       return `${refusal.field} names ${refusal.dependency}, which no task has; submit it first or in the same batch`;
     case "dependency-refused":
@@ -147,23 +147,27 @@ function aboutStanding(refusal: Standing): string {
       return `task ${refusal.task} exists with another body; use a new id, or send the same body again`;
     case "task-ended":
       return refusal.expired === true
-        ? `task ${refusal.task} ended as ${refusal.state}; its record has expired (resultTtl, resultMax); ` +
-            "submit it under a new id"
+        ? `task ${refusal.task} ended as ${refusal.state}; its record has expired ` +
+            "(scheduler.resultTtl, scheduler.resultMax); submit it under a new id"
         : `task ${refusal.task} has ended as ${refusal.state}; the first end counts`;
     case "task-not-ended":
       return `task ${refusal.task} is ${refusal.state}; only a failed, cancelled or skipped task can run again`;
     case "queue-full":
       return refusal.limit === "maxQueue"
-        ? `the queue is full: ${refusal.queued} of maxQueue ${refusal.maxQueue} tasks; try again later`
-        : `agent ${refusal.agent} has ${refusal.queued} of maxPerAgent ${refusal.maxPerAgent} queued; try again later`;
+        ? `the queue is full: ${refusal.queued} of scheduler.maxQueue ${refusal.maxQueue} tasks; try again later`
+        : `agent ${refusal.agent} has ${refusal.queued} of scheduler.maxPerAgent ${refusal.maxPerAgent} tasks queued; ` +
+            "try again later";
     case "backpressure":
-      return `overloaded: usage ${refusal.usage} reached rejectThreshold ${refusal.rejectThreshold}; try again later`;
+      return (
+        `overloaded: usage ${refusal.usage} reached scheduler.backpressure.rejectThreshold ` +
+        `${refusal.rejectThreshold}; try again later`
+      );
     case "no-workers":
-      return "no worker can take work, and backpressure.acceptWithoutWorkers is false; start a worker first";
+      return "no worker can take work, and scheduler.backpressure.acceptWithoutWorkers is false; start a worker first";
     case "batch-too-large":
-      return `the batch has ${refusal.submitted} tasks; at most ${refusal.max} are taken at once`;
+      return `the batch has ${refusal.submitted} tasks; scheduler.maxBatch is ${refusal.max}: send them in parts`;
     case "project-unknown":
-      return `no project is called ${refusal.project}; register it, or name it in the config`;
+      return `no project is called ${refusal.project}; register it, name it in the config, or set projects.autoCreate`;
     case "too-many":
       return `there are ${refusal.max} ${refusal.what} already, which is the maximum`;
     default:

@@ -31,8 +31,10 @@ export type BatchBody = {
   readonly agentId: string;
   readonly project?: string;
   readonly callbackUrl?: string;
-  readonly tasks: readonly Omit<TaskBody, "agentId">[];
+  readonly tasks: readonly BatchTask[];
 };
+/** A task body. Its agent is the batch's, whether it says so or not. */
+export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
 export type BatchItem = {
   readonly taskId?: string;
   readonly state: TaskState;
@@ -61,7 +63,7 @@ export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
   const answers: BatchItem[] = list.map(() => REJECTED);
   let read = list.map((item, index) => {
-    const one = readItem(readOne, item);
+    const one = readItem(readOne, batch.agentId, item);
     if (!(one instanceof DroverError)) return one;
     answers[index] = refusedItem(one, index);
     return null;
@@ -127,10 +129,11 @@ function placeTied(
 }
 
 /** One item of a batch as a task of its own, or what is wrong with it. */
-function readItem(readOne: ItemReader, item: unknown): ReadTask | DroverError {
+function readItem(readOne: ItemReader, batchAgent: string, item: unknown): ReadTask | DroverError {
   try {
     if (!isRecord(item)) return badInput("(body)", item, "an object");
-    if ("agentId" in item) return badInput("agentId", item.agentId, "absent: the batch names the agent");
+    const { agentId = batchAgent } = item;
+    if (agentId !== batchAgent) return badInput("agentId", agentId, `absent or ${batchAgent}, the agent of the batch`);
     return readOne(item);
   } catch (thrown) {
     const fault = faultOfReading(thrown, item, "");

@@ -31,11 +31,11 @@ test("items of a batch may need each other in any order, and keep the place they
 
 const bad: { name: string; items: Item[]; errors: (RegExp | null)[] }[] = [
   {
-    name: "L7 C10 a circle is refused with its path, and only its own items and those behind it",
+    name: "L7 C10 a cycle is refused with its path, and only its own items and those behind it",
     items: [item("a", "c"), item("b", "a"), item("c", "b"), item("d", "c"), item("free")],
-    errors: [/circle: a → c → b → a/, /circle/, /circle/, /needs names c, which was refused in the same batch/, null],
+    errors: [/cycle: a → c → b → a/, /cycle/, /cycle/, /needs names c, which was refused in the same batch/, null],
   },
-  { name: "a task cannot need itself", items: [item("a", "a")], errors: [/circle: a → a/] },
+  { name: "a task cannot need itself", items: [item("a", "a")], errors: [/cycle: a → a/] },
   {
     name: "a bad item never fails the batch, and who needs it is told so",
     items: [{ ...item("a"), cpu: 1 }, item("b", "a"), item("c", "b"), { ...item("d"), parent: "a" }, item("e")],
@@ -55,7 +55,12 @@ const bad: { name: string; items: Item[]; errors: (RegExp | null)[] }[] = [
   {
     name: "an item may not name another agent",
     items: [{ ...item("a"), agentId: "bob" }, item("b")],
-    errors: [/tasks\[0\]\.agentId/, null],
+    errors: [/tasks\[0\]\.agentId is "bob", and must be absent or ann, the agent of the batch/, null],
+  },
+  {
+    name: "an item may name the agent of the batch itself",
+    items: [{ ...item("a"), agentId: "ann" }, item("b")],
+    errors: [null, null],
   },
   {
     name: "what is no object is refused by its place",

@@ -96,7 +96,7 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
       details: { field: "priority", value: '"soon"', expected: "critical, high, normal, low or a whole number" },
     },
     {
-      error: "the queue is full: 100000 of maxQueue 100000 tasks; try again later",
+      error: "the queue is full: 100000 of scheduler.maxQueue 100000 tasks; try again later",
       code: "queue_full",
       retryable: true,
       details: { agentId: "ann", queued: 100_000, maxQueue: 100_000, maxPerAgent: 10_000, taskId: "rej_1" },

@@ -45,8 +45,8 @@ export type TaskBody = {
   readonly timeoutMs?: number;
   readonly onDependencyFailure?: "skip" | "run";
 };
-/** An item of a batch: the batch names the agent. */
-export type BatchTask = Omit<TaskBody, "agentId">;
+/** An item of a batch: its agent is the batch's, whether it says so or not. */
+export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
 export type BatchBody = {
   readonly agentId: string;
   readonly project?: string;
@@ -117,7 +117,7 @@ export const resources: s.Schema<Resources> = s.object<Resources>({
   memoryBytes: s.optional(s.whole(0)),
 });
 
-export const batchTaskFields: Fields<BatchTask> = {
+export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
   }),
@@ -176,7 +176,13 @@ export const taskBody: s.Schema<TaskBody> = s.component(
     },
   ),
 );
-export const batchTask: s.Schema<BatchTask> = s.component("BatchTask", s.object<BatchTask>(batchTaskFields));
+export const batchTask: s.Schema<BatchTask> = s.component(
+  "BatchTask",
+  s.object<BatchTask>({
+    agentId: s.described(s.optional(s.name()), "The batch's own, where it is named at all."),
+    ...batchTaskFields,
+  }),
+);
 
 export const batchBody: s.Schema<BatchBody> = s.component(
   "BatchBody",

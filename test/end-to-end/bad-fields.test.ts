@@ -136,7 +136,7 @@ const badItems: [item: unknown, error: RegExp][] = [
   [{ action: "", id: "bad" }, /^tasks\[11\]\.action is ""/],
   [{ action: "x", needs: ["bad"] }, /^tasks\[12\]\.needs names bad, which was refused in the same batch/],
   [{ action: "x", id: "tsk_5" }, /^tasks\[13\]\.id is "tsk_5"/],
-  [{ action: "x", id: "me", needs: ["me"] }, /^these tasks wait for each other in a circle: me → me$/],
+  [{ action: "x", id: "me", needs: ["me"] }, /^these tasks wait for each other in a cycle: me → me$/],
 ];
 test("what is wrong with an item of a batch is named by its place, once, embedded and over HTTP alike", async () => {
   const batch = { agentId: "ann", tasks: badItems.map(([item]) => item) as { action: string }[] };
@@ -148,6 +148,12 @@ test("what is wrong with an item of a batch is named by its place, once, embedde
       assert.match(tasks[index]?.error ?? "", error);
       assert.doesNotMatch(tasks[index]?.error ?? "", /tasks\[.*tasks\[/);
     }
+});
+
+test("an item of a batch that names the batch's own agent is taken", async () => {
+  const tasks = [{ action: "x", agentId: "ann" }, { action: "x" }];
+  const { json } = await at.ask("submitBatch", { body: { agentId: "ann", tasks } });
+  assert.deepEqual([json.accepted, json.rejected], [2, 0], JSON.stringify(json));
 });
 
 test("a field that is nearly one is met with the one that was probably meant", async () => {
