@@ -155,8 +155,8 @@ function aboutStanding(refusal: Standing): string {
     case "queue-full":
       return refusal.limit === "maxQueue"
         ? `the queue is full: ${refusal.queued} of scheduler.maxQueue ${refusal.maxQueue} tasks; try again later`
-        : `agent ${refusal.agent} has ${refusal.queued} of scheduler.maxPerAgent ${refusal.maxPerAgent} tasks queued; ` +
-            "try again later";
+        : `agent ${refusal.agent} has ${refusal.queued} tasks queued; scheduler.maxPerAgent is ` +
+            `${refusal.maxPerAgent}: try again later`;
     case "backpressure":
       return (
         `overloaded: usage ${refusal.usage} reached scheduler.backpressure.rejectThreshold ` +
