@@ -154,7 +154,7 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   const queued = state.waiting + state.queued;
   const agent = task.agent as string;
   if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
-  const mine = state.projects.get(task.project)?.agents.get(task.agent)?.backlog ?? 0;
+  const mine = state.loads.get(task.agent)?.backlog ?? 0;
   if (mine >= maxPerAgent)
     return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
   if (state.fleet.able > 0 && backpressure.perWorker === null && queued / maxQueue < backpressure.rejectThreshold)

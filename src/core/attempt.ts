@@ -6,6 +6,7 @@
  * really live. A stopping attempt still holds all of it, until its worker confirms or is given up.
  * The attempt's number is its fencing token: only the newest one's word counts.
  */
+import { setFull } from "./agent-load.ts";
 import { typeLimit } from "./config.ts";
 import { carry } from "./fleet.ts";
 import { agentPlace, reseatAgent } from "./queue.ts";
@@ -44,6 +45,8 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   agent.inFlight += by;
   if (served !== null) agent.lastServed = served;
   reseatAgent(agent, from);
+  agent.load.inFlight += by;
+  setFull(agent.load, state.config.scheduler.maxPerAgentInFlight);
   const use = typeUse(state.shapes, task.ask.type);
   const limit = typeLimit(state.config, task.ask.type);
   const wasShut = use.inFlight >= limit;

@@ -1,12 +1,13 @@
 /**
  * What follows when the rules change.
  *
- * Most knobs are read where they bind and need nothing. A few have left their mark on an index: limits by
- * type (which shapes are shut), room on workers, half lives of levels, windows of budgets, the fixed part
- * of scores (which group a task is in), limits of budgets (which tasks are too large). Those are brought up to date
- * here, once, when the config event is applied. Only new scores and new limits walk over tasks.
+ * Most knobs are read where they bind and need nothing. A few have left their mark on an index: limits by type (which
+ * shapes are shut) and by agent (who stands in a turn), room on workers, half lives of levels, windows of budgets, the
+ * fixed part of scores (which group a task is in), limits of budgets (which tasks are too large). Those are brought up
+ * to date here, once, when the config event is applied. Only new scores and new limits of budgets walk over tasks.
  */
 
+import { setFull } from "./agent-load.ts";
 import type { ProjectId } from "./brand.ts";
 import { type Config, completed, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
 import { type ConfigPatch, withPatch } from "./config-patch.ts";
@@ -44,6 +45,7 @@ export function changeConfig(state: State, given: Config, patch: ConfigPatch | n
     setTypeShut(state.shapes, use, use.inFlight >= typeLimit(config, use.type));
   }
   for (const [id, gate] of state.gates) configureGate(gate, gateSettings(config, id));
+  for (const load of state.loads.values()) setFull(load, config.scheduler.maxPerAgentInFlight);
   setRoom(state.fleet, state.shapes, config.scheduler.placement.maxQueuePerWorker);
   watchTabs(state);
   if (scoresDiffer(former.scheduler.priority, config.scheduler.priority)) regroup(state);

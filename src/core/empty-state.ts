@@ -12,7 +12,7 @@ import { IdTable } from "./id-table.ts";
 import { compareAgents, compareGroups, compareProjects, compareSeqs, compareTimers } from "./order.ts";
 import { newShapes } from "./shape.ts";
 import { sortedList } from "./sorted-list.ts";
-import type { Agent, Project, State } from "./state.ts";
+import type { Agent, AgentLoad, Project, State } from "./state.ts";
 import { createRollingSum } from "./window.ts";
 
 export const BUDGET_BUCKETS = 1000;
@@ -27,6 +27,7 @@ export function emptyState(): State {
     paused: false,
     projects: new Map(),
     registrations: 0,
+    loads: new Map(),
     tasks: new IdTable(),
     tombstones: new IdTable(),
     fleet: newFleet(),
@@ -99,9 +100,10 @@ export function newProject(
   };
 }
 
-export const newAgent = (id: AgentId, project: Project): Agent => ({
+export const newAgent = (id: AgentId, project: Project, load: AgentLoad): Agent => ({
   id,
   project,
+  load,
   inFlight: 0,
   lastServed: 0,
   backlog: 0,

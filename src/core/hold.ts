@@ -50,7 +50,7 @@ function mayHold(state: State, group: Group, now: number): boolean {
     project.hold === null &&
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
-    agent.inFlight < state.config.scheduler.maxPerAgentInFlight &&
+    !agent.load.isFull &&
     isAffordable(state, first(group.tasks) as Task, now) &&
     bestGroup(state, agent, now, { priorityMax: Number.POSITIVE_INFINITY, ignoreWorkers: true }) === group
   );

@@ -97,7 +97,7 @@ function checkProject(state: State, project: Project, complain: Complain): void 
     project.shapeCounts.every((count, id) => count === (counts.get(id) ?? 0)),
     say("counts its tasks by shape"),
   );
-  const waiting = [...project.agents.values()].filter(({ queued }) => queued > 0);
+  const waiting = [...project.agents.values()].filter(({ queued, load }) => queued > 0 && !load.isFull);
   checkList(`the agents' turn in ${project.id}`, project.turn, waiting, complain);
   const isAllowed = project.settings.maxPriority <= EXPRESS_PRIORITY;
   complain(

@@ -83,6 +83,7 @@ function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Comp
 }
 
 function checkCounts(state: State, complain: Complain): void {
+  const { maxPerAgentInFlight } = state.config.scheduler;
   const tasks = [...state.tasks.values()];
   const attempts = tasks.flatMap((task) => (task.attempt === null ? [] : [task.attempt]));
   const count = (what: string, counted: number, kept: number): void =>
@@ -114,6 +115,23 @@ function checkCounts(state: State, complain: Complain): void {
       count(`records of ${name}`, own.length, agent.records);
     }
   }
+  for (const [id, load] of state.loads) {
+    count(`in flight of ${id}`, attempts.filter(({ task }) => task.agent.id === id).length, load.inFlight);
+    const mine = tasks.filter((task) => task.agent.id === id);
+    count(`backlog of ${id}`, inPhase(mine, "waiting", "queued"), load.backlog);
+    const isKnown = load.agents.length > 0 && load.agents.every(({ project }) => project.agents.get(id)?.load === load);
+    complain(
+      isKnown && new Set(load.agents).size === load.agents.length,
+      `${id} is known in each of its projects once`,
+    );
+    complain(load.isFull === load.inFlight >= maxPerAgentInFlight, `${id} is full if it has in flight what it may`);
+  }
+  const entries = [...state.loads.values()].reduce((sum, { agents }) => sum + agents.length, 0);
+  count(
+    "agents",
+    [...state.projects.values()].reduce((sum, { agents }) => sum + agents.size, 0),
+    entries,
+  );
   count("registrations", state.projects.size, state.registrations);
   for (const { type, inFlight } of state.shapes.types.values()) {
     count(`in flight of type ${type}`, attempts.filter(({ task }) => task.ask.type === type).length, inFlight);

@@ -7,10 +7,10 @@
  * `setPhase`, every way to end goes through `endTask`, and whether a task stands in a queue follows from
  * its facts (queue.ts), so no transition can forget one of them.
  */
+import { addAgent, dropAgent } from "./agent-load.ts";
 import { askFor } from "./ask.ts";
 import type { Instant, TaskId, WorkerId } from "./brand.ts";
 import { noteEnd } from "./callbacks.ts";
-import { newAgent } from "./empty-state.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
 import { peek, push, retain, shift } from "./fifo.ts";
@@ -39,11 +39,7 @@ const ENDED_BY_END = ["deadline", "wake", "timeout"] as const;
 
 export function submitTask(state: State, event: TaskSubmitted): void {
   const project = state.projects.get(event.project) as Project;
-  let agent = project.agents.get(event.agent);
-  if (agent === undefined) {
-    agent = newAgent(event.agent, project);
-    project.agents.set(event.agent, agent);
-  }
+  const agent = project.agents.get(event.agent) ?? addAgent(state, event.agent, project);
   agent.records++;
   agent.totals.submitted++;
   state.totals.submitted++;
@@ -264,6 +260,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
   } else return;
   project.backlog += by;
   agent.backlog += by;
+  agent.load.backlog += by;
 }
 
 /** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
@@ -341,7 +338,7 @@ export function bury(state: State, task: Task): void {
   push(state.remembered, stone);
   if (--task.ask.users === 0) state.asks.delete(task.ask.key);
   const { agent, project } = task;
-  if (--agent.records === 0 && project.agents.size > AGENTS_KEPT_MAX) project.agents.delete(agent.id);
+  if (--agent.records === 0 && project.agents.size > AGENTS_KEPT_MAX) dropAgent(state, agent);
 }
 
 /** A tombstone's time is up: it goes, unless a child still names it. */

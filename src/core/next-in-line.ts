@@ -40,15 +40,13 @@ export function pickIn(state: State, project: Project, now: number, priorityMax:
 
 /** The task a project gives first of those that can start, before any budget is asked. */
 export function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
-  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
+  const { fairness } = state.config.scheduler;
   let best: Task | null = null;
   const { turn } = project;
   for (let index = 0; index < turn.chunks.length; index++) {
     const chunk = turn.chunks[index] as Agent[];
     for (let place = beginningOf(turn, index); place < chunk.length; place++) {
       const agent = chunk[place] as Agent;
-      // Agents stand in the order of what they have in flight: all after this one are full too.
-      if (agent.inFlight >= maxPerAgentInFlight) return best;
       const task = bestOf(state, agent, now, priorityMax);
       if (task === null) continue;
       if (fairness.agents === "fair") return task;

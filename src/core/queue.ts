@@ -77,7 +77,7 @@ function enter(state: State, task: Task): void {
   task.group = group;
   if (shape.queued++ === 0) state.shapes.idle--;
   countShape(project, shape, 1);
-  if (agent.queued++ === 0) insert(project.turn, agent);
+  if (agent.queued++ === 0 && !agent.load.isFull) insert(project.turn, agent);
   if (project.queued++ === 0) insert(state.turn, project);
 }
 
@@ -98,7 +98,7 @@ function leave(state: State, task: Task): void {
   }
   if (--shape.queued === 0) state.shapes.idle++;
   countShape(project, shape, -1);
-  if (--agent.queued === 0) remove(project.turn, agent);
+  if (--agent.queued === 0 && !agent.load.isFull) remove(project.turn, agent);
   if (--project.queued === 0) remove(state.turn, project);
 }
 
@@ -154,8 +154,9 @@ function unlistOldest(state: State, group: Group): void {
   if (asksForRoom(group)) remove(state.oldest, group);
 }
 
-/** Where an agent or a project stands in the order of turns; -1 if it has nothing queued and stands nowhere. */
-export const agentPlace = (agent: Agent): number => (agent.queued > 0 ? placeOf(agent.project.turn, agent) : -1);
+/** Where an agent or a project stands in the order of turns; -1 if it stands nowhere. */
+export const agentPlace = (agent: Agent): number =>
+  agent.queued > 0 && !agent.load.isFull ? placeOf(agent.project.turn, agent) : -1;
 export const projectPlace = (state: State, project: Project): number =>
   project.queued > 0 ? placeOf(state.turn, project) : -1;
 

@@ -9,13 +9,14 @@
  * version are refused with a typed error that says which; half a state is never handed out.
  */
 
+import { addAgent } from "./agent-load.ts";
 import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import { AttemptSet } from "./attempt-set.ts";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
 import { completed } from "./config.ts";
 import { withPatch } from "./config-patch.ts";
-import { emptyState, newAgent, newProject } from "./empty-state.ts";
+import { emptyState, newProject } from "./empty-state.ts";
 import { push } from "./fifo.ts";
 import { addWorker, setRoom } from "./fleet.ts";
 import { type Gate, gateFromFacts } from "./gate.ts";
@@ -195,13 +196,12 @@ function loadProject(loading: Loading, row: format.ProjectRow): void {
 }
 
 function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow): void {
-  const { project } = loading;
+  const { state, project } = loading;
   if (project === null) throw corrupt(loading, "an agent before any project");
-  const agent = newAgent(id as AgentId, project);
+  const agent = addAgent(state, id as AgentId, project);
   const [submitted = 0, completed = 0, failed = 0, cancelled = 0] = totals;
   agent.lastServed = lastServed;
   Object.assign(agent.totals, { submitted, completed, failed, cancelled });
-  project.agents.set(agent.id, agent);
   loading.agents.push(agent);
 }
 

@@ -142,9 +142,22 @@ export type Attempt = {
   place: number;
 };
 
+/** What one agent has waiting and out over all its projects: what the limits by agent count. */
+export type AgentLoad = {
+  /** Tasks waiting or queued. */
+  backlog: number;
+  inFlight: number;
+  /** It has as much in flight as it may, and stands in no project's turn. */
+  isFull: boolean;
+  /** The agent in each of its projects. */
+  readonly agents: Agent[];
+};
+
+/** An agent in one project: the unit of taking turns. */
 export type Agent = {
   readonly id: AgentId;
   readonly project: Project;
+  readonly load: AgentLoad;
   inFlight: number;
   lastServed: number;
   /** Tasks waiting or queued. */
@@ -195,7 +208,7 @@ export type Project = {
   starts: RollingSum;
   readonly means: Map<string, Mean>;
   readonly agents: Map<AgentId, Agent>;
-  /** Agents with runnable tasks, in the order of their turn. */
+  /** Agents with runnable tasks that may have more in flight, in the order of their turn. */
   readonly turn: SortedList<Agent>;
   inFlight: number;
   /** What live attempts have set aside, and calls of no task that wait or are out. */
@@ -299,6 +312,7 @@ export type State = {
   paused: boolean;
   readonly projects: Map<ProjectId, Project>;
   registrations: number;
+  readonly loads: Map<AgentId, AgentLoad>;
   readonly tasks: IdTable<Task>;
   readonly tombstones: IdTable<Tombstone>;
   readonly fleet: Fleet;

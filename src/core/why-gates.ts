@@ -172,6 +172,8 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
   const { project, agent } = task;
   const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
   const { maxConcurrent } = project.settings;
+  const { inFlight } = agent.load;
+  const elsewhere = inFlight === agent.inFlight ? "" : ` (${agent.inFlight} of them in project ${project.id})`;
   return [
     finding("fleet-in-flight", state.inFlight < maxInFlight, { inFlight: state.inFlight, maxInFlight }, [
       `${state.inFlight} of maxInFlight ${maxInFlight} run`,
@@ -185,11 +187,11 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
     budgetGate("project-budget", state, task, standing, now),
     finding(
       "agent-in-flight",
-      agent.inFlight < maxPerAgentInFlight,
-      { inFlight: agent.inFlight, maxPerAgentInFlight },
+      inFlight < maxPerAgentInFlight,
+      { inFlight, inFlightHere: agent.inFlight, maxPerAgentInFlight },
       [
-        `${agent.inFlight} of maxPerAgentInFlight ${maxPerAgentInFlight} of agent ${agent.id} run`,
-        `agent ${agent.id} has ${agent.inFlight} in flight, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
+        `${inFlight} of maxPerAgentInFlight ${maxPerAgentInFlight} of agent ${agent.id} run`,
+        `agent ${agent.id} has ${inFlight} in flight${elsewhere}, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
       ],
     ),
   ];

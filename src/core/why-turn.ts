@@ -92,9 +92,8 @@ export function deficits(state: State, mine: Project, now: number): { project: P
 
 /** The task of another agent that goes before this agent's, if there is any. */
 function agentBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
-  const { maxPerAgentInFlight, fairness } = state.config.scheduler;
+  const { fairness } = state.config.scheduler;
   for (const agent of items(task.project.turn)) {
-    if (agent.inFlight >= maxPerAgentInFlight) return null;
     if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
     if (agent === task.agent) continue;
     const other = bestOf(state, agent, now, priorityMax);

@@ -62,7 +62,7 @@ const isBusy = (project: Project): boolean => project.backlog > 0 || project.inF
 function projectQueue(state: State, project: Project, now: Instant): ProjectQueue {
   const turn = [...items(project.turn)];
   const others = [...project.agents.values()].filter(
-    (agent) => agent.queued === 0 && agent.backlog + agent.inFlight > 0,
+    (agent) => (agent.queued === 0 || agent.load.isFull) && agent.backlog + agent.inFlight > 0,
   );
   return {
     project: project.id,

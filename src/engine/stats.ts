@@ -49,14 +49,13 @@ export function statsOf(state: State, rejected: RejectedRing): Stats {
   const { totals } = state;
   const queues = new Map<string, { queued: number; inflight: number }>();
   const agents = new Map<string, AgentNumbers>();
-  for (const project of state.projects.values()) {
-    for (const agent of project.agents.values()) {
-      const queue = queues.get(agent.id) ?? { queued: 0, inflight: 0 };
-      queues.set(agent.id, { queued: queue.queued + agent.backlog, inflight: queue.inflight + agent.inFlight });
-      const sum = agents.get(agent.id) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
-      for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += agent.totals[key];
-      agents.set(agent.id, sum);
+  for (const [id, load] of state.loads) {
+    queues.set(id, { queued: load.backlog, inflight: load.inFlight });
+    const sum = { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
+    for (const { totals: own } of load.agents) {
+      for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += own[key];
     }
+    agents.set(id, sum);
   }
   for (const [agent, count] of rejected.byAgent()) {
     const sum = agents.get(agent) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };

@@ -64,9 +64,17 @@ export const schedulerSection: Section = s.component(
   section(
     {
       maxInFlight: knob(s.whole(1), S.maxInFlight, "Running tasks, whole fleet."),
-      maxPerAgentInFlight: knob(s.whole(1), S.maxPerAgentInFlight, "Running tasks of one agent of a project."),
+      maxPerAgentInFlight: knob(
+        s.whole(1),
+        S.maxPerAgentInFlight,
+        "Running tasks of one agent, over all its projects.",
+      ),
       maxQueue: knob(s.whole(1, 10_000_000), S.maxQueue, "Waiting and queued tasks, whole fleet."),
-      maxPerAgent: knob(s.whole(1, 10_000_000), S.maxPerAgent, "Waiting and queued tasks of one agent of a project."),
+      maxPerAgent: knob(
+        s.whole(1, 10_000_000),
+        S.maxPerAgent,
+        "Waiting and queued tasks of one agent, over all its projects.",
+      ),
       maxBatch: knob(s.whole(1, 10_000), S.maxBatch, "Tasks in one batch."),
       resultTtl: spanKnob(1, S.resultTtl, "How long an ended task is kept at hand."),
       resultMax: knob(s.whole(1, 5_000_000), S.resultMax, "How many ended tasks are kept at hand."),

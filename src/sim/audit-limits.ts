@@ -43,7 +43,7 @@ function auditCounts(
   const rows: [rule: string, count: number, limit: number][] = [
     ["maxInFlight", live.length, maxInFlight],
     ["maxConcurrent", ofProject.length, project.settings.maxConcurrent],
-    ["maxPerAgentInFlight", ofProject.filter(({ told }) => told.agent === agent).length, maxPerAgentInFlight],
+    ["maxPerAgentInFlight", live.filter(({ told }) => told.agent === agent).length, maxPerAgentInFlight],
     ["perType", live.filter(({ told }) => told.type === type).length, perType[type] ?? Number.POSITIVE_INFINITY],
   ];
   if (event.rank.express) {

@@ -77,7 +77,7 @@ function auditProjects(
   for (const other of rivals) {
     const project = shadow.projects.get(other.told.project) as ShadowProject;
     const ofProject = live.filter(({ told }) => told.project === project.id);
-    const ofAgent = ofProject.filter(({ told }) => told.agent === other.told.agent);
+    const ofAgent = live.filter(({ told }) => told.agent === other.told.agent);
     const couldStart =
       !project.paused &&
       project.settings.budget.limit === null &&
@@ -97,8 +97,10 @@ function auditAgents(shadow: Shadow, task: ShadowTask, rivals: readonly ShadowTa
     live.filter(({ told }) => told.project === project.id && told.agent === agent).length;
   const served = (agent: string): number => project.lastServed.get(agent) ?? 0;
   const { agent: chosen } = task.told;
+  const { maxPerAgentInFlight } = shadow.config.scheduler;
   for (const { told } of rivals) {
     const { agent } = told;
+    if (live.filter((other) => other.told.agent === agent).length >= maxPerAgentInFlight) continue;
     const order = inFlight(agent) - inFlight(chosen) || served(agent) - served(chosen) || (agent < chosen ? -1 : 1);
     if (order < 0) return complain("agents", `${chosen} is served in ${project.id}, but it is the turn of ${agent}`);
   }

@@ -6,7 +6,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { batchOrder, DEFAULT_CONFIG, instant, readConfig, taskId, why } from "../../src/core/index.ts";
+import { agentId, batchOrder, DEFAULT_CONFIG, instant, readConfig, taskId, why } from "../../src/core/index.ts";
+import { checkInvariants } from "../../src/core/invariants.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot.ts";
 import { createWorld, type World } from "./driver.ts";
 
 const startsOf = (world: World, slots: number): string[] =>
@@ -41,6 +43,36 @@ test("Admission And Limits: max per-agent in-flight count, and others pass", () 
   for (const id of "ab") world.submit(id, { agent: "x" });
   world.submit("c", { agent: "y" });
   assert.deepEqual(startsOf(world, 9), ["a", "c"]);
+});
+
+test("Admission And Limits: naming another project lifts no limit of an agent", () => {
+  const world = createWorld({ scheduler: { maxPerAgentInFlight: 1, maxPerAgent: 3 } });
+  for (const id of "abc") world.submit(id, { agent: "x", project: `of ${id}` });
+  const full = world.trySubmit("d", { agent: "x", project: "of d" });
+  assert.equal(full.ok || (full.failure.type === "queue-full" && full.failure.queued), 3);
+  assert.equal(world.trySubmit("e", { agent: "y", project: "of e" }).ok, true);
+  world.join("w", { slots: 9 });
+  assert.deepEqual(
+    world.starts().map(({ task }) => task),
+    ["a", "e"],
+  );
+});
+
+test("P5 an agent at its limit that ends a task in one project goes on in another, also after a restart", () => {
+  const world = createWorld({ scheduler: { maxPerAgentInFlight: 2 } });
+  world.join("w", { slots: 9 });
+  for (const id of "abcd") world.submit(id, { agent: "x", project: `of ${id}` });
+  const restored = restore(snapshotLines(world.state));
+  assert.deepEqual(checkInvariants(restored), []);
+  assert.equal(restored.loads.get(agentId("x"))?.isFull, true);
+  assert.deepEqual(
+    [...restored.projects.values()].map(({ turn }) => turn.size),
+    [0, 0, 0, 0],
+  );
+  world.finish("a");
+  assert.deepEqual([world.phaseOf("c"), world.phaseOf("d")], ["assigned", "queued"]);
+  world.configure({ scheduler: { maxPerAgentInFlight: 3 } });
+  assert.equal(world.phaseOf("d"), "assigned");
 });
 
 test("TaskQueue: within an agent the lower priority value wins, equal ones are first in, first out", () => {

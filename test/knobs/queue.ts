@@ -19,7 +19,13 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       [1, 1],
       [3, 3],
     ],
-    tell: (kit) => runningOf(kit, 5),
+    // In several projects: an agent's limits count over all of them.
+    tell: async (kit) => {
+      await runningOf(kit, 2, { project: "one" });
+      for (const id of ["u", "v"]) await kit.drover.submit(task(id, { project: "two" }));
+      await kit.settle();
+      return kit.drover.state.inFlight;
+    },
   },
   "scheduler.maxQueue": {
     cases: [
@@ -33,7 +39,7 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       [2, 2],
       [4, 4],
     ],
-    tell: acceptedOf,
+    tell: (kit) => acceptedOf(kit, (index) => ({ project: `p${index % 3}` })),
   },
   "scheduler.maxBatch": {
     cases: [

@@ -42,10 +42,10 @@ export async function runningOf(kit: Story, count: number, more: object = {}): P
 }
 
 /** How many tasks are let in before one is not, of at most twenty. */
-export async function acceptedOf(kit: Story): Promise<number> {
+export async function acceptedOf(kit: Story, more: (index: number) => object = () => ({})): Promise<number> {
   for (let index = 0; index < 20; index++) {
     try {
-      await kit.drover.submit(task(`t${index}`));
+      await kit.drover.submit(task(`t${index}`, more(index)));
     } catch {
       return index;
     }

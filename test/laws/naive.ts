@@ -119,7 +119,8 @@ const limitsOf = (state: State, task: Task): number[] =>
 function nextOf(state: State, startable: readonly Task[], running: readonly Task[], now: number): Task | null {
   const { scheduler } = state.config;
   const inFlight = (task: Task): number => running.filter((other) => other.agent === task.agent).length;
-  const allowed = startable.filter((task) => inFlight(task) < scheduler.maxPerAgentInFlight);
+  const inAll = (task: Task): number => running.filter((other) => other.agent.id === task.agent.id).length;
+  const allowed = startable.filter((task) => inAll(task) < scheduler.maxPerAgentInFlight);
   const byAgent = (a: Task, b: Task): number =>
     inFlight(a) - inFlight(b) || a.agent.lastServed - b.agent.lastServed || compare(a.agent.id, b.agent.id);
   const order = allowed.toSorted(
