@@ -16,6 +16,7 @@ import type {
   CallName,
   CancelFilter,
   ConfigPatchBody,
+  DropQuery,
   EventJson,
   EventsQuery,
   JoinBody,
@@ -73,7 +74,7 @@ export type Client = {
   joinWorker(worker: JoinBody, options?: Options): Reply<"joinWorker">;
   sync(id: string, said: SyncBody, options?: Options): Reply<"sync">;
   handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
-  drainWorker(id: string, options?: Options): Reply<"drainWorker">;
+  drainWorker(id: string, options?: Options & LeaveQuery): Reply<"drainWorker">;
   leaveWorker(id: string, query?: LeaveQuery, options?: Options): Reply<"leaveWorker">;
   schedules(options?: Options): Reply<"schedules">;
   schedule(id: string, options?: Options): Reply<"schedule">;
@@ -81,7 +82,7 @@ export type Client = {
   removeSchedule(id: string, options?: Options): Reply<"removeSchedule">;
   askPermit(permit: PermitBody, options?: Options): Reply<"askPermit">;
   settlePermit(id: string, outcome?: SettleBody, options?: Options): Reply<"settlePermit">;
-  dropPermit(id: string, options?: Options): Reply<"dropPermit">;
+  dropPermit(id: string, options?: Options & DropQuery): Reply<"dropPermit">;
   gates(options?: Options): Reply<"gates">;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
   events(options?: FollowOptions): AsyncGenerator<EventJson>;
@@ -211,7 +212,8 @@ function fleetMethods(wiring: Wiring): FleetMethods {
     joinWorker: (body, options) => ask("joinWorker", { body }, options),
     sync: (id, body, options) => ask("sync", { params: { id }, body }, options),
     handInLog: (id, body, options) => ask("handInLog", { params: { id }, body }, options),
-    drainWorker: (id, options) => ask("drainWorker", { params: { id } }, options),
+    drainWorker: (id, { session, ...options } = {}) =>
+      ask("drainWorker", { params: { id }, query: saidBy(session) }, options),
     leaveWorker: (id, query = {}, options) =>
       ask("leaveWorker", { params: { id }, query }, options, ifGone({ status: "left", workerId: id })),
     schedules: (options) => ask("schedules", {}, options),
@@ -222,14 +224,21 @@ function fleetMethods(wiring: Wiring): FleetMethods {
   };
 }
 
+const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
+
 function permitMethods(wiring: Wiring): Pick<Client, "askPermit" | "settlePermit" | "dropPermit" | "gates"> {
   const ask = askOf(wiring);
   return {
     askPermit: (body, options) => ask("askPermit", { body }, options),
     settlePermit: (id, body = {}, options) =>
       ask("settlePermit", { params: { id }, body }, options, ifGone({ status: "settled", permitId: id })),
-    dropPermit: (id, options) =>
-      ask("dropPermit", { params: { id } }, options, ifGone({ status: "dropped", permitId: id })),
+    dropPermit: (id, { session, ...options } = {}) =>
+      ask(
+        "dropPermit",
+        { params: { id }, query: saidBy(session) },
+        options,
+        ifGone({ status: "dropped", permitId: id }),
+      ),
     gates: (options) => ask("gates", {}, options),
   };
 }

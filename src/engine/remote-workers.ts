@@ -61,7 +61,7 @@ export type RemoteWorkers = {
   join(body: JoinBody): Promise<Joined>;
   sync(worker: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer>;
   /** It gets nothing more and is told so; what it runs goes on. */
-  drain(worker: string): Promise<void>;
+  drain(worker: string, options?: LeaveOptions): Promise<void>;
   /** It leaves; its attempts are queued again at no cost. With a session, only that one leaves, not its successor. */
   leave(worker: string, options?: LeaveOptions): Promise<void>;
 };
@@ -287,8 +287,9 @@ export function createRemoteWorkers(deps: {
     forgetting.set(worker, host.setAlarm(host.now() + FORGET_MS, forget, { keepAlive: false }));
   }
 
-  async function drain(given: string): Promise<void> {
+  async function drain(given: string, options?: LeaveOptions): Promise<void> {
     const worker = find(given);
+    checkSession(worker, readOptions<{ session?: string }>({ session: text(1, SESSION_MAX) }, options));
     const settings: WorkerSettings = { ...settingsOf(worker), status: "draining" };
     drained.add(worker.id);
     await writer.run({ type: "change-worker", worker: worker.id, settings });

@@ -16,7 +16,7 @@ export type FleetCalls = {
   readonly joinWorker: Call<{ body: worker.JoinBody }, worker.Joined>;
   readonly sync: Call<{ params: Id; body: worker.SyncBody }, worker.SyncAnswer>;
   readonly handInLog: Call<{ params: Id; body: worker.LogBody }, worker.LogStatus>;
-  readonly drainWorker: Call<{ params: Id }, worker.WorkerStatus>;
+  readonly drainWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
   readonly leaveWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
   readonly schedules: Call<Record<never, never>, schedule.ScheduleList>;
   readonly schedule: Call<{ params: Id }, schedule.ScheduleJson>;
@@ -24,7 +24,7 @@ export type FleetCalls = {
   readonly removeSchedule: Call<{ params: Id }, schedule.ScheduleStatus>;
   readonly askPermit: Call<{ body: permit.PermitBody }, permit.PermitAnswer>;
   readonly settlePermit: Call<{ params: Id; body: permit.SettleBody }, permit.PermitStatus>;
-  readonly dropPermit: Call<{ params: Id }, permit.PermitStatus>;
+  readonly dropPermit: Call<{ params: Id; query: permit.DropQuery }, permit.PermitStatus>;
   readonly gates: Call<Record<never, never>, project.GateList>;
 };
 
@@ -113,9 +113,10 @@ const workerCalls: Pick<FleetCalls, WorkerNames> = {
     tag: "workers",
     roles: WORKERS,
     params: workerId,
+    query: worker.leaveQuery,
     summary: "Give a worker nothing more, and let it finish",
     answers: { 200: worker.workerStatus },
-    errors: ["not_found"],
+    errors: ["not_found", "session_lost"],
   }),
   leaveWorker: call("leaveWorker", {
     tag: "workers",
@@ -188,6 +189,7 @@ const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | 
     tag: "gates",
     roles: CALLERS,
     params: permitId,
+    query: permit.dropQuery,
     summary: "Give up a ticket, or a permit that was not used",
     answers: { 200: permit.permitStatus },
     errors: ["not_found"],

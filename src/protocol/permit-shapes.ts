@@ -16,6 +16,7 @@ export type PermitBody = {
   readonly taskId?: string;
   readonly attempt?: number;
   readonly waitMs?: number;
+  readonly session?: string;
 };
 export type PermitAnswer = {
   readonly permitId: string;
@@ -28,8 +29,16 @@ export type SettleBody = {
   readonly ok?: boolean;
   readonly usage?: Usage;
   readonly rateLimited?: { readonly retryAfterMs: number };
+  readonly session?: string;
 };
+export type DropQuery = { readonly session?: string };
 export type PermitStatus = { readonly status: "settled" | "dropped"; readonly permitId: string };
+
+const session = (): s.OptionalSchema<string> =>
+  s.described(
+    s.optional(s.text(1, 256)),
+    "The session that joining gave. A worker token must say it, and reaches the permits of that session only.",
+  );
 
 export const permitBody: s.Schema<PermitBody> = s.component(
   "PermitBody",
@@ -49,6 +58,7 @@ export const permitBody: s.Schema<PermitBody> = s.component(
         taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
         attempt: s.optional(s.whole(1, 1_000_000_000)),
         waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
+        session: session(),
       },
       { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
     ),
@@ -75,8 +85,10 @@ export const settleBody: s.Schema<SettleBody> = s.component(
       s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) })),
       "The provider said 429 or 529, and how long to wait.",
     ),
+    session: session(),
   }),
 );
+export const dropQuery: s.Schema<DropQuery> = s.object<DropQuery>({ session: session() });
 export const permitStatus: s.Schema<PermitStatus> = s.answer<PermitStatus>({
   status: s.oneOf("settled", "dropped"),
   permitId: s.name(),

@@ -156,7 +156,7 @@ const attemptRef: s.Fields<AttemptRef> = { taskId: s.name(), attempt: s.whole(1,
 export const syncBody: s.Schema<SyncBody> = s.component(
   "SyncBody",
   s.object<SyncBody>({
-    session: s.optional(s.text(1, 256)),
+    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
     n: s.described(s.optional(s.whole(0)), "Counts up. A lower one than seen before is refused: stale_sync."),
     want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
     waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
@@ -199,7 +199,7 @@ export const syncBody: s.Schema<SyncBody> = s.component(
 export const leaveQuery: s.Schema<LeaveQuery> = s.object<LeaveQuery>({
   session: s.described(
     s.optional(s.text(1, 256)),
-    "As joining gave it: a worker that was replaced then does not take its successor with it.",
+    "As joining gave it: one that was replaced then does not touch its successor. A worker token must say it.",
   ),
 });
 const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
@@ -215,7 +215,7 @@ const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
 export const logBody: s.Schema<LogBody> = s.component(
   "LogBody",
   s.object<LogBody>({
-    session: s.optional(s.text(1, 256)),
+    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
     id: s.described(s.name(), "As the answer of a sync named it."),
     text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
     truncated: s.described(s.optional(s.flag()), "Whether there was more before.", { default: false }),

@@ -26,6 +26,7 @@ import { checkCallback } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
+import { checkCall, checkSaid } from "./own-session.ts";
 import { checkTask, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
@@ -123,13 +124,21 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       logs.heard(joined.workerId, joined.session, undefined);
       return joined;
     },
-    sync: ({ params, body }, exchange) => sync(params.id, body, exchange),
-    handInLog: ({ params, body }) => logs.take(params.id, body),
-    drainWorker: async ({ params }) => {
-      await drover.remote.drain(params.id);
+    sync: ({ params, body }, exchange) => {
+      checkSaid(exchange.caller, body.session);
+      return sync(params.id, body, exchange);
+    },
+    handInLog: ({ params, body }, { caller }) => {
+      checkSaid(caller, body.session);
+      return logs.take(params.id, body);
+    },
+    drainWorker: async ({ params, query }, { caller }) => {
+      checkSaid(caller, query.session);
+      await drover.remote.drain(params.id, query);
       return { status: "draining", workerId: params.id };
     },
-    leaveWorker: async ({ params, query }) => {
+    leaveWorker: async ({ params, query }, { caller }) => {
+      checkSaid(caller, query.session);
       const known = (): Worker | undefined => drover.state.fleet.byId.get(params.id as WorkerId);
       // With a session it is a worker's own word, which may come late: whoever has the name now is left alone.
       if (query.session === undefined || query.session === known()?.session) nobodySpeaksFor(params.id);
@@ -185,16 +194,20 @@ type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates";
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
-  async function ask(asked: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
-    if (asked.id !== undefined) {
-      own.check(caller, asked.id);
-      own.note(caller, asked.id);
-    }
+  async function ask({ session, ...asked }: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
+    const { id } = asked;
+    if (id !== undefined) own.check(caller, id, session);
+    const isNew = id === undefined || !own.isThere(id);
+    /** The ticket is made before the first wait; one that is refused leaves no note behind. */
+    const made = (asking: Promise<PermitAnswer>): Promise<PermitAnswer> => {
+      if (id !== undefined && isNew && own.isThere(id)) own.note(caller, id, session);
+      return asking;
+    };
     const answer =
       (asked.waitMs ?? 0) === 0
-        ? await drover.permits.ask(asked)
-        : await polls.hold(response, "other", (signal) => drover.permits.ask(asked, { signal }));
-    own.note(caller, answer.permitId);
+        ? await made(drover.permits.ask(asked))
+        : await polls.hold(response, "other", (signal) => made(drover.permits.ask(asked, { signal })));
+    if (id === undefined) own.note(caller, answer.permitId, session);
     return answer;
   }
 
@@ -202,15 +215,16 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     askPermit: async ({ body }, exchange) => {
       const asked = claimed(exchange.caller, body);
       if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);
+      checkCall(drover.state, exchange.caller, asked);
       return ask(asked, exchange);
     },
-    settlePermit: async ({ params, body }, { caller }) => {
-      own.check(caller, params.id);
+    settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
+      own.check(caller, params.id, session);
       await drover.permits.settle(params.id, body);
       return { status: "settled", permitId: params.id };
     },
-    dropPermit: async ({ params }, { caller }) => {
-      own.check(caller, params.id);
+    dropPermit: async ({ params, query }, { caller }) => {
+      own.check(caller, params.id, query.session);
       await drover.permits.drop(params.id);
       return { status: "dropped", permitId: params.id };
     },

@@ -1,14 +1,17 @@
 /**
- * Whose a permit is, for tokens that are tied to a project or an agent.
+ * Whose a permit is, for worker tokens and for tokens that are tied to a project or an agent.
  *
  * The log knows the project of a permit, and its task where the call is a task's. A permit without a task has no agent
- * there, and the ids that Drover gives can be counted up by anybody. So this process remembers which agent it answered
- * to, and what it does not know is not that agent's: after a restart such a permit comes back by itself.
+ * and no worker there, and the ids that Drover gives can be counted up by anybody. So this process remembers whom it
+ * made a ticket for, once there is one: an id that was named in vain is nobody's. What it does not know is not the
+ * caller's: after a restart such a permit comes back by itself.
  */
 import type { GateId, PermitId, TaskId } from "../core/brand.ts";
+import type { Ticket } from "../core/gate-order.ts";
 import type { Drover } from "../engine/drover.ts";
 import { refused } from "../engine/drover-error.ts";
 import { type Caller, isTied } from "./access.ts";
+import { checkSaid, sessionOf } from "./own-session.ts";
 import { isOwn } from "./own-work.ts";
 
 /** From so many on, those that are no longer queued or held are looked for and forgotten. */
@@ -16,18 +19,29 @@ const SWEEP_AT = 1000;
 
 export type OwnPermits = {
   /** Throws, as if there were no such permit, unless it is the caller's own, or nobody's yet. */
-  check(caller: Caller, permit: string): void;
-  /** It was asked for by this caller. */
-  note(caller: Caller, permit: string): void;
+  check(caller: Caller, permit: string, session: string | undefined): void;
+  isThere(permit: string): boolean;
+  /** A ticket was made for this caller. */
+  note(caller: Caller, permit: string, session: string | undefined): void;
 };
+type Asker = { readonly agentId: string | null; readonly session: string | null };
 
 export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
-  const askedBy = new Map<string, string>();
+  const askedBy = new Map<string, Asker>();
   let sweepAt = SWEEP_AT;
 
-  function ticketOf(permit: string): { readonly project: string; readonly task?: string } | undefined {
+  function ticketOf(permit: string): Ticket | undefined {
     const gate = state.gates.get(state.permits.get(permit as PermitId) as GateId);
     return gate?.held.get(permit) ?? gate?.queue.entries.get(permit)?.ticket;
+  }
+
+  function isCallers(caller: Caller, permit: string, session: string | undefined): boolean {
+    const ticket = ticketOf(permit);
+    if (ticket === undefined) return true;
+    const asker = askedBy.get(permit);
+    if (caller.role === "worker") return session === (asker?.session ?? sessionOf(state, ticket.task, ticket.attempt));
+    const task = ticket.task === undefined ? undefined : state.tasks.get(ticket.task as TaskId);
+    return isOwn(caller, { agentId: task?.agent.id ?? asker?.agentId ?? undefined, project: ticket.project });
   }
 
   function sweep(): void {
@@ -36,16 +50,17 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
   }
 
   return {
-    check(caller, permit) {
-      const ticket = isTied(caller) ? ticketOf(permit) : undefined;
-      if (ticket === undefined) return;
-      const task = ticket.task === undefined ? undefined : state.tasks.get(ticket.task as TaskId);
-      const agentId = task?.agent.id ?? askedBy.get(permit);
-      if (!isOwn(caller, { agentId, project: ticket.project })) throw refused({ type: "permit-unknown", permit });
+    check(caller, permit, session) {
+      checkSaid(caller, session);
+      if (caller.role !== "worker" && !isTied(caller)) return;
+      if (!isCallers(caller, permit, session)) throw refused({ type: "permit-unknown", permit });
     },
-    note({ agentId }, permit) {
-      if (agentId === null) return;
-      askedBy.set(permit, agentId);
+    isThere: (permit) => state.permits.has(permit as PermitId),
+    note({ agentId }, permit, session = undefined) {
+      // Whoever had a permit of this name before has it no more, also if nobody in particular has it now.
+      askedBy.delete(permit);
+      if (agentId === null && session === undefined) return;
+      askedBy.set(permit, { agentId, session: session ?? null });
       if (askedBy.size >= sweepAt) sweep();
     },
   };

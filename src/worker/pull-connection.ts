@@ -156,8 +156,8 @@ export function startConnection(deps: ConnectionDeps): Connection {
     Object.assign(at, { phase: "joined", hasJoined: true, joinedAt: clock.now(), current: null });
     onAnswer();
     at.dueAt = AT_ONCE;
-    const { workerId, leaseMs, maxWorktrees = null } = joined;
-    tell({ type: "joined", workerId, leaseMs, maxWorktrees });
+    const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
+    tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees });
     stepSoon();
   }
 

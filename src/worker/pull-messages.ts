@@ -46,6 +46,7 @@ export type ToCrew =
   | {
       readonly type: "joined";
       readonly workerId: string;
+      readonly session: string;
       readonly leaseMs: number;
       readonly maxWorktrees: number | null;
     }

@@ -23,19 +23,24 @@ async function kit() {
   };
   const asked: string[] = [];
   const wire = { isUp: true };
+  const sessions = new Set<string | undefined>();
   const over = async <Answer>(name: string, act: () => Promise<Answer>): Promise<Answer> => {
     asked.push(name);
     if (!wire.isUp) throw broken();
     return act();
   };
   const client: PermitCalls = {
-    askPermit: (body, { signal } = {}) =>
-      over(`ask ${body.id}`, () => drover.permits.ask(body, signal === undefined ? {} : { signal })),
-    settlePermit: async (id, body) => {
+    askPermit: ({ session, ...body }, { signal } = {}) => {
+      sessions.add(session);
+      return over(`ask ${body.id}`, () => drover.permits.ask(body, signal === undefined ? {} : { signal }));
+    },
+    settlePermit: async (id, { session, ...body } = {}) => {
+      sessions.add(session);
       await over(`settle ${id}`, () => drover.permits.settle(id, body));
       return { status: "settled", permitId: id };
     },
-    dropPermit: async (id) => {
+    dropPermit: async (id, { session } = {}) => {
+      sessions.add(session);
       await over(`drop ${id}`, () => drover.permits.drop(id));
       return { status: "dropped", permitId: id };
     },
@@ -44,6 +49,7 @@ async function kit() {
   const warnings: string[] = [];
   const desk = createPermitDesk({
     ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
+    session: () => "the session of w",
     clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
   });
   await drover.submit({ id: "t", agentId: "ann", action: "go" });
@@ -52,7 +58,7 @@ async function kit() {
   const holder: Holder = { taskId: "t", attempt: 1, signal: new AbortController().signal };
   const gate = () => drover.state.gates.get("llm" as never);
   return {
-    ...{ drover, clock, settle, desk, holder, asked, warnings, wire },
+    ...{ drover, clock, settle, desk, holder, asked, warnings, wire, sessions },
     held: () => gate()?.held.size ?? 0,
     queued: () => gate()?.queue.entries.size ?? 0,
     blockedUntil: async () => (await drover.gates())[0]?.blockedUntil,
@@ -74,7 +80,7 @@ function openCall() {
 }
 
 test("a call goes out under a permit, and the permit goes back with what it used", async () => {
-  const { desk, holder, settle, held, asked } = await kit();
+  const { desk, holder, settle, held, asked, sessions } = await kit();
   const first = openCall();
   const called = desk.withPermit(
     "llm",
@@ -91,6 +97,7 @@ test("a call goes out under a permit, and the permit goes back with what it used
   assert.equal(await called, "answer");
   assert.equal(held(), 0);
   assert.deepEqual(asked, ["ask call-1", "settle call-1"]);
+  assert.deepEqual([...sessions], ["the session of w"], "every call says as whom");
 });
 
 test("a call that is queued keeps its place over long polls and a server that was away", async () => {

@@ -54,6 +54,8 @@ export function createPermitDesk(deps: {
   readonly clock: Clock;
   readonly chance: () => number;
   readonly newId: () => string;
+  /** Under which this worker has joined. */
+  readonly session: () => string;
   readonly warn: (message: string) => void;
 }): PermitDesk {
   const { client, clock } = deps;
@@ -68,9 +70,11 @@ export function createPermitDesk(deps: {
     const { signal: own, ...options } = checked(call, given);
     const signal = own === undefined ? holder.signal : AbortSignal.any([own, holder.signal]);
     const { taskId, attempt } = holder;
+    // That of the attempt: a worker that joins anew has a new one, and its old attempts are stopped.
+    const session = deps.session();
     for (let tries = 1; ; tries++) {
       const id = deps.newId();
-      await acquire({ ...options, gate, id, taskId, attempt }, signal);
+      await acquire({ ...options, gate, id, taskId, attempt, session }, signal);
       let used: Usage | null = null;
       const usage = (more: Usage): void => {
         tokensOf(more);
@@ -78,25 +82,30 @@ export function createPermitDesk(deps: {
       };
       try {
         const value = await call({ id, usage });
-        await settle(id, { ok: true, ...(used === null ? {} : { usage: used }) });
+        await settle(id, { session, ok: true, ...(used === null ? {} : { usage: used }) });
         return value;
       } catch (error) {
         const retryAfterMs = rateLimitOf(error, Date.now());
         const rest = retryAfterMs === null ? {} : { rateLimited: { retryAfterMs } };
-        await settle(id, { ok: false, ...(used === null ? {} : { usage: used }), ...rest });
+        await settle(id, { session, ok: false, ...(used === null ? {} : { usage: used }), ...rest });
         if (retryAfterMs === null || tries >= TRIES_MAX) throw error;
       }
     }
   }
 
   /** Resolves when the permit is granted. Whoever gives up leaves no ticket behind. */
-  async function acquire(body: PermitBody & { readonly id: string }, signal: AbortSignal): Promise<void> {
+  async function acquire(
+    body: PermitBody & { readonly id: string; readonly session: string },
+    signal: AbortSignal,
+  ): Promise<void> {
     signal.throwIfAborted();
     try {
       await untilGranted(body, signal);
       signal.throwIfAborted();
     } catch (error) {
-      if (signal.aborted) inBackground(client.dropPermit(body.id, SETTLE), `permit ${body.id} was not given back`);
+      const { id, session } = body;
+      if (signal.aborted)
+        inBackground(client.dropPermit(id, { ...SETTLE, session }), `permit ${id} was not given back`);
       throw error;
     }
   }

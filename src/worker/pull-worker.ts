@@ -99,7 +99,11 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   end.promise.catch(() => {});
   joined.promise.catch(() => {});
   const link = openLink(read, client, cell, receive);
-  const permits = createPermitDesk({ client, clock: realClock, chance: Math.random, newId, warn });
+  let session = "";
+  const permits = createPermitDesk({
+    ...{ client, clock: realClock, chance: Math.random, newId, warn },
+    session: () => session,
+  });
   const news = createNewsDesk({ clock: realClock, warn, post: (items) => link.post({ type: "news", items }) });
   const crew = createCrew({
     ...{ slots: read.join.slots, killGraceMs, clock: realClock, perform, news, permits, warn },
@@ -115,6 +119,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
     switch (message.type) {
       case "joined":
         hasJoined = true;
+        session = message.session;
         return joined.resolve(message);
       case "start":
         return crew.start(message.assignments);

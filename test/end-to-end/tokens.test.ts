@@ -192,7 +192,7 @@ test("somebody else's permit can be neither asked for again, settled nor dropped
   const more = { token: tokenOf("site") };
   assert.equal((await at.ask("askPermit", { body: { gate: "g", id: "theirs" } }, more)).status, 404);
   assert.equal((await at.ask("settlePermit", { params: { id: "theirs" }, body: {} }, more)).status, 404);
-  assert.equal((await at.ask("dropPermit", { params: { id: "theirs" } }, more)).status, 404);
+  assert.equal((await at.ask("dropPermit", { params: { id: "theirs" }, query: {} }, more)).status, 404);
   assert.equal((await at.ask("askPermit", { body: { gate: "g", project: "other" } }, more)).status, 403);
   assert.equal((await at.ask("askPermit", { body: { gate: "g", taskId: "ann-other", attempt: 1 } }, more)).status, 404);
   const own = await at.ask("askPermit", { body: { gate: "g", id: "ours" } }, more);
@@ -206,7 +206,7 @@ test("a permit that is no task's is that agent's who asked for it, however its i
   assert.equal((await at.ask("askPermit", { body: { gate: "g", id: permitId } }, ann)).status, 404);
   const strike = { rateLimited: { retryAfterMs: 3_600_000 } };
   assert.equal((await at.ask("settlePermit", { params: { id: permitId }, body: strike }, ann)).status, 404);
-  assert.equal((await at.ask("dropPermit", { params: { id: permitId } }, ann)).status, 404);
+  assert.equal((await at.ask("dropPermit", { params: { id: permitId }, query: {} }, ann)).status, 404);
   for (const id of [undefined, "anns"]) {
     const body = { gate: "g", ...(id === undefined ? {} : { id }) };
     const own = (await at.ask("askPermit", { body }, ann)).json;

@@ -89,9 +89,9 @@ test("what is repeated after it was done changes nothing more", async () => {
       () => at.ask("settlePermit", { params: { id: "call-1" }, body: { usage: { inputTokens: 5 } } }),
       200,
     ],
-    ["dropPermit", () => at.ask("dropPermit", { params: { id: "call-2" } }), 200],
+    ["dropPermit", () => at.ask("dropPermit", { params: { id: "call-2" }, query: {} }), 200],
     ["joinWorker", () => at.ask("joinWorker", { body: { id: "w" } }), 201],
-    ["drainWorker", () => at.ask("drainWorker", { params: { id: "w" } }), 200],
+    ["drainWorker", () => at.ask("drainWorker", { params: { id: "w" }, query: {} }), 200],
     ["leaveWorker", () => at.ask("leaveWorker", { params: { id: "w" }, query: {} }), 404],
   ];
   for (const [name, run, expected] of twice) {
@@ -145,7 +145,7 @@ test("a worker that lies finishes nothing it does not hold", async () => {
   const old = await sync("honest", { session: honest, n: 1, results: [result] });
   assert.deepEqual([old.status, old.problem.code], [409, "stale_sync"]);
 
-  await at.ask("drainWorker", { params: { id: "honest" } });
+  await at.ask("drainWorker", { params: { id: "honest" }, query: {} });
   const results = [{ ...result, result: "the truth" }];
   const last = await sync("honest", { session: honest, n: 3, running: [], results });
   assert.deepEqual([last.json.results[0]?.accepted, last.json.drain], [true, true]);

@@ -1,0 +1,116 @@
+/**
+ * Whose permits and reports are whose: what a tied caller names before it is there is not its own, and a worker token
+ * speaks for its own session only.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openServer, type TestServer } from "../kits/server-kit.ts";
+
+const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
+const tokens = [
+  { role: "admin", ...tokenOf("admin") },
+  { role: "worker", ...tokenOf("worker") },
+  { role: "agent", ...tokenOf("ann"), agentId: "ann" },
+];
+const [admin, worker, ann] = [tokenOf("admin"), tokenOf("worker"), tokenOf("ann")];
+const open = (gates = {}): Promise<TestServer> => openServer({ settings: { server: { tokens }, gates } });
+const strike = { ok: false, rateLimited: { retryAfterMs: 60_000 } };
+
+test("ids that a tied caller names before Drover gives them are not its own afterwards", async () => {
+  await using at = await open({ g: { maxConcurrent: 1 } });
+  for (let n = 1; n <= 40; n++) await at.ask("askPermit", { body: { gate: "g", id: `p${n}` } }, ann);
+  const { permitId: granted } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
+  const asking = at.ask("askPermit", { body: { gate: "g", waitMs: 60_000 } }, admin);
+  while (at.drover.state.permits.size < 2) await at.ask("health", {});
+  for (const id of at.drover.state.permits.keys()) {
+    assert.match(id, /^p([123]?\d|40)$/, "it is one of those that were named");
+    assert.equal((await at.ask("settlePermit", { params: { id }, body: strike }, ann)).status, 404, id);
+    assert.equal((await at.ask("dropPermit", { params: { id }, query: {} }, ann)).status, 404, id);
+  }
+  assert.equal((await at.ask("settlePermit", { params: { id: granted }, body: {} }, admin)).status, 200);
+  assert.equal((await asking).json.status, "granted");
+});
+
+test("an id that was refused, or is given back, is the next one's alone", async () => {
+  await using at = await open();
+  const refused = await at.ask("askPermit", { body: { gate: "g", id: "next", taskId: "no-task", attempt: 1 } }, ann);
+  assert.equal(refused.status, 404);
+  const body = { gate: "g", id: "once" };
+  await at.ask("askPermit", { body }, ann);
+  assert.equal((await at.ask("settlePermit", { params: { id: "once" }, body: {} }, ann)).status, 200);
+  for (const id of ["next", "once"]) {
+    assert.equal((await at.ask("askPermit", { body: { gate: "g", id } }, admin)).status, 200);
+    assert.equal((await at.ask("dropPermit", { params: { id }, query: {} }, ann)).status, 404, id);
+  }
+});
+
+test("a ticket that still waits is its caller's, also when it asks a second time before the first answer", async () => {
+  await using at = await open({ g: { maxConcurrent: 1 } });
+  await at.ask("askPermit", { body: { gate: "g" } }, admin);
+  const body = { gate: "g", id: "mine", waitMs: 60_000 };
+  const first = at.ask("askPermit", { body }, ann);
+  while (!at.drover.state.permits.has("mine" as never)) await at.ask("health", {});
+  assert.equal((await at.ask("askPermit", { body: { ...body, waitMs: 0 } }, ann)).json.status, "queued");
+  assert.equal((await at.ask("dropPermit", { params: { id: "mine" }, query: {} }, ann)).status, 200);
+  assert.equal((await first).status, 404);
+});
+
+async function twoWorkers() {
+  const at = await open();
+  const join = async (id: string) => (await at.ask("joinWorker", { body: { id } }, worker)).json.session;
+  const mine = await join("mine");
+  await at.ask("submit", { body: { id: "t1", agentId: "a", action: "x" } }, admin);
+  const [first] = (await at.ask("sync", { params: { id: "mine" }, body: { session: mine } }, worker)).json.assignments;
+  assert.equal(first?.taskId, "t1");
+  const other = await join("other");
+  return { at, mine, other };
+}
+const running = [{ taskId: "t1", attempt: 1, usage: { inputTokens: 1_000_000 } }];
+const results = [{ taskId: "t1", attempt: 1, outcome: "done" as const }];
+
+test("a worker token reports under its own session, and under none not at all", async () => {
+  const { at, mine, other } = await twoWorkers();
+  await using _ = at;
+  const params = { id: "mine" };
+  const log = { id: "log_1", text: null };
+  for (const [said, status] of [[{}, 400] as const, [{ session: other }, 409] as const]) {
+    const replies = [
+      await at.ask("sync", { params, body: { ...said, running } }, worker),
+      await at.ask("sync", { params, body: { ...said, results } }, worker),
+      await at.ask("handInLog", { params, body: { ...said, ...log } }, worker),
+      await at.ask("drainWorker", { params, query: said }, worker),
+      await at.ask("leaveWorker", { params, query: said }, worker),
+    ];
+    assert.deepEqual(
+      replies.map((reply) => reply.status),
+      [status, status, status, status, status],
+    );
+    if (status === 400) for (const { problem } of replies) assert.equal(problem.details?.field, "session");
+  }
+  const stolen = await at.ask("sync", { params: { id: "other" }, body: { session: other, results } }, worker);
+  assert.deepEqual(stolen.json.results, [{ taskId: "t1", attempt: 1, accepted: false, code: "not_held" }]);
+  assert.equal((await at.ask("task", { params: { id: "t1" } }, admin)).json.state, "assigned");
+  const own = await at.ask("sync", { params, body: { session: mine, results } }, worker);
+  assert.equal(own.json.results[0]?.accepted, true);
+  assert.equal((await at.ask("drainWorker", { params, query: {} }, admin)).status, 200, "an admin need not");
+});
+
+test("a worker token asks for, settles and drops the permits of its own session only", async () => {
+  const { at, mine, other } = await twoWorkers();
+  await using _ = at;
+  const ofTask = { gate: "g", taskId: "t1", attempt: 1 };
+  const ask = (body: { gate: string; id?: string; session?: string; taskId?: string; attempt?: number }) =>
+    at.ask("askPermit", { body }, worker);
+  assert.equal((await ask(ofTask)).status, 400);
+  assert.equal((await ask({ ...ofTask, session: other })).status, 403);
+  assert.equal((await ask({ gate: "g", session: "made up" })).status, 403);
+  for (const body of [ofTask, { gate: "g" }]) {
+    const { permitId: id } = (await ask({ ...body, session: mine })).json;
+    const params = { id };
+    assert.equal((await ask({ gate: "g", id, session: other })).status, 404);
+    assert.equal((await at.ask("settlePermit", { params, body: strike }, worker)).status, 400);
+    assert.equal((await at.ask("settlePermit", { params, body: { ...strike, session: other } }, worker)).status, 404);
+    assert.equal((await at.ask("dropPermit", { params, query: { session: other } }, worker)).status, 404);
+    assert.equal((await at.ask("settlePermit", { params, body: { session: mine } }, worker)).status, 200);
+  }
+});
