@@ -18,6 +18,29 @@ function isAnswer(name: CallName, answer: unknown): void {
   const [schema] = Object.values(CALLS[name].answers) as Schema[];
   const read = readShape(schema as Schema, wire);
   if (!read.ok) assert.fail(`${name}: ${sentence(read.failure)}`);
+  assert.deepEqual(undeclared(schema as Schema, wire, name), []);
+}
+
+type Walked = {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: unknown;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+};
+/** Answers are open, so that they may gain fields; what is sent today must be in the document all the same. */
+function undeclared(schema: Schema, value: unknown, at: string): string[] {
+  const { properties, additionalProperties, items, anyOf } = schema as Walked;
+  if (typeof value !== "object" || value === null) return [];
+  if (anyOf !== undefined) {
+    const found = anyOf.filter((one) => readShape(one, value).ok).map((one) => undeclared(one, value, at));
+    return found.find((one) => one.length === 0) ?? found.flat();
+  }
+  if (Array.isArray(value)) return value.flatMap((item, index) => undeclared(items as Schema, item, `${at}[${index}]`));
+  if (properties === undefined && typeof additionalProperties !== "object") return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const known = properties?.[key] ?? additionalProperties;
+    return typeof known === "object" ? undeclared(known as Schema, inner, `${at}.${key}`) : [`${at}.${key}`];
+  });
 }
 
 async function withWork(told: (drover: Drover) => Promise<void>): Promise<void> {

@@ -13,7 +13,7 @@ import * as s from "./schema.ts";
 export type Section = s.Schema<Readonly<Record<string, unknown>>>;
 export type Knobs = Readonly<Record<string, s.Schema>>;
 
-const SIZE_PATTERN = "^(\\d{1,15})(B|kB|KiB|MB|MiB|GB|GiB)$";
+const SIZE_PATTERN = "^([0-9]{1,15})(B|kB|KiB|MB|MiB|GB|GiB)$";
 const SIZE = new RegExp(SIZE_PATTERN);
 const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ["B", 1],

@@ -6,7 +6,8 @@ import { errorsOf, ROLES } from "./call.ts";
 import { CALL_LIST, CALLS } from "./calls.ts";
 import { EXAMPLES } from "./examples.ts";
 import { openApiDocument } from "./openapi.ts";
-import { notesOf, PRIVATE_NOTES } from "./schema.ts";
+import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema.ts";
+import { settingsJsonSchema } from "./settings-schema.ts";
 import { checkOf, readShape } from "./validate.ts";
 import { CODE_NAMES, WIRE_CODES } from "./wire-code.ts";
 import { wireErrorSchema } from "./wire-error.ts";
@@ -62,6 +63,29 @@ test("what is only for us is not published", () => {
   };
   walk({ ...document, paths: {} });
   for (const note of PRIVATE_NOTES) assert.ok(!seen.has(note), note);
+});
+
+test("every pattern means the same to every engine: it names characters, never a class of an engine's own", () => {
+  const patterns = [document, settingsJsonSchema()].flatMap((schema) => patternsIn(JSON.parse(JSON.stringify(schema))));
+  assert.ok(patterns.length > 100);
+  for (const pattern of patterns) {
+    assert.doesNotMatch(pattern, /\\|\[:|\(\?/);
+    for (const flags of ["", "u", "v"]) assert.doesNotThrow(() => new RegExp(pattern, flags), pattern);
+  }
+});
+
+function patternsIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const { pattern } = value as { readonly pattern?: unknown };
+  return [...(typeof pattern === "string" ? [pattern] : []), ...Object.values(value).flatMap(patternsIn)];
+}
+
+test("a name passes its pattern exactly when it has no white space and no control character", () => {
+  const pattern = new RegExp(NAME_PATTERN);
+  for (let code = 0; code < 0x1_0000; code++) {
+    const character = String.fromCharCode(code);
+    if (pattern.test(character) !== !/[\s\p{Cc}]/u.test(character)) assert.fail(`U+${code.toString(16)}`);
+  }
 });
 
 test("every code has the status of its answer, and every code a call names is known", () => {

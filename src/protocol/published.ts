@@ -22,13 +22,19 @@ export function published(schema: TSchema, refTo: RefTo | null = null): Publishe
     : publishedInFull(schema, refTo);
 }
 
-/** The schema itself, also where it has a name. */
+/**
+ * The schema itself, also where it has a name. Where references are made it is for generators of clients, and those take
+ * a field with a `default` as one that is always there, which the caller would then have to send: so it is told in words.
+ */
 export function publishedInFull(schema: TSchema, refTo: RefTo | null): Published {
   const shown: Published = {};
   for (const [key, value] of Object.entries(schema)) {
     if (!PRIVATE_NOTES.includes(key)) shown[key] = part(key, value, refTo);
   }
-  return shown;
+  if (refTo === null || shown.default === undefined) return shown;
+  const { default: value, description, ...rest } = shown;
+  const told = `Default: ${typeof value === "string" ? value : JSON.stringify(value)}.`;
+  return { ...rest, description: description === undefined ? told : `${description} ${told}` };
 }
 
 function part(key: string, value: unknown, refTo: RefTo | null): unknown {

@@ -44,7 +44,8 @@ export type Notes = {
 export const PRIVATE_NOTES: readonly string[] = ["expected", "component", "shownAs", "secret"];
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
-export const NAME_PATTERN = "^[^\\s\\p{Cc}]+$";
+/** White space and control characters themselves, not their classes: engines do not agree on what those hold. */
+export const NAME_PATTERN = "^[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+$";
 
 export const notesOf = (schema: TSchema): Notes => schema as Notes;
 
@@ -145,7 +146,7 @@ export const span = (minMs: number): Schema<number | string> => {
   const forms = [Type.Integer({ minimum: minMs, maximum: core.SPAN_MS_MAX }), Type.String({ pattern: SPAN_PATTERN })];
   return typed(Type.Refine(Type.Union(forms, { expected: expectedBy(reader) }), lets(reader)));
 };
-const SPAN_PATTERN = "^\\d{1,15}(ms|s|m|h|d)$";
+const SPAN_PATTERN = "^[0-9]{1,15}(ms|s|m|h|d)$";
 
 export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
   return typed(Type.Union([schema, Type.Null()], { expected: `${notesOf(schema).expected ?? "a value"}, or null` }));
@@ -175,7 +176,7 @@ export const table = <Value>(value: Schema<Value>): Schema<Readonly<Record<strin
 /** Any JSON. It is not looked into; how deep it may be is for the engine to say. */
 export const anything = (): Schema<unknown> => typed(Type.Unsafe({ expected: "JSON" }));
 export const anyObject = (): Schema<Readonly<Record<string, unknown>>> =>
-  typed(Type.Unsafe({ type: "object", expected: "an object" }));
+  typed(Type.Unsafe({ type: "object", additionalProperties: true, expected: "an object" }));
 
 /** What somebody sends: a field nobody knows is refused, since it is nearly always a misspelt one. */
 export const object = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>

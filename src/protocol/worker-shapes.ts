@@ -5,7 +5,7 @@
  * answer loses nothing and every sync may be repeated.
  */
 import * as s from "./schema.ts";
-import { type TaskJson, taskJson } from "./task-shapes.ts";
+import { type Resources, resources, type TaskJson, taskJson } from "./task-shapes.ts";
 
 export type Usage = {
   readonly inputTokens?: number;
@@ -87,6 +87,10 @@ export type WorkerJson = {
   readonly capabilities: readonly string[];
   readonly zone?: string;
   readonly heldFor?: string;
+  readonly endpoint?: string;
+  readonly path?: string;
+  readonly resources?: Resources;
+  readonly joinedAt: string;
 };
 export type WorkerList = { readonly workers: readonly WorkerJson[]; readonly count: number };
 /** Whose leave it is. */
@@ -265,6 +269,10 @@ const workerJson: s.Schema<WorkerJson> = s.component(
     capabilities: s.list(s.name()),
     zone: s.optional(s.name()),
     heldFor: s.described(s.optional(s.name()), "The large overdue task for which it is kept free."),
+    endpoint: s.described(s.optional(s.webUrl()), "Where a push worker is posted its tasks."),
+    path: s.optional(s.text(1, 2048)),
+    resources: s.described(s.optional(resources), "What it offers; absent: as much as is asked for."),
+    joinedAt: s.instant(),
   }),
 );
 export const workerList: s.Schema<WorkerList> = s.answer<WorkerList>({
