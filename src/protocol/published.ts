@@ -23,8 +23,8 @@ export function published(schema: TSchema, refTo: RefTo | null = null): Publishe
 }
 
 /**
- * The schema itself, also where it has a name. Where references are made it is for generators of clients, and those take
- * a field with a `default` as one that is always there, which the caller would then have to send: so it is told in words.
+ * The schema itself, also where it has a name. Where references are made it is for generators of clients. Those take a
+ * field with a `default` as one that is always there, which a caller would then have to send: so it is told in words.
  */
 export function publishedInFull(schema: TSchema, refTo: RefTo | null): Published {
   const shown: Published = {};
