@@ -174,8 +174,10 @@ export function startWriter(options: {
     phase.scheduled = false;
     if (phase.stopped !== null) return;
     try {
-      pump();
-      setAlarm();
+      // One reading for both: what falls due between two of them would be missed by the first and passed by the second.
+      const at = nowOrLast();
+      pump(at);
+      setAlarm(at);
     } catch (error) {
       // The writer stops and tells everybody. Nobody called this turn: thrown on, it would end the program.
       broken(error);
@@ -184,8 +186,7 @@ export function startWriter(options: {
     void flush();
   }
 
-  function pump(): void {
-    const at = nowOrLast();
+  function pump(at: Instant): void {
     for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
       const events = nextStep(state, at);
       if (events.length === 0) return;
@@ -194,12 +195,12 @@ export function startWriter(options: {
     poke();
   }
 
-  function setAlarm(): void {
+  function setAlarm(at: Instant): void {
     cancelAlarm?.();
     cancelAlarm = null;
     if (phase.scheduled) return;
     // The program is kept alive while time will move something, and not for letting go of old results.
-    const { next, isOnlyExpiry } = nextChange(state, nowOrLast());
+    const { next, isOnlyExpiry } = nextChange(state, at);
     if (next !== null) cancelAlarm = host.setAlarm(clock.machineTimeOf(next), poke, { keepAlive: !isOnlyExpiry });
   }
 
@@ -295,7 +296,7 @@ export function startWriter(options: {
     phase.admitting = false;
   }
 
-  setAlarm();
+  poke();
   return {
     state,
     stopAdmitting,

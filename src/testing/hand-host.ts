@@ -5,6 +5,9 @@
  * first and in the order it was set, and what it sets off has come to rest before the next one rings. Turns the
  * engine puts off run in the order they were put off, each in a turn of the event loop of its own, so that
  * promises settle between them as they do in real life. Nothing here waits for real time.
+ *
+ * On request time also moves while the engine works: with every reading of the clock, and alarms ring a little before
+ * their time, as those of a real machine may. Whoever reads the clock twice for one decision is found out by that.
  */
 import { randomUUID } from "node:crypto";
 import type { Host } from "../engine/host.ts";
@@ -33,11 +36,15 @@ export type HandHostOptions = {
   /** What names begin with. Names of a former life on the same log must not come back: a batch is known by its name. */
   readonly names?: string;
   readonly isAtRest?: () => Promise<boolean>;
+  /** How far each reading moves the clock on, and how early alarms ring. */
+  readonly moves?: Moves;
 };
+export type Moves = { readonly perReadingMs: number; readonly earlyMs: number };
+const STILL: Moves = { perReadingMs: 0, earlyMs: 0 };
 
 export function createHandHost(options: HandHostOptions): HandHost {
   const alarms = new Set<Alarm>();
-  const { names = randomUUID() } = options;
+  const { names = randomUUID(), moves = STILL } = options;
   let now = checkInstant("at", options.at);
   let turns: (() => void)[] = [];
   let ids = 0;
@@ -82,7 +89,7 @@ export function createHandHost(options: HandHostOptions): HandHost {
         await ringUntil(until, ({ at }) => {
           now = Math.max(now, at);
         });
-        now = until;
+        now = Math.max(now, until);
         await settle();
       },
       async set(ms) {
@@ -92,13 +99,17 @@ export function createHandHost(options: HandHostOptions): HandHost {
       },
     },
     host: {
-      now: () => now,
+      now: () => {
+        const reading = now;
+        now += moves.perReadingMs;
+        return reading;
+      },
       defer: (turn) => {
         if (turns.length === 0) setImmediate(runTurns);
         turns.push(turn);
       },
       setAlarm: (at, ring) => {
-        const alarm = { at, ring };
+        const alarm = { at: at - moves.earlyMs, ring };
         alarms.add(alarm);
         return () => void alarms.delete(alarm);
       },
