@@ -194,6 +194,16 @@ const rows: Row[] = [
     plant: () => ({ host: (host) => ({ ...host, setAlarm: () => () => {} }) }),
   },
   {
+    name: "what falls due while an alarm is set goes unheard",
+    rule: "wake-up",
+    plant: () => ({
+      host: (host) => ({
+        ...host,
+        setAlarm: (at, ring, how) => (at <= host.now() ? () => {} : host.setAlarm(at, ring, how)),
+      }),
+    }),
+  },
+  {
     name: "the live state is not what the log says",
     rule: "replay",
     plant: () => ({

@@ -41,6 +41,8 @@ export type Auditor = {
   complain: Complain;
   /** The engine has nothing to do and nothing under way. */
   atRest(state: State, now: number): void;
+  /** The same, in passing: only whether it sleeps through something. */
+  asleep(state: State, now: number): void;
   /** The log, replayed in two ways, against the live state. */
   replay(state: State | null): Promise<void>;
 };
@@ -112,8 +114,10 @@ export function createAuditor(
       catchUp();
       for (const claim of checkInvariants(state)) complain("invariant", claim);
       if (state.seq === read) compare(shadow, state, complain);
-      auditRest(state, now, complain);
+      auditSleep(state, now, complain);
+      auditReasons(state, now, complain);
     },
+    asleep: (state, now) => auditSleep(state, now, complain),
     replay: (state) => auditReplay(store, state, complain),
   };
 }
@@ -137,14 +141,18 @@ function agrees(shadow: Shadow, task: ShadowTask, phase: string | null): boolean
   return phase === (task.outcome ?? task.phase);
 }
 
-/** Whatever waits can say why, and nothing could start that did not. */
-function auditRest(state: State, now: number, complain: Complain): void {
-  const at = Math.max(now, state.at) as Instant;
-  const next = decide(state, { type: "pump" }, at);
+/** Nothing could happen that did not. */
+function auditSleep(state: State, now: number, complain: Complain): void {
+  const next = decide(state, { type: "pump" }, Math.max(now, state.at) as Instant);
   if (next.ok && next.value.events.length > 0) {
     const [event] = next.value.events;
     complain("wake-up", `the engine is idle, but ${event?.kind} is due (${JSON.stringify(event)})`);
   }
+}
+
+/** Whatever waits can say why. */
+function auditReasons(state: State, now: number, complain: Complain): void {
+  const at = Math.max(now, state.at) as Instant;
   for (const task of state.tasks.values()) {
     if (hasEnded(task)) continue;
     const answer = why(state, task.id, at);

@@ -6,11 +6,23 @@
  * every jump it ever made. So an alarm set for an instant rings after the span it was set for, early or late by
  * the jumps in between, exactly as `setTimeout` behaves when somebody moves the clock.
  *
+ * Time passes while the engine works. So it may move on with every reading of the clock, mostly by nothing or a
+ * millisecond, now and then by a pause; and an alarm may ring a millisecond early, as a real timer does. Whoever reads
+ * the clock twice for one decision is found out by this. The chance comes from the seed, so a run can be repeated.
+ *
  * An engine lives one `Life`. When it crashes its life ends: its deferred turns, alarms and timers are gone, as
  * they are with a process. Turns run in the order they were deferred, timers in the order of their
  * instants and then of their setting. Nothing here sleeps.
  */
 import type { Host } from "../engine/host.ts";
+import type { Random } from "./random.ts";
+
+/** In a hundred readings: so many move the clock on by a millisecond, and so many by a pause of up to so long. */
+const TICKS = 40;
+const PAUSES = 2;
+const PAUSE_MS_MAX = 30;
+/** In a hundred alarms: so many ring a millisecond early. */
+const EARLY = 30;
 
 export type Life = {
   readonly host: Host;
@@ -46,12 +58,21 @@ type Timer = {
   readonly instant: number | null;
 };
 
-export function createSimWorld(startMs: number): SimWorld {
+export function createSimWorld(startMs: number, chance: Random): SimWorld {
   const time = { elapsed: 0, skew: startMs };
   const counts = { timers: 0, lives: 0 };
   let deferred: { turn: () => void; isLive: () => boolean }[] = [];
   const timers = new Set<Timer>();
   const now = (): number => time.elapsed + time.skew;
+
+  /** What the wall clock shows to an engine: reading it takes time. */
+  function read(): number {
+    const reading = now();
+    const luck = chance.below(100);
+    if (luck < TICKS) time.elapsed++;
+    else if (luck < TICKS + PAUSES) time.elapsed += chance.between(2, PAUSE_MS_MAX);
+    return reading;
+  }
 
   function set(spanMs: number, timer: Pick<Timer, "ring" | "isLive" | "instant">): () => void {
     const entry: Timer = { ...timer, at: time.elapsed + Math.max(0, Math.ceil(spanMs)), order: counts.timers++ };
@@ -85,11 +106,11 @@ export function createSimWorld(startMs: number): SimWorld {
     let alive = true;
     const isLive = (): boolean => alive;
     const host: Host = {
-      now,
+      now: read,
       defer: (turn) => {
         deferred.push({ turn, isLive });
       },
-      setAlarm: (at, ring) => set(at - now(), { ring, isLive, instant: at }),
+      setAlarm: (at, ring) => set(at - read() - (chance.percent(EARLY) ? 1 : 0), { ring, isLive, instant: at }),
       newId: () => `life${life}-${++names}`,
     };
     return {

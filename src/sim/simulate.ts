@@ -68,10 +68,9 @@ export async function playHistory(history: History, plant: PlantedBug = {}): Pro
 }
 
 async function look(stage: Stage, auditor: Auditor, deep: boolean): Promise<void> {
-  const state = stage.engine()?.state ?? null;
-  const isAtRest = state !== null && state.seq === stage.store.head.seq && !stage.life().hasLateAlarm();
-  if (isAtRest) auditor.atRest(state, stage.world.now());
-  if (deep) await auditor.replay(state);
+  const resting = stage.resting();
+  if (resting !== null) auditor.atRest(resting, stage.world.now());
+  if (deep) await auditor.replay(stage.engine()?.state ?? null);
 }
 
 function report(history: History, { store, tally, world }: Stage, { counts, complaints }: Auditor): Report {

@@ -16,6 +16,7 @@ import { createRemoteCrew, type RemoteCrew, type Surroundings } from "./crew.ts"
 import { type AppendFault, createFaultyLog } from "./faulty-log.ts";
 import type { Act, History } from "./history.ts";
 import { openEngine, type SimEngine } from "./open-engine.ts";
+import { createRandom } from "./random.ts";
 import { createSimWorld, type Life, type SimWorld } from "./sim-host.ts";
 
 /** Small, so that levels need no rescaling in a run; any instant would do. */
@@ -44,6 +45,8 @@ export type Stage = {
   /** The engine of the present life; null while there is none. */
   engine(): SimEngine | null;
   life(): Life;
+  /** Its state while it has nothing to do: all is durable, and no alarm is late. */
+  resting(): State | null;
   arm(fault: AppendFault, inAppends: number): void;
   crash(): void;
   /** Leaves the present engine alone and opens another on the same store. */
@@ -57,7 +60,7 @@ export type Stage = {
 
 const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-type Seat = { readonly life: Life; engine: SimEngine | null; onOpen: (() => void)[] };
+type Seat = { readonly life: Life; engine: SimEngine | null; isClosing: boolean };
 
 export function createStage(options: {
   readonly history: History;
@@ -66,7 +69,7 @@ export function createStage(options: {
   readonly onOpened: (engine: SimEngine) => void;
 }): { stage: Stage; auditor: Auditor } {
   const { history, plant, onOpened } = options;
-  const world = createSimWorld(START_MS);
+  const world = createSimWorld(START_MS, createRandom(history.seed));
   const store = createMemoryStore();
   const auditor = options.auditorOf(store);
   const storms = new Map<string, number>();
@@ -82,7 +85,7 @@ export function createStage(options: {
     isStorm: (gate) => world.elapsed() < (storms.get(gate) ?? -1),
     actsOf: (task) => bodies.get(task) ?? [],
   };
-  let seat: Seat = { life: world.newLife(), engine: null, onOpen: [] };
+  let seat: Seat = { life: world.newLife(), engine: null, isClosing: false };
   seat.life.end();
   const engineNow = (): SimEngine | null => (seat.life.isAlive() ? seat.engine : null);
   const crew = createRemoteCrew(surroundings, engineNow);
@@ -114,7 +117,7 @@ export function createStage(options: {
 
   async function open(): Promise<SimEngine | null> {
     const life = world.newLife();
-    const mine: Seat = { life, engine: null, onOpen: [] };
+    const mine: Seat = { life, engine: null, isClosing: false };
     const outcome = { error: null as Error | null };
     seat = mine;
     tally.openings++;
@@ -183,15 +186,23 @@ export function createStage(options: {
     auditor.catchUp();
   }
 
+  function resting(): State | null {
+    const state = engineNow()?.state ?? null;
+    const isBusy = seat.isClosing || state?.seq !== store.head.seq || seat.life.hasLateAlarm();
+    return isBusy ? null : state;
+  }
+
   async function pass(ms: number): Promise<void> {
     const end = world.elapsed() + ms;
     let rings = 0;
     for (;;) {
       await settle();
+      const asleep = resting();
+      if (asleep !== null) auditor.asleep(asleep, world.now());
       if (auditor.complaints.length > 0) return;
       const next = world.nextRing();
       if (next === null || next > end) break;
-      rings = next === world.elapsed() ? rings + 1 : 0;
+      rings = next <= world.elapsed() ? rings + 1 : 0;
       if (rings > RINGS_MAX) return auditor.complain("spins", `an alarm rings ${RINGS_MAX} times at one instant`);
       world.moveTo(next);
       if (engineNow() === null) {
@@ -207,6 +218,7 @@ export function createStage(options: {
     ...{ world, store, surroundings, crew, storms, artifacts, bodies, tally, switches },
     engine: engineNow,
     life: () => seat.life,
+    resting,
     arm: (fault, inAppends) => armed.set(tally.appends + inAppends, fault),
     crash: () => {
       tally.crashes++;
@@ -216,6 +228,7 @@ export function createStage(options: {
     ensureOpen,
     closeEngine: async () => {
       const engine = engineNow();
+      seat.isClosing = true;
       const closing = engine?.close().catch(() => {});
       await pass(CLOSING_MS);
       seat.life.end();

@@ -18,6 +18,9 @@ import type { Stop, ToCrew } from "../../src/worker/pull-messages.ts";
 import { createNewsDesk } from "../../src/worker/pull-news.ts";
 import type { Wire } from "../../src/worker/pull-wire.ts";
 
+/** Time passes while engine and workers are at it. */
+const MOVES = { perReadingMs: 1, earlyMs: 1 };
+
 export type Fault =
   | { readonly kind: "none" | "lose-request" | "lose-answer" | "black-hole" | "twice" }
   | { readonly kind: "slow-request" | "slow-answer"; readonly ms: number };
@@ -111,7 +114,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     await world.drover?.workers().catch(() => {});
     return world.drover?.state.seq === seq;
   };
-  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest });
+  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
   const clockFor = (isDead: () => boolean): Clock => ({
     now: host.now,
     setAlarm: (at, ring) => host.setAlarm(at, () => void (isDead() || ring()), { keepAlive: false }),
