@@ -20,7 +20,20 @@ function freshSeed(): number {
 
 /** Holds a law against so many cases. */
 export function holds<Given>(cases: number, given: fc.Arbitrary<Given>, law: (given: Given) => void): void {
+  fc.assert(fc.property(given, law), runOf(cases));
+}
+
+/** The same for a law that waits. */
+export async function holdsInTime<Given>(
+  cases: number,
+  given: fc.Arbitrary<Given>,
+  law: (given: Given) => Promise<void>,
+): Promise<void> {
+  await fc.assert(fc.asyncProperty(given, law), runOf(cases));
+}
+
+function runOf(cases: number): { seed: number; numRuns: number; verbose: fc.VerbosityLevel } {
   const isQuick = process.env.DROVER_QUICK !== undefined;
   const numRuns = isQuick ? Math.ceil(cases / QUICK_DIVISOR) : cases;
-  fc.assert(fc.property(given, law), { seed, numRuns, verbose: fc.VerbosityLevel.None });
+  return { seed, numRuns, verbose: fc.VerbosityLevel.None };
 }
