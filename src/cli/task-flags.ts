@@ -66,7 +66,10 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   { flags: "--callback-url <url>", about: "where the task is posted when it has ended" },
   { flags: "--parent <id>", about: "the task it belongs to; it waits for it" },
   { flags: "--needs <ids>", about: "tasks that must be done first; with commas, or given again", read: several },
-  { flags: "--artifact <path>", about: "a file that must exist before it may start" },
+  {
+    flags: "--artifact <path>",
+    about: "a file under artifacts.root of the server that must exist before it may start",
+  },
   { flags: "--cpu <cores>", about: "cores it needs: 2, 0.5 or 500m", read: cpuMillicores },
   { flags: "--memory <size>", about: "memory it needs: 512MiB, 2GB", read: byteCount },
   { flags: "--capability <names>", about: "what a worker must offer; with commas, or given again", read: several },

@@ -24,6 +24,7 @@ import {
   section,
   sectionInWords,
   span,
+  text,
   whole,
 } from "./shape-of-input.ts";
 
@@ -91,6 +92,12 @@ export type WorkerRules = {
   readonly killGrace: number;
   readonly artifactPoll: number;
 };
+export type ArtifactRules = {
+  /** The directory that input artifacts lie under; null: where the process runs. */
+  readonly root: string | null;
+  /** Whether an input artifact may be any path. */
+  readonly anywhere: boolean;
+};
 export type Config = {
   readonly scheduler: SchedulerRules;
   readonly budget: BudgetRules;
@@ -101,6 +108,7 @@ export type Config = {
   };
   readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
   readonly workers: WorkerRules;
+  readonly artifacts: ArtifactRules;
   readonly log: { readonly snapshotEvery: number; readonly retain: number };
 };
 
@@ -155,6 +163,7 @@ export const DEFAULT_CONFIG: Config = {
   },
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
+  artifacts: { root: null, anywhere: false },
   log: { snapshotEvery: 500_000, retain: 30 * DAY },
 };
 
@@ -368,6 +377,7 @@ const configFields: Fields<Config> = {
     { lease: span(100), maxWorktrees: whole(1, 100_000), killGrace: span(0), artifactPoll: span(1) },
     DEFAULT_CONFIG.workers,
   ),
+  artifacts: section<ArtifactRules>({ root: orNull(text(1, 4096)), anywhere: flag }, DEFAULT_CONFIG.artifacts),
   log: section({ snapshotEvery: whole(1), retain: span(1000) }, DEFAULT_CONFIG.log),
 };
 
@@ -375,6 +385,7 @@ const configFields: Fields<Config> = {
 export const completed = (config: Config): Config => ({
   ...config,
   workers: { ...DEFAULT_CONFIG.workers, ...config.workers },
+  artifacts: { ...DEFAULT_CONFIG.artifacts, ...config.artifacts },
 });
 
 /** The effective config: the defaults with the given fields over them, checked as a whole. */

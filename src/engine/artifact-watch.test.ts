@@ -2,14 +2,10 @@
  * Input artifacts: that one appeared is an event, and nobody waits longer than one poll for it.
  */
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { createLogInHand, isPending } from "../../test/log-in-hand.ts";
 import { createHandHost } from "../testing/hand-host.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
-import { fileExists } from "./artifact-watch.ts";
 import { openDrover } from "./drover.ts";
 import type { Host } from "./host.ts";
 
@@ -108,18 +104,6 @@ test("a submit whose artifact cannot be looked for is refused by name, and only 
   const { tasks, accepted } = await drover.submitBatch({ agentId: "ann", tasks: items });
   assert.deepEqual([tasks[0], tasks[1]?.state, accepted], [{ state: "rejected", error: message }, "waiting", 1]);
   assert.match(tasks[2]?.error ?? "", /needs/);
-});
-
-test("an artifact is a file unless the host says otherwise", async () => {
-  const home = await mkdtemp(join(tmpdir(), "drover-artifact-"));
-  const path = join(home, "plan.md");
-  assert.equal(await fileExists(path), false);
-  await using drover = await openDrover();
-  assert.equal((await drover.submit(task("a", { inputArtifact: path }))).state, "waiting");
-  await writeFile(path, "");
-  await drover.lookForArtifacts();
-  assert.equal((await drover.task("a")).state, "queued");
-  await rm(home, { recursive: true });
 });
 
 test("while an artifact is awaited the alarm keeps the program alive, and looks within one poll", async () => {

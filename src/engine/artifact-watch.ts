@@ -3,11 +3,10 @@
  *
  * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks
  * at the artifacts some task waits for, every `workers.artifactPoll`, and tells the writer of those that
- * are there. An artifact is a path unless the host says otherwise. While some task waits for one, the alarm keeps
+ * are there. What an artifact is says artifact-place.ts. While some task waits for one, the alarm keeps
  * the program alive: it is set anew when the first is awaited. Looking for one may fail (a share that is away, a
  * host's own rule that throws): that is told once, until it works again, and keeps nobody from the others.
  */
-import { access } from "node:fs/promises";
 import { shown } from "../core/refusal.ts";
 import { DroverError } from "./drover-error.ts";
 import type { Host } from "./host.ts";
@@ -21,15 +20,6 @@ export type ArtifactWatch = {
   /** Something happened: from now on an artifact may be awaited. */
   onApplied(): void;
   stop(): void;
-};
-
-export const fileExists: ArtifactExists = async (artifact) => {
-  try {
-    await access(artifact);
-    return true;
-  } catch {
-    return false;
-  }
 };
 
 /** Whether it is there, for a caller who is told if that cannot be said. */

@@ -19,7 +19,8 @@ import type { State } from "../core/state.ts";
 import { type Why, why } from "../core/why.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
-import { type ArtifactExists, type ArtifactWatch, fileExists, watchArtifacts } from "./artifact-watch.ts";
+import { type ArtifactPlace, customPlace, filePlace } from "./artifact-place.ts";
+import { type ArtifactExists, type ArtifactWatch, watchArtifacts } from "./artifact-watch.ts";
 import { createBodyStore } from "./body-store.ts";
 import { readOptions } from "./call-options.ts";
 import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
@@ -75,7 +76,7 @@ export type OpenOptions = {
   /** What differs from the defaults; see docs/reference/config.md. Absent: what the log has stays in force. */
   readonly config?: unknown;
   readonly now?: () => number;
-  /** Whether an input artifact is there; by default, whether the file exists. */
+  /** Whether an input artifact is there; by default, whether the file exists under `artifacts.root`. */
   readonly artifactExists?: ArtifactExists;
   /** Hears of what went wrong though Drover goes on, such as a snapshot; by default a warning of the process. */
   readonly onWarning?: (message: string) => void;
@@ -176,9 +177,10 @@ function checkOptions(options: OpenOptions): void {
 
 async function startDrover(options: OpenOptions, log: Log, config: Config | null): Promise<Drover> {
   const host = options.host ?? realHost(options.now);
-  const exists = options.artifactExists ?? fileExists;
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const { state, snapshotSeq } = await recover(log);
+  const { artifactExists } = options;
+  const place = artifactExists === undefined ? filePlace(() => state.config.artifacts) : customPlace(artifactExists);
   const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
   const bodies = createBodyStore(log);
@@ -235,12 +237,12 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     onFailure: (error) =>
       onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });
-  const { desk: tasks, placer } = createTaskDesk({ writer, log, bodies, ends, rejected, exists, progressOf });
-  const schedules = createSchedules({ writer, host: steady, submit: placer.place, onWarning });
+  const { desk: tasks, placer } = createTaskDesk({ writer, log, bodies, ends, rejected, artifacts: place, progressOf });
+  const schedules = createSchedules({ writer, host: steady, submit: placer.place, artifacts: place, onWarning });
   await beginLife(writer, config);
   remote.begin();
   schedules.begin();
-  artifacts = watchArtifacts({ writer, host: steady, exists, onWarning });
+  artifacts = watchArtifacts({ writer, host: steady, exists: place.exists, onWarning });
   return faceOf({
     writer,
     log,
@@ -255,6 +257,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     rejected,
     snapshots,
     artifacts,
+    place,
     failed: failed.promise,
   });
 }
@@ -273,6 +276,7 @@ type Parts = {
   readonly rejected: RejectedRing;
   readonly snapshots: Snapshotter;
   readonly artifacts: ArtifactWatch;
+  readonly place: ArtifactPlace;
   readonly failed: Promise<DroverError>;
 };
 
@@ -297,7 +301,7 @@ function faceOf(parts: Parts): Drover {
     const answer = then === null ? why(state, id, writer.now()) : why(then, id, then.at);
     await writer.settled();
     if (!answer.ok) throw refused(answer.failure);
-    return answer.value;
+    return parts.place.explain(answer.value);
   }
 
   async function setPaused(target: PauseTarget, paused: boolean): Promise<void> {

@@ -11,6 +11,7 @@ import { Cron } from "croner";
 import { type Instant, instant, type ScheduleId, type TaskId } from "../core/brand.ts";
 import type { Schedule } from "../core/schedule-order.ts";
 import { hasEnded } from "../core/state.ts";
+import type { ArtifactPlace } from "./artifact-place.ts";
 import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
@@ -44,6 +45,7 @@ export function createSchedules(deps: {
   readonly host: Host;
   /** Submits now; durable later. */
   readonly submit: (body: unknown) => unknown;
+  readonly artifacts: Pick<ArtifactPlace, "check">;
   readonly onWarning: (message: string) => void;
 }): ScheduleDesk {
   const { writer, host } = deps;
@@ -57,6 +59,8 @@ export function createSchedules(deps: {
   async function put(given: string, body: ScheduleBody): Promise<ScheduleView> {
     const id = scheduleId(given);
     const schedule = readSchedule(body);
+    const { inputArtifact } = schedule.task;
+    if (inputArtifact !== undefined) deps.artifacts.check(inputArtifact, "task.inputArtifact");
     const text = canonical(body, "");
     const known = schedules.get(id);
     const from = Math.max(writer.now(), known?.lastAt ?? 0);

@@ -10,7 +10,8 @@ import type { Decided, Decision, Warning } from "../core/commands.ts";
 import { countAhead } from "../core/queue.ts";
 import { type Refusal, sentence } from "../core/refusal.ts";
 import { hasEnded, type Task } from "../core/state.ts";
-import { type ArtifactExists, askWhetherThere } from "./artifact-watch.ts";
+import type { ArtifactPlace } from "./artifact-place.ts";
+import { askWhetherThere } from "./artifact-watch.ts";
 import { type DroverError, refused } from "./drover-error.ts";
 import type { ReadTask } from "./task-body.ts";
 import type { TaskSources } from "./task-reading.ts";
@@ -24,12 +25,14 @@ export type Submitted = {
   readonly throttle?: true;
   readonly warnings?: readonly Warning[];
 };
-export type PlacingParts = TaskSources & { readonly exists: ArtifactExists };
+export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace };
 
 /** Whether the input artifact is there already is part of what is decided. */
-export async function lookForArtifact({ exists }: PlacingParts, read: ReadTask): Promise<ReadTask> {
+export async function lookForArtifact({ artifacts }: PlacingParts, read: ReadTask): Promise<ReadTask> {
   const { artifact } = read.submission;
-  if (artifact === null || !(await askWhetherThere(exists, artifact))) return read;
+  if (artifact === null) return read;
+  artifacts.check(artifact);
+  if (!(await askWhetherThere(artifacts.exists, artifact))) return read;
   return { ...read, submission: { ...read.submission, artifactReady: true } };
 }
 /** Decides a submit now; the answer may leave when it is durable. What found no room is kept unless told otherwise. */

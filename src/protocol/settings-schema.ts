@@ -119,6 +119,17 @@ export const coreSections: Knobs = {
     },
     { description: "Who executes." },
   ),
+  artifacts: section(
+    {
+      root: knob(
+        s.nullable(s.text(1, 4096)),
+        DEFAULT_CONFIG.artifacts.root,
+        "The directory that input artifacts lie under; null: where the server was started.",
+      ),
+      anywhere: knob(s.flag(), DEFAULT_CONFIG.artifacts.anywhere, "Whether an input artifact may be any path."),
+    },
+    { description: "The files that tasks wait for." },
+  ),
   log: section(
     {
       url: knob(s.text(1, 2048), DEFAULT_LOG_URL, "Where the log is: sqlite:PATH, or memory:."),

@@ -143,7 +143,10 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   callbackUrl: s.described(s.optional(s.webUrl()), "Where the task is posted when it has ended."),
   parent: s.described(s.optional(s.name()), "The task it belongs to: it waits for it and is one level deeper."),
   needs: s.described(s.optional(names(1000)), "Tasks that must be done first."),
-  inputArtifact: s.described(s.optional(s.text(1, 4096)), "A file that must exist before it may start."),
+  inputArtifact: s.described(
+    s.optional(s.text(1, 4096)),
+    "A file under artifacts.root that must exist before it may start.",
+  ),
   resources: s.optional(resources),
   capabilities: s.described(s.optional(names(64)), "What a worker must offer."),
   locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),

@@ -1,8 +1,20 @@
 /**
  * Rows about what is let in, what is kept and what is tried again.
  */
-import { TaskRequeue } from "../../src/engine/index.ts";
-import { acceptedOf, codeOf, hang, type Knob, note, runningOf, task } from "./story.ts";
+import { basename, dirname } from "node:path";
+import { openDrover, TaskRequeue } from "../../src/engine/index.ts";
+import { acceptedOf, codeOf, hang, type Knob, note, runningOf, type Story, task } from "./story.ts";
+
+const [ownFolder, ownFile] = [import.meta.dirname, basename(import.meta.filename)];
+
+/** With real files: a kit for tests says itself which artifacts are there. */
+async function stateWithArtifact({ drover }: Story, inputArtifact: string): Promise<unknown> {
+  await using real = await openDrover({ config: drover.effectiveConfig() });
+  return await real.submit(task("t", { inputArtifact })).then(
+    ({ state }) => state,
+    ({ code }: { code: string }) => code,
+  );
+}
 
 const countOf = (kinds: readonly string[], end: string): number => kinds.filter((line) => line.startsWith(end)).length;
 
@@ -238,6 +250,21 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       await kit.clock.advance(10_000);
       return starts;
     },
+  },
+  "artifacts.root": {
+    cases: [
+      [ownFolder, "queued"],
+      [dirname(ownFolder), "waiting"],
+    ],
+    tell: (kit) => stateWithArtifact(kit, ownFile),
+  },
+  "artifacts.anywhere": {
+    base: { artifacts: { root: dirname(ownFolder) } },
+    cases: [
+      [false, "bad_request"],
+      [true, "queued"],
+    ],
+    tell: (kit) => stateWithArtifact(kit, import.meta.filename),
   },
   "log.snapshotEvery": {
     cases: [

@@ -360,6 +360,7 @@ export function configOf(dice: Dice): Config {
     projects: { autoCreate: dice.chance(95), default: settingsOf(dice), named: Object.fromEntries(named) },
     gates: { default: gateSettingsOf(dice), named: dice.chance(30) ? { g2: gateSettingsOf(dice) } : {} },
     workers: { ...DEFAULT_CONFIG.workers, killGrace: dice.pick([0, 1000, 10_000]), artifactPoll: 1000 },
+    artifacts: DEFAULT_CONFIG.artifacts,
     log: DEFAULT_CONFIG.log,
   };
 }
