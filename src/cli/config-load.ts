@@ -59,6 +59,8 @@ export type LoadedConfig<Settings> = {
   /** The files that were read, and those that would be if they were there. */
   readonly files: readonly string[];
   readonly filesRead: readonly string[];
+  /** Those of them that set something. */
+  readonly filesWithSettings: readonly string[];
   readonly warnings: readonly string[];
 };
 
@@ -97,6 +99,7 @@ export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledg
     effective: withDefaults(merged, schema),
     files,
     filesRead: files.filter((_, at) => found[at] !== null),
+    filesWithSettings: files.filter((_, at) => (found[at]?.settings.length ?? 0) > 0),
     warnings: chosen === undefined && found.at(-1) === null ? otherSpelling(cwd) : [],
   };
 }

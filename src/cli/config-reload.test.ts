@@ -2,6 +2,7 @@
  * A config is exchanged as a whole or not at all, and in order.
  */
 import assert from "node:assert/strict";
+import { basename, dirname } from "node:path";
 import { test } from "node:test";
 import { testTerminal } from "../../test/cli/test-terminal.ts";
 import { BadConfig } from "./config-problem.ts";
@@ -9,7 +10,7 @@ import { keepReloading } from "./config-reload.ts";
 
 type Config = { readonly given: number; readonly files: readonly string[] };
 
-function play() {
+async function play() {
   const terminal = testTerminal();
   const said: string[] = [];
   const applied: number[] = [];
@@ -27,7 +28,8 @@ function play() {
       applied.push(given);
     },
     say: (message: string) => said.push(message),
-    complain: (message: string) => said.push(`! ${message}`),
+    complain: assert.fail,
+    alarm: (message: string) => said.push(`! ${message}`),
   };
   const reloading = keepReloading(load(), hooks, terminal, {
     watchDirectory: (_, onChange) => {
@@ -38,13 +40,14 @@ function play() {
       run();
       return () => {};
     },
-    realPath: (path) => path,
+    wayTo: (path) => [{ directory: dirname(path), name: basename(path) }],
   });
+  await reloading.settled();
   return { terminal, said, applied, file, change: () => change(), ...reloading };
 }
 
 test("a changed file is put in force", async () => {
-  const { file, change, settled, applied, said } = play();
+  const { file, change, settled, applied, said } = await play();
   file.text = "2";
   change();
   await settled();
@@ -52,7 +55,7 @@ test("a changed file is put in force", async () => {
 });
 
 test("a bad file leaves the old config in force, and says so", async () => {
-  const { file, change, settled, applied, said } = play();
+  const { file, change, settled, applied, said } = await play();
   file.text = "bad";
   change();
   await settled();
@@ -65,7 +68,7 @@ test("a bad file leaves the old config in force, and says so", async () => {
 });
 
 test("a config the server refuses is tried again when the file is saved again", async () => {
-  const { file, change, settled, applied, said } = play();
+  const { file, change, settled, applied, said } = await play();
   file.text = "2";
   file.fail = true;
   change();
@@ -78,7 +81,7 @@ test("a config the server refuses is tried again when the file is saved again", 
 });
 
 test("a save without a change is no news, except to who asked by SIGHUP", async () => {
-  const { change, settled, said, terminal } = play();
+  const { change, settled, said, terminal } = await play();
   change();
   await settled();
   assert.deepEqual(said, []);
@@ -88,7 +91,7 @@ test("a save without a change is no news, except to who asked by SIGHUP", async 
 });
 
 test("two quick changes are applied in their order", async () => {
-  const { file, change, settled, applied } = play();
+  const { file, change, settled, applied } = await play();
   file.text = "2";
   change();
   await null;
@@ -99,7 +102,7 @@ test("two quick changes are applied in their order", async () => {
 });
 
 test("a change that is taken back is a change too", async () => {
-  const { file, change, settled, applied } = play();
+  const { file, change, settled, applied } = await play();
   for (const text of ["2", "1"]) {
     file.text = text;
     change();
@@ -109,7 +112,7 @@ test("a change that is taken back is a change too", async () => {
 });
 
 test("asked for by a caller, it is read in its turn, and what is wrong with it is for that caller", async () => {
-  const { file, change, settled, applied, said, now, terminal } = play();
+  const { file, change, settled, applied, said, now, terminal } = await play();
   file.text = "2";
   change();
   await now();
@@ -127,8 +130,21 @@ test("asked for by a caller, it is read in its turn, and what is wrong with it i
   assert.equal(said.length, heard);
 });
 
+test("what changed while the server started is noticed", async () => {
+  const applied: number[] = [];
+  const hooks = {
+    load: (): Config => ({ given: 2, files: [] }),
+    apply: async ({ given }: Config) => void applied.push(given),
+    ...{ say: () => {}, complain: assert.fail, alarm: assert.fail },
+  };
+  const reloading = keepReloading({ given: 1, files: [] }, hooks, testTerminal());
+  await reloading.settled();
+  reloading.stop();
+  assert.deepEqual(applied, [2]);
+});
+
 test("stopped, it hears nothing more", async () => {
-  const { file, stop, settled, applied, terminal } = play();
+  const { file, stop, settled, applied, terminal } = await play();
   stop();
   file.text = "2";
   terminal.signal("SIGHUP");

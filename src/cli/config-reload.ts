@@ -12,12 +12,14 @@ import type { Terminal } from "./terminal.ts";
 type Loaded = { readonly given: unknown; readonly files: readonly string[] };
 
 export type ReloadHooks<Config extends Loaded> = {
-  /** All layers anew; throws `BadConfig`. */
-  readonly load: () => Config;
+  /** All layers anew, to take over from the config in force; throws `BadConfig`. */
+  readonly load: (inForce: Config) => Config;
   /** Puts a changed config in force. What it throws is complained of like a bad file. */
   readonly apply: (config: Config) => Promise<void>;
   readonly say: (message: string) => void;
   readonly complain: (message: string) => void;
+  /** A config that is not taken: whoever changed it believes otherwise. */
+  readonly alarm: (message: string) => void;
 };
 
 export type Reloading = {
@@ -34,16 +36,17 @@ export function keepReloading<Config extends Loaded>(
   terminal: Pick<Terminal, "onSignal">,
   world: WatchWorld = realWorld,
 ): Reloading {
-  let inForce = JSON.stringify(first.given);
+  let inForce = first;
   let line: Promise<void> = Promise.resolve();
 
   /** Whether anything had changed. */
   async function takeOver(): Promise<boolean> {
-    const config = hooks.load();
-    const next = JSON.stringify(config.given);
-    if (next === inForce) return false;
-    await hooks.apply(config);
-    inForce = next;
+    const config = hooks.load(inForce);
+    const hasChanged = JSON.stringify(config.given) !== JSON.stringify(inForce.given);
+    if (hasChanged) await hooks.apply(config);
+    // Also where it says the same: it may be another file that says it.
+    inForce = config;
+    if (!hasChanged) return false;
     hooks.say("the config has changed and is in force");
     return true;
   }
@@ -53,7 +56,7 @@ export function keepReloading<Config extends Loaded>(
       if (!(await takeOver()) && isAsked) hooks.say("the config has not changed");
     } catch (error) {
       const reason = error instanceof BadConfig ? error.message : (error as Error).message;
-      hooks.complain(`the new config is not taken, the old one stays in force\n${reason}`);
+      hooks.alarm(`the new config is not taken, the old one stays in force\n${reason}`);
     }
   }
 
@@ -69,6 +72,8 @@ export function keepReloading<Config extends Loaded>(
     return taken.then(() => {});
   }
   const watch: ConfigWatch = watchFiles(first.files, { onChange: () => ask(false), onWarning: hooks.complain }, world);
+  // Whatever changed between the first reading and this moment was nobody's news.
+  ask(false);
   const stopHearing = terminal.onSignal(["SIGHUP"], () => ask(true));
   return {
     now,

@@ -4,11 +4,13 @@
  * The directory and the timer are played by hand; one test at the end asks the real file system.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import { realWorld, type WatchWorld, watchFiles } from "./config-watch.ts";
+import { realWorld, type Station, type WatchWorld, watchFiles, wayTo } from "./config-watch.ts";
+
+const stationOf = (path: string): Station => ({ directory: dirname(path), name: basename(path) });
 
 type Played = {
   readonly changes: () => number;
@@ -31,14 +33,19 @@ function play(files: string[], missing: ReadonlySet<string> = new Set()): Played
   const world: WatchWorld = {
     watchDirectory: (directory, change, error) => {
       if (missing.has(directory)) throw Object.assign(new Error("no such directory"), { code: "ENOENT" });
-      watchers.set(directory, { change, error });
-      return () => void watchers.delete(directory);
+      const own = { change, error };
+      watchers.set(directory, own);
+      // The next watch on a directory is made before this one goes.
+      return () => (watchers.get(directory) === own ? void watchers.delete(directory) : undefined);
     },
     setTimer: (run) => {
       timers.add(run);
       return () => void timers.delete(run);
     },
-    realPath: (file) => links.get(file) ?? file,
+    wayTo: (file) => {
+      const target = links.get(file);
+      return [file, ...(target === undefined ? [] : [target])].map(stationOf);
+    },
   };
   const watch = watchFiles(
     files,
@@ -87,11 +94,6 @@ describe("a watch", () => {
     watch.touch("/a", null);
     assert.equal(watch.timers(), 1);
   });
-  test("hears the swap of a link in the directory", () => {
-    const watch = play(["/etc/d/drover.yml"]);
-    watch.touch("/etc/d", "..data");
-    assert.equal(watch.timers(), 1);
-  });
   test("watches where a link leads, also when it leads elsewhere later", () => {
     const watch = play(["/a/drover.yml"]);
     watch.links.set("/a/drover.yml", "/b/real.yml");
@@ -126,25 +128,140 @@ describe("a watch", () => {
   });
 });
 
-test("the real file system: written in place, and renamed into place", { timeout: 60_000 }, async () => {
-  const directory = mkdtempSync(join(tmpdir(), "drover-watch-"));
-  const file = join(directory, "drover.yml");
-  let next = Promise.withResolvers<void>();
-  const hooks = { onChange: () => next.resolve(), onWarning: assert.fail };
-  const world = { ...realWorld, setTimer: (run: () => void) => realWorld.setTimer(run, 1) };
-  const watch = watchFiles([file], hooks, world);
-  // The watch alone keeps no process alive, which is right for a server and wrong for a test that waits for it.
-  const alive = setInterval(() => {}, 1000);
-  try {
-    writeFileSync(file, "a: 1");
-    await next.promise;
-    next = Promise.withResolvers();
-    writeFileSync(join(directory, "new"), "a: 2");
-    renameSync(join(directory, "new"), file);
-    await next.promise;
-  } finally {
-    clearInterval(alive);
-    watch.stop();
-    rmSync(directory, { recursive: true, force: true });
+test("a watch that cannot be had is complained of once", () => {
+  const warnings: string[] = [];
+  let change: () => void = () => {};
+  const world: WatchWorld = {
+    watchDirectory: (directory, onChange) => {
+      if (directory === "/b") throw new Error("too many watches");
+      change = () => onChange("drover.yml");
+      return () => {};
+    },
+    setTimer: (run) => {
+      run();
+      return () => {};
+    },
+    wayTo: (file) => [stationOf(file)],
+  };
+  const hooks = { onChange: () => {}, onWarning: (message: string) => warnings.push(message) };
+  watchFiles(["/a/drover.yml", "/b/drover.yml"], hooks, world);
+  for (let round = 0; round < 3; round++) change();
+  assert.equal(warnings.length, 1);
+});
+
+describe("the real file system", () => {
+  function watched(file: string): Disposable & { readonly after: (change: () => void) => Promise<void> } {
+    let next = Promise.withResolvers<void>();
+    const hooks = { onChange: () => next.resolve(), onWarning: assert.fail };
+    const world = { ...realWorld, setTimer: (run: () => void) => realWorld.setTimer(run, 1) };
+    const watch = watchFiles([file], hooks, world);
+    // The watch alone keeps no process alive, which is right for a server and wrong for a test that waits for it.
+    const alive = setInterval(() => {}, 1000);
+    return {
+      after: (change) => {
+        next = Promise.withResolvers();
+        change();
+        return next.promise;
+      },
+      [Symbol.dispose]: () => {
+        clearInterval(alive);
+        watch.stop();
+      },
+    };
   }
+
+  function place(): Disposable & { readonly at: (...names: string[]) => string } {
+    const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-watch-")));
+    return {
+      at: (...names) => join(directory, ...names),
+      [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
+    };
+  }
+
+  const swapLink = (link: string, target: string): void => {
+    symlinkSync(target, `${link}.new`);
+    renameSync(`${link}.new`, link);
+  };
+  const LIMIT = { timeout: 20_000 };
+
+  test("a file is written, renamed into place, removed, and there again", LIMIT, async () => {
+    using files = place();
+    using watch = watched(files.at("drover.yml"));
+    await watch.after(() => writeFileSync(files.at("drover.yml"), "a: 1"));
+    writeFileSync(files.at("new"), "a: 2");
+    await watch.after(() => renameSync(files.at("new"), files.at("drover.yml")));
+    await watch.after(() => rmSync(files.at("drover.yml")));
+    await watch.after(() => writeFileSync(files.at("drover.yml"), "a: 3"));
+  });
+
+  for (const [name, inner] of [
+    ["..data", ""],
+    ["current", "conf"],
+  ] as const) {
+    test(`the link ${name} is swapped, again and again, as a mounted config map does`, LIMIT, async () => {
+      using files = place();
+      for (const version of ["v1", "v2", "v3"]) {
+        mkdirSync(files.at(version, inner), { recursive: true });
+        writeFileSync(files.at(version, inner, "drover.yml"), version);
+      }
+      symlinkSync("v1", files.at(name));
+      symlinkSync(join(name, inner, "drover.yml"), files.at("drover.yml"));
+      using watch = watched(files.at("drover.yml"));
+      await watch.after(() => swapLink(files.at(name), "v2"));
+      rmSync(files.at("v1"), { recursive: true });
+      await watch.after(() => swapLink(files.at(name), "v3"));
+      await watch.after(() => writeFileSync(files.at("v3", inner, "drover.yml"), "in place"));
+    });
+  }
+
+  test("the directory is reached by a link that is swapped", LIMIT, async () => {
+    using files = place();
+    for (const version of ["v1", "v2"]) mkdirSync(files.at(version));
+    symlinkSync(files.at("v1"), files.at("live"));
+    using watch = watched(files.at("live", "drover.yml"));
+    await watch.after(() => swapLink(files.at("live"), files.at("v2")));
+    await watch.after(() => writeFileSync(files.at("v2", "drover.yml"), "a: 1"));
+  });
+
+  test("the directories around it are removed, and made again", LIMIT, async () => {
+    using files = place();
+    const file = files.at("a", "b", "drover.yml");
+    mkdirSync(files.at("a", "b"), { recursive: true });
+    writeFileSync(file, "a: 1");
+    using watch = watched(file);
+    for (let round = 0; round < 2; round++) {
+      await watch.after(() => rmSync(files.at("a"), { recursive: true }));
+      await watch.after(() => mkdirSync(files.at("a")));
+      await watch.after(() => mkdirSync(files.at("a", "b")));
+      await watch.after(() => writeFileSync(file, "a: 2"));
+    }
+  });
+
+  test("another directory is put in the place of its own", LIMIT, async () => {
+    using files = place();
+    for (const name of ["live", "next"]) {
+      mkdirSync(files.at(name));
+      writeFileSync(files.at(name, "drover.yml"), name);
+    }
+    using watch = watched(files.at("live", "drover.yml"));
+    await watch.after(() => {
+      renameSync(files.at("live"), files.at("old"));
+      renameSync(files.at("next"), files.at("live"));
+    });
+    await watch.after(() => writeFileSync(files.at("live", "drover.yml"), "in place"));
+  });
+});
+
+describe("the way to a file", () => {
+  test("ends at the first name that is missing, and at a loop", () => {
+    const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-way-")));
+    try {
+      const shown = (file: string): string[] => wayTo(file).map(({ directory: at, name }) => join(at, name));
+      assert.deepEqual(shown(join(directory, "x", "y", "drover.yml")), [directory, join(directory, "x")]);
+      symlinkSync("loop", join(directory, "loop"));
+      assert.ok(shown(join(directory, "loop")).includes(join(directory, "loop")));
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
 });

@@ -28,7 +28,8 @@ after the colon clears what lower layers said: the default holds again (for limi
 Not knobs: DROVER_URL and DROVER_TOKEN (how verbs find the server), DROVER_AGENT (who submits), DROVER_DATA
 (short for a log in that directory), DROVER_CONFIG.
 
-The server reads its files again when they change and on SIGHUP. A bad file changes nothing and is complained of.
+The server reads its files again when they change and on SIGHUP. A bad file changes nothing and is complained of;
+so does one that is gone or empty, and one that would take away the last token: that needs a restart.
 `;
 
 const TOPICS: Readonly<Record<string, () => string>> = { "exit-codes": exitCodeHelp, config: () => CONFIG_HELP };

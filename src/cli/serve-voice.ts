@@ -16,16 +16,24 @@ export type Voice = {
   readonly say: (text: string) => void;
   /** Not as it should be, though the server goes on. */
   readonly complain: (text: string) => void;
+  /** Something that was asked for is not done. */
+  readonly alarm: (text: string) => void;
 };
 
 export function voiceFor({ flags, terminal, output }: Pick<Call<ServeFlags>, "flags" | "terminal" | "output">): Voice {
   const level = flags.logLevel ?? (terminal.isErrorTerminal ? "warn" : "info");
   const logger = pino({ level, base: null }, { write: (line: string) => terminal.err(line) });
   if (!terminal.isErrorTerminal && level !== "silent")
-    return { logger, say: (text) => logger.info(text), complain: (text) => logger.warn(text) };
+    return {
+      logger,
+      say: (text) => logger.info(text),
+      complain: (text) => logger.warn(text),
+      alarm: (text) => logger.error(text),
+    };
   return {
     logger,
     say: (text) => (output.isJson ? undefined : terminal.err(`${text}\n`)),
     complain: (text) => terminal.err(`warning: ${plainLines(text)}\n`),
+    alarm: (text) => terminal.err(`error: ${plainLines(text)}\n`),
   };
 }

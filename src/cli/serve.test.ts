@@ -211,7 +211,7 @@ describe("the config of a server", LIMIT, () => {
     assert.equal(await limit(), 7);
     writeFileSync(file, "scheduler: { maxInFlight: 0 }\n");
     terminal.signal("SIGHUP");
-    await terminal.saw("warning: the new config is not taken, the old one stays in force\ndrover.yml:1:14: ");
+    await terminal.saw("error: the new config is not taken, the old one stays in force\ndrover.yml:1:14: ");
     assert.equal(await limit(), 7);
     writeFileSync(file, "scheduler: { maxInFlight: 8 }\nserver: { port: 9 }\n");
     terminal.signal("SIGHUP");

@@ -11,6 +11,7 @@ import { hostRefusal, type Server, startServer } from "../server/index.ts";
 import type { ExecOutcome } from "../worker/index.ts";
 import type { Setting } from "./config-file.ts";
 import { dataSetting } from "./config-load.ts";
+import { checkNothingLost } from "./config-loss.ts";
 import { keepReloading, type Reloading } from "./config-reload.ts";
 import { loadSettings, type ServerConfig } from "./config-settings.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
@@ -62,6 +63,12 @@ function load({ flags, terminal }: Call<ServeFlags>): ServerConfig {
   return loadSettings({ env, cwd, home, configFile: flags.config, sets, flags: ownSettings(flags) });
 }
 
+function loadAgain(call: Call<ServeFlags>, inForce: ServerConfig): ServerConfig {
+  const next = load(call);
+  checkNothingLost(inForce, next);
+  return next;
+}
+
 /** What the flags of this verb set; --log wins over --data, since it says more. */
 function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
   const own = (flag: string, path: readonly string[], value: unknown): Setting[] =>
@@ -93,7 +100,7 @@ type Parts = {
 
 async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace, voice: Voice): Promise<Parts> {
   const { flags, terminal } = call;
-  const { logger, say, complain } = voice;
+  const { logger, say, complain, alarm } = voice;
   const drover = await open(place, first, complain);
   let server: Server | null = null;
   let worker: LocalCrew | null = null;
@@ -110,7 +117,7 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
       killGraceMs: first.settings.config.workers.killGrace,
     });
     const apply = applyTo(drover, server, first, complain);
-    const hooks = { load: () => load(call), apply, say, complain };
+    const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
     return { drover, server, worker, reloading };
   } catch (error) {
