@@ -86,6 +86,7 @@ const bodyFields: Record<string, readonly unknown[]> = {
   maxAttempts: [...NOT_WHOLE, 0],
   timeoutMs: [...NOT_WHOLE, 0],
   onDependencyFailure: ["wait", "", null, 1, {}],
+  onLoss: ["skip", "", null, true, []],
   misspelt: [1],
   taskId: ["known"],
   ["__proto__"]: [{}],

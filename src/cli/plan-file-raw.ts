@@ -25,6 +25,7 @@ export type Shared = {
   readonly attempts?: number;
   readonly tokens?: number;
   readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
 };
 export type RawTask = Shared & {
   readonly run?: string | readonly string[];

@@ -71,6 +71,7 @@ const shared: Knobs = {
   attempts: knob(s.whole(1, 1_000_000), 1, "How often it is tried before it has failed."),
   tokens: said(s.whole(0, 1_000_000_000_000), "How many tokens it will use, as far as is known."),
   onDependencyFailure: knob(s.oneOf("skip", "run"), "skip", "run: it runs also if what it needs did not end well."),
+  onLoss: knob(s.oneOf("retry", "fail"), "retry", "fail: it fails if it had begun when drover run was killed."),
 };
 
 const NEEDS = "the name of a task, or a list of names";

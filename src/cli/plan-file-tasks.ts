@@ -56,6 +56,7 @@ export type Rules = {
   readonly attempts: number;
   readonly tokens?: number;
   readonly onDependencyFailure: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
 };
 export type PlanTask = {
   /** `build`, or with `for`, `build[a,x]`. */
@@ -233,6 +234,7 @@ function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string
     timeoutMs: spanMs(both.timeout),
     idleTimeoutMs: spanMs(both.idleTimeout),
     onDependencyFailure: both.onDependencyFailure ?? "skip",
+    ...(both.onLoss === undefined ? {} : { onLoss: both.onLoss }),
   };
 }
 

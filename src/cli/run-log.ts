@@ -72,6 +72,7 @@ function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
     params: { plan: plan.name, task: task.name },
     maxAttempts: attempts,
     onDependencyFailure: rules.onDependencyFailure,
+    ...(rules.onLoss === undefined ? {} : { onLoss: rules.onLoss }),
     ...(priority === undefined ? {} : { priority }),
     ...(provider === null ? {} : { provider }),
     ...(timeoutMs === null ? {} : { timeoutMs }),

@@ -39,6 +39,7 @@ export type TaskFlags = {
   readonly ref?: string;
   readonly selector?: string;
   readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
 };
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
@@ -87,6 +88,11 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
     flags: "--on-dependency-failure <what>",
     about: "when a parent or need does not end as done",
     choices: ["skip", "run"],
+  },
+  {
+    flags: "--on-loss <what>",
+    about: "when an attempt that had begun is lost: run it again, or fail, its outcome unknown (default with --tab)",
+    choices: ["retry", "fail"],
   },
 ];
 
@@ -142,6 +148,7 @@ export async function taskBodyFrom(
     ref: flags.ref,
     selector: flags.selector,
     onDependencyFailure: flags.onDependencyFailure,
+    onLoss: flags.onLoss,
   };
   return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== undefined)) as TaskBody;
 }

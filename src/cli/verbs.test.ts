@@ -87,7 +87,7 @@ describe("submit", () => {
       ...["--needs", "a,b", "--needs", "c", "--artifact", "/tmp/x", "--cpu", "0.5", "--memory", "1GiB"],
       ...["--capability", "git", "--lock", "repo:x", "--zone", "eu", "--provider", "anthropic/default"],
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
-      ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run"],
+      ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
     ];
     const { asked, err } = await drover(args, answers);
     assert.equal(err, "");
@@ -99,7 +99,7 @@ describe("submit", () => {
       resources: { cpuMillicores: 500, memoryBytes: 1_073_741_824 },
       ...{ capabilities: ["git"], locks: ["repo:x"], zone: "eu", provider: "anthropic/default" },
       ...{ estimatedTokens: 500, iteration: 2, maxAttempts: 1, timeoutMs: 600_000, tabId: "t1", ref: "e5" },
-      ...{ selector: "#go", onDependencyFailure: "run" },
+      ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
     });
   });
 

@@ -261,6 +261,8 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
     onDependencyFailure: task.onDependencyFailure,
     runnable,
     pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory }) : null,
+    // A click must not be repeated because nobody knows whether it was made.
+    onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
   };
 }
 

@@ -28,6 +28,7 @@ const asksTheSame = (ask: Ask, event: TaskSubmitted): boolean =>
   ask.timeoutMs === event.timeoutMs &&
   ask.onDependencyFailure === event.onDependencyFailure &&
   ask.prioritised === event.prioritised &&
+  ask.onLoss === event.onLoss &&
   areSame(ask.capabilities, event.capabilities) &&
   areSame(ask.locks, event.locks);
 
@@ -43,12 +44,12 @@ export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shap
   const { capabilities, locks } = event;
   const wants = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}`;
   const tries = `${event.maxAttempts}\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}`;
-  const key = `${wants}\n${tries}\n${capabilities.join(" ")}\n${locks.join(" ")}`;
+  const key = `${wants}\n${tries}\n${event.onLoss}\n${capabilities.join(" ")}\n${locks.join(" ")}`;
   let ask = state.asks.get(key);
   if (ask === undefined) {
     const { type, cpu, memory, provider, zone, tab } = event;
-    const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = event;
-    const rules = { maxAttempts, timeoutMs, onDependencyFailure, prioritised };
+    const { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised } = event;
+    const rules = { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised };
     ask = { key, type, capabilities, cpu, memory, provider, locks, zone, tab, ...rules, users: 0, shape: null };
     state.asks.set(key, ask);
   }

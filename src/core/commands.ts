@@ -8,7 +8,7 @@
 import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
-import type { Event } from "./events.ts";
+import type { Event, OnLoss } from "./events.ts";
 import type { GateClass } from "./gate.ts";
 import type { Refusal } from "./refusal.ts";
 import type { Result } from "./result.ts";
@@ -40,6 +40,8 @@ export type Submission = {
   readonly maxAttempts: number | null;
   readonly timeoutMs: number | null;
   readonly onDependencyFailure: "skip" | "run";
+  /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
+  readonly onLoss?: OnLoss | null;
   /** Whether somebody is to be told when it ends. */
   readonly callback?: boolean;
 };

@@ -62,8 +62,12 @@ export type TaskSubmitted = Told<
     /** Runnable at once; otherwise it waits for something named above. */
     runnable: boolean;
     pin: WorkerId | null;
+    onLoss: OnLoss;
   }
 >;
+
+/** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
+export type OnLoss = "retry" | "fail";
 
 export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue";
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
@@ -206,7 +210,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
       "notBefore",
     ] as const),
     ...(["deadline", "estimatedTokens", "iteration", "maxAttempts", "timeoutMs", "onDependencyFailure"] as const),
-    ...(["runnable", "pin"] as const),
+    ...(["runnable", "pin", "onLoss"] as const),
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -260,6 +264,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
+  "task-submitted": { onLoss: "retry" },
   "worker-joined": { endpoint: null, path: null },
   "permit-asked": { remote: false },
 };

@@ -12,9 +12,9 @@ import type { RollingFacts } from "./window.ts";
 
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
- * a tombstone was created.
+ * a tombstone was created; format 4, what a task that was lost is to become.
  */
-export const SNAPSHOT_FORMAT = 3;
+export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
@@ -46,6 +46,7 @@ export type AskRow = [
   ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
   ...[locks: readonly string[], zone: string | null, tab: string | null, maxAttempts: number],
   ...[timeoutMs: number | null, onDependencyFailure: Ask["onDependencyFailure"], prioritised: boolean],
+  onLoss?: Ask["onLoss"],
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
@@ -101,7 +102,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   worker: [11, 14],
   gate: [4, 4],
   tab: [4, 4],
-  ask: [13, 13],
+  ask: [13, 14],
   task: [14, 15],
   attempt: [15, 15],
   hold: [3, 3],

@@ -240,9 +240,12 @@ function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
 
 function loadAsk(loading: Loading, row: format.AskRow): void {
   const [, type, capabilities, cpu, memory, provider, locks, zone, tab] = row;
-  const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised] = row;
+  const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss = "retry"] = row;
   const wants = { type, capabilities, cpu, memory, provider, locks, zone, tab };
-  const ask = internAsk(loading.state, { ...wants, maxAttempts, timeoutMs, onDependencyFailure, prioritised });
+  const ask = internAsk(loading.state, {
+    ...wants,
+    ...{ maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised },
+  });
   ask.users = 0;
   loading.asks.push(ask);
 }

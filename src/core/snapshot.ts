@@ -118,10 +118,10 @@ function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<
 
 function askRow(ask: Ask): format.AskRow {
   const { type, capabilities, cpu, memory, provider, locks, zone, tab } = ask;
-  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised } = ask;
+  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss } = ask;
   return [
     ...(["ask", type, capabilities, cpu, memory, provider, locks, zone, tab] as const),
-    ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised] as const),
+    ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss] as const),
   ];
 }
 

@@ -19,7 +19,7 @@ import type { Callbacks } from "./callbacks.ts";
 import type { PushTarget, WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
-import type { StopCause } from "./events.ts";
+import type { OnLoss, StopCause } from "./events.ts";
 import type { Fifo } from "./fifo.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Gate } from "./gate.ts";
@@ -47,6 +47,7 @@ export type Ask = {
   readonly maxAttempts: number;
   readonly timeoutMs: number | null;
   readonly onDependencyFailure: "skip" | "run";
+  readonly onLoss: OnLoss;
   /** Whether anybody gave a priority; if not, a call's class goes by the type. */
   readonly prioritised: boolean;
   users: number;

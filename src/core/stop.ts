@@ -84,6 +84,10 @@ export function failAttempt(
 /** A worker that leaves in good order costs its tasks nothing, however often it does. */
 export const countsAsLoss = (cause: LossCause): boolean => cause !== "worker-left";
 
+/** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
+const isOutcomeUnknown = ({ task, startedAt }: Attempt, cause: LossCause): boolean =>
+  task.ask.onLoss === "fail" && startedAt >= 0 && cause !== "requeue";
+
 /** A loss: not the task's own fault, so it counts apart; too many of them end it all the same. */
 export function loseAttempt(
   state: State,
@@ -93,6 +97,11 @@ export function loseAttempt(
 ): Event {
   const { task, number } = attempt;
   const { cause, tokens } = loss;
+  if (isOutcomeUnknown(attempt, cause)) {
+    const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
+    const reason = `its outcome is unknown: attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
+    return { kind: "task-failed", at: now, ...ended, reason };
+  }
   const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
   if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
     const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };

@@ -16,6 +16,7 @@ import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
 import { fifo, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
+import type { Task } from "../core/state.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
 import type { BodyStore, Kept } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
@@ -184,17 +185,36 @@ export function createLocalWorkers(deps: {
       const record = writer.state.tasks.get(next.task);
       // It may have been stopped, or taken away, while it waited.
       if (record?.attempt?.number !== next.attempt || record.attempt.state !== "assigned") continue;
-      begin(crew, next.task, next.attempt, record.seq as Seq);
+      begin(crew, next.task, next.attempt, record);
     }
   }
 
   /** Takes a slot. What begins in one turn is given to its handlers once that is over, so many in each turn. */
-  function begin(crew: Crew, task: TaskId, attempt: number, seq: Seq): void {
+  function begin(crew: Crew, task: TaskId, attempt: number, { seq: at, ask }: Task): void {
+    const seq = at as Seq;
     const entry: Running = { task, attempt, seq, crew, isOver: false, controller: null, stopped: null, tokens: null };
     running.set(task, entry);
     crew.active++;
+    if (ask.onLoss === "fail") return void beginOnRecord(entry);
+    line(entry);
+  }
+
+  function line(entry: Running): void {
     push(starting, entry);
     if (starting.length === 1) queueMicrotask(startSome);
+  }
+
+  /** One that must not run twice is given to its handler once the log knows that it may have begun. */
+  async function beginOnRecord(entry: Running): Promise<void> {
+    tell(writer, { type: "start-attempt", task: entry.task, attempt: entry.attempt });
+    try {
+      await writer.settled();
+    } catch (error) {
+      // An engine that has stopped starts nothing more.
+      if (!isStop(error)) throw error;
+      return;
+    }
+    line(entry);
   }
 
   function startSome(): void {

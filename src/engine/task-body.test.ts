@@ -189,6 +189,7 @@ const FIELDS: Readonly<Record<string, readonly [fc.Arbitrary<unknown>, fc.Arbitr
   iteration: [some(1, 2), some(1.5)],
   estimatedTokens: [some(1.2, 7, -0), some(Number.NaN, "7")],
   onDependencyFailure: [some("skip", "run"), some("wait")],
+  onLoss: [some("retry", "fail"), some("skip")],
   callbackUrl: [some("https://example.com/", "http://é/"), some("", 3)],
 };
 const KNOWN = Object.keys(FIELDS);
@@ -321,14 +322,14 @@ test("every field finds its place in what the core is told", () => {
     ...{ params: { a: 1 }, payload: [2], priority: "high", deadline: 9, notBefore: 8, parent: "up", needs: ["z", "b"] },
     ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
-    ...{ onDependencyFailure: "run", callbackUrl: "https://a/" },
+    ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/" },
   };
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
   assert.deepEqual(readTaskBody(body).submission, {
     ...{ id: "t", project: "p", agent: "ann", bodyHash, bodySize, type: "lint", capabilities: ["x", "y"], cpu: 3 },
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
-    ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", callback: true },
+    ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: true },
   });
 });
 

@@ -58,6 +58,8 @@ export type TaskBody = {
   readonly maxAttempts?: number;
   readonly timeoutMs?: number;
   readonly onDependencyFailure?: "skip" | "run";
+  /** What becomes of it when an attempt had begun and was lost; `fail` with a tabId, else `retry`. */
+  readonly onLoss?: "retry" | "fail";
   /** Where to post the task when it has ended. */
   readonly callbackUrl?: string;
 };
@@ -123,6 +125,7 @@ const FIELDS = {
   maxAttempts: whole(1, 1_000_000),
   timeoutMs: whole(1, 31_556_952_000_000),
   onDependencyFailure: oneOf("skip", "run"),
+  onLoss: oneOf("retry", "fail"),
   callbackUrl: text(1, 2048),
 } satisfies Fields<Known>;
 type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
@@ -313,6 +316,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     maxAttempts: at(values, AT.maxAttempts) ?? null,
     timeoutMs: at(values, AT.timeoutMs) ?? null,
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
+    onLoss: at(values, AT.onLoss) ?? null,
     callback: at(values, AT.callbackUrl) !== undefined,
   };
 }

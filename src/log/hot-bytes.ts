@@ -14,7 +14,8 @@
  *
  * The bytes depend on the event and on nothing else. An event that holds what has no such form (a hash that is none,
  * a reason added since) is not written: the caller is told, and writes JSON. This is a file format: a kind that is to
- * hold something else gets another number. `hot-events.ts` reads it.
+ * hold something else gets another number, except that a submit may be given more values at the end of MOSTLY.
+ * `hot-events.ts` reads it.
  */
 import type { Event, Rank, TaskSubmitted } from "../core/events.ts";
 import type { Reason } from "../core/placement.ts";
@@ -59,7 +60,7 @@ export const MOSTLY: readonly unknown[] = [
   "other", EMPTY, 0, 0,
   null, EMPTY, null, null, 0, false, 0, null, EMPTY, null, null,
   null, 0, 1, 3, null, "skip",
-  true, null,
+  true, null, "retry",
 ];
 
 /** Writes the event behind what the block holds, or answers false: it has no such form. */
@@ -126,7 +127,7 @@ const othersIn = (e: TaskSubmitted): number =>
   bit(12, isEmpty(e.needs)) | bit(13, e.artifact === null) | bit(14, e.notBefore === null) |
   bit(15, e.deadline === null) | bit(16, e.estimatedTokens === 0) | bit(17, e.iteration === 1) |
   bit(18, e.maxAttempts === 3) | bit(19, e.timeoutMs === null) | bit(20, e.onDependencyFailure === "skip") |
-  bit(21, e.runnable === true) | bit(22, e.pin === null);
+  bit(21, e.runnable === true) | bit(22, e.pin === null) | bit(23, e.onLoss === "retry");
 
 const bit = (index: number, isUsual: boolean): number => (isUsual ? 0 : 1 << index);
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
@@ -136,7 +137,7 @@ const valuesFromType = (e: TaskSubmitted): readonly unknown[] => [
   e.type, e.capabilities, e.cpu, e.memory,
   e.provider, e.locks, e.zone, e.tab, e.priority, e.prioritised, e.depth, e.parent, e.needs, e.artifact, e.notBefore,
   e.deadline, e.estimatedTokens, e.iteration, e.maxAttempts, e.timeoutMs, e.onDependencyFailure,
-  e.runnable, e.pin,
+  e.runnable, e.pin, e.onLoss,
 ];
 
 function roomForOthers(values: readonly unknown[], others: number): number {

@@ -228,6 +228,7 @@ const TASK: Good = {
   maxAttempts: [1, 1e6],
   timeoutMs: [1, 31_556_952_000_000],
   onDependencyFailure: ["skip", "run"],
+  onLoss: ["retry", "fail"],
 };
 const REPORT = { taskId: "t", attempt: 1 };
 const SYNC: Good = {

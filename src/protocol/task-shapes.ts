@@ -44,6 +44,7 @@ export type TaskBody = {
   readonly maxAttempts?: number;
   readonly timeoutMs?: number;
   readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
 };
 /** An item of a batch: its agent is the batch's, whether it says so or not. */
 export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
@@ -160,6 +161,11 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
     s.optional(s.oneOf("skip", "run")),
     "What becomes of it when a parent or need does not end as done.",
     { default: "skip" },
+  ),
+  onLoss: s.described(
+    s.optional(s.oneOf("retry", "fail")),
+    "What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome unknown. " +
+      "Without one, fail with a tabId, else retry.",
   ),
 };
 const agentId = (): s.Schema<string> =>

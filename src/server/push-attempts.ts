@@ -1,14 +1,16 @@
 /**
  * The attempts one push worker has in hand: posted, waiting for a slot, or with a broken connection.
  *
- * An attempt is posted once. There is no limit of time here: the task's timeout and deadline are the engine's, which
- * says `cancel` when they are over, and then the connection is cut. Answers become results (push-answer.ts), kept
- * until the engine has confirmed them.
+ * An attempt is posted once, and not before the log has it as running: it is named first, and posted when the sync that
+ * named it was answered. So whoever reads the log after a crash knows what may have been posted. One that waits for a
+ * slot is not named. There is no limit of time here: the task's timeout and deadline are the engine's, which says
+ * `cancel` when they are over, and then the connection is cut. Answers become results (push-answer.ts), kept until the
+ * engine has confirmed them.
  *
  * A connection that could not be made reached nobody: the task goes back to the queue. One that broke later leaves
  * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt
- * has failed. If it is not, the attempt is no longer named, and the engine queues it again as it does for any worker
- * that was lost.
+ * has failed; for good, if its task must not be repeated. If it is not, the attempt is no longer named, and is lost to
+ * the engine like that of any worker that was lost.
  */
 import type { Host } from "../engine/host.ts";
 import type { Assignment, SyncAnswer } from "../engine/remote-workers.ts";
@@ -33,14 +35,19 @@ type Named = { readonly taskId: string; readonly attempt: number };
 type Entry = Named & {
   readonly task: Assignment["task"];
   readonly controller: AbortController;
-  state: "waiting" | "posted" | "broken";
+  state: "waiting" | "named" | "posted" | "broken";
   isCancelled: boolean;
   breach: string;
 };
 export type PushAttempts = {
   take(assignments: SyncAnswer["assignments"]): void;
   cancel(named: readonly Named[]): void;
+  /** What is to be named as running: those that are posted, and those that have a slot and will be. */
   running(): Named[];
+  /** Whether some of these wait for being named. */
+  isNaming(): boolean;
+  /** The engine has these as running: those that were not posted are. */
+  post(named: readonly Named[]): void;
   /** Those that the engine has not confirmed yet. */
   results(): ResultReport[];
   confirm(answers: readonly Named[]): void;
@@ -61,7 +68,8 @@ export function createPushAttempts(deps: {
   const { host, exchange, version, onProblem } = deps.world;
   const held = new Map<string, Entry>();
   const results = new Map<string, ResultReport>();
-  let posted = 0;
+  /** Requests under way, also of what was dropped meanwhile. */
+  let posting = 0;
 
   function takeOne({ taskId, attempt, task }: Assignment): void {
     const known = held.get(taskId);
@@ -71,16 +79,20 @@ export function createPushAttempts(deps: {
     held.set(taskId, { taskId, attempt, task, controller, state: "waiting", isCancelled: false, breach: "" });
   }
 
-  function postNext(): void {
+  const count = (state: Entry["state"]): number => [...held.values()].filter((entry) => entry.state === state).length;
+
+  function running(): Named[] {
+    let free = slots - count("named") - posting;
     for (const entry of held.values()) {
-      if (posted >= slots) return;
-      if (entry.state === "waiting") void post(entry);
+      if (entry.state !== "waiting" || free-- <= 0) continue;
+      entry.state = "named";
     }
+    return [...held.values()].filter(({ state }) => state !== "waiting").map(nameOf);
   }
 
   async function post(entry: Entry): Promise<void> {
     entry.state = "posted";
-    posted++;
+    posting++;
     try {
       const request = pushRequest(target, entry.task, { attempt: entry.attempt, version });
       if (!request.ok) return finish(entry, { outcome: "failed", error: request.failure, permanent: true });
@@ -93,8 +105,7 @@ export function createPushAttempts(deps: {
     } catch (error) {
       breakOff(entry, error);
     } finally {
-      posted--;
-      postNext();
+      posting--;
     }
   }
 
@@ -139,12 +150,18 @@ export function createPushAttempts(deps: {
   return {
     take(assignments) {
       for (const assignment of assignments) takeOne(assignment);
-      postNext();
     },
     cancel(named) {
       for (const one of named) cancelOne(one);
     },
-    running: () => [...held.values()].map(({ taskId, attempt }) => ({ taskId, attempt })),
+    running,
+    isNaming: () => count("named") > 0,
+    post(named) {
+      for (const { taskId, attempt } of named) {
+        const entry = held.get(taskId);
+        if (entry?.attempt === attempt && entry.state === "named") void post(entry);
+      }
+    },
     results: () => [...results.values()],
     confirm(answers) {
       for (const answer of answers) results.delete(keyOf(answer));
@@ -152,7 +169,7 @@ export function createPushAttempts(deps: {
     judge(health) {
       for (const entry of [...held.values()]) {
         if (entry.state !== "broken") continue;
-        if (health === "answers") finish(entry, { outcome: "failed", error: entry.breach });
+        if (health === "answers") finish(entry, brokenOff(entry));
         else drop(entry, "its worker is gone");
       }
     },
@@ -163,5 +180,13 @@ export function createPushAttempts(deps: {
     count: () => held.size,
   };
 }
+
+const nameOf = ({ taskId, attempt }: Named): Named => ({ taskId, attempt });
+
+/** It may have acted before it broke off, so what must not be repeated is not tried again. */
+const brokenOff = ({ task, breach }: Entry): PushOutcome =>
+  task.onLoss === "fail"
+    ? { outcome: "failed", error: `its outcome is unknown: ${breach}`, permanent: true }
+    : { outcome: "failed", error: breach };
 
 const keyOf = ({ taskId, attempt }: Named): string => `${taskId}#${attempt}`;

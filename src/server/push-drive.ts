@@ -143,18 +143,22 @@ export function startDrive(deps: {
     }
   }
 
-  /** With something to report it is answered at once and not cut short; else it may wait for something to be said. */
+  /**
+   * With something to report or to name it is answered at once and not cut short; else it may wait for something to be
+   * said.
+   */
   async function sync(until: number | null): Promise<void> {
     const results = attempts.results();
-    const isPoll = until !== null && results.length === 0;
+    const running = attempts.running();
+    const isPoll = until !== null && results.length === 0 && !attempts.isNaming();
     const poll = new AbortController();
     const ring = (): void => poll.abort(new Error("it is time to look"));
     const cancel = isPoll ? host.setAlarm(until, ring, { keepAlive: false }) : () => {};
     if (isPoll) waiting.poll = poll;
     const status = isStopping || health === "connects" ? "overloaded" : "ready";
-    const told = { status, running: attempts.running(), results, waitMs: isPoll ? POLL_MS_MAX : 0 } as const;
+    const told = { status, running, results, waitMs: isPoll ? POLL_MS_MAX : 0 } as const;
     try {
-      hear(await session.sync(told, isPoll ? poll.signal : undefined));
+      hear(await session.sync(told, isPoll ? poll.signal : undefined), running);
     } catch (error) {
       if (!poll.signal.aborted || error !== poll.signal.reason) await meet(error);
     } finally {
@@ -163,9 +167,11 @@ export function startDrive(deps: {
     }
   }
 
-  function hear({ results, cancel, assignments }: SyncAnswer): void {
+  /** The answer speaks of what is durable: what was named in its sync may be posted now. */
+  function hear({ results, cancel, assignments }: SyncAnswer, named: ReturnType<typeof attempts.running>): void {
     attempts.confirm(results);
     attempts.cancel(cancel);
+    if (over === null) attempts.post(named);
     // What comes while it stops stays assigned, for the next server to sort out.
     if (!isStopping && over === null) attempts.take(assignments);
   }

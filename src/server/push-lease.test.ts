@@ -130,7 +130,10 @@ test("a worker that breaks off one request and is there has failed that one", as
   nth(browser.posts, 0).cut();
   await kit.settle();
   const task = await kit.drover.task("t");
-  assert.deepEqual([task.state, task.error], ["failed", "its worker broke off the connection: cut"]);
+  assert.deepEqual(
+    [task.state, task.error],
+    ["failed", "its outcome is unknown: its worker broke off the connection: cut"],
+  );
 });
 
 test("a worker that cannot be reached costs the task no attempt, and another takes it", async () => {
@@ -216,7 +219,7 @@ test("after a restart the push workers of the log are taken up, under their ids,
   await kit.drover.remote.drain("drained");
   await kit.driver.join({ id: "gone", endpoint: gone.endpoint });
   await kit.drover.remote.leave("gone");
-  await kit.submit("t", { tabId: "a" });
+  await kit.submit("t", { tabId: "a", onLoss: "retry" });
   assert.equal(browser.posts.length, 1);
   await kit[Symbol.asyncDispose]();
 

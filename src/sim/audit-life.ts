@@ -16,6 +16,7 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   if (task === undefined) return complain("known-task", `${event.kind} tells of ${event.task}, which nobody submitted`);
   if (event.kind === "task-assigned") return auditStart(task, event, complain);
   if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
+  if (event.kind === "attempt-lost") auditLoss(task, event, complain);
   if (ENDS.has(event.kind)) auditEnd(shadow, task, event, complain);
   if (event.kind === "task-queued") auditQueued(shadow, task, complain);
   if (event.kind === "task-retried" && (task.phase !== "ended" || task.outcome === "done")) {
@@ -63,6 +64,16 @@ function auditAttempt(task: ShadowTask, event: Event, number: number, complain: 
   }
 }
 
+/** What must not run twice is not queued again once it may have begun. */
+function auditLoss(task: ShadowTask, event: Extract<Event, { kind: "attempt-lost" }>, complain: Complain): void {
+  const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
+  if (task.told.onLoss === "fail" && hasBegun && event.cause !== "requeue")
+    complain(
+      "on-loss",
+      `${event.task} is queued again after ${event.cause}, though it had begun and must not be repeated`,
+    );
+}
+
 function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Complain): void {
   const id = task.told.task;
   if (task.phase === "ended") complain("ends-once", `${id} is ${task.outcome} and ends again by ${event.kind}`);
@@ -86,6 +97,10 @@ function auditFailure(
   const id = task.told.task;
   if (event.reason.startsWith("deadline exceeded")) {
     if (task.deadline === null || event.at < task.deadline) complain("deadline", `${id} fails before its deadline`);
+  }
+  const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
+  if (event.reason.startsWith("its outcome is unknown: attempt") && (task.told.onLoss !== "fail" || !hasBegun)) {
+    complain("on-loss", `${id} fails as lost, though it may run again`);
   }
   if (event.reason.startsWith("lost-too-often") && task.losses + 1 < shadow.config.scheduler.retry.maxLosses) {
     complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);

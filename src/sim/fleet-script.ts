@@ -208,6 +208,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     ...maybe(20, "timeoutMs", () => random.pick([300, 5000, MINUTE])),
     ...maybe(30, "maxAttempts", () => random.between(1, 4)),
     ...maybe(10, "onDependencyFailure", () => "run"),
+    ...maybe(10, "onLoss", () => random.pick(["retry", "fail"])),
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
     params: {

@@ -169,7 +169,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
   }
 
   function sync(now: number): void {
-    const waitMs = at.failures > 0 ? 0 : pollMs(session.leaseMs);
+    const waitMs = at.failures > 0 || session.isNaming(now) ? 0 : pollMs(session.leaseMs);
     const { n, workerId, body } = session.compose(now, waitMs);
     const isQuiet = body.results === undefined;
     const overdueAt = now + (isQuiet ? waitMs : 0) + session.leaseMs / 4;

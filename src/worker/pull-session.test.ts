@@ -348,3 +348,54 @@ test("a lease that was changed since it joined is the one that counts from its n
   hear(4000, 1000);
   assert.equal(session.leaseEnd, 4900);
 });
+
+const once = (taskId: string) => {
+  const given = assigned(taskId);
+  return { ...given, task: { ...given.task, onLoss: "fail" as const } };
+};
+
+test("what must not run twice is named first, and begun when the server has it as running", () => {
+  const session = joined();
+  const first = exchange(session, { assignments: [once("a"), assigned("b")] });
+  assert.deepEqual(
+    first.heard.start.map(({ taskId }) => taskId),
+    ["b"],
+  );
+  assert.deepEqual([first.heard.isNews, session.isNaming(0)], [true, true]);
+  const lost = session.compose(0, 0);
+  session.fail(lost.n);
+  const second = exchange(session);
+  assert.deepEqual(second.body.running, [one("a"), one("b")]);
+  assert.deepEqual(
+    second.heard.start.map(({ taskId }) => taskId),
+    ["a"],
+    "the answer that was lost said nothing",
+  );
+  assert.deepEqual([session.isNaming(0), exchange(session).heard.start], [false, []], "handed over once");
+});
+
+test("one that waits for a slot is not named, so nobody holds it for begun", () => {
+  const session = joined(1);
+  run(session, "a");
+  exchange(session, { assignments: [once("b")] });
+  assert.deepEqual([session.isNaming(0), exchange(session).body.running], [false, [one("a")]]);
+  session.end(one("a"), done);
+  const { body, heard } = exchange(session, { results: [{ ...one("a"), accepted: true }] });
+  assert.deepEqual([body.running, heard.start.length], [[one("b")], 1]);
+});
+
+test("one that was never handed over is given back: cancelled if it was, else as it came", () => {
+  const cancelled = joined();
+  exchange(cancelled, { assignments: [once("a")] });
+  const { heard } = exchange(cancelled, { cancel: [one("a")] });
+  assert.deepEqual([heard.start, heard.stop], [[], []]);
+  assert.deepEqual(cancelled.compose(0, 0).body.results, [{ ...one("a"), outcome: "cancelled" }]);
+  const closing = joined();
+  exchange(closing, { assignments: [once("a")] });
+  closing.close();
+  const error = "its worker closed before it was begun";
+  assert.deepEqual(closing.compose(0, 0).body.results, [{ ...one("a"), outcome: "requeue", error }]);
+  const expired = joined();
+  exchange(expired, { assignments: [once("a")] });
+  assert.deepEqual([expired.expire(), expired.isEmpty], [[], true]);
+});

@@ -14,6 +14,8 @@
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that nobody believes it is still worked on, but its slot is taken until its handler has
  *   ended.
+ * - A task that must not be run twice (`onLoss: "fail"`) is named as running first, and handed to the handlers when the
+ *   answer says that the server has it so: whatever becomes of this process, the log knows that it may have begun.
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
@@ -33,6 +35,8 @@ type Held = AttemptRef & {
   stage: "handed" | "running" | "ended";
   /** Since when there is a slot in which it could be begun. */
   slotSince: number | null;
+  /** What is handed over once the server has heard it named; null: it was. */
+  awaits: Handed | null;
   /** False: it may be given to another, and is not named any more. */
   isOurs: boolean;
   stop: StopCause | null;
@@ -76,6 +80,8 @@ export type PullSession = {
   readonly hasResults: boolean;
   /** Whether something runs that is ours as long as the lease holds. */
   readonly isAtWork: boolean;
+  /** Whether something has a slot and waits for being named. */
+  isNaming(now: number): boolean;
   /** How many more it could take. */
   free(now: number): number;
   join(joined: Joined, sentAt: number): void;
@@ -190,11 +196,14 @@ export function createPullSession({
     const stop = answer.cancel.flatMap((attempt) => stopOne(held.get(keyOf(attempt)), "cancelled"));
     stop.push(...giveBack(now));
     // An answer that lay somewhere for a whole lease gives nothing any more.
-    const start = at.isClosing || now >= at.leaseEnd ? [] : answer.assignments.filter(takeOn).map(handedOf);
+    const isTaking = !at.isClosing && now < at.leaseEnd;
+    const taken = isTaking ? answer.assignments.filter(takeOn).map(handedOf) : [];
+    const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(flight) : [])];
     const refused = answered.filter(({ accepted }) => !accepted);
     const drain = answer.drain === true;
     const { wanted, isNewWish } = hearWishes(answer.logs ?? []);
-    const isNews = start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
+    const isNews =
+      taken.length + start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
     return { start, stop, refused, drain, wanted, isNews };
   }
 
@@ -212,12 +221,32 @@ export function createPullSession({
     return held.get(key)?.stage === "ended" && held.delete(key);
   }
 
-  function takeOn({ taskId, attempt }: Handed): boolean {
+  function takeOn(handed: Handed): boolean {
+    const { taskId, attempt } = handed;
     const key = keyOf({ taskId, attempt });
     if (held.has(key)) return false;
     const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
-    held.set(key, { taskId, attempt, stage: "handed", isOurs: true, ...blank });
+    const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
+    held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
     return true;
+  }
+
+  /** What this sync had named and the server now has as running. */
+  function beginOnRecord({ running }: Flight): Handed[] {
+    return running.flatMap((key) => {
+      const one = held.get(key);
+      const handed = one?.awaits ?? null;
+      if (one === undefined || handed === null) return [];
+      Object.assign(one, { awaits: null, slotSince: null });
+      return [handed];
+    });
+  }
+
+  /** The handlers never heard of it, so nobody but this will say that it is over. */
+  function endUnbegun(one: Held, report: Report | null): void {
+    one.awaits = null;
+    if (report === null) held.delete(keyOf(one));
+    else Object.assign(one, { stage: "ended", report });
   }
 
   /** What is not begun for so long, though there is a slot, is for somebody else. */
@@ -231,6 +260,10 @@ export function createPullSession({
 
   function stopOne(one: Held | undefined, cause: StopCause): Stop[] {
     if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
+    if (one.awaits !== null) {
+      endUnbegun(one, cause === "cancelled" ? { outcome: "cancelled" } : null);
+      return [];
+    }
     const wasTold = one.stop !== null;
     one.stop = cause;
     return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
@@ -322,6 +355,7 @@ export function createPullSession({
     get isAtWork() {
       return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
     },
+    isNaming: (now) => nextUp(now).some(({ awaits }) => awaits !== null),
     ...{ free, join, compose, hear, doubt, refuse, lose, end, unsaid },
     isOpen: (n) => flights.has(n),
     expire: () => disown("lease-lost"),
@@ -343,10 +377,13 @@ export function createPullSession({
     close() {
       at.isDraining = true;
       at.isClosing = true;
+      const error = "its worker closed before it was begun";
+      for (const one of all()) if (one.awaits !== null) endUnbegun(one, { outcome: "requeue", error });
     },
   };
 }
 
+const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
 const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attempt, task });
 
 /** What is reported of an attempt that was told to stop: null is nothing. */

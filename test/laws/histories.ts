@@ -249,6 +249,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     ...{ estimatedTokens: dice.pick([null, null, 1, 100, 450]), iteration: dice.pick([1, 1, 1, 3]) },
     ...{ maxAttempts: dice.pick([null, null, 1, 2]), timeoutMs: sometimes(50) ? dice.pick([1, 2000]) : null },
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
+    onLoss: dice.pick([null, null, "retry", "fail"]),
     callback: sometimes(20),
   };
 }

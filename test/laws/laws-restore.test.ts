@@ -158,3 +158,22 @@ test("tasks whose pinned workers have gone are let go in the same order after a 
   const released = decide(life.state, { type: "pump" }, at(30_000));
   assert.deepEqual(decide(copyOf(life.state), { type: "pump" }, at(30_000)), released);
 });
+
+test("a snapshot of format 3, which does not say what becomes of what was lost, has it run again", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  step(
+    life,
+    { type: "submit-task", submission: { ...PLAIN, id: "t" as TaskId, onLoss: "fail" } },
+    STARTED_AT as Instant,
+    {},
+  );
+  assert.equal(copyOf(life.state).tasks.get("t" as TaskId)?.ask.onLoss, "fail");
+  const older = [...snapshotLines(life.state)].map((line) => {
+    const row = JSON.parse(line) as unknown[];
+    if (row[0] === "drover") row[1] = 3;
+    return JSON.stringify(row[0] === "ask" ? row.slice(0, 13) : row);
+  });
+  const copy = restore(older);
+  assert.equal(copy.tasks.get("t" as TaskId)?.ask.onLoss, "retry");
+  assert.deepEqual(checkInvariants(copy), []);
+});
