@@ -26,17 +26,18 @@ async function drover(
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
 describe("why", () => {
+  const LATER = new Date(NOW + 30_000).toISOString();
   const why = {
     task: "tsk_12",
     state: "queued",
-    summary: `It waits because it rests until ${NOW + 30_000} after 1 failures and 0 losses (and 1 more gate).`,
+    summary: `It waits because it rests until ${LATER} after 1 failures and 0 losses (and 1 more gate).`,
     gates: [
       { code: "fleet-paused", ok: true, detail: "the fleet is not paused", numbers: {} },
       {
         code: "retry-rest",
         ok: false,
-        detail: `it rests until ${NOW + 30_000} after 1 failures and 0 losses`,
-        numbers: { failures: 1, losses: 0, until: NOW + 30_000, waitMs: 30_000 },
+        detail: `it rests until ${LATER} after 1 failures and 0 losses`,
+        numbers: { failures: 1, losses: 0, until: LATER, waitMs: 30_000 },
       },
       { code: "worker-room", ok: false, detail: "every worker is full", numbers: { workers: 1200, zone: null } },
     ],
@@ -259,6 +260,13 @@ describe("gates", () => {
         "openai             3 of 10        7  12 of 50 in 1m                               2  blocked, opens in 12s",
       ),
     );
+  });
+  test("never have more calls out than the number beside it says there may be", async () => {
+    const probing = { ...open, running: 9, limit: 1, slowStart: 1, tokensUsed: none };
+    const lowered = { ...open, running: 9, limit: 1, maxConcurrent: 1, tokensUsed: none };
+    const { out } = await drover(["gates"], { "GET /gates": { gates: [probing, lowered], count: 2 } });
+    assert.match(out, /9 of 10 .* open, slow start at 1\n/);
+    assert.match(out, /9, limit 1 /);
   });
   test("none", async () => {
     assert.match((await drover(["gates"], { "GET /gates": { gates: [], count: 0 } })).out, /^No gate yet/);

@@ -54,7 +54,7 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
   const now = output.now();
   return output.table(gates, [
     { title: "GATE", of: ({ id }) => id, stays: true },
-    { title: "OUT", of: ({ running, limit }) => `${running} of ${limit}`, align: "right" },
+    { title: "OUT", of: callsOut, align: "right" },
     { title: "WAITING", of: ({ queued }) => count(queued), align: "right" },
     {
       title: "REQUESTS",
@@ -71,6 +71,10 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
   ]);
 };
 
+/** Calls that went out before the limit sank still run: those are no part of it. */
+const callsOut = ({ running, maxConcurrent }: GateJson): string =>
+  running <= maxConcurrent ? `${running} of ${maxConcurrent}` : `${running}, limit ${maxConcurrent}`;
+
 function shownTokens({ tokensUsed }: GateJson): string {
   const windows: [keyof GateJson["tokensUsed"], string][] = [
     ["perMinute", "1m"],
@@ -85,10 +89,10 @@ function shownTokens({ tokensUsed }: GateJson): string {
     .join(", ");
 }
 
-function gateState({ blockedUntil, held, heldUntil, slowStart }: GateJson, now: number): string {
+function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
   if (blockedUntil !== undefined) return `blocked, opens ${age(blockedUntil, now)}`;
   if (held !== null) return heldUntil === undefined ? `held: ${held}` : `held: ${held}, until ${age(heldUntil, now)}`;
-  return slowStart === null ? "open" : "open, feeling its way";
+  return slowStart === null ? "open" : `open, slow start at ${limit}`;
 }
 
 export const scheduleTable = (schedules: readonly ScheduleJson[], output: Output): string => {

@@ -60,6 +60,14 @@ function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskJson)
   return isExpired ? "not known any more; the record of this task has expired (resultTtl)" : "none";
 }
 
+/** With what waiting has made of it, where that is something else. */
+function priorityOf({ priority, effectivePriority }: TaskJson): string | undefined {
+  if (effectivePriority === undefined || effectivePriority === (priority ?? 0)) return text(priority);
+  return typeof priority === "string"
+    ? `${priority} (${effectivePriority})`
+    : `${priority ?? 0}, now ${effectivePriority}`;
+}
+
 /** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */
 export function taskDetails(task: TaskJson, output: Output): string {
   const now = output.now();
@@ -72,7 +80,9 @@ export function taskDetails(task: TaskJson, output: Output): string {
     ["agent", task.agentId],
     ["project", task.project],
     ["type", task.type],
-    ["priority", text(task.priority)],
+    ["priority", priorityOf(task)],
+    ["score", text(task.score)],
+    ["depth", task.depth === 0 ? undefined : text(task.depth)],
     ["position", text(task.position)],
     ["attempt", attemptOf(task)],
     ["created", instant(task.createdAt, now)],

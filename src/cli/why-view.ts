@@ -2,8 +2,7 @@
  * Why a task is not running, as a picture: every gate, open or shut, with the numbers that decide; who is ahead; when
  * it could start.
  *
- * The shut gates come first, since they are what a person came for. Instants in the numbers are milliseconds for
- * programs; people get how long that is from now.
+ * The shut gates come first, since they are what a person came for. Beside an instant stands how far away it is.
  */
 import type { WhyAnswer, WhyGate } from "../protocol/index.ts";
 import type { Output } from "./output.ts";
@@ -14,9 +13,7 @@ const OPEN = "✔";
 const SHUT = "✘";
 const TEXT_MIN = 30;
 const BELOW = "    ";
-/** Instants after this look like milliseconds since 1970 and not like a count. */
-const INSTANT_MIN = 1e12;
-const INSTANT_KEYS: ReadonlySet<string> = new Set(["until", "deadline", "endedAt", "assignedAt", "blockedUntil"]);
+const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
 
 export function whyPicture(why: WhyAnswer, output: Output): string {
   const now = output.now();
@@ -34,10 +31,10 @@ export function whyPicture(why: WhyAnswer, output: Output): string {
 }
 
 /** The first words are the task's id, painted after the lines are made: colours take no room. */
-function headLines({ task, state, summary, gates }: WhyAnswer, { paint, width, now }: Output): string {
+function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: Output): string {
   const id = plain(task);
   const [first = "", ...rest] = wrap(
-    `${id} is ${state}. ${plain(inTime(summary, gates, now()))}`,
+    `${id} is ${state}. ${plain(inTime(summary, now()))}`,
     width ?? Number.POSITIVE_INFINITY,
   );
   const head = first.startsWith(id) ? paint("bold", id) + first.slice(id.length) : first;
@@ -53,7 +50,7 @@ function gateLines(gate: WhyGate, width: number, output: Output): string {
   // On a narrow screen the text goes below the name of the gate, and not beside it.
   const isNarrow = all - indent.length < TEXT_MIN;
   const room = all - (isNarrow ? BELOW.length : indent.length);
-  const text = wrap(plain(inTime(gate.detail, [gate], now)), room);
+  const text = wrap(plain(inTime(gate.detail, now)), room);
   const numbers = numbersOf(gate, now);
   const dim = numbers === "" || gate.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line));
   if (isNarrow) return [`  ${mark} ${gate.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
@@ -65,23 +62,17 @@ function gateLines(gate: WhyGate, width: number, output: Output): string {
 function numbersOf({ numbers }: WhyGate, now: number): string {
   return Object.entries(numbers)
     .filter(([, value]) => value !== null)
-    .map(([key, value]) => `${key} ${typeof value === "number" ? shownNumber(key, value, now) : plain(String(value))}`)
+    .map(([key, value]) => `${key} ${typeof value === "number" ? count(value) : shownText(value ?? "", now)}`)
     .join(", ");
 }
 
-const shownNumber = (key: string, value: number, now: number): string =>
-  INSTANT_KEYS.has(key) && value >= INSTANT_MIN ? age(value, now) : count(value);
+/** An instant is shown by how far it is away: the sentence above it has it whole. */
+const shownText = (value: string, now: number): string =>
+  value.replace(INSTANT, "") === "" ? age(value, now) : plain(value);
 
-/** A sentence whose instants are told as people tell them. */
-function inTime(sentence: string, gates: readonly WhyGate[], now: number): string {
-  let told = sentence;
-  for (const { numbers } of gates)
-    for (const [key, value] of Object.entries(numbers)) {
-      if (!INSTANT_KEYS.has(key) || typeof value !== "number" || value < INSTANT_MIN) continue;
-      told = told.replaceAll(String(value), `${new Date(value).toISOString()} (${age(value, now)})`);
-    }
-  return told;
-}
+/** A sentence in which each instant is told as people tell them. */
+const inTime = (sentence: string, now: number): string =>
+  sentence.replaceAll(INSTANT, (instant) => `${instant} (${age(instant, now)})`);
 
 function aheadLines({ ahead }: WhyAnswer, output: Output): string {
   if (ahead.count === 0 && ahead.next.length === 0) return "";

@@ -242,6 +242,8 @@ export function setPhase(state: State, task: Task, next: Phase): void {
   if (task.phase === next) return;
   const before = task.phase;
   task.phase = next;
+  // What waits does not run: an attempt that ended without ending its task is over.
+  if (next === "queued" || next === "waiting") task.startedAt = -1;
   count(state, task, before, -1);
   count(state, task, next, 1);
 }

@@ -5,6 +5,7 @@
  * each face (library, HTTP, CLI) can put it in its own words and no face can forget one: the server
  * maps this union to status codes with a table that does not compile when a variant is missing.
  */
+import { instantText } from "./instant-text.ts";
 import { nearest } from "./nearest.ts";
 import { isPlainObject } from "./plain-object.ts";
 
@@ -116,7 +117,10 @@ export function sentence(refusal: Refusal): string {
     case "unknown-field":
       return `${refusal.field} is not a known field${meant(refusal)}; known here: ${refusal.known.join(", ")}`;
     case "past-deadline":
-      return `${refusal.field} ${refusal.deadline} has passed (now is ${refusal.now}); give one in the future`;
+      return (
+        `${refusal.field} ${instantText(refusal.deadline)} has passed (now is ${instantText(refusal.now)}); ` +
+        "give one in the future"
+      );
     case "cycle":
       return `these tasks wait for each other in a cycle: ${refusal.path.join(" → ")}`;
     case "dependency-unknown":

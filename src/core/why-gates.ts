@@ -11,6 +11,7 @@ import { reserveFor, setAside } from "./budget.ts";
 import { entryOf } from "./config.ts";
 import { chargeFor, shownLevel } from "./fairness.ts";
 import { isHeld } from "./gate.ts";
+import { instantText } from "./instant-text.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { shownScore } from "./priority.ts";
 import { countAhead, fixedOf } from "./queue.ts";
@@ -33,6 +34,11 @@ export type WhyGate = {
   readonly numbers: Readonly<Record<string, number | string | null>>;
 };
 
+/** The numbers that are instants, in milliseconds here; whoever shows them shows them as text. */
+export const INSTANT_NUMBERS: ReadonlySet<string> = new Set([
+  ...["until", "deadline", "endedAt", "assignedAt", "blockedUntil", "nextExpiry", "failsAt"],
+]);
+
 const DEPENDENCIES_NAMED_MAX = 20;
 
 /** A gate with the words for when it is open and for when it is shut. */
@@ -44,6 +50,9 @@ export function finding(
 ): WhyGate {
   return { code, ok, detail: ok ? open : shut, numbers };
 }
+
+/** An instant inside a sentence. */
+export const when = (at: number | null | undefined): string => (typeof at === "number" ? instantText(at) : "");
 
 /** What concerns the task alone: pauses, what it waits for, the clock. */
 export function taskGates(state: State, task: Task, now: number): WhyGate[] {
@@ -97,7 +106,7 @@ function notBeforeGate(task: Task, now: number): WhyGate {
   const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
   return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
     "its earliest instant has come, or it has none",
-    `it must not start before ${until}`,
+    `it must not start before ${when(until)}`,
   ]);
 }
 
@@ -106,7 +115,7 @@ function restGate(task: Task, now: number): WhyGate {
   const tally = { failures: task.ownFailures, losses: task.losses, attempts: task.attempts };
   return finding("retry-rest", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
     "it is not resting",
-    `it rests until ${until} after ${task.ownFailures} failures and ${task.losses} losses`,
+    `it rests until ${when(until)} after ${task.ownFailures} failures and ${task.losses} losses`,
   ]);
 }
 
@@ -116,7 +125,8 @@ function stoppingGate(task: Task): WhyGate {
   const numbers = { attempt: attempt.number, worker: attempt.worker.id, until: attempt.stopBy };
   return finding("stopping", false, numbers, [
     "",
-    `its attempt ${attempt.number} is still stopping on worker ${attempt.worker.id}, until ${attempt.stopBy} at most`,
+    `its attempt ${attempt.number} is still stopping on worker ${attempt.worker.id}, ` +
+      `until ${when(attempt.stopBy)} at most`,
   ]);
 }
 
@@ -124,8 +134,8 @@ function deadlineGate(task: Task, now: number): WhyGate {
   const deadline = task.deadline < 0 ? null : task.deadline;
   const isPast = deadline !== null && deadline <= now;
   return finding("deadline", !isPast, { deadline, leftMs: deadline === null ? null : deadline - now }, [
-    deadline === null ? "it has no deadline" : `its deadline ${deadline} has not come`,
-    `its deadline ${deadline} has passed: it fails with the next pump`,
+    deadline === null ? "it has no deadline" : `its deadline ${when(deadline)} has not come`,
+    `its deadline ${when(deadline)} has passed: it fails with the next pump`,
   ]);
 }
 
@@ -163,7 +173,7 @@ function providerGate(state: State, provider: string | null, now: number): WhyGa
     : { provider, strikes, blockedUntil: null };
   return finding("provider", !isBlocked, numbers, [
     `provider ${provider} is not blocked`,
-    `provider ${provider} said stop: blocked until ${gate?.blockedUntil} after ${strikes} strikes`,
+    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${strikes} strikes`,
   ]);
 }
 

@@ -8,7 +8,7 @@ import { heldPlacement } from "./placement.ts";
 import { couldServe, hasRoomFor } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 import { tabCapability } from "./tab.ts";
-import { finding, type WhyGate } from "./why-gates.ts";
+import { finding, type WhyGate, when } from "./why-gates.ts";
 
 const NAMED_MAX = 3;
 
@@ -131,7 +131,7 @@ function affinityGate(state: State, task: Task): WhyGate {
   const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;
   return finding("affinity", fits, { worker: pin, until }, [
     `worker ${pin}, which has its data, has room`,
-    `it waits for worker ${pin}, which has its data, until ${until}; then any worker will do`,
+    `it waits for worker ${pin}, which has its data, until ${when(until)}; then any worker will do`,
   ]);
 }
 
@@ -152,6 +152,6 @@ function tabGate(state: State, task: Task, tab: string): WhyGate {
   const failsAt = state.tabs.get(tab)?.timer?.at ?? null;
   return finding("tab", isOwned, { tab, failsAt }, [
     `a worker owns tab ${tab}`,
-    `no worker owns tab ${tab}${failsAt === null ? "" : `; the task fails at ${failsAt} if none comes`}`,
+    `no worker owns tab ${tab}${failsAt === null ? "" : `; the task fails at ${when(failsAt)} if none comes`}`,
   ]);
 }

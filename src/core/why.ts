@@ -17,7 +17,7 @@ import { finding, limitGates, shapeGates, taskGates, turnGates, type WhyGate } f
 import { asRunnable, type Standing, standingOf } from "./why-turn.ts";
 import { workerGates } from "./why-workers.ts";
 
-export type { WhyCode, WhyGate } from "./why-gates.ts";
+export { INSTANT_NUMBERS, type WhyCode, type WhyGate } from "./why-gates.ts";
 
 export type WhyAhead = { readonly task: TaskId; readonly agent: string; readonly reason: string };
 export type Why = {

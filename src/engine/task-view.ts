@@ -5,7 +5,8 @@
  * its agent's queue, counted now.
  */
 import { priority as readPriority } from "../core/config.ts";
-import { countAhead } from "../core/queue.ts";
+import { effectivePriority, shownScore } from "../core/priority.ts";
+import { countAhead, fixedOf } from "../core/queue.ts";
 import type { State, Task, Tombstone } from "../core/state.ts";
 import type { TaskBody } from "./task-body.ts";
 
@@ -26,6 +27,11 @@ export type TaskView = Partial<Omit<TaskBody, "id">> & {
   readonly result?: unknown;
   readonly error?: string;
   readonly position?: number;
+  /** How many ancestors it has. */
+  readonly depth?: number;
+  /** Until it has ended: what its turn goes by, counted now. */
+  readonly score?: number;
+  readonly effectivePriority?: number;
   readonly progress?: unknown;
 };
 
@@ -89,6 +95,20 @@ export function standing(state: State, task: Task, now: number): TaskView {
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),
     ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
+    depth: task.depth,
+    ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
+    ...(end === null ? turnOf(state, task, now) : {}),
+  };
+}
+
+/** One that is not runnable yet is shown as it would stand if it were. */
+function turnOf(state: State, task: Task, now: number): Pick<TaskView, "score" | "effectivePriority"> {
+  const { priority: rules } = state.config.scheduler;
+  const waitedMs = task.runnableAt < 0 ? 0 : now - task.runnableAt;
+  const { maxPriority } = task.project.settings;
+  return {
+    score: shownScore(fixedOf(state, task), waitedMs, rules),
+    effectivePriority: effectivePriority(task.priority, waitedMs, maxPriority, rules.starvationAfter),
   };
 }
 
@@ -98,6 +118,7 @@ export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView
     taskId: stone.id,
     state: stone.phase,
     attempt: 0,
+    depth: stone.depth,
     createdAt: isoTime(stone.createdAt),
     completedAt: isoTime(stone.endedAt),
   };

@@ -80,7 +80,10 @@ export const tasksQuery: s.Schema<TasksQuery> = s.object<TasksQuery>({
 export const taskPage: s.Schema<TaskPage> = s.component(
   "TaskPage",
   s.answer<TaskPage>({
-    tasks: s.described(s.list(taskJson), "In the order of submission, which does not change."),
+    tasks: s.described(
+      s.list(taskJson),
+      "In the order of submission, which does not change. Results are left out: read each task for its own.",
+    ),
     count: s.described(s.whole(0), "Of this page."),
     nextCursor: s.described(s.optional(s.text(1, 16)), "Where to go on. Absent on the last page, and only there."),
   }),
@@ -159,7 +162,7 @@ export const whyAnswer: s.Schema<WhyAnswer> = s.component(
           code: s.name(),
           ok: s.described(s.flag(), "Whether this gate lets the task through."),
           detail: s.text(0, 10_000),
-          numbers: s.described(s.table(numberOrText), "What decides. Instants are milliseconds since 1970."),
+          numbers: s.described(s.table(numberOrText), "What decides."),
         }),
       ),
       "Every gate between the task and its start, open or shut.",

@@ -97,11 +97,15 @@ export type TaskJson = Partial<Omit<TaskBody, "id">> & {
   readonly result?: unknown;
   readonly error?: string;
   readonly position?: number;
+  readonly depth?: number;
+  readonly score?: number;
+  readonly effectivePriority?: number;
   readonly progress?: unknown;
   readonly warnings?: readonly TaskWarning[];
 };
 
 const PRIORITY_MAX = 1_000_000_000;
+const SCORE_MAX = Number.MAX_SAFE_INTEGER;
 
 export const priority = (): s.Schema<number | PriorityName> =>
   s.either(
@@ -154,7 +158,13 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   zone: s.optional(s.name()),
   provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),
   estimatedTokens: s.optional(s.finite(0, 1_000_000_000_000)),
-  iteration: s.optional(s.whole(0, 1_000_000)),
+  iteration: s.described(
+    s.optional(s.whole(0, 1_000_000)),
+    "Which try at the same work this is; each failure adds 1.",
+    {
+      default: 1,
+    },
+  ),
   maxAttempts: s.described(s.optional(s.whole(1, 1_000_000)), "Own failures it may have; 3, or 1 with a tabId."),
   timeoutMs: s.described(s.optional(s.whole(1, 31_556_952_000_000)), "How long one attempt may take."),
   onDependencyFailure: s.described(
@@ -263,13 +273,22 @@ export const taskJson: s.Schema<TaskJson> = s.component(
     attempt: s.described(s.whole(0), "The number of the last attempt; 0 before the first."),
     createdAt: s.optional(s.instant()),
     runnableAt: s.optional(s.instant()),
-    startedAt: s.optional(s.instant()),
+    startedAt: s.described(s.optional(s.instant()), "When its attempt began; absent while it waits for another one."),
     completedAt: s.optional(s.instant()),
     latencyMs: s.described(s.optional(s.whole(0)), "From submit to its end."),
     worker: s.described(s.optional(s.name()), "Where its last attempt runs or ran."),
     result: s.optional(s.anything()),
     error: s.optional(s.text(0, 100_000)),
     position: s.optional(position),
+    depth: s.described(s.optional(s.whole(0)), "How many ancestors it has."),
+    score: s.described(
+      s.optional(s.finite(-SCORE_MAX, SCORE_MAX)),
+      "By type, age, depth and failures, counted now; higher goes first.",
+    ),
+    effectivePriority: s.described(
+      s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)),
+      "Its priority after what it gained by waiting, counted now; lower goes first.",
+    ),
     progress: s.described(s.optional(s.anything()), "What its worker last said of it."),
     warnings: s.described(s.optional(s.list(warning)), "What a change of it could not do as asked, and why."),
   }),

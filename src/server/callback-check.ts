@@ -5,7 +5,7 @@
  * an item of a batch, its URL or any field, turns away that item and whatever needs it, and no other: in its place the
  * engine is handed one that it must refuse, and its words are replaced by ours.
  */
-import type { Refusal } from "../core/refusal.ts";
+import { type Refusal, sentence } from "../core/refusal.ts";
 import { isRecord } from "../core/shape-of-input.ts";
 import { DroverError, refused } from "../engine/drover-error.ts";
 import {
@@ -18,7 +18,6 @@ import {
   type TaskBody,
 } from "../protocol/index.ts";
 import type { Deps } from "./handler.ts";
-import { refusalSentence } from "./problem.ts";
 import { checkCallbackUrl } from "./webhook-address.ts";
 import type { Snapshot } from "./webhook-delivery.ts";
 
@@ -50,7 +49,7 @@ export async function submitCheckedBatch(parts: Parts, batch: BatchBody): Promis
   const tasks = batch.tasks.map((item, index) => {
     const refusal = refusalOf(parts, item, `tasks[${index}]`);
     if (refusal === null) return item;
-    bad.set(index, refusalSentence(refusal));
+    bad.set(index, sentence(refusal));
     return unacceptable(item);
   });
   const answer = await parts.drover.submitBatch({ ...batch, tasks });

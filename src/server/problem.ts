@@ -6,7 +6,7 @@
  * log hears the rest. Where the same request may succeed later the answer says when: `Retry-After` holds whole seconds,
  * from the refusal if it knows, else one.
  */
-import { type Refusal, sentence } from "../core/refusal.ts";
+import type { Refusal } from "../core/refusal.ts";
 import { DroverError, type DroverErrorCode, refused } from "../engine/drover-error.ts";
 import { LogFailure } from "../engine/index.ts";
 import { isoTime } from "../engine/task-view.ts";
@@ -87,10 +87,7 @@ export const problemOfRefusal = (refusal: Refusal): Problem => ofEngine(refused(
 
 function ofEngine(error: DroverError): Problem {
   if (error.code === "broken") return bug();
-  const { refusal } = error;
-  const code = WIRE_CODE[error.code];
-  const message = refusal?.type === "past-deadline" ? sentenceOfPast(refusal) : error.message;
-  return problem(code, message, detailsOf(error), retryAfter(error.details.retryAfterMs));
+  return problem(WIRE_CODE[error.code], error.message, detailsOf(error), retryAfter(error.details.retryAfterMs));
 }
 
 /** A log that cannot be read: the caller may try later, and the server's log has why. */
@@ -98,9 +95,6 @@ function ofLog({ code }: LogFailure): Problem {
   if (code === "closed") return problem("closed", "the server is shutting down; try again later");
   return { ...problem("log_failed", "the log cannot be read; the server's log says why"), isBug: true };
 }
-
-const sentenceOfPast = ({ field, deadline, now }: Extract<Refusal, { type: "past-deadline" }>): string =>
-  `${field} ${isoTime(deadline)} has passed (now is ${isoTime(now)}); give one in the future`;
 
 /** The core's short names are not those of the wire, and its instants are numbers. */
 const ON_THE_WIRE: ReadonlyMap<string, string> = new Map([
@@ -141,7 +135,3 @@ function problem(
 }
 
 const bug = (): Problem => problem("internal", "this is a bug of Drover; the server's log says more");
-
-/** The sentence and the facts of a refusal, for what is refused without an error being thrown. */
-export const refusalSentence = (refusal: Refusal): string =>
-  refusal.type === "past-deadline" ? sentenceOfPast(refusal) : sentence(refusal);

@@ -4,7 +4,7 @@
  * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
  * task as it stands when its time is over: that is an answer, not an error.
  */
-import type { Why } from "../core/why.ts";
+import { INSTANT_NUMBERS, type Why } from "../core/why.ts";
 import { isoTime, type TaskView } from "../engine/task-view.ts";
 import { type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
 import type { TaskCalls } from "../protocol/task-calls.ts";
@@ -98,6 +98,18 @@ export function taskJson(view: TaskView): TaskJson {
   } as TaskJson;
 }
 
-function whyJson({ earliestStart, ...answer }: Why): WhyAnswer {
-  return { ...answer, ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }) };
+function whyJson({ earliestStart, gates, ...answer }: Why): WhyAnswer {
+  return {
+    ...answer,
+    gates: gates.map((gate) => ({ ...gate, numbers: withInstants(gate.numbers) })),
+    ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }),
+  };
 }
+
+const withInstants = (numbers: Why["gates"][number]["numbers"]): WhyAnswer["gates"][number]["numbers"] =>
+  Object.fromEntries(
+    Object.entries(numbers).map(([key, value]) => [
+      key,
+      INSTANT_NUMBERS.has(key) && typeof value === "number" ? isoTime(value) : value,
+    ]),
+  );

@@ -25,3 +25,56 @@ test("a task is submitted, pulled by a worker, finished and read", async () => {
   const again = await at.ask("sync", { params, body: { session, n: 3, running: [], results } });
   assert.deepEqual(again.json.results, [{ taskId, attempt: 1, accepted: true, code: "duplicate" }]);
 });
+
+test("no instant is shown as milliseconds: neither in a sentence of why nor in its numbers", async () => {
+  await using at = await openServer({ settings: { scheduler: { placement: { strategy: "affinity" } } } });
+  const body = { agentId: "ann", action: "x" };
+  const later = new Date(Date.now() + 3_600_000).toISOString();
+  const ids = ["rests", "blocked", "deadline", "early", "tab", "stopping"];
+  for (const [id, more] of Object.entries({
+    rests: {},
+    blocked: { provider: "anthropic/default", capabilities: ["gpu"] },
+    deadline: { deadline: later, capabilities: ["gpu"] },
+    early: { notBefore: later },
+    tab: { tabId: "t1" },
+  }))
+    assert.equal((await at.ask("submit", { body: { ...body, id, ...more } })).status, 202, id);
+  const { json: worker } = await at.ask("joinWorker", { body: { id: "w1", slots: 5 } });
+  const sync = (body: object) => at.ask("sync", { params: { id: "w1" }, body: { session: worker.session, ...body } });
+  await sync({ n: 1, waitMs: 5000 });
+  await sync({ n: 2, running: [], results: [{ taskId: "rests", attempt: 1, outcome: "failed", error: "no" }] });
+  await at.ask("askPermit", { body: { gate: "anthropic/default", id: "c1" } });
+  await at.ask("settlePermit", { params: { id: "c1" }, body: { ok: false, rateLimited: { retryAfterMs: 60_000 } } });
+  await at.ask("submit", { body: { ...body, id: "stopping" } });
+  await sync({ n: 3, waitMs: 5000 });
+  await sync({ n: 4, running: [{ taskId: "stopping", attempt: 1 }] });
+  for (const id of ids) {
+    const { text, json } = await at.ask("why", { params: { id }, query: {} });
+    assert.doesNotMatch(text, /\d{12}/, id);
+    if (id !== "stopping") assert.match(text, /\d{4}-\d\d-\d\dT/, `${id}: ${json.summary}`);
+  }
+  const past = await at.ask("submit", { body: { ...body, deadline: "2001-01-01T00:00:00Z" } });
+  assert.match(past.problem.error, /^deadline 2001-01-01T00:00:00\.000Z has passed \(now is \d{4}-/);
+  assert.doesNotMatch(past.text, /\d{12}/);
+});
+
+test("a task says its depth, what its turn goes by and which try it is, and what waits has not started", async () => {
+  await using at = await openServer();
+  const { json: worker } = await at.ask("joinWorker", { body: { id: "w1" } });
+  const sync = (body: object) => at.ask("sync", { params: { id: "w1" }, body: { session: worker.session, ...body } });
+  await at.ask("submit", { body: { agentId: "ann", action: "x", id: "root", type: "plan", priority: -50 } });
+  await at.ask("submit", { body: { agentId: "ann", action: "x", id: "leaf", type: "code", parent: "root" } });
+  await sync({ n: 1, waitMs: 5000 });
+  const read = async (id: string) => (await at.ask("task", { params: { id } })).json;
+  const running = await read("root");
+  assert.deepEqual([running.depth, running.score, running.effectivePriority], [0, 40, -50]);
+  assert.notEqual(running.startedAt, undefined);
+  await sync({ n: 2, running: [], results: [{ taskId: "root", attempt: 1, outcome: "failed", error: "no" }] });
+  const again = await read("root");
+  assert.deepEqual([again.state, again.startedAt, again.iteration, again.score], ["queued", undefined, 2, 35]);
+  const leaf = await read("leaf");
+  assert.deepEqual([leaf.depth, leaf.score, leaf.effectivePriority, leaf.iteration], [1, 110, -50, undefined]);
+  await at.ask("cancel", { params: { id: "root" }, body: {} });
+  const { depth, score, effectivePriority, startedAt } = await read("root");
+  assert.deepEqual([depth, score, effectivePriority, startedAt], [0, undefined, undefined, undefined]);
+});
