@@ -193,7 +193,7 @@ describe("workers", () => {
 const project = {
   ...{ id: "web", weight: 3, maxConcurrent: 50, budget: { limit: 2_000_000, window: 86_400_000 }, maxPriority: -100 },
   ...{ provider: null, status: "active", queued: 1200, inFlight: 2, level: 41_000.4, target: 0.75, charged: 123_001 },
-  ...{ spent: 1_500_000, reserved: 10_000 },
+  ...{ spent: 1_500_000, reserved: 10_000, share: 0.8, deficit: -0.05 },
 };
 
 describe("projects", () => {
@@ -202,7 +202,9 @@ describe("projects", () => {
       ...project,
       id: "docs",
       weight: 1,
+      share: 0.2,
       target: 0.25,
+      deficit: 0.05,
       status: "paused",
       budget: { limit: null, window: 1000 },
     };
@@ -210,10 +212,10 @@ describe("projects", () => {
     assert.equal(
       out,
       lines(
-        "PROJECT  STATUS  WEIGHT  TARGET  QUEUED  RUNNING  CHARGED   LEVEL  BUDGET",
-        "web                   3     75%   1 200  2 of 50  123 001  41 000  1 500 000 + 10 000 set aside of " +
-          "2 000 000 in 1d",
-        "docs     paused       1     25%   1 200  2 of 50  123 001  41 000",
+        "PROJECT  STATUS  WEIGHT  SHARE  TARGET  DEFICIT  QUEUED  RUNNING  CHARGED   LEVEL  BUDGET",
+        "web                   3    80%     75%    -5.0%   1 200  2 of 50  123 001  41 000  1 500 000 + 10 000 set " +
+          "aside of 2 000 000 in 1d",
+        "docs     paused       1    20%     25%     5.0%   1 200  2 of 50  123 001  41 000",
       ),
     );
   });

@@ -25,14 +25,16 @@ export const workerTable = (workers: readonly WorkerJson[], output: Output): str
     { title: "CAPABILITIES", of: ({ capabilities }) => capabilities.join(", "), shrinks: true },
   ]);
 
-const percent = (share: number): string => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
+const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
 
 export const projectTable = (projects: readonly ProjectJson[], output: Output): string =>
   output.table(projects, [
     { title: "PROJECT", of: ({ id }) => id, stays: true },
     { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
     { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right" },
+    { title: "SHARE", of: ({ share }) => percent(share), align: "right" },
     { title: "TARGET", of: ({ target }) => percent(target), align: "right" },
+    { title: "DEFICIT", of: ({ deficit }) => percent(deficit), align: "right" },
     { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
     { title: "RUNNING", of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`, align: "right" },
     { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right" },

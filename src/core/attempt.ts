@@ -41,6 +41,7 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   if (attempt.express) state.express += by;
   project.inFlight += by;
   project.reserved += by * attempt.reserve;
+  project.chargesOut += by * attempt.charge;
   const from = agentPlace(agent);
   agent.inFlight += by;
   if (served !== null) agent.lastServed = served;

@@ -7,7 +7,8 @@
  * is booked at the reservation: a budget fails closed. Booked tokens are never taken back, whatever
  * becomes of the task.
  */
-import { addToLevel, expectedTokens, learnMean } from "./fairness.ts";
+import { expectedTokens, learnMean } from "./expected-tokens.ts";
+import { chargeProject } from "./fairness.ts";
 import type { Attempt, Project, State, Task } from "./state.ts";
 
 const NO_LIMIT = Number.POSITIVE_INFINITY;
@@ -39,6 +40,10 @@ export function fleetHasRoom(state: State, tokens: number, now: number): boolean
   return limit === null || state.spent.total(now) + setAside(state) + tokens <= limit;
 }
 
+/** Whether both budgets have room for so many tokens. */
+export const isAffordable = (state: State, project: Project, tokens: number, now: number): boolean =>
+  projectHasRoom(project, tokens, now) && fleetHasRoom(state, tokens, now);
+
 /** What an attempt is known to have used: the larger of its permits and its worker's word, counted once. */
 export const usedBy = (attempt: Attempt): number => Math.max(attempt.reported, attempt.permitted);
 
@@ -61,11 +66,10 @@ export function settle(state: State, attempt: Attempt, tokens: number | null, at
   const used = attempt.known ? usedBy(attempt) : attempt.reserve;
   project.spent.add(used, at);
   state.spent.add(used, at);
-  project.charged += used;
+  // Where nobody knows what was used, the charge stands: saying nothing must not be the cheaper way.
+  const cost = attempt.known ? state.config.scheduler.fairness.startCost + used : attempt.charge;
+  project.recent.add(cost, at);
   if (!attempt.known) return;
-  const more = state.config.scheduler.fairness.startCost + used - attempt.charge;
-  addToLevel(state, project, more, at);
-  // The rolling sum takes no negative amounts: a start that was charged too much keeps its charge there.
-  if (more > 0) project.recent.add(more, at);
+  chargeProject(state, project, cost - attempt.charge, at);
   learnMean(project, attempt.task.ask.type, used);
 }

@@ -11,7 +11,7 @@ import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
 import { changeConfig, putProject } from "./config-change.ts";
 import { type Event, type TaskSubmitted, taskOf } from "./events.ts";
-import { addToLevel, comeBack, noteServed } from "./fairness.ts";
+import { chargeProject, comeBack, noteServed } from "./fairness.ts";
 import { peek, shift } from "./fifo.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
 import { dropHold, takeHold } from "./hold.ts";
@@ -169,8 +169,7 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
     place: -1,
   };
   attach(state, attempt, state.seq);
-  addToLevel(state, project, event.charge, event.at);
-  project.recent.add(event.charge, event.at);
+  chargeProject(state, project, event.charge, event.at);
   project.starts.add(1, event.at);
   state.totals.starts++;
   state.totals.waitMs += event.at - task.runnableAt;

@@ -15,14 +15,13 @@
  * share minus target ascending, then registration, shares and targets over the same eligible set.
  */
 
+import { expectedTokens, hasMean } from "./expected-tokens.ts";
 import { compareProjects } from "./order.ts";
 import { projectPlace, reseatProject } from "./queue.ts";
 import { clear, insert, items } from "./sorted-list.ts";
-import type { Mean, Project, State, Task } from "./state.ts";
+import type { Project, State, Task } from "./state.ts";
 
 const HALVINGS_MAX = 512;
-const MEAN_SAMPLES_MAX = 50;
-const MEANS_MAX = 256;
 const POWERS: readonly number[] = Array.from({ length: HALVINGS_MAX + 1 }, (_, exponent) => powerOfTwo(exponent));
 
 function powerOfTwo(exponent: number): number {
@@ -65,13 +64,18 @@ function rescale(state: State, factor: number): void {
 /** A project's level as people see it. */
 export const shownLevel = (state: State, project: Project, at: number): number => project.level / unitAt(state, at) + 0;
 
-export function addToLevel(state: State, project: Project, amount: number, at: number): void {
+/** Charges a project, or takes a part of a charge back: the one way its level and what it was charged move. */
+export function chargeProject(state: State, project: Project, amount: number, at: number): void {
   keepLevelsSmall(state, at);
   const step = (amount / project.settings.weight) * unitAt(state, at);
   const from = projectPlace(state, project);
   project.level += step;
+  project.charged += amount;
   reseatProject(state, project, from);
 }
+
+/** What counts for the deficit rule: what was settled within fairness.window, and the charges of what runs. */
+export const recentCharge = (project: Project, now: number): number => project.recent.total(now) + project.chargesOut;
 
 /** Records that a project was chosen at its present level; call before charging it. */
 export function noteServed(state: State, project: Project): void {
@@ -88,41 +92,16 @@ export function comeBack(state: State, project: Project): void {
 /** What a start of this task is charged before anybody knows what it will use. */
 export function chargeFor(state: State, task: Task): number {
   const { startCost, defaultTokens } = state.config.scheduler.fairness;
-  const guess = expectedTokens(task);
-  return startCost + (guess === 0 ? defaultTokens : guess);
-}
-
-/** The larger of the task's own estimate and what tasks of its project and type used so far; 0 if neither is known. */
-export function expectedTokens(task: Task): number {
-  const mean = task.project.means.get(task.ask.type);
-  return Math.max(task.estimate, mean === undefined ? 0 : Math.round(mean.tokens));
-}
-
-export function learnMean(project: Project, type: string, tokens: number): void {
-  const known: Mean = project.means.get(type) ?? { count: 0, tokens: 0 };
-  known.count = Math.min(MEAN_SAMPLES_MAX, known.count + 1);
-  known.tokens += (tokens - known.tokens) / known.count;
-  project.means.delete(type);
-  project.means.set(type, known);
-  if (project.means.size > MEANS_MAX) {
-    const [oldest] = project.means.keys();
-    if (oldest !== undefined) project.means.delete(oldest);
-  }
+  return startCost + (task.estimate === 0 && !hasMean(task) ? defaultTokens : expectedTokens(task));
 }
 
 /** The seed-003 order of projects that could start something: guarantee, then share − target, then registration. */
 export function deficitOrder(eligible: readonly Project[], now: number): { project: Project; deficit: number }[] {
-  let weights = 0;
-  let charged = 0;
-  for (const project of eligible) {
-    weights += project.settings.weight;
-    charged += project.recent.total(now);
-  }
-  return eligible
-    .map((project) => ({
+  return sharesOf(eligible, now)
+    .map(({ project, share, target }) => ({
       project,
       served: project.starts.total(now) > 0 ? 1 : 0,
-      deficit: (charged === 0 ? 0 : project.recent.total(now) / charged) - project.settings.weight / weights,
+      deficit: share - target,
     }))
     .sort(
       (left, right) =>
@@ -130,4 +109,22 @@ export function deficitOrder(eligible: readonly Project[], now: number): { proje
         left.deficit - right.deficit ||
         left.project.registration - right.project.registration,
     );
+}
+
+/** What each of these projects got of all that they were charged lately, and what its weight entitles it to. */
+export function sharesOf(
+  projects: readonly Project[],
+  now: number,
+): { project: Project; share: number; target: number }[] {
+  let weights = 0;
+  let charged = 0;
+  for (const project of projects) {
+    weights += project.settings.weight;
+    charged += recentCharge(project, now);
+  }
+  return projects.map((project) => ({
+    project,
+    share: charged === 0 ? 0 : recentCharge(project, now) / charged,
+    target: project.settings.weight / weights,
+  }));
 }

@@ -10,7 +10,7 @@
  * age (`state.oldest`), and at most 64 of the longest waiting queues are looked at per turn.
  */
 import { hasBit } from "./bit-set.ts";
-import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { isAffordable, reserveFor } from "./budget.ts";
 import { setHold } from "./fleet.ts";
 import { bestGroup } from "./queue.ts";
 import { couldServe } from "./shape.ts";
@@ -51,20 +51,28 @@ function mayHold(state: State, group: Group, now: number): boolean {
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
     !agent.load.isFull &&
-    isAffordable(state, first(group.tasks) as Task, now) &&
-    bestGroup(state, agent, now, { priorityMax: Number.POSITIVE_INFINITY, ignoreWorkers: true }) === group
+    fitsBudgets(state, first(group.tasks) as Task, now) &&
+    isNextOfAgent(state, group, now)
   );
 }
 
-const isAffordable = (state: State, task: Task, now: number): boolean =>
-  projectHasRoom(task.project, reserveFor(state, task), now) && fleetHasRoom(state, reserveFor(state, task), now);
+/** It is the agent's best, or the best of those that pass it because it waits for a budget. */
+function isNextOfAgent(state: State, group: Group, now: number): boolean {
+  const which = { priorityMax: Number.POSITIVE_INFINITY, ignoreWorkers: true };
+  const best = bestGroup(state, group.agent, now, { ...which, onlyFree: false });
+  if (best === null || best === group || fitsBudgets(state, first(best.tasks) as Task, now)) return best === group;
+  return bestGroup(state, group.agent, now, { ...which, onlyFree: true }) === group;
+}
+
+const fitsBudgets = (state: State, task: Task, now: number): boolean =>
+  isAffordable(state, task.project, reserveFor(state, task), now);
 
 /** A hold whose task a gate or a budget keeps waiting by now: others may have the worker meanwhile. */
 export function idleHold(state: State, now: number): Hold | null {
   for (const hold of state.holds) {
     const { task } = hold;
     const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
-    if (isGated || !isAffordable(state, task, now)) return hold;
+    if (isGated || !fitsBudgets(state, task, now)) return hold;
   }
   return null;
 }

@@ -66,7 +66,8 @@ function checkGroups(state: State, agent: Agent, complain: Complain): void {
     for (const task of tasks) {
       const isHere = task.group === group && task.agent === agent && isRunnable(task);
       complain(isHere, say(`${task.id} is in its group and runnable`));
-      const isRight = task.priority === group.priority && fixedOf(state, task) === group.fixedScore;
+      const isLike = task.priority === group.priority && fixedOf(state, task) === group.fixedScore;
+      const isRight = isLike && task.estimate > 0 === group.isEstimated;
       complain(isRight && isOfShape(task, group.shape), say(`${task.id} is in the right group`));
     }
   }

@@ -26,6 +26,7 @@ export function checkInvariants(state: State): string[] {
     if (task.attempt !== null) checkAttempt(state, task, task.attempt, complain);
   }
   checkCounts(state, complain);
+  checkLoads(state, complain);
   checkWorkers(state, complain);
   checkTies(state, complain);
   checkEnds(state, complain);
@@ -83,7 +84,6 @@ function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Comp
 }
 
 function checkCounts(state: State, complain: Complain): void {
-  const { maxPerAgentInFlight } = state.config.scheduler;
   const tasks = [...state.tasks.values()];
   const attempts = tasks.flatMap((task) => (task.attempt === null ? [] : [task.attempt]));
   const count = (what: string, counted: number, kept: number): void =>
@@ -102,9 +102,16 @@ function checkCounts(state: State, complain: Complain): void {
     const live = attempts.filter(({ task }) => task.project === project);
     count(`in flight of ${project.id}`, live.length, project.inFlight);
     count(`reserved of ${project.id}`, reserves(live), project.reserved);
+    count(
+      `charges of ${project.id}`,
+      live.reduce((sum, { charge }) => sum + charge, 0),
+      project.chargesOut,
+    );
     count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued"), project.backlog);
     count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
     count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
+    const plain = mine.filter((task) => task.estimate === 0 && standsInQueue(state, task));
+    count(`runnable without an estimate of ${project.id}`, plain.length, project.unestimated);
     complain(Number.isFinite(project.level), `the level of ${project.id} is a number`);
     for (const agent of project.agents.values()) {
       const own = mine.filter((task) => task.agent === agent);
@@ -115,28 +122,33 @@ function checkCounts(state: State, complain: Complain): void {
       count(`records of ${name}`, own.length, agent.records);
     }
   }
-  for (const [id, load] of state.loads) {
-    count(`in flight of ${id}`, attempts.filter(({ task }) => task.agent.id === id).length, load.inFlight);
-    const mine = tasks.filter((task) => task.agent.id === id);
-    count(`backlog of ${id}`, inPhase(mine, "waiting", "queued"), load.backlog);
-    const isKnown = load.agents.length > 0 && load.agents.every(({ project }) => project.agents.get(id)?.load === load);
-    complain(
-      isKnown && new Set(load.agents).size === load.agents.length,
-      `${id} is known in each of its projects once`,
-    );
-    complain(load.isFull === load.inFlight >= maxPerAgentInFlight, `${id} is full if it has in flight what it may`);
-  }
-  const entries = [...state.loads.values()].reduce((sum, { agents }) => sum + agents.length, 0);
-  count(
-    "agents",
-    [...state.projects.values()].reduce((sum, { agents }) => sum + agents.size, 0),
-    entries,
-  );
   count("registrations", state.projects.size, state.registrations);
   for (const { type, inFlight } of state.shapes.types.values()) {
     count(`in flight of type ${type}`, attempts.filter(({ task }) => task.ask.type === type).length, inFlight);
   }
   for (const ask of state.asks.values()) count("users", tasks.filter((task) => task.ask === ask).length, ask.users);
+}
+
+/** What agents have waiting and out over all their projects. */
+function checkLoads(state: State, complain: Complain): void {
+  const { maxPerAgentInFlight } = state.config.scheduler;
+  const tasks = [...state.tasks.values()];
+  const known = [...state.projects.values()].flatMap(({ agents }) => [...agents.values()]);
+  for (const agent of known) complain(state.loads.get(agent.id) === agent.load, `${agent.id} is one agent everywhere`);
+  for (const [id, load] of state.loads) {
+    const mine = tasks.filter((task) => task.agent.id === id);
+    const say = (claim: string) => () => `${id}, over all its projects, ${claim}`;
+    const entries = known.filter((agent) => agent.id === id);
+    const isComplete = entries.length === load.agents.length && entries.every((agent) => load.agents.includes(agent));
+    complain(isComplete && entries.length > 0, say("is known where it has been"));
+    complain(
+      load.inFlight === mine.filter(({ attempt }) => attempt !== null).length,
+      say("counts what it has in flight"),
+    );
+    const backlog = mine.filter(({ phase }) => phase === "waiting" || phase === "queued");
+    complain(load.backlog === backlog.length, say("counts what waits"));
+    complain(load.isFull === load.inFlight >= maxPerAgentInFlight, say("is full if it has in flight what it may"));
+  }
 }
 
 function checkWorkers(state: State, complain: Complain): void {

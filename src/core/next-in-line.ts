@@ -3,16 +3,17 @@
  *
  * The agent whose turn it is gives its best task (or, without the agents' level, the project its best); a task
  * that has a hold comes in by its rank once its worker has room. The budget is then asked for that very task:
- * nobody overtakes it inside its project. The pump starts what this says, `why` explains it, and the alarm is
- * set by it, so the three can never disagree.
+ * nobody overtakes it inside its project, but the next one that expects no tokens passes it. The pump starts what this
+ * says, `why` explains it, and the alarm is set by it, so the three can never disagree.
  */
 import { anyOutside, hasBit } from "./bit-set.ts";
-import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { isAffordable, projectHasRoom, reserveFor } from "./budget.ts";
+import { expectsNone } from "./expected-tokens.ts";
 import { heldPlacement } from "./placement.ts";
 import { compareRanks } from "./priority.ts";
 import { bestGroup, taskRank } from "./queue.ts";
 import { beginningOf, first } from "./sorted-list.ts";
-import type { Agent, Project, State, Task } from "./state.ts";
+import type { Agent, Group, Project, State, Task } from "./state.ts";
 
 export const ANY_PRIORITY: number = Number.POSITIVE_INFINITY;
 
@@ -29,17 +30,30 @@ export function mayStart(state: State, project: Project, now: number): boolean {
   );
 }
 
-/** What a project starts if it is its turn: the task next in line, if the budgets allow that very one. */
+/** What a project starts if it is its turn: the task next in line, if the budgets allow it, or one that passes it. */
 export function pickIn(state: State, project: Project, now: number, priorityMax: number): Pick | null {
   if (!mayStart(state, project, now)) return null;
-  const task = nextInLine(state, project, now, priorityMax);
-  if (task === null) return null;
-  const reserve = reserveFor(state, task);
-  return projectHasRoom(project, reserve, now) && fleetHasRoom(state, reserve, now) ? { task, reserve } : null;
+  const first = nextInLine(state, project, now, priorityMax, false);
+  if (first === null) return null;
+  const pick = ifAffordable(state, first, now);
+  if (pick !== null || project.unestimated === 0) return pick;
+  const free = nextInLine(state, project, now, priorityMax, true);
+  return free === null ? null : ifAffordable(state, free, now);
 }
 
-/** The task a project gives first of those that can start, before any budget is asked. */
-export function nextInLine(state: State, project: Project, now: number, priorityMax: number): Task | null {
+function ifAffordable(state: State, task: Task, now: number): Pick | null {
+  const reserve = reserveFor(state, task);
+  return isAffordable(state, task.project, reserve, now) ? { task, reserve } : null;
+}
+
+/** The task a project gives first of those that can start (or that expect no tokens), before any budget is asked. */
+export function nextInLine(
+  state: State,
+  project: Project,
+  now: number,
+  priorityMax: number,
+  onlyFree: boolean,
+): Task | null {
   const { fairness } = state.config.scheduler;
   let best: Task | null = null;
   const { turn } = project;
@@ -47,7 +61,7 @@ export function nextInLine(state: State, project: Project, now: number, priority
     const chunk = turn.chunks[index] as Agent[];
     for (let place = beginningOf(turn, index); place < chunk.length; place++) {
       const agent = chunk[place] as Agent;
-      const task = bestOf(state, agent, now, priorityMax);
+      const task = bestOf(state, agent, now, priorityMax, onlyFree);
       if (task === null) continue;
       if (fairness.agents === "fair") return task;
       if (best === null || compareRanks(taskRank(state, task, now), taskRank(state, best, now)) < 0) best = task;
@@ -57,11 +71,12 @@ export function nextInLine(state: State, project: Project, now: number, priority
 }
 
 /** The best task of an agent among those that can start. */
-export function bestOf(state: State, agent: Agent, now: number, priorityMax: number): Task | null {
-  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false });
+export function bestOf(state: State, agent: Agent, now: number, priorityMax: number, onlyFree: boolean): Task | null {
+  const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false, onlyFree });
   const task = group === null ? null : (first(group.tasks) ?? null);
   const held = readyHold(state, agent.project);
   if (held === null || held.agent !== agent || held === task) return task;
+  if (onlyFree && !expectsNone(held.group as Group)) return task;
   const rank = taskRank(state, held, now);
   if (rank.priority > priorityMax) return task;
   return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;

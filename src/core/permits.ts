@@ -13,6 +13,7 @@ import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, used
 import type { AskPermit, Command, Decided } from "./commands.ts";
 import type { Config } from "./config.ts";
 import type { Event } from "./events.ts";
+import { chargeProject } from "./fairness.ts";
 import {
   askPermit,
   classOf,
@@ -103,10 +104,12 @@ function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "p
   }
   // The attempt it was taken for is over and was charged for all it did.
   if (permit.task !== undefined) return;
-  const project = state.projects.get(permit.project as Task["project"]["id"]);
-  project?.spent.add(tokens, event.at);
   state.spent.add(tokens, event.at);
-  if (project !== undefined) project.charged += tokens;
+  const project = state.projects.get(permit.project as Task["project"]["id"]);
+  if (project === undefined) return;
+  project.spent.add(tokens, event.at);
+  project.recent.add(tokens, event.at);
+  chargeProject(state, project, tokens, event.at);
 }
 
 /** A call of no task sets its estimate aside from when it asks until it settles. */

@@ -87,8 +87,9 @@ function next(round: Round): RoundStart | null {
     if (task !== undefined) inLine.set(project, task);
   }
   for (const project of round.fixedOrder ?? inOrder(round, [...inLine.keys()])) {
-    const task = inLine.get(project);
-    if (task === undefined || !budgetsAllow(round, project, task)) continue;
+    const first = inLine.get(project);
+    const task = first === undefined ? undefined : affordable(round, project, first, fits);
+    if (task === undefined) continue;
     const { worker, reason } = placeTask(round, task, round.policy.strategy);
     record(round, project, task, worker);
     return { task: task.id, worker: worker.id, project: project.id, reason };
@@ -104,15 +105,24 @@ function mayStart({ policy }: Round, project: PlanProject): boolean {
   );
 }
 
+/** The task next in line if the budgets allow it; else the first that expects no tokens, which passes it. */
+function affordable(round: Round, project: PlanProject, first: ReadyTask, fits: Fits): ReadyTask | undefined {
+  if (budgetsAllow(round, project, first)) return first;
+  const free = nextInLine(round, project, (task) => (task.estimate ?? 0) === 0 && fits(task));
+  return free !== undefined && budgetsAllow(round, project, free) ? free : undefined;
+}
+
+type Fits = (task: ReadyTask) => boolean;
+
 /** The first of a project's tasks that some worker has room for and whose type is not at its limit. */
-function nextInLine(round: Round, project: PlanProject, fits: (task: ReadyTask) => boolean): ReadyTask | undefined {
+function nextInLine(round: Round, project: PlanProject, fits: Fits): ReadyTask | undefined {
   const { policy, typesRunning } = round;
   const hasTypeRoom = ({ type }: ReadyTask): boolean =>
     type === null || (typesRunning.get(type) ?? 0) < (policy.perType.get(type) ?? Number.POSITIVE_INFINITY);
   return round.ready.get(project.id)?.find((task) => hasTypeRoom(task) && fits(task));
 }
 
-/** Judged on the task next in line, which nobody of its project overtakes. Charge "none" has asked already. */
+/** Judged on the task next in line. Charge "none" has asked already. */
 function budgetsAllow(round: Round, project: PlanProject, task: ReadyTask): boolean {
   if (round.policy.charge === "none") return true;
   const needed = reserveOf(task);

@@ -4,11 +4,13 @@
  * A task enters when it becomes runnable and leaves when it starts, ends or stops being runnable. An
  * agent's tasks lie in groups of those that differ only in when they became runnable; such a group is
  * a queue whose head is always its best (priority.ts says why), so choosing compares one head per group
- * and touches no other task. Projects keep a bit per shape they have queued, and both agents and
+ * and touches no other task; those with an estimate of tokens and those without lie apart, since a budget may
+ * let only the latter through. Projects keep a bit per shape they have queued, and both agents and
  * projects stand in the order of their turn only while they have something runnable.
  */
 import { hasBit, setBit } from "./bit-set.ts";
 import { typeLimit } from "./config.ts";
+import { expectsNone } from "./expected-tokens.ts";
 import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
@@ -66,7 +68,7 @@ export function fixedOf(state: State, task: Task): number {
 function enter(state: State, task: Task): void {
   const { agent, project } = task;
   const shape = shapeOf(state, task);
-  const group = groupFor(agent, task.priority, shape, fixedOf(state, task));
+  const group = groupFor(task, shape, fixedOf(state, task));
   if (group.tasks.size === 0 || compareTasks(task, first(group.tasks) as Task) < 0) {
     if (group.tasks.size > 0) unlistOldest(state, group);
     group.headAt = task.runnableAt;
@@ -77,6 +79,7 @@ function enter(state: State, task: Task): void {
   task.group = group;
   if (shape.queued++ === 0) state.shapes.idle--;
   countShape(project, shape, 1);
+  if (!group.isEstimated) project.unestimated++;
   if (agent.queued++ === 0 && !agent.load.isFull) insert(project.turn, agent);
   if (project.queued++ === 0) insert(state.turn, project);
 }
@@ -98,6 +101,7 @@ function leave(state: State, task: Task): void {
   }
   if (--shape.queued === 0) state.shapes.idle++;
   countShape(project, shape, -1);
+  if (!group.isEstimated) project.unestimated--;
   if (--agent.queued === 0 && !agent.load.isFull) remove(project.turn, agent);
   if (--project.queued === 0) remove(state.turn, project);
 }
@@ -110,14 +114,21 @@ function countShape(project: Project, { id }: Shape, by: 1 | -1): void {
   if (count === 0 || (count === 1 && by === 1)) setBit(project.shapes, id, count > 0);
 }
 
-function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): Group {
+function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: number): Group {
   const { groups } = agent;
+  const isEstimated = estimate > 0;
   // Among a few, comparing numbers is quicker than spelling out a key.
   if (groups.length <= FEW_GROUPS) {
     for (const group of groups)
-      if (group.shape === shape && group.priority === priority && group.fixedScore === fixed) return group;
+      if (
+        group.shape === shape &&
+        group.priority === priority &&
+        group.fixedScore === fixed &&
+        group.isEstimated === isEstimated
+      )
+        return group;
   }
-  const key = `${priority}|${fixed}|${shape.id}`;
+  const key = `${priority}|${fixed}|${shape.id}|${isEstimated ? 1 : 0}`;
   const known = groups.length <= FEW_GROUPS ? undefined : agent.groupByKey.get(key);
   if (known !== undefined) return known;
   const group: Group = {
@@ -126,6 +137,7 @@ function groupFor(agent: Agent, priority: number, shape: Shape, fixed: number): 
     priority,
     shape,
     fixedScore: fixed,
+    isEstimated,
     tasks: sortedList(compareTasks),
     headAt: 0,
     headSeq: 0,
@@ -171,13 +183,14 @@ export function reseatProject(state: State, project: Project, from: number): voi
 
 /**
  * The group whose head goes first among those that can start, or null. Plain numbers, no allocation:
- * this runs for every start. `ignoreWorkers` asks who would go first if there were room.
+ * this runs for every start. `ignoreWorkers` asks who would go first if there were room, `onlyFree` who does of those
+ * that expect no tokens.
  */
 export function bestGroup(
   state: State,
   agent: Agent,
   now: number,
-  which: { readonly priorityMax: number; readonly ignoreWorkers: boolean },
+  which: { readonly priorityMax: number; readonly ignoreWorkers: boolean; readonly onlyFree: boolean },
 ): Group | null {
   const rules = state.config.scheduler.priority;
   const floor = agent.project.settings.maxPriority;
@@ -191,6 +204,7 @@ export function bestGroup(
     const group = groups[index] as Group;
     const { id } = group.shape;
     if (hasBit(shutOtherwise, id) || (!which.ignoreWorkers && hasBit(shutByWorkers, id))) continue;
+    if (which.onlyFree && !expectsNone(group)) continue;
     const waited = now > group.headAt ? now - group.headAt : 0;
     const priority = effectivePriority(group.priority, waited, floor, rules.starvationAfter);
     if (priority > which.priorityMax || (best !== null && priority > bestPriority)) continue;

@@ -8,7 +8,7 @@
  * Only the heads of groups are looked at, since within a group nobody ever changes places, and only in projects
  * where some head does not fit the budget: elsewhere nothing waits for its turn alone.
  */
-import { fleetHasRoom, projectHasRoom, reserveFor } from "./budget.ts";
+import { isAffordable, reserveFor } from "./budget.ts";
 import { MINUTE_MS, PRIORITY_STEP } from "./priority.ts";
 import { first, items } from "./sorted-list.ts";
 import type { Group, Project, State, Task } from "./state.ts";
@@ -22,7 +22,7 @@ export function nextRankChange(state: State, project: Project, now: number): num
   for (const agent of items(project.turn)) {
     for (const group of agent.groups) {
       const reserve = reserveFor(state, first(group.tasks) as Task);
-      isTight ||= !projectHasRoom(project, reserve, now) || !fleetHasRoom(state, reserve, now);
+      isTight ||= !isAffordable(state, project, reserve, now);
       oldest.set(group.fixedScore, Math.min(group.headAt, oldest.get(group.fixedScore) ?? NEVER));
     }
   }

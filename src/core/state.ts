@@ -182,6 +182,8 @@ export type Group = {
   readonly priority: number;
   readonly shape: Shape;
   readonly fixedScore: number;
+  /** Whether its tasks have an estimate of tokens, or none of them has. */
+  readonly isEstimated: boolean;
   readonly tasks: SortedList<Task>;
   /** The head's runnable time and seq, so that comparing groups touches no task. */
   headAt: number;
@@ -200,11 +202,11 @@ export type Project = {
   source: "default" | "named" | "put";
   status: "active" | "paused";
   level: number;
-  /** All that was ever charged: append-only. */
+  /** All that was ever added to its level, before weights and half lives: tokens and start costs. */
   charged: number;
   /** Tokens settled within the budget's window. */
   spent: RollingSum;
-  /** Charges and starts within fairness.window, for the deficit rule. */
+  /** What was settled (tokens and start costs) and how many starts there were within fairness.window. */
   recent: RollingSum;
   starts: RollingSum;
   readonly means: Map<string, Mean>;
@@ -212,6 +214,8 @@ export type Project = {
   /** Agents with runnable tasks that may have more in flight, in the order of their turn. */
   readonly turn: SortedList<Agent>;
   inFlight: number;
+  /** What live attempts were charged: it counts for the deficit rule until they settle. */
+  chargesOut: number;
   /** What live attempts have set aside, and calls of no task that wait or are out. */
   reserved: number;
   callsReserved: number;
@@ -219,6 +223,8 @@ export type Project = {
   /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
   ready: number;
   queued: number;
+  /** How many of them have no estimate of tokens. */
+  unestimated: number;
   readonly shapes: BitSet;
   /** Queued tasks by the number of their shape. */
   readonly shapeCounts: number[];

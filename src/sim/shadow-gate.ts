@@ -8,7 +8,7 @@
  */
 import type { Event } from "../core/events.ts";
 import type { GateSettings } from "../core/gate.ts";
-import { book, noteUsage, type Shadow } from "./shadow.ts";
+import { addToLevel, book, noteUsage, type Shadow } from "./shadow.ts";
 
 export type ShadowPermit = {
   readonly project: string;
@@ -96,11 +96,17 @@ function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settl
   const attempt = permit.task === null ? null : (shadow.tasks.get(permit.task)?.attempt ?? null);
   if (attempt !== null && attempt.number === permit.attempt) noteUsage(attempt, { permitted: tokens });
   // A call whose attempt is over was paid for with it; a call of no task pays for itself.
-  else if (permit.task === null) book(shadow, shadow.projects.get(permit.project), tokens);
+  else if (permit.task === null) payFor(shadow, permit.project, tokens);
   if (!event.ok || permit.episode !== gate.episode || gate.slow === Number.POSITIVE_INFINITY) return;
   gate.strikes = 0;
   const doubled = gate.slow * 2;
   gate.slow = doubled >= gateSettingsOf(shadow, event.gate).maxConcurrent ? Number.POSITIVE_INFINITY : doubled;
+}
+
+function payFor(shadow: Shadow, id: string, tokens: number): void {
+  const project = shadow.projects.get(id);
+  book(shadow, project, tokens);
+  if (project !== undefined) addToLevel(project, tokens);
 }
 
 function noteStrike(gate: ShadowGate, event: Extract<Event, { kind: "gate-struck" }>): void {

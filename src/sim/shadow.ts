@@ -373,6 +373,6 @@ function noteWorker(
   shadow.workers.set(id, { id, kind, slots, capabilities, status, ...room });
 }
 
-function addToLevel(project: ShadowProject, amount: number): void {
+export function addToLevel(project: ShadowProject, amount: number): void {
   project.level += amount / project.settings.weight;
 }

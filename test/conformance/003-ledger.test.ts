@@ -6,7 +6,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sharesOf } from "../../src/core/fairness.ts";
 import { gateId, instant, permitId, projectId, taskId, why } from "../../src/core/index.ts";
+import { projectViews } from "../../src/engine/stats.ts";
 import { createWorld, MINUTE, type World } from "./driver.ts";
 
 const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
@@ -48,6 +50,102 @@ test("2.5 the deficit rule: a project with nothing started in the window first, 
   backlog(world, "B", 9);
   const order = projectsOf(world.atOnce(() => world.change("w", { slots: 9 })));
   assert.equal(order, "BBBABA", "B has its guarantee and its share to catch up on");
+});
+
+test("2.5 the deficit rule puts right what was charged too much as well as what was charged too little", () => {
+  const world = createWorld({ ...wide, scheduler: { ...wide.scheduler, fairness: { rule: "deficit", startCost: 0 } } });
+  world.join("w");
+  world.submit("A0", { project: "A", estimatedTokens: 9000 });
+  world.submit("B0", { project: "B", estimatedTokens: 1000 });
+  world.finish("A0", { tokens: 100 });
+  world.finish("B0", { tokens: 1000 });
+  const shares = sharesOf([...world.state.projects.values()], world.now());
+  assert.deepEqual(
+    shares.map(({ share }) => share),
+    [100 / 1100, 1000 / 1100],
+  );
+  world.atOnce(() => {
+    world.submit("B1", { project: "B", estimatedTokens: 100 });
+    world.submit("A1", { project: "A", estimatedTokens: 100 });
+  });
+  assert.equal(running(world), "A1", "A has used a tenth of what B has");
+});
+
+for (const rule of ["level", "deficit"]) {
+  test(`2.5 calls of no task count in their project's share, by the rule of ${rule}`, () => {
+    const world = createWorld({ ...wide, scheduler: { ...wide.scheduler, fairness: { rule } } });
+    world.join("w");
+    for (const project of ["A", "B"]) {
+      world.submit(`${project}0`, { project, estimatedTokens: 100 });
+      world.finish(`${project}0`, { tokens: 100 });
+    }
+    const call = { task: null, attempt: null, project: projectId("A"), class: null, tokens: 5, askedAt: null };
+    world.must({ type: "ask-permit", permit: permitId("p"), gate: gateId("llm"), ...call });
+    world.must({ type: "settle-permit", permit: permitId("p"), ok: true, tokens: 900 });
+    const [a, b] = projectViews(world.state, world.now());
+    assert.deepEqual([a?.charged, a?.level, b?.charged, b?.level], [2000, 2000, 1100, 1100]);
+    assert.deepEqual([a?.share, a?.target, a?.deficit], [2000 / 3100, 0.5, 0.5 - 2000 / 3100]);
+    const order = world.atOnce(() => {
+      for (const project of ["A", "B"]) world.submit(`${project}1`, { project, estimatedTokens: 100 });
+    });
+    assert.deepEqual(
+      order.map(({ task }) => task),
+      ["B1"],
+    );
+  });
+}
+
+test("CHARGED and LEVEL reconcile at every moment: before a start, while it runs, after it, known or not", () => {
+  const world = createWorld({ projects: { A: { weight: 4 } } });
+  world.join("w", { slots: 3 });
+  const seen = (): unknown[] => {
+    const [view] = projectViews(world.state, world.now());
+    assert.equal(view?.level, (view?.charged ?? 0) / 4);
+    return [view?.charged, view?.spent, view?.reserved];
+  };
+  world.submit("a", { project: "A", estimatedTokens: 300 });
+  assert.deepEqual(seen(), [1300, 0, 300]);
+  world.finish("a", { tokens: 100 });
+  assert.deepEqual(seen(), [1100, 100, 0]);
+  world.submit("b", { project: "A", type: "code" });
+  assert.deepEqual(seen(), [12_100, 100, 1], "nothing is known of its kind: defaultTokens");
+  world.finish("b", { tokens: null });
+  assert.deepEqual(seen(), [12_100, 101, 0], "saying nothing is not the cheaper way");
+  world.submit("c", { project: "A" });
+  assert.deepEqual(seen(), [13_200, 101, 100], "the mean of its kind");
+  const call = { task: null, attempt: null, project: projectId("A"), class: null, tokens: 70, askedAt: null };
+  world.must({ type: "ask-permit", permit: permitId("p"), gate: gateId("llm"), ...call });
+  assert.deepEqual(seen(), [13_200, 101, 170], "calls are shown as reserved");
+  world.must({ type: "settle-permit", permit: permitId("p"), ok: true, tokens: 50 });
+  assert.deepEqual(seen(), [13_250, 151, 100]);
+});
+
+test("2.6 a task that expects no tokens passes one that waits for its budget, and nobody else does", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
+  world.submit("spent", { project: "A", type: "code", estimatedTokens: 600 });
+  world.submit("dear", { project: "A", type: "code", estimatedTokens: 500 });
+  world.submit("cheap", { project: "A", type: "code", estimatedTokens: 10 });
+  world.submit("free", { project: "A", type: "shell" });
+  world.submit("freed", { project: "A", agent: "other", type: "shell" });
+  world.submit("learned", { project: "A", type: "code" });
+  world.join("w", { slots: 9 });
+  const phases = () => ["dear", "cheap", "free", "freed", "learned"].map(world.phaseOf);
+  assert.deepEqual(phases(), ["queued", "queued", "assigned", "assigned", "assigned"]);
+  world.finish("spent", { tokens: 600 });
+  world.submit("later", { project: "A", type: "code" });
+  assert.equal(world.phaseOf("later"), "queued", "its kind is known to use 600");
+  world.finish("free", { tokens: 0 });
+  world.submit("next", { project: "A", type: "shell" });
+  assert.equal(world.phaseOf("next"), "assigned", "its kind is known to use none");
+  assert.equal(world.state.tasks.get(taskId("next"))?.attempt?.charge, 1000, "and is charged for its start alone");
+});
+
+test("2.6 an empty budget holds up those that expect no tokens too", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
+  world.join("w", { slots: 9 });
+  world.submit("spent", { project: "A", type: "code", estimatedTokens: 1000 });
+  world.submit("free", { project: "A", type: "shell" });
+  assert.equal(world.phaseOf("free"), "queued");
 });
 
 test("Q2 starts count, not completions: six running and none done is enough of a guarantee", () => {
@@ -135,7 +233,7 @@ test("Q18 what was used stays booked when its task is gone", () => {
   world.wait(10_000);
   assert.equal(world.phaseOf("t"), undefined, "forgotten altogether");
   const [project] = world.state.projects.values();
-  assert.deepEqual([project?.spent.total(world.now()), project?.charged], [700, 700]);
+  assert.deepEqual([project?.spent.total(world.now()), project?.charged], [700, 1700], "a start costs 1000");
 });
 
 test("Q5 calls of no task reserve too: together they stay within the budget", () => {

@@ -267,6 +267,17 @@ test("Q5 the budget is judged on the task next in line, which nobody of its proj
   assert.deepEqual(plan({ projects, tasks: [...big, task("b", "B")], workers: workers(3) }, {}), ["b@w0"]);
 });
 
+test("Q5 one that expects no tokens passes a task that waits for its budget, while a token is left", () => {
+  const given = {
+    projects: [project("A", { budgetLimit: 100 })],
+    tasks: [task("big", "A", { estimatedTokens: 90 }), task("free", "A", { estimatedTokens: 0 }), task("plain", "A")],
+    workers: workers(3),
+  };
+  assert.deepEqual(plan({ ...given, usage: { A: 98 } }, {}), ["free@w0", "plain@w1"]);
+  assert.deepEqual(plan({ ...given, usage: { A: 99 } }, {}), ["free@w0"]);
+  assert.deepEqual(plan({ ...given, usage: { A: 100 } }, {}), []);
+});
+
 test("Q6 first in, first out by runnable time, then by list order, never by id", () => {
   const given = [
     task("a", "A", { runnableAt: 9 }),

@@ -41,7 +41,10 @@ export function naiveChoice(state: State, now: number): Choice | null {
   const next = (project: Project, lowest: number): Task | null => {
     const mine = startable.filter((task) => task.project === project && priorityOf(state, task, now) <= lowest);
     const best = nextOf(state, mine, running, now);
-    return best !== null && fits(best) ? best : null;
+    if (best === null || fits(best)) return best;
+    // It waits for a budget, and only those that expect no tokens pass it.
+    const passing = nextOf(state, mine.filter(expectsNone), running, now);
+    return passing !== null && fits(passing) ? passing : null;
   };
 
   if (running.filter((task) => task.attempt?.express).length < scheduler.critical.maxInFlight) {
@@ -50,7 +53,7 @@ export function naiveChoice(state: State, now: number): Choice | null {
       if (task !== null) return { ...placeOf(state, task), task: task.id, express: true };
     }
   }
-  for (const project of scheduler.fairness.rule === "deficit" ? byDeficit(eligible, now) : byLevel) {
+  for (const project of scheduler.fairness.rule === "deficit" ? byDeficit(eligible, running, now) : byLevel) {
     const task = next(project, Number.POSITIVE_INFINITY);
     if (task !== null) return { ...placeOf(state, task), task: task.id, express: false };
   }
@@ -112,6 +115,9 @@ function reserve(state: State, task: Task): number {
   return Math.max(1, Math.min(learned, ...limitsOf(state, task)));
 }
 
+const expectsNone = (task: Task): boolean =>
+  task.estimate === 0 && Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0) === 0;
+
 const limitsOf = (state: State, task: Task): number[] =>
   [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);
 
@@ -158,11 +164,15 @@ function scoreOf(state: State, task: Task, now: number): number {
 }
 
 /** Nothing yet in the window first, then share − target, then registration; over the eligible ones only. */
-function byDeficit(eligible: readonly Project[], now: number): Project[] {
+function byDeficit(eligible: readonly Project[], running: readonly Task[], now: number): Project[] {
   const weights = sum(eligible, (project) => project.settings.weight);
-  const charged = sum(eligible, (project) => project.recent.total(now));
+  const chargeOf = (project: Project): number => {
+    const mine = running.filter((task) => task.project === project);
+    return project.recent.total(now) + sum(mine, (task) => task.attempt?.charge ?? 0);
+  };
+  const charged = sum(eligible, chargeOf);
   const deficit = (project: Project): number =>
-    (charged === 0 ? 0 : project.recent.total(now) / charged) - project.settings.weight / weights;
+    (charged === 0 ? 0 : chargeOf(project) / charged) - project.settings.weight / weights;
   const isServed = (project: Project): number => (project.starts.total(now) > 0 ? 1 : 0);
   return eligible.toSorted(
     (a, b) => isServed(a) - isServed(b) || deficit(a) - deficit(b) || a.registration - b.registration,
