@@ -29,6 +29,9 @@ const inRound = (section: "projects" | "tasks" | "workers", more: object): never
 const windowOf = (more: object): core.UsageWindow =>
   core.createWindow(wrong({ kind: "sliding", max: 5, windowMs: 1000, ...more }));
 
+const sliding = { kind: "sliding", windowMs: 1000, buckets: null, ends: [1, 2], amounts: [1, 1] };
+const restored = (more: object): core.UsageWindow => core.windowFromFacts(wrong({ max: 5, sum: sliding, ...more }));
+
 type Row = { name: string; field: string; values: readonly unknown[]; call: (value: unknown) => unknown };
 const rows: Row[] = [
   { name: "score", field: "task", values: NOT_AN_OBJECT, call: (value) => core.score(wrong(value), 0) },
@@ -117,6 +120,38 @@ const rows: Row[] = [
   { name: "createWindow", field: "kind", values: ["leaky", "", null, 1], call: (kind) => windowOf({ kind }) },
   { name: "createWindow", field: "max", values: NOT_AN_AMOUNT, call: (max) => windowOf({ max }) },
   { name: "createWindow", field: "windowMs", values: [...NOT_WHOLE, 0], call: (windowMs) => windowOf({ windowMs }) },
+  { name: "windowFromFacts", field: "facts", values: NOT_AN_OBJECT, call: (one) => core.windowFromFacts(wrong(one)) },
+  { name: "windowFromFacts", field: "max", values: NOT_AN_AMOUNT, call: (max) => restored({ max }) },
+  { name: "windowFromFacts", field: "sum", values: [null, 5, "x"], call: (sum) => restored({ sum }) },
+  ...(
+    [
+      ["kind", ["leaky", null, 1]],
+      ["windowMs", [...NOT_WHOLE, 0]],
+      ["buckets", [0, -1, "1"]],
+      ["ends", [null, 5, ["1"], [-1, 2], [5, 5], [5, 4]]],
+      ["amounts", [null, 5, [1], [1, -1], [1, "1"]]],
+    ] as const
+  ).map(
+    ([key, values]): Row => ({
+      name: "windowFromFacts",
+      field: key,
+      values,
+      call: (value) => restored({ sum: { ...sliding, [key]: value } }),
+    }),
+  ),
+  ...(
+    [
+      ["startedAt", [-1, "1", 0.5]],
+      ["used", [-1, "1", null]],
+    ] as const
+  ).map(
+    ([key, values]): Row => ({
+      name: "windowFromFacts",
+      field: key,
+      values,
+      call: (value) => restored({ sum: { kind: "fixed", windowMs: 1000, startedAt: 0, used: 1, [key]: value } }),
+    }),
+  ),
   { name: "limitWindow", field: "per_week", values: [1], call: () => core.limitWindow(wrong("per_week")) },
   { name: "planRound", field: "snapshot", values: NOT_AN_OBJECT, call: (value) => core.planRound(wrong(value)) },
   { name: "planRound", field: "now", values: NOT_A_NUMBER, call: (now) => core.planRound(wrong({ ...round, now })) },

@@ -96,4 +96,12 @@ export { BrokenInvariant, type Failed, type Ok, type Result } from "./result.ts"
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot.ts";
 export type { Agent, Attempt, EndPhase, LivePhase, Phase, Project, State, Task, Tombstone, Worker } from "./state.ts";
 export { type Why, type WhyAhead, type WhyCode, type WhyGate, why } from "./why.ts";
-export { createWindow, limitWindow, type UsageWindow, type WindowKind, type WindowOptions } from "./window.ts";
+export {
+  createWindow,
+  limitWindow,
+  type UsageWindow,
+  type WindowFacts,
+  type WindowKind,
+  type WindowOptions,
+  windowFromFacts,
+} from "./window.ts";

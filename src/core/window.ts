@@ -245,8 +245,34 @@ export function createWindow(options: WindowOptions): UsageWindow {
   return windowOver(createRollingSum(buckets === undefined ? { windowMs } : { windowMs, buckets }), limit);
 }
 
+/** A window as it was when it told its `facts()`, which may have been JSON in between. */
 export function windowFromFacts(facts: WindowFacts): UsageWindow {
-  return windowOver(sumFromFacts(facts.sum), whole("max", facts.max, 1));
+  if (typeof facts !== "object" || facts === null) throw new TypeError(bad("facts", facts, WHAT_FACTS_ARE));
+  return windowOver(sumFromFacts(checked(facts.sum)), whole("max", facts.max, 1));
+}
+
+const WHAT_FACTS_ARE = "an object with max and sum, as facts() of a window gives it";
+
+/** The facts of a sum, of which nothing is believed: they come from wherever somebody kept them. */
+function checked(sum: SumFacts): SumFacts {
+  if (typeof sum !== "object" || sum === null) throw new TypeError(bad("sum", sum, WHAT_FACTS_ARE));
+  whole("sum.windowMs", sum.windowMs, 1);
+  if (sum.kind === "fixed") {
+    whole("sum.used", sum.used, 0);
+    if (sum.startedAt !== null) whole("sum.startedAt", sum.startedAt, 0);
+    return sum;
+  }
+  if (sum.kind !== "sliding") throw new TypeError(bad("sum.kind", (sum as SumFacts).kind, '"sliding" or "fixed"'));
+  if (sum.buckets !== null) whole("sum.buckets", sum.buckets, 1);
+  for (const field of ["ends", "amounts"] as const)
+    if (!Array.isArray(sum[field])) throw new TypeError(bad(`sum.${field}`, sum[field], "a list of whole numbers"));
+  if (sum.ends.length !== sum.amounts.length)
+    throw new RangeError(bad("sum.amounts", sum.amounts, `as long as sum.ends, which has ${sum.ends.length}`));
+  for (const [index, end] of sum.ends.entries()) {
+    whole(`sum.amounts[${index}]`, sum.amounts[index], 0);
+    whole(`sum.ends[${index}]`, end, index === 0 ? 0 : (sum.ends[index - 1] as number) + 1);
+  }
+  return sum;
 }
 
 /** Without `buckets` it is exact to the millisecond. */

@@ -98,7 +98,10 @@ test("bad asks are refused by field", async () => {
       assert.equal((error as { details: { field: string } }).details.field, field);
       return true;
     });
-  await assert.rejects(drover.permits.ask({ gate: "g", id: "p123" }), /no permit p123/);
+  await assert.rejects(
+    drover.permits.ask({ gate: "g", id: "p123" }),
+    /^DroverError: id is "p123", and must be an id not of the form/,
+  );
   await drover.close();
 });
 
@@ -135,5 +138,20 @@ test("a caller that has gone before it asked gets no ticket, and one whose ticke
   await settle();
   await drover.permits.drop("mine");
   await heard;
+  await drover.close();
+});
+
+test("an id of the form that Drover makes itself is refused as such, and one that is over as unknown", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const made = drover.permits.ask({ gate: "g", id: "p99999" });
+  await assert.rejects(made, { code: "bad_request", message: /^id is "p99999", and must be an id not of the form p</ });
+  const held = await drover.permits.ask({ gate: "g" });
+  const queued = await drover.permits.ask({ gate: "g" });
+  assert.match(queued.permitId, /^p\d+$/);
+  await clock.advance(61_000);
+  const again = drover.permits.ask({ gate: "g", id: queued.permitId });
+  await assert.rejects(again, { code: "not_found", message: /it was settled, given up or ran out/ });
+  await drover.permits.settle(held.permitId);
+  await assert.rejects(drover.permits.ask({ gate: "g", id: held.permitId }), { code: "not_found" });
   await drover.close();
 });

@@ -30,7 +30,7 @@ import { isoTime } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
 
 const GIVE_UP_MS = 60_000;
-const SETTLED_KEPT_MAX = 10_000;
+const IDS_KEPT_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
 /** A caller's word shuts a gate for all: never for longer than this, after which a probe asks the provider itself. */
 const STRUCK_MS_MAX = 24 * 3_600_000;
@@ -77,6 +77,9 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
   const waiting = new Map<string, Set<() => void>>();
   const givingUp = new Map<string, () => void>();
   const settled = new Set<string>();
+  /** Ids of Drover's own that were given out and are over. */
+  const gone = new Set<string>();
+  const begunAt = state.seq;
   let stopped: DroverError | null = null;
 
   async function ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView> {
@@ -96,8 +99,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
   }
 
   function enqueue(call: PermitBody): string {
-    // A ticket of Drover's own naming that is gone was given up, settled, or never there.
-    if (call.id !== undefined && OWN_ID.test(call.id)) throw refused({ type: "permit-unknown", permit: call.id });
+    if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
     const decided = writer.execute({
       type: "ask-permit",
       permit: (call.id ?? null) as PermitId | null,
@@ -112,6 +114,12 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     });
     if (!decided.ok) throw refused(decided.failure);
     return decided.value.id as string;
+  }
+
+  /** It was given out and is gone, perhaps before this engine began; or the caller has made it up. */
+  function notToBeChosen(id: string): DroverError {
+    if (gone.has(id) || Number(id.slice(1)) <= begunAt) return refused({ type: "permit-unknown", permit: id });
+    return badInput("id", id, "an id not of the form p<number>, which Drover makes itself");
   }
 
   /** The same ticket, if it is the same call. */
@@ -189,7 +197,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
     const used = rateLimited === undefined ? tokens : (tokens ?? 0);
     writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
-    remember(id);
+    keep(settled, id);
     await writer.settled();
   }
 
@@ -197,7 +205,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     const id = readId(permit);
     if (isRepeated(id)) return;
     writer.execute({ type: "drop-permit", permit: id });
-    remember(id);
+    keep(settled, id);
     await writer.settled();
   }
 
@@ -208,14 +216,11 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     throw refused({ type: "permit-unknown", permit: id });
   }
 
-  function remember(id: string): void {
-    settled.add(id);
-    if (settled.size > SETTLED_KEPT_MAX) settled.delete(settled.values().next().value as string);
-  }
-
   return {
     ...{ ask, settle, drop },
     onApplied(event) {
+      if ((event.kind === "permit-dropped" || event.kind === "permit-settled") && OWN_ID.test(event.permit))
+        keep(gone, event.permit);
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       for (const over of [...(waiting.get(event.permit) ?? [])]) over();
     },
@@ -225,6 +230,12 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
       for (const waiters of [...waiting.values()]) for (const over of [...waiters]) over();
     },
   };
+}
+
+/** The last so many. */
+function keep(ids: Set<string>, id: string): void {
+  ids.add(id);
+  if (ids.size > IDS_KEPT_MAX) ids.delete(ids.values().next().value as string);
 }
 
 const ASK: Fields<Required<PermitBody>> = {
