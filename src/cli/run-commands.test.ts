@@ -71,6 +71,16 @@ tasks:
     assert.deepEqual(steady(out, place).slice(2, 5).sort(), ["a | plain", "a | wrong", "a | ␛[2Jclear"]);
   });
 
+  test("that claims more tokens than there are is done all the same, and told so in its log", async () => {
+    using place = planPlace(
+      `${QUICK}tasks:\n  a: "echo '{\\"type\\":\\"usage\\",\\"inputTokens\\":1e13}'"\n  b: echo b > b`,
+    );
+    const { code, err } = await place.run();
+    assert.equal(code, 0);
+    assert.match(err, /a.*: inputTokens is not counted: it must be a number from 0 to 1000000000000/);
+    assert.equal(place.read("b"), "b\n");
+  });
+
   test("no more run at once than there are slots", async () => {
     using place = planPlace(`workers: { slots: 2 }
 tasks: { a: { run: "echo $N >> ran; echo up > up$N.pipe; read x < go$N.pipe", for: { N: [1, 2, 3] } } }`);

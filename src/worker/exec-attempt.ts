@@ -205,7 +205,11 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   const { argv, stdin = scene.document } = scene.invocation;
   if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
   const onSession = (sessionId: string): void => noteSession(tools, task.taskId, sessionId);
-  const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession });
+  const onProblem = (problem: string): void => {
+    log.note(problem);
+    tools.setup.onWarning(`${task.taskId}: ${redact.line(problem)}`);
+  };
+  const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession, onProblem });
   ear.listener = listener;
   let end: ProcessEnd;
   try {

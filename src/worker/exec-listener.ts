@@ -2,10 +2,21 @@
  * Listens to what a child prints, and keeps what matters of it.
  *
  * Progress and usage go to whoever runs the attempt as they come; a session is written down the moment it is seen; the
- * latest result, the latest line that is JSON, and what the tool says went wrong are kept for the end.
+ * latest result, the latest line that is JSON, and what the tool says went wrong are kept for the end. Nothing a child
+ * prints can make this throw, or the whole worker would end by it: what makes no sense is left out, and told once.
  */
 import type { ExecContext, Usage } from "./exec-contract.ts";
-import { type Failure, isRecord, type Line, type LineReader, largerUsage, type Said } from "./output-events.ts";
+import { isShallow } from "./exec-result.ts";
+import {
+  type Failure,
+  isRecord,
+  type Line,
+  type LineReader,
+  largerUsage,
+  NOTHING,
+  readUsage,
+  type Said,
+} from "./output-events.ts";
 import { shorten } from "./output-lines.ts";
 import type { Redactor } from "./output-redact.ts";
 
@@ -30,11 +41,32 @@ export function createListener(options: {
   readonly context: Pick<ExecContext, "progress" | "usage">;
   readonly redact: Redactor;
   onSession(sessionId: string): void;
+  /** The first thing it printed that makes no sense. */
+  onProblem(problem: string): void;
 }): Listener {
   const { read, context, redact, onSession } = options;
+  let hasProblem = false;
   const heard: Heard = { usage: null, result: null, lastJson: null, failure: null, isSessionGone: false };
 
+  function complain(problem: string): void {
+    if (!hasProblem) options.onProblem(problem);
+    hasProblem = true;
+  }
+
+  /** A reader may be somebody else's, and then it may do anything. */
+  function understood(line: Line): Said {
+    try {
+      const { usage, progress, ...said } = read(line);
+      const shown = progress === undefined ? {} : { progress: boundedProgress(progress, redact) };
+      return { ...said, ...shown, ...readUsage(usage) };
+    } catch (error) {
+      complain(`a line was not understood: ${error instanceof Error ? error.message : "its reader failed"}`);
+      return NOTHING;
+    }
+  }
+
   function take(said: Said): void {
+    if (said.problem !== undefined) complain(said.problem);
     if (said.sessionId !== undefined) onSession(said.sessionId);
     if (said.isSessionGone === true) heard.isSessionGone = true;
     if (said.result !== undefined) heard.result = said.result;
@@ -43,7 +75,7 @@ export function createListener(options: {
       heard.usage = largerUsage(heard.usage ?? {}, said.usage);
       context.usage(heard.usage);
     }
-    if (said.progress !== undefined) context.progress(boundedProgress(said.progress, redact));
+    if (said.progress !== undefined) context.progress(said.progress);
   }
 
   return {
@@ -52,7 +84,7 @@ export function createListener(options: {
       const value = stream === "out" && lostBytes === 0 ? parseJson(text) : undefined;
       const json = isRecord(value) ? value : null;
       if (value !== undefined && !EVENTS.has(json?.type)) heard.lastJson = { value };
-      take(read({ stream, text, json } satisfies Line));
+      take(understood({ stream, text, json }));
     },
   };
 }
@@ -69,10 +101,7 @@ function parseJson(text: string): unknown {
 }
 
 function boundedProgress(value: unknown, redact: Redactor): unknown {
-  try {
-    const text = JSON.stringify(value) ?? "null";
-    return text.length <= PROGRESS_MAX ? redact.value(value) : shorten(redact.line(text), PROGRESS_MAX);
-  } catch {
-    return "(nested too deeply to be shown)";
-  }
+  if (!isShallow(value)) return "(nested too deeply to be shown)";
+  const text = JSON.stringify(value) ?? "null";
+  return text.length <= PROGRESS_MAX ? redact.value(value) : shorten(redact.line(text), PROGRESS_MAX);
 }

@@ -10,6 +10,8 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 
 export const RESULT_BYTES_MAX: number = 256 * 1024;
+/** As deep as results may be everywhere in Drover. */
+const DEPTH_MAX = 64;
 /** A pipe put in the place of the file must not hold up the worker. */
 const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK;
 
@@ -67,13 +69,20 @@ async function readBounded(path: string): Promise<Buffer | string | null> {
 
 /** A value that JSON can carry back, and that is small enough. */
 export function bounded(value: unknown, what: string): Answer {
-  try {
-    const size = Buffer.byteLength(JSON.stringify(value) ?? "null");
-    return size > RESULT_BYTES_MAX ? tooLarge(what, String(size)) : { kind: "value", value };
-  } catch {
-    // Nested so deeply that it can be read but not written.
-    return { kind: "bad", error: `${what} is nested too deeply`, permanent: true };
+  if (!isShallow(value)) {
+    const error = `${what} is nested too deeply; at most ${DEPTH_MAX} levels are allowed`;
+    return { kind: "bad", error, permanent: true };
   }
+  const size = Buffer.byteLength(JSON.stringify(value) ?? "null");
+  return size > RESULT_BYTES_MAX ? tooLarge(what, String(size)) : { kind: "value", value };
+}
+
+/** What is nested deeper can be read, and then not be written any more. */
+export function isShallow(value: unknown, depth: number = 0): boolean {
+  if (depth > DEPTH_MAX) return false;
+  return (
+    typeof value !== "object" || value === null || Object.values(value).every((item) => isShallow(item, depth + 1))
+  );
 }
 
 const tooLarge = (what: string, size: string): Answer => ({

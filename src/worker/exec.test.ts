@@ -53,6 +53,12 @@ test("no key of the worker enters a task unless it is named", async (t) => {
   ]);
 });
 
+test("a secret of digits leaves numbers alone, so that a result stays JSON", async (t) => {
+  const script = `printf '{"total":12345678,"told":"%s"}' "$PIN_TOKEN" > "$DROVER_RESULT_FILE"`;
+  const outcome = await createStage(t, { script, env: ["PIN_TOKEN=12345678"] }).run();
+  assert.deepEqual(outcome, { outcome: "done", result: { total: 12345678, told: "[redacted]" } });
+});
+
 test("a secret is in no log, no error and no result", async (t) => {
   let minted = 0;
   const script = `echo "the token is $DROVER_RUN_TOKEN"; echo "err $MY_SECRET" >&2

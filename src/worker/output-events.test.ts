@@ -4,15 +4,16 @@ import { createListener, type Listener } from "./exec-listener.ts";
 import { createEventReader } from "./output-events.ts";
 import { createRedactor } from "./output-redact.ts";
 
-type Told = { progress: unknown[]; usage: unknown[]; sessions: string[]; listener: Listener };
+type Told = { progress: unknown[]; usage: unknown[]; sessions: string[]; problems: string[]; listener: Listener };
 
 function listen(...lines: (string | object)[]): Told {
-  const told = { progress: [] as unknown[], usage: [] as unknown[], sessions: [] as string[] };
+  const told: Omit<Told, "listener"> = { progress: [], usage: [], sessions: [], problems: [] };
   const listener = createListener({
     read: createEventReader(),
     context: { progress: (value) => told.progress.push(value), usage: (value) => told.usage.push(value) },
     redact: createRedactor([{ A_TOKEN: "secret-token" }]),
     onSession: (id) => told.sessions.push(id),
+    onProblem: (problem) => told.problems.push(problem),
   });
   for (const line of lines) listener.line("out", typeof line === "string" ? line : JSON.stringify(line), 0);
   return { ...told, listener };
@@ -85,6 +86,13 @@ test("a later line without an error takes the failure back", () => {
 test("usage that is none is left out", () => {
   const bad = [{ inputTokens: -1 }, { inputTokens: "5" }, { inputTokens: null }, {}, { outputTokens: "1e400" }];
   assert.deepEqual(listen(...bad.map((usage) => ({ type: "usage", usage }))).usage, []);
+});
+
+test("usage beyond any account is not charged, and that is said once", () => {
+  const line = { type: "usage", inputTokens: 1e13, outputTokens: 7 };
+  const { usage, problems } = listen(line, line, { type: "heartbeat", usage: { input_tokens: 5 } });
+  assert.deepEqual(usage, [{ outputTokens: 7 }, { outputTokens: 7 }, { inputTokens: 5, outputTokens: 7 }]);
+  assert.deepEqual(problems, ["inputTokens is not counted: it must be a number from 0 to 1000000000000"]);
 });
 
 test("progress is bounded, and holds no known secret", () => {

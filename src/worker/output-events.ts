@@ -24,6 +24,8 @@ export type Said = {
   readonly isSessionGone?: boolean;
   readonly result?: { readonly value: unknown };
   readonly failure?: Failure | null;
+  /** Something in it that makes no sense, and was left out. */
+  readonly problem?: string;
 };
 /** The tool itself says that it went wrong, whatever its exit code. */
 export type Failure = { readonly error: string; readonly requeueAfterMs?: number };
@@ -44,11 +46,11 @@ export function createEventReader(): LineReader {
       case "progress":
         return { ...session, progress: "value" in json ? json.value : without(json, ["type"]) };
       case "usage":
-        return { ...session, ...usageIn(json.usage ?? json) };
+        return { ...session, ...readUsage(json.usage ?? json) };
       case "heartbeat":
-        return { ...session, ...usageIn(json.usage) };
+        return { ...session, ...readUsage(json.usage) };
       case "result":
-        return { ...session, ...usageIn(json.usage), ...readResult(json) };
+        return { ...session, ...readUsage(json.usage), ...readResult(json) };
       default:
         return session;
     }
@@ -80,30 +82,33 @@ function without(json: Readonly<Record<string, unknown>>, keys: readonly string[
   return Object.fromEntries(Object.entries(json).filter(([key]) => !keys.includes(key)));
 }
 
-function usageIn(value: unknown): { usage?: Usage } {
-  const usage = readUsage(value);
-  return usage === null ? {} : { usage };
-}
+const USAGE_SPELLINGS = [
+  ["inputTokens", "input_tokens"],
+  ["outputTokens", "output_tokens"],
+  ["cacheCreationTokens", "cache_creation_input_tokens"],
+] as const;
+/** As much as anybody may report; more is not charged but taken for nonsense. */
+const TOKENS_MAX = 1_000_000_000_000;
 
 /** In our spelling or the providers'; counts that are no counts are left out. */
-export function readUsage(value: unknown): Usage | null {
-  if (!isRecord(value)) return null;
-  const inputTokens = countOf(value.inputTokens ?? value.input_tokens);
-  const outputTokens = countOf(value.outputTokens ?? value.output_tokens);
-  const cacheCreationTokens = countOf(value.cacheCreationTokens ?? value.cache_creation_input_tokens);
-  const usage: Usage = {
-    ...(inputTokens === null ? {} : { inputTokens }),
-    ...(outputTokens === null ? {} : { outputTokens }),
-    ...(cacheCreationTokens === null ? {} : { cacheCreationTokens }),
+export function readUsage(value: unknown): Pick<Said, "usage" | "problem"> {
+  if (!isRecord(value)) return {};
+  const counts: [string, number][] = [];
+  let problem: string | null = null;
+  for (const [ours, theirs] of USAGE_SPELLINGS) {
+    const count = value[ours] ?? value[theirs];
+    if (count === undefined || count === null) continue;
+    if (typeof count === "number" && count >= 0 && count <= TOKENS_MAX) counts.push([ours, Math.round(count)]);
+    else problem = `${ours} is not counted: it must be a number from 0 to ${TOKENS_MAX}`;
+  }
+  return {
+    ...(counts.length === 0 ? {} : { usage: Object.fromEntries(counts) }),
+    ...(problem === null ? {} : { problem }),
   };
-  return Object.keys(usage).length === 0 ? null : usage;
 }
 
-const countOf = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : null;
-
 export function addUsage(left: Usage, right: Usage): Usage {
-  return combine(left, right, (a, b) => a + b);
+  return combine(left, right, (a, b) => Math.min(TOKENS_MAX, a + b));
 }
 
 /** Totals only grow: a line that tells less than an earlier one is a slip, or about a part. */

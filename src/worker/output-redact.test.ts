@@ -9,6 +9,7 @@ const redactor = createRedactor([
     ...{ SHORT_TOKEN: "true", EMPTY_TOKEN: "", HTTPS_PROXY: "http://me:proxy-password@proxy:3128", SSH_KEY: PEM },
     ...{ GIT_AUTHOR_NAME: "Jane Doe the Author", SSH_AUTH_SOCK: "/tmp/ssh-agent.sock", KEYBOARD: "qwertz-de-latin" },
     ...{ QUOTED_SECRET: 'with "quotes" and \\', LONG_TOKEN: "abcdefghij", LONGER_TOKEN: "abcdefghijklm" },
+    ...{ PIN_SECRET: "12345678" },
   },
   { OTHER_TOKEN: "other-token-value" },
 ]);
@@ -34,11 +35,33 @@ const rows: [string, string][] = [
 for (const [text, expected] of rows)
   test(`a line without its secrets: ${text.slice(0, 40)}`, () => assert.equal(redactor.line(text), expected));
 
-test("known secrets are taken out of data, and nothing else is changed", () => {
-  const value = { a: ["sk-ant-secret-key", 1, null], b: 'with "quotes" and \\', c: "sk-proj-zyxwvutsrqponmlk4321" };
-  assert.deepEqual(redactor.value(value), { a: ["[redacted]", 1, null], b: "[redacted]", c: value.c });
-  const clean = { a: 1 };
-  assert.equal(redactor.value(clean), clean);
-  assert.equal(redactor.value(undefined), undefined);
-  assert.deepEqual(createRedactor([{}]).value({ a: "x" }), { a: "x" });
+const data: [name: string, value: unknown, expected: unknown][] = [
+  [
+    "texts",
+    { a: ["sk-ant-secret-key", 1, null], b: 'with "quotes" and \\' },
+    { a: ["[redacted]", 1, null], b: "[redacted]" },
+  ],
+  ["nothing that only looks like a key", ["sk-proj-zyxwvutsrqponmlk4321"], ["sk-proj-zyxwvutsrqponmlk4321"]],
+  ["parts of texts", "it is hunter2hunter2!", "it is [redacted]!"],
+  ["JSON inside a text", JSON.stringify({ q: 'with "quotes" and \\' }), '{"q":"[redacted]"}'],
+  [
+    "no number, whatever its digits",
+    { pin: 12345678, text: "12345678", big: 123456789 },
+    { pin: 12345678, text: "[redacted]", big: 123456789 },
+  ],
+  ["no word of JSON", [true, null, "false-ish"], [true, null, "false-ish"]],
+  ["names of fields", { hunter2hunter2: 1, abcdefghij: 2, x: 3 }, { "[redacted]": 1, "[redacted] 2": 2, x: 3 }],
+  [
+    "a name that means something to objects",
+    JSON.parse('{"__proto__":"12345678"}'),
+    JSON.parse('{"__proto__":"[redacted]"}'),
+  ],
+  ["half of a character", ["a\ud800"], ["a\ufffd"]],
+  ["nothing of nothing", undefined, undefined],
+];
+for (const [name, value, expected] of data)
+  test(`taken out of data: ${name}`, () => assert.deepEqual(redactor.value(value), expected));
+
+test("without secrets data stays as it is", () => {
+  assert.deepEqual(createRedactor([{}]).value({ a: ["x", 1] }), { a: ["x", 1] });
 });

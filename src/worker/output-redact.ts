@@ -5,12 +5,17 @@
  * worker's own environment and in what the child was given; a proxy's password counts. They are taken out of every
  * line, error and result, also as JSON would spell them. What merely looks like a well-known kind of key is taken out
  * of lines too. Words too short to be a secret are left, or `true` would vanish from every log.
+ *
+ * In data only text is changed: the strings in it and the names of its fields. A number stays a number, also if a
+ * secret is written with the same digits, or what was JSON would be JSON no longer. Two names that become one are told
+ * apart by a number, so that no value is lost.
  */
+import { isRecord } from "./output-events.ts";
 
 export type Redactor = {
   /** For people: known values, and what looks like a key. */
   line(text: string): string;
-  /** For data: known values only, so that nothing else is changed. */
+  /** For data: known values only, in its texts, which are well-formed afterwards. At most as deep as a result may be. */
   value(value: unknown): unknown;
 };
 
@@ -39,13 +44,23 @@ export function createRedactor(environments: readonly Readonly<Record<string, st
   const hide = (text: string): string => (known === null ? text : text.replace(known, MARK));
   return {
     line: (text) => hide(text.replace(LOOKS_LIKE_A_KEY, MARK).replace(BEARER, `$1${MARK}`)),
-    value(value) {
-      if (known === null || value === undefined) return value;
-      const text = JSON.stringify(value);
-      const hidden = hide(text);
-      return hidden === text ? value : JSON.parse(hidden);
-    },
+    value: (value) => withTexts(value, (text) => hide(text).toWellFormed()),
   };
+}
+
+/** The same data with every text in it changed, names of fields included. */
+function withTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => withTexts(item, change));
+  if (!isRecord(value)) return value;
+  const changed = new Map<string, unknown>();
+  for (const [key, item] of Object.entries(value)) {
+    const name = change(key);
+    let free = name;
+    for (let count = 2; changed.has(free); count++) free = `${name} ${count}`;
+    changed.set(free, withTexts(item, change));
+  }
+  return Object.fromEntries(changed);
 }
 
 function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {

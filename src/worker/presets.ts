@@ -42,6 +42,8 @@ export type InvocationFacts = {
 export type Preset = (task: AssignedTask, facts: InvocationFacts) => Invocation;
 
 const PROGRESS_TEXT_MAX = 200;
+/** Messages of an agent whose usage may still change; what is older is summed up. */
+const MESSAGES_OPEN_MAX = 64;
 /** When a provider says "later" without saying when. */
 const LATER_MS = 60_000;
 const PROVIDER_FAULT = /\b(429|529|503)\b|rate.?limit|overloaded|usage limit reached/i;
@@ -79,37 +81,39 @@ function claude(task: AssignedTask, { args, sessionId }: InvocationFacts): Invoc
  */
 function createClaudeReader(): LineReader {
   const readEvent = createEventReader();
-  const perMessage = new Map<string, Usage>();
-  const turns = { count: 0 };
+  const seen: ClaudeMessages = { open: new Map(), older: {}, turns: 0 };
   return (line) => {
     if (/No conversation found with session ID/i.test(line.text)) return { ...readEvent(line), isSessionGone: true };
     const { json } = line;
     if (json?.type === "assistant" && isRecord(json.message)) {
-      return { ...readEvent(line), ...readClaudeMessage(json.message, perMessage, turns) };
+      return { ...readEvent(line), ...readClaudeMessage(json.message, seen) };
     }
     const said = readEvent(line);
     return said.failure ? { ...said, failure: withProviderFault(said.failure.error) } : said;
   };
 }
 
-function readClaudeMessage(
-  message: Record<string, unknown>,
-  perMessage: Map<string, Usage>,
-  turns: { count: number },
-): Said {
-  const usage = readUsage(message.usage);
+type ClaudeMessages = { readonly open: Map<string, Usage>; older: Usage; turns: number };
+
+function readClaudeMessage(message: Record<string, unknown>, seen: ClaudeMessages): Said {
+  const { usage, ...problem } = readUsage(message.usage);
   const id = textOr(message.id, "");
-  if (!perMessage.has(id)) turns.count += 1;
-  perMessage.set(id, usage ?? perMessage.get(id) ?? {});
+  if (!seen.open.has(id)) seen.turns += 1;
+  seen.open.set(id, usage ?? seen.open.get(id) ?? {});
+  const [first] = seen.open;
+  if (first !== undefined && seen.open.size > MESSAGES_OPEN_MAX) {
+    seen.older = addUsage(seen.older, first[1]);
+    seen.open.delete(first[0]);
+  }
   const blocks = Array.isArray(message.content) ? message.content.filter(isRecord) : [];
   const text = blocks.findLast((block) => block.type === "text")?.text;
   const tool = blocks.findLast((block) => block.type === "tool_use")?.name;
   const progress = {
-    turns: turns.count,
+    turns: seen.turns,
     ...(typeof text === "string" ? { text: shorten(text, PROGRESS_TEXT_MAX) } : {}),
     ...(typeof tool === "string" ? { tool } : {}),
   };
-  return { progress, usage: [...perMessage.values()].reduce(addUsage, {}) };
+  return { progress, usage: [...seen.open.values()].reduce(addUsage, seen.older), ...problem };
 }
 
 function codex(task: AssignedTask, { args, sessionId }: InvocationFacts): Invocation {
@@ -132,13 +136,12 @@ function createCodexReader(): LineReader {
         return seen.sessionId === "" ? NOTHING : { sessionId: seen.sessionId };
       case "item.completed":
         return readCodexItem(json.item, seen);
-      case "turn.completed":
-        seen.usage = addUsage(seen.usage, readUsage(json.usage) ?? {});
-        return {
-          usage: seen.usage,
-          failure: null,
-          result: { value: { result: seen.message, sessionId: seen.sessionId } },
-        };
+      case "turn.completed": {
+        const { usage = {}, ...problem } = readUsage(json.usage);
+        seen.usage = addUsage(seen.usage, usage);
+        const result = { value: { result: seen.message, sessionId: seen.sessionId } };
+        return { usage: seen.usage, failure: null, result, ...problem };
+      }
       case "turn.failed":
         return {
           failure: withProviderFault(isRecord(json.error) ? textOr(json.error.message, "it failed") : "it failed"),
@@ -181,8 +184,9 @@ function createAiderReader(): LineReader {
     const [, sent, written, received] = AIDER_TOKENS.exec(text) ?? [];
     if (sent === undefined || received === undefined) return NOTHING;
     const cache = written === undefined ? {} : { cacheCreationTokens: rounded(written) };
-    usage = addUsage(usage, { inputTokens: rounded(sent), outputTokens: rounded(received), ...cache });
-    return { usage };
+    const said = readUsage({ inputTokens: rounded(sent), outputTokens: rounded(received), ...cache });
+    usage = addUsage(usage, said.usage ?? {});
+    return { ...said, usage };
   };
 }
 
@@ -194,6 +198,6 @@ function rounded(text: string): number {
 /** A provider that is overloaded or out of quota is no failure of the task. */
 function withProviderFault(error: string): { error: string; requeueAfterMs?: number } {
   if (!PROVIDER_FAULT.test(error)) return { error };
-  const [, seconds] = /try again in ([\d.]+) ?s/i.exec(error) ?? [];
+  const [, seconds] = /try again in (\d{1,9}(?:\.\d{1,9})?) ?s/i.exec(error) ?? [];
   return { error, requeueAfterMs: seconds === undefined ? LATER_MS : Math.ceil(Number(seconds) * 1000) };
 }
