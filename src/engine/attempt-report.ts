@@ -8,6 +8,7 @@ import type { TaskId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
 import { shown } from "../core/refusal.ts";
 import { finite, SPAN_MS_MAX } from "../core/shape-of-input.ts";
+import { retryAfterOf } from "../gate/with-permit.ts";
 import { payloadOf } from "./canonical.ts";
 import { badInput, DroverError, refused } from "./drover-error.ts";
 import { rateLimitOf } from "./permit-desk.ts";
@@ -66,15 +67,17 @@ export function done(entry: Reported, result: unknown): Report {
 
 /** `wallNow` is what a provider's date to come back at is held to. */
 function failed(entry: Reported, error: unknown, wallNow: number): Report {
-  const message = error instanceof Error ? `${error.message || error.name}` : shown(error);
+  const message = (error instanceof Error ? `${error.message || error.name}` : shown(error)).toWellFormed();
   const isPermanent = error instanceof DroverError && error.code === "bad_request";
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   if (error instanceof TaskRequeue) {
-    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: error.retryAfterMs } };
+    // Its own field, unless somebody has put something else there since.
+    const restMs = Math.ceil(retryAfterOf(error, wallNow));
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
   }
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
-  return { report: { ...blank(entry), outcome: "failed", error: message.toWellFormed(), permanent } };
+  return { report: { ...blank(entry), outcome: "failed", error: message, permanent } };
 }
 
 /** The same for whatever a handler throws, also what cannot even be looked at. */

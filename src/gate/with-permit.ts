@@ -49,16 +49,27 @@ export async function withPermit<Value>(
   }
 }
 
+/** An error that cannot be read, because a getter or a proxy throws, says nothing. */
 export function isRateLimitError(error: unknown): boolean {
-  const { status, statusCode, response } = fields(error);
-  return RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status);
+  try {
+    const { status, statusCode, response } = fields(error);
+    return RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status);
+  } catch {
+    return false;
+  }
 }
 
 /**
  * What the provider asked for, in milliseconds; 0 if it did not say, or not so that one can read it. A wait without an
  * end is as long as a span may be.
  */
-export const retryAfterOf = (error: unknown, wallNow: number): number => Math.min(SPAN_MS_MAX, asked(error, wallNow));
+export function retryAfterOf(error: unknown, wallNow: number): number {
+  try {
+    return Math.min(SPAN_MS_MAX, asked(error, wallNow));
+  } catch {
+    return 0;
+  }
+}
 
 function asked(error: unknown, wallNow: number): number {
   const { retryAfterMs, headers, response } = fields(error);

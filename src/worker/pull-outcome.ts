@@ -61,7 +61,17 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
   };
 }
 
+/** For whatever a handler throws, also what cannot even be looked at. */
 export function reportOfError(error: unknown, used: Usage | null, wallNow: number): Report {
+  try {
+    return readError(error, used, wallNow);
+  } catch {
+    const usage = used === null ? {} : { usage: used };
+    return { outcome: "failed", error: "threw something that cannot be shown", ...usage };
+  }
+}
+
+function readError(error: unknown, used: Usage | null, wallNow: number): Report {
   const message = cut(messageOf(error));
   const usage = used === null ? {} : { usage: used };
   const requeueMs = requeueOf(error) ?? rateLimitOf(error, wallNow);
@@ -91,7 +101,7 @@ const spanOf = (value: unknown): number =>
   typeof value === "number" && value >= 0 ? Math.min(SPAN_MS_MAX, Math.ceil(value)) : 0;
 
 function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message || error.name;
+  if (error instanceof Error) return String(error.message || error.name);
   try {
     return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
   } catch {

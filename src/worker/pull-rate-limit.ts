@@ -10,9 +10,14 @@ const SPAN_MS_MAX = 31_556_952_000_000;
 
 /** Milliseconds to wait, 0 if it did not say; null if it is another error. */
 export function rateLimitOf(error: unknown, wallNow: number): number | null {
-  const { status, statusCode, response } = fields(error);
-  if (!RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status)) return null;
-  return Math.min(SPAN_MS_MAX, Math.ceil(retryAfterOf(error, wallNow)));
+  try {
+    const { status, statusCode, response } = fields(error);
+    if (!RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status)) return null;
+    return Math.min(SPAN_MS_MAX, Math.ceil(retryAfterOf(error, wallNow)));
+  } catch {
+    // A getter or a proxy that throws: it says nothing that could be understood.
+    return null;
+  }
 }
 
 function retryAfterOf(error: unknown, wallNow: number): number {
