@@ -15,7 +15,7 @@ import { isRecord } from "./output-events.ts";
 export type Redactor = {
   /** For people: known values, and what looks like a key. */
   line(text: string): string;
-  /** For data: known values only, in its texts, which are well-formed afterwards. At most as deep as a result may be. */
+  /** For data: known values only, in its texts, which are well-formed afterwards. No deeper than a result may be. */
   value(value: unknown): unknown;
 };
 

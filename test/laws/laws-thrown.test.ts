@@ -1,6 +1,6 @@
 /**
- * Whatever a handler throws, and whatever a provider's client throws in it, is an outcome of its task: it can be reported,
- * and a permit that was held meanwhile is given back.
+ * Whatever a handler throws, and whatever a provider's client throws in it, is an outcome of its task: it can be
+ * reported, and a permit that was held meanwhile is given back.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
