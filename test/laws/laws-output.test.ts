@@ -2,8 +2,8 @@
  * Whatever a child prints or leaves as its result, its worker goes on and has something valid to report.
  *
  * What a child printed goes the way it goes in a worker: lines, a listener with each tool's reader, an outcome, a
- * report on the wire. The far end is strict, as in real life: it throws at what makes no sense. So nothing may reach it that
- * does.
+ * report on the wire. The far end is strict, as in real life: it throws at what makes no sense. So nothing may reach it
+ * that does.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
