@@ -270,6 +270,17 @@ describe("gates", () => {
     assert.match(out, /9 of 10 .* open, slow start at 1\n/);
     assert.match(out, /9, limit 1 /);
   });
+  test("one is reset or deleted by its name", async () => {
+    const place = "/gates/anthropic%2Fdefault";
+    const asked = await drover(["gates", "reset", "anthropic/default"], {
+      [`POST ${place}/reset`]: { status: "reset", gate: "anthropic/default" },
+    });
+    assert.equal(asked.out, "anthropic/default is open again: it begins with one call, to see\n");
+    const gone = await drover(["gates", "delete", "anthropic/default"], {
+      [`DELETE ${place}`]: { status: "removed", gate: "anthropic/default" },
+    });
+    assert.equal(gone.out, "anthropic/default is removed\n");
+  });
   test("none", async () => {
     assert.match((await drover(["gates"], { "GET /gates": { gates: [], count: 0 } })).out, /^No gate yet/);
   });

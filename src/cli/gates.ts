@@ -1,15 +1,44 @@
 /**
- * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end.
+ * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
+ * and how to lift a block or remove a gate that nobody wants.
  */
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { gateTable } from "./fleet-view.ts";
+import { plain } from "./output-text.ts";
 import type { Verb } from "./verb.ts";
+
+const id = { name: "<id>", about: "the gate" };
+
+const reset: Verb<Record<never, never>> = {
+  name: "reset",
+  summary: "lift the block of a gate, and forget its strikes",
+  takes: [id],
+  examples: [["drover gates reset anthropic/default", "a caller has said more than the provider did"]],
+  run: async (call) => {
+    const answer = await clientFor(call).resetGate(call.args[0] ?? "");
+    call.output.answer(answer, () => `${plain(answer.gate)} is open again: it begins with one call, to see\n`);
+    return EXIT.ok;
+  },
+};
+
+const remove: Verb<Record<never, never>> = {
+  name: "delete",
+  summary: "remove a gate that the config does not name and nobody uses",
+  takes: [id],
+  examples: [["drover gates delete mistyped/account", "a name that was used once"]],
+  run: async (call) => {
+    const answer = await clientFor(call).removeGate(call.args[0] ?? "");
+    call.output.answer(answer, () => `${plain(answer.gate)} is removed\n`);
+    return EXIT.ok;
+  },
+};
 
 export const gatesVerb: Verb<Record<never, never>> = {
   name: "gates",
-  summary: "list the gates before LLM providers",
+  summary: "list the gates before LLM providers; reset or delete one",
   examples: [["drover gates", "calls out and waiting, windows, and what is blocked until when"]],
+  verbs: [reset, remove],
   run: async (call) => {
     const list = await clientFor(call).gates();
     call.output.answer(list, () =>

@@ -310,6 +310,8 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   settlePermit: (client) => client.settlePermit("x"),
   dropPermit: (client) => client.dropPermit("x"),
   gates: (client) => client.gates(),
+  resetGate: (client) => client.resetGate("x"),
+  removeGate: (client) => client.removeGate("x"),
   events: (client) => client.eventPage({ after: 5 }),
   health: (client) => client.health(),
   ready: (client) => client.ready(),

@@ -84,6 +84,8 @@ export type Client = {
   settlePermit(id: string, outcome?: SettleBody, options?: Options): Reply<"settlePermit">;
   dropPermit(id: string, options?: Options & DropQuery): Reply<"dropPermit">;
   gates(options?: Options): Reply<"gates">;
+  resetGate(id: string, options?: Options): Reply<"resetGate">;
+  removeGate(id: string, options?: Options): Reply<"removeGate">;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
   events(options?: FollowOptions): AsyncGenerator<EventJson>;
   eventPage(query?: EventsQuery, options?: Options): Reply<"events">;
@@ -226,7 +228,9 @@ function fleetMethods(wiring: Wiring): FleetMethods {
 
 const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
 
-function permitMethods(wiring: Wiring): Pick<Client, "askPermit" | "settlePermit" | "dropPermit" | "gates"> {
+type PermitMethods = Pick<Client, "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate">;
+
+function permitMethods(wiring: Wiring): PermitMethods {
   const ask = askOf(wiring);
   return {
     askPermit: (body, options) => ask("askPermit", { body }, options),
@@ -240,6 +244,9 @@ function permitMethods(wiring: Wiring): Pick<Client, "askPermit" | "settlePermit
         ifGone({ status: "dropped", permitId: id }),
       ),
     gates: (options) => ask("gates", {}, options),
+    resetGate: (id, options) => ask("resetGate", { params: { id } }, options),
+    removeGate: (id, options) =>
+      ask("removeGate", { params: { id } }, options, ifGone({ status: "removed", gate: id })),
   };
 }
 

@@ -15,6 +15,7 @@ import { ownId } from "./id-table.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { pinFor } from "./placement.ts";
 import { badField, type Refusal } from "./refusal.ts";
+import { isKeptForOthers, keptOf } from "./reserve.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { offers } from "./shape.ts";
 import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
@@ -104,7 +105,9 @@ export function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Ref
   if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
   const [settings, source] = settingsFor(state.config, id);
   if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
-  if (state.projects.size >= PROJECTS_MAX) return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
+  // Those that the config names are never refused for want of room.
+  if (source === "default" && state.projects.size >= PROJECTS_MAX)
+    return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
   return ok({ settings, isNew: true, source });
 }
 
@@ -154,6 +157,11 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   const queued = state.waiting + state.queued;
   const agent = task.agent as string;
   if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
+  const ofProject = state.projects.get(task.project)?.backlog ?? 0;
+  if (isKeptForOthers(maxQueue, queued, ofProject)) {
+    const kept = { project: task.project as string, ofProject, kept: keptOf(maxQueue) };
+    return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent, ...kept };
+  }
   const mine = state.loads.get(task.agent)?.backlog ?? 0;
   if (mine >= maxPerAgent)
     return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };

@@ -117,6 +117,9 @@ export type Command =
       readonly permit: PermitId | null;
       readonly retryAfterMs: number;
     }
+  /** Somebody knows better than what a caller said of its provider. */
+  | { readonly type: "reset-gate"; readonly gate: GateId }
+  | { readonly type: "remove-gate"; readonly gate: GateId }
   | { readonly type: "settle-callback"; readonly end: Seq; readonly outcome: CallbackOutcome }
   | {
       readonly type: "put-schedule";

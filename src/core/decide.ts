@@ -11,7 +11,7 @@ import type { Instant } from "./brand.ts";
 import { decideCallback } from "./callbacks.ts";
 import type { Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
-import { decideDrop, decidePermit, decideSettle, GATES_MAX } from "./permits.ts";
+import { decideDrop, decidePermit, decideRemoval, decideReset, decideSettle, refusalForGate } from "./permits.ts";
 import { pump } from "./pump.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import { decideSchedule } from "./schedule-order.ts";
@@ -56,6 +56,7 @@ type WorldCommand = Extract<
   {
     type:
       | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "strike-gate")
+      | ("reset-gate" | "remove-gate")
       | ("join-worker" | "change-worker" | "leave-worker" | "settle-callback")
       | ("put-schedule" | "move-schedule" | "remove-schedule");
   }
@@ -75,11 +76,14 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
       return decideArtifact(state, command.artifact, now);
     case "strike-gate": {
       const { gate, permit, retryAfterMs } = command;
-      if (!state.gates.has(gate) && state.gates.size >= GATES_MAX) {
-        return fail({ type: "too-many", what: "gates", max: GATES_MAX });
-      }
+      const full = refusalForGate(state, gate, null);
+      if (full !== null) return fail(full);
       return one({ kind: "gate-struck", at: now, gate, permit, retryAfterMs });
     }
+    case "reset-gate":
+      return decideReset(state, command.gate, now);
+    case "remove-gate":
+      return decideRemoval(state, command.gate, now);
     case "join-worker":
       return decideJoin(state, command, now);
     case "change-worker":

@@ -166,6 +166,8 @@ export type Event =
   | Told<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
   | Told<"gate-struck", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
   | Told<"gate-opened", { gate: GateId }>
+  | Told<"gate-reset", { gate: GateId }>
+  | Told<"gate-removed", { gate: GateId }>
   | Told<"callback-asked", { task: TaskId }>
   | Told<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
   | Told<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
@@ -252,6 +254,8 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
   "gate-struck": ["gate", "permit", "retryAfterMs"],
   "gate-opened": ["gate"],
+  "gate-reset": ["gate"],
+  "gate-removed": ["gate"],
   "callback-asked": ["task"],
   "callback-settled": ["task", "end", "ok", "status", "attempts"],
   "schedule-put": ["schedule", "body", "nextAt"],

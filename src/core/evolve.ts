@@ -29,7 +29,7 @@ import {
   tellDependents,
   watchPins,
 } from "./lifecycle.ts";
-import { evolvePermit, openGate, restartGates, strike } from "./permits.ts";
+import { evolvePermit, forgiveGate, openGate, removeGate, restartGates, strike } from "./permits.ts";
 import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import { evolveSchedule } from "./schedule-order.ts";
@@ -82,6 +82,10 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
       return strike(state, event.gate, event);
     case "gate-opened":
       return openGate(state, event.gate);
+    case "gate-reset":
+      return forgiveGate(state, event.gate);
+    case "gate-removed":
+      return removeGate(state, event.gate);
     case "callback-asked":
       state.callbacks.wanted.add(event.task);
       return;

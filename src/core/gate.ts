@@ -136,6 +136,14 @@ export function restartGate(gate: Gate, _now: number): void {
   gate.slowStart = 1;
 }
 
+/** The strikes and the block are forgotten; whether that was right the first call will show. */
+export function resetGate(gate: Gate): void {
+  gate.blockedUntil = null;
+  gate.strikes = 0;
+  beginEpisode(gate);
+  gate.slowStart = 1;
+}
+
 function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
   const { settings, episode } = gate;
   const probe = gate.slowStart === 1;

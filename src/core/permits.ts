@@ -27,18 +27,20 @@ import {
   nextGateInstant,
   nextGrant,
   releasePermit,
+  resetGate,
   restartGate,
   strikeGate,
   type Ticket,
 } from "./gate.ts";
 import type { Refusal } from "./refusal.ts";
+import { isKeptForOthers, keptOf } from "./reserve.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
 import type { Attempt, Project, State, Task } from "./state.ts";
 import { stopForBudget } from "./stop.ts";
 
 const NONE: readonly Event[] = [];
-export const GATES_MAX = 1000;
+const GATES_MAX = 1000;
 const TICKETS_MAX = 100_000;
 
 export function gateSettings(config: Config, id: GateId): GateSettings {
@@ -144,6 +146,17 @@ export function openGate(state: State, id: GateId): void {
   setGateHeld(state.shapes, gateUse(state.shapes, id), false);
 }
 
+/** What its provider said is forgotten: it feels its way, as in a new life, and those who wait keep their places. */
+export function forgiveGate(state: State, id: GateId): void {
+  resetGate(ensureGate(state, id));
+  openGate(state, id);
+}
+
+export function removeGate(state: State, id: GateId): void {
+  if (state.shapes.gates.has(id)) openGate(state, id);
+  state.gates.delete(id);
+}
+
 /** A new life: nobody waits any more, and every gate feels its way. */
 export function restartGates(state: State): void {
   for (const gate of state.gates.values()) {
@@ -155,10 +168,41 @@ export function restartGates(state: State): void {
   }
 }
 
+const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
+
+/** Whether a gate that is not there yet may be made for a project. Those that the config names always may. */
+export function refusalForGate(state: State, id: GateId, project: string | null): Refusal | null {
+  if (state.gates.has(id) || isConfigured(state, id)) return null;
+  let [used, mine] = [0, 0];
+  for (const [other, { queue }] of state.gates) {
+    if (isConfigured(state, other)) continue;
+    used++;
+    if (project === null || queue.shares.has(project)) mine++;
+  }
+  if (used >= GATES_MAX) return { type: "too-many", what: "gates", max: GATES_MAX };
+  if (!isKeptForOthers(GATES_MAX, used, mine)) return null;
+  return { type: "too-many", what: "gates", max: GATES_MAX, kept: keptOf(GATES_MAX) };
+}
+
+export function decideReset(state: State, id: GateId, now: Instant): Decided {
+  const gate = state.gates.get(id);
+  if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
+  if (gate.blockedUntil === null && gate.slowStart === null) return REPEATED;
+  return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
+}
+const REPEATED: Decided = ok({ events: [], repeated: true });
+
+export function decideRemoval(state: State, id: GateId, now: Instant): Decided {
+  if (isConfigured(state, id)) return fail({ type: "gate-configured", gate: id });
+  const gate = state.gates.get(id);
+  if (gate === undefined) return fail({ type: "gate-unknown", gate: id });
+  const [running, queued] = [gate.held.size, gate.queue.entries.size];
+  if (running + queued > 0) return fail({ type: "gate-in-use", gate: id, running, queued });
+  return ok({ events: [{ kind: "gate-removed", at: now, gate: id }] });
+}
+
 export function decidePermit(state: State, command: AskPermit, now: Instant): Decided {
   const gate = state.gates.get(command.gate);
-  if (gate === undefined && state.gates.size >= GATES_MAX)
-    return fail({ type: "too-many", what: "gates", max: GATES_MAX });
   if (gate !== undefined && gate.queue.entries.size >= TICKETS_MAX) {
     return fail({ type: "too-many", what: `calls waiting at gate ${command.gate}`, max: TICKETS_MAX });
   }
@@ -174,6 +218,8 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     }
   }
   const project = task?.project ?? state.projects.get(command.project);
+  const noGate = refusalForGate(state, command.gate, project?.id ?? command.project);
+  if (noGate !== null) return fail(noGate);
   if (task === undefined) {
     const full = refusalForBudget(state, project, reserveForCall(command.tokens), now);
     if (full !== null) return fail(full);

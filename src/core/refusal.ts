@@ -27,12 +27,19 @@ export type Refusal =
       readonly queued: number;
       readonly maxQueue: number;
       readonly maxPerAgent: number;
+      /** What is left is kept for projects that have less than this one. */
+      readonly project?: string;
+      readonly ofProject?: number;
+      readonly kept?: number;
     }
   | { readonly type: "backpressure"; readonly usage: number; readonly rejectThreshold: number; readonly agent: string }
   | { readonly type: "no-workers"; readonly agent: string }
   | { readonly type: "batch-too-large"; readonly submitted: number; readonly max: number }
   | { readonly type: "project-unknown"; readonly project: string }
-  | { readonly type: "too-many"; readonly what: string; readonly max: number }
+  | { readonly type: "too-many"; readonly what: string; readonly max: number; readonly kept?: number }
+  | { readonly type: "gate-unknown"; readonly gate: string }
+  | { readonly type: "gate-configured"; readonly gate: string }
+  | { readonly type: "gate-in-use"; readonly gate: string; readonly running: number; readonly queued: number }
   | { readonly type: "worker-unknown"; readonly worker: string }
   | { readonly type: "worker-exists"; readonly worker: string }
   | { readonly type: "attempt-stale"; readonly task: string; readonly attempt: number; readonly current: number | null }
@@ -157,6 +164,7 @@ function aboutStanding(refusal: Standing): string {
     case "task-not-ended":
       return `task ${refusal.task} is ${refusal.state}; only a failed, cancelled or skipped task can run again`;
     case "queue-full":
+      if (refusal.kept !== undefined) return aboutKept(refusal);
       return refusal.limit === "maxQueue"
         ? `the queue is full: ${refusal.queued} of scheduler.maxQueue ${refusal.maxQueue} tasks; try again later`
         : `agent ${refusal.agent} has ${refusal.queued} tasks queued; scheduler.maxPerAgent is ` +
@@ -173,11 +181,17 @@ function aboutStanding(refusal: Standing): string {
     case "project-unknown":
       return `no project is called ${refusal.project}; register it, name it in the config, or set projects.autoCreate`;
     case "too-many":
-      return `there are ${refusal.max} ${refusal.what} already, which is the maximum`;
+      return refusal.kept === undefined
+        ? `there are ${refusal.max} ${refusal.what} already, which is the maximum`
+        : `of at most ${refusal.max} ${refusal.what} the last ${refusal.kept} are kept for projects that have few`;
     default:
       return aboutHolders(refusal);
   }
 }
+
+const aboutKept = ({ queued, maxQueue, kept, project, ofProject }: Extract<Refusal, { type: "queue-full" }>): string =>
+  `${queued} tasks are queued, and the last ${kept} places of scheduler.maxQueue ${maxQueue} are kept for projects ` +
+  `that have few; ${project} has ${ofProject}: try again later`;
 
 type Holders = Extract<
   Refusal,
@@ -185,6 +199,7 @@ type Holders = Extract<
     type:
       | ("worker-unknown" | "worker-exists" | "attempt-stale" | "session-lost" | "sync-stale")
       | ("permit-exists" | "permit-unknown" | "schedule-unknown")
+      | ("gate-unknown" | "gate-configured" | "gate-in-use")
       | ("budget-exhausted" | "dependency-failed");
   }
 >;
@@ -205,6 +220,12 @@ function aboutHolders(refusal: Holders): string {
       return `sync ${refusal.n} of worker ${refusal.worker} came after sync ${refusal.last}; it is ignored`;
     case "permit-unknown":
       return `no permit ${refusal.permit} is queued or held; it was settled, given up or ran out`;
+    case "gate-unknown":
+      return `no gate is called ${refusal.gate}`;
+    case "gate-configured":
+      return `gate ${refusal.gate} is named in the config; take it out of there first`;
+    case "gate-in-use":
+      return `gate ${refusal.gate} is in use: ${refusal.running} calls are out and ${refusal.queued} wait`;
     case "schedule-unknown":
       return `no schedule is called ${refusal.schedule}`;
     case "permit-exists":

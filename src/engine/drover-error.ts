@@ -37,6 +37,9 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "permit-exists": "conflict",
   "permit-unknown": "not_found",
   "schedule-unknown": "not_found",
+  "gate-unknown": "not_found",
+  "gate-configured": "conflict",
+  "gate-in-use": "conflict",
   "budget-exhausted": "budget_exhausted",
   "dependency-failed": "conflict",
 };

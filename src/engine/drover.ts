@@ -9,7 +9,7 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-import { milliseconds, type ProjectId, seq } from "../core/brand.ts";
+import { type GateId, milliseconds, type ProjectId, seq } from "../core/brand.ts";
 import { type Config, projectFields, readConfig } from "../core/config.ts";
 import { settingsFor } from "../core/config-change.ts";
 import { badField } from "../core/refusal.ts";
@@ -107,6 +107,10 @@ export type Drover = AsyncDisposable &
     /** Registers a project or changes its settings; what is absent keeps its value. */
     putProject(id: string, settings: unknown): Promise<ProjectView>;
     gates(): Promise<GateView[]>;
+    /** Lifts the block of a gate, and forgets its strikes: it begins with a probe. */
+    resetGate(gate: string): Promise<void>;
+    /** Removes a gate that the config does not name and nobody uses. */
+    removeGate(gate: string): Promise<void>;
     withPermit<Value>(
       gate: string,
       call: (permit: HeldPermit) => Promise<Value> | Value,
@@ -309,6 +313,12 @@ function faceOf(parts: Parts): Drover {
     await writer.run({ type: "set-paused", scope, id, paused });
   }
 
+  async function onGate(type: "reset-gate" | "remove-gate", given: string): Promise<void> {
+    const read = name()(given, "gate");
+    if (!read.ok) throw refused(read.failure);
+    await writer.run({ type, gate: read.value as GateId });
+  }
+
   async function shut(): Promise<void> {
     artifacts.stop();
     schedules.stop();
@@ -336,6 +346,8 @@ function faceOf(parts: Parts): Drover {
     projects: () => read(() => projectViews(state, writer.now())),
     putProject: (id, settings) => putProject(writer, id, settings),
     gates: () => read(() => gateViews(state, writer.now())),
+    resetGate: (gate) => onGate("reset-gate", gate),
+    removeGate: (gate) => onGate("remove-gate", gate),
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
     stats: () => read(() => statsOf(state, rejected)),
     events: (given) => readFeed(log, readFeedOptions(given)),

@@ -32,7 +32,7 @@ import type { Writer } from "./writer.ts";
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
-/** A caller's word shuts a gate for all: never for longer than this, after which a probe asks the provider itself. */
+/** A word shuts a gate for all: never for longer than this, after which a probe asks the provider itself. */
 const STRUCK_MS_MAX = 24 * 3_600_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
@@ -64,9 +64,11 @@ export type SettleBody = {
   /** The provider answered 429 or 529, and asked to wait so long. */
   readonly rateLimited?: { readonly retryAfterMs: number };
 };
+export type SettleOptions = { readonly retryAfterMsMax?: number };
 export type PermitCounter = {
   ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView>;
-  settle(permit: string, body?: SettleBody): Promise<void>;
+  /** A block is never longer than `retryAfterMsMax`, by default a day, whatever the body says. */
+  settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;
   /** Gives a ticket up, or a permit back unused. */
   drop(permit: string): Promise<void>;
 };
@@ -182,8 +184,12 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     return { permitId, gate, status: "queued", ...(position === null ? {} : { position }) };
   }
 
-  async function settle(permit: string, body: SettleBody = {}): Promise<void> {
+  async function settle(permit: string, body: SettleBody = {}, options?: SettleOptions): Promise<void> {
     const id = readId(permit);
+    const { retryAfterMsMax = STRUCK_MS_MAX } = readOptions<SettleOptions>(
+      { retryAfterMsMax: whole(0, STRUCK_MS_MAX) },
+      options,
+    );
     const { ok: went = true, usage, rateLimited } = readSettle(body);
     if (isRepeated(id)) return;
     if (!isGranted(id))
@@ -191,7 +197,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     const tokens = usage === undefined ? null : tokensOf(usage);
     const gate = state.permits.get(id) as GateId;
     if (rateLimited !== undefined) {
-      const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), STRUCK_MS_MAX);
+      const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), retryAfterMsMax);
       writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.

@@ -26,6 +26,8 @@ export type FleetCalls = {
   readonly settlePermit: Call<{ params: Id; body: permit.SettleBody }, permit.PermitStatus>;
   readonly dropPermit: Call<{ params: Id; query: permit.DropQuery }, permit.PermitStatus>;
   readonly gates: Call<Record<never, never>, project.GateList>;
+  readonly resetGate: Call<{ params: Id }, permit.GateStatus>;
+  readonly removeGate: Call<{ params: Id }, permit.GateStatus>;
 };
 
 const ADMIN: readonly Role[] = ["admin"];
@@ -39,6 +41,7 @@ const projectId = idOf("project");
 const workerId = idOf("worker");
 const scheduleId = s.object<Id>({ id: s.described(s.name(100), "The schedule's id.") });
 const permitId = idOf("permit");
+const gateId = idOf("gate");
 
 const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
   projects: call("projects", {
@@ -164,7 +167,8 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
   }),
 };
 
-const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | "gates"> = {
+type GateNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate";
+const gateCalls: Pick<FleetCalls, GateNames> = {
   askPermit: call("askPermit", {
     tag: "gates",
     roles: CALLERS,
@@ -200,6 +204,25 @@ const gateCalls: Pick<FleetCalls, "askPermit" | "settlePermit" | "dropPermit" | 
     summary: "All gates: what is out, what waits, what holds them",
     description: "Those that were used, then those that the config names and nobody has used yet.",
     answers: { 200: project.gateList },
+  }),
+  resetGate: call("resetGate", {
+    tag: "gates",
+    roles: ADMIN,
+    params: gateId,
+    summary: "Lift the block of a gate, and forget its strikes",
+    description:
+      "For when a caller has said more than its provider did. The gate begins with a probe, as after a restart; " +
+      "calls that wait keep their places, and what was used in its windows stays used.",
+    answers: { 200: permit.gateStatus },
+    errors: ["not_found"],
+  }),
+  removeGate: call("removeGate", {
+    tag: "gates",
+    roles: ADMIN,
+    params: gateId,
+    summary: "Remove a gate that the config does not name and nobody uses",
+    answers: { 200: permit.gateStatus },
+    errors: ["not_found", "conflict"],
   }),
 };
 

@@ -32,6 +32,7 @@ export type SettleBody = {
   readonly session?: string;
 };
 export type DropQuery = { readonly session?: string };
+export type GateStatus = { readonly status: "reset" | "removed"; readonly gate: string };
 export type PermitStatus = { readonly status: "settled" | "dropped"; readonly permitId: string };
 
 const session = (): s.OptionalSchema<string> =>
@@ -83,7 +84,7 @@ export const settleBody: s.Schema<SettleBody> = s.component(
     usage: s.described(s.optional(usage), "Absent: it is charged at its estimate."),
     rateLimited: s.described(
       s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) })),
-      "The provider said 429 or 529, and how long to wait.",
+      "The provider said 429 or 529, and how long to wait. Of an agent at most 10 minutes are believed, else a day.",
     ),
     session: session(),
   }),
@@ -92,4 +93,8 @@ export const dropQuery: s.Schema<DropQuery> = s.object<DropQuery>({ session: ses
 export const permitStatus: s.Schema<PermitStatus> = s.answer<PermitStatus>({
   status: s.oneOf("settled", "dropped"),
   permitId: s.name(),
+});
+export const gateStatus: s.Schema<GateStatus> = s.answer<GateStatus>({
+  status: s.oneOf("reset", "removed"),
+  gate: s.name(),
 });

@@ -57,6 +57,8 @@ export const PLACES: { readonly [Name in CallName]: Place } = {
   settlePermit: place("POST", "/permits/{id}/settle", { repeatable: true }),
   dropPermit: place("DELETE", "/permits/{id}"),
   gates: place("GET", "/gates"),
+  resetGate: place("POST", "/gates/{id}/reset", { repeatable: true }),
+  removeGate: place("DELETE", "/gates/{id}"),
   stats: place("GET", "/scheduler/stats"),
   queue: place("GET", "/scheduler/queue"),
   config: place("GET", "/scheduler/config"),

@@ -31,6 +31,11 @@ import { checkTask, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
+/**
+ * An agent's word shuts a gate for at most so long: nobody can tell whether a provider has said it. A worker reads the
+ * header of its provider, so it is believed for a day.
+ */
+const AGENTS_WORD_MS = 600_000;
 /** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
 const CLOSING_WAIT_MS = 1000;
 
@@ -190,7 +195,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
   };
 }
 
-type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates";
+type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate";
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
@@ -220,7 +225,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     },
     settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
       own.check(caller, params.id, session);
-      await drover.permits.settle(params.id, body);
+      await drover.permits.settle(params.id, body, caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {});
       return { status: "settled", permitId: params.id };
     },
     dropPermit: async ({ params, query }, { caller }) => {
@@ -231,6 +236,14 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     gates: async () => {
       const gates = (await drover.gates()).map(gateJson);
       return { gates, count: gates.length };
+    },
+    resetGate: async ({ params }) => {
+      await drover.resetGate(params.id);
+      return { status: "reset", gate: params.id };
+    },
+    removeGate: async ({ params }) => {
+      await drover.removeGate(params.id);
+      return { status: "removed", gate: params.id };
     },
   };
 }

@@ -133,6 +133,10 @@ function ofService(event: Event): Line | null {
   switch (event.kind) {
     case "gate-opened":
       return line("info", "gate opened", { gate: event.gate });
+    case "gate-reset":
+      return line("info", "gate reset", { gate: event.gate });
+    case "gate-removed":
+      return line("info", "gate removed", { gate: event.gate });
     case "project-put":
       return line("info", "project changed", { project: event.project, weight: event.settings.weight });
     case "schedule-put":

@@ -42,6 +42,8 @@ export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> =
   settlePermit: "own",
   dropPermit: "own",
   gates: "common",
+  resetGate: "nobody",
+  removeGate: "nobody",
   stats: "own",
   queue: "own",
   config: "common",

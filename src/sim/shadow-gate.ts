@@ -69,6 +69,16 @@ export function noteGates(shadow: Shadow, event: Event): void {
       return noteSettled(shadow, event);
     case "gate-struck":
       return noteStrike(gateOf(shadow, event.gate), event);
+    case "gate-reset": {
+      const gate = gateOf(shadow, event.gate);
+      begin(gate);
+      gate.blockedUntil = -1;
+      gate.strikes = 0;
+      return;
+    }
+    case "gate-removed":
+      shadow.gates.delete(event.gate);
+      return;
     default:
   }
 }

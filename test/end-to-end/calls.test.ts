@@ -27,6 +27,8 @@ before(async () => {
   await at.ask("joinWorker", { body: { id: "w2" } });
   await at.ask("putSchedule", { params: { id: "s1" }, body: { cron: "@daily", task: { agentId: "a", action: "b" } } });
   for (const id of ["call-1", "call-2"]) await at.ask("askPermit", { body: { gate: "g", id } });
+  await at.ask("askPermit", { body: { gate: "unused", id: "once" } });
+  await at.ask("settlePermit", { params: { id: "once" }, body: {} });
   await wantLog();
 });
 after(() => at.server.close());
@@ -86,6 +88,8 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   settlePermit: { params: { id: "call-1" }, body: { ok: true, usage: { inputTokens: 3, outputTokens: 4 } } },
   dropPermit: { params: { id: "call-2" }, query: {} },
   gates: {},
+  resetGate: { params: { id: "g" } },
+  removeGate: { params: { id: "unused" } },
   stats: {},
   queue: {},
   config: {},

@@ -139,7 +139,9 @@ function taskOrder(dice: Dice, state: State, now: Instant): Command {
 function gateOrder(dice: Dice, state: State, now: Instant): Command {
   const permit = dice.chance(30) ? dice.pick(PERMITS) : dice.pick([...state.permits.keys(), ...PERMITS]);
   const gate = dice.pick(GATES);
-  switch (dice.below(6)) {
+  switch (dice.below(7)) {
+    case 6:
+      return { type: dice.chance(50) ? "reset-gate" : "remove-gate", gate };
     case 0:
       return { type: "settle-permit", permit, ok: dice.chance(70), tokens: dice.pick([null, 0, 5, 300]) };
     case 1:

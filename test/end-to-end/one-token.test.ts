@@ -1,0 +1,116 @@
+/**
+ * One agent's token against everybody: names, places, words. Each attack leaves room for a project that has little.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openServer, type TestServer } from "../kits/server-kit.ts";
+
+const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
+const tokens = [
+  { role: "admin", ...tokenOf("admin") },
+  { role: "agent", ...tokenOf("rude"), project: "rude" },
+  { role: "agent", ...tokenOf("calm"), project: "calm" },
+  { role: "worker", ...tokenOf("worker") },
+];
+const [admin, rude, calm, worker] = ["admin", "rude", "calm", "worker"].map(tokenOf) as [More, More, More, More];
+type More = ReturnType<typeof tokenOf>;
+const open = (settings: object = {}): Promise<TestServer> =>
+  openServer({ settings: { server: { tokens }, ...settings } });
+
+test("new names for gates use up nine tenths at most, and configured gates are there for all", async () => {
+  await using at = await open({ gates: { "anthropic/default": { maxConcurrent: 3 }, openai: {} } });
+  const ask = (gate: string, more: More) =>
+    at.ask("askPermit", { body: { gate, id: `of ${gate}`.replace(" ", "-") } }, more);
+  const statuses: number[] = [];
+  for (let n = 0; n < 1000; n++) statuses.push((await ask(`made-up-${n}`, rude)).status);
+  assert.deepEqual([statuses.indexOf(429), statuses.filter((status) => status === 200).length], [900, 900]);
+  const refused = await ask("one-more", rude);
+  assert.equal(refused.problem.code, "limit");
+  assert.match(refused.problem.error, /of at most 1000 gates the last 100 are kept for projects that have few/);
+  assert.equal((await ask("anthropic/default", rude)).status, 200);
+  assert.equal((await ask("openai", calm)).status, 200, "a configured gate");
+  assert.equal((await ask("mistral", calm)).status, 200, "one of its own");
+  const of = async (n: number): Promise<number> => (await ask(`calm-${n}`, calm)).status;
+  for (let n = 0; n < 9; n++) assert.equal(await of(n), 200);
+  assert.equal(await of(9), 429, "it holds a hundredth now");
+});
+
+test("an admin removes gates that nobody uses, and is told why one stays", async () => {
+  await using at = await open({ gates: { openai: {} } });
+  for (const gate of ["a/b", "openai"]) await at.ask("askPermit", { body: { gate, id: `of-${gate}` } }, calm);
+  const remove = (id: string, more = admin) => at.ask("removeGate", { params: { id } }, more);
+  assert.equal((await remove("a/b", calm)).status, 403);
+  const inUse = await remove("a/b");
+  assert.deepEqual([inUse.status, inUse.problem.error], [409, "gate a/b is in use: 1 calls are out and 0 wait"]);
+  await at.ask("settlePermit", { params: { id: "of-a/b" }, body: {} }, calm);
+  assert.deepEqual((await remove("a/b")).json, { status: "removed", gate: "a/b" });
+  assert.equal((await remove("a/b")).status, 404);
+  assert.match((await remove("openai")).problem.error, /openai is named in the config/);
+  const { gates } = (await at.ask("gates", {}, admin)).json;
+  assert.deepEqual(
+    gates.map(({ id }) => id),
+    ["openai"],
+  );
+});
+
+test("an agent's word shuts a gate for ten minutes at most, and an admin opens it again", async () => {
+  await using at = await open();
+  const gate = () => at.drover.state.gates.get("llm" as never);
+  const blocks: number[] = [];
+  at.drover.watch((batch) => {
+    for (const { event } of batch) if (event.kind === "gate-struck") blocks.push(event.retryAfterMs);
+  });
+  const strike = { ok: false, rateLimited: { retryAfterMs: 31_556_952_000_000 } };
+  await at.ask("askPermit", { body: { gate: "llm", id: "one" } }, rude);
+  await at.ask("settlePermit", { params: { id: "one" }, body: strike }, rude);
+  assert.deepEqual(blocks, [600_000]);
+  const waits = at.ask("askPermit", { body: { gate: "llm", id: "two", waitMs: 60_000 } }, calm);
+  while (!at.drover.state.permits.has("two" as never)) await at.ask("health", {});
+  assert.equal((await at.ask("resetGate", { params: { id: "llm" } }, calm)).status, 403);
+  assert.deepEqual((await at.ask("resetGate", { params: { id: "llm" } }, admin)).json, {
+    status: "reset",
+    gate: "llm",
+  });
+  assert.equal((await waits).json.status, "granted", "the probe goes out at once");
+  assert.deepEqual([gate()?.blockedUntil, gate()?.strikes], [null, 0]);
+  assert.equal((await at.ask("resetGate", { params: { id: "no-such" } }, admin)).status, 404);
+  const { session } = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json;
+  await at.ask("settlePermit", { params: { id: "two" }, body: {} }, calm);
+  await at.ask("askPermit", { body: { gate: "llm", id: "three", session } }, worker);
+  await at.ask("settlePermit", { params: { id: "three" }, body: { ...strike, session } }, worker);
+  assert.deepEqual(blocks, [600_000, 24 * 3_600_000], "a worker has read its provider's header");
+});
+
+test("a block that is lifted lets tasks of that provider start", async () => {
+  await using at = await open();
+  await at.ask("askPermit", { body: { gate: "llm", id: "one" } }, rude);
+  await at.ask("settlePermit", { params: { id: "one" }, body: { rateLimited: { retryAfterMs: 600_000 } } }, rude);
+  await at.ask("submit", { body: { id: "t", agentId: "a", action: "x", provider: "llm" } }, calm);
+  const { session } = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json;
+  const poll = (waitMs: number) => at.ask("sync", { params: { id: "w" }, body: { session, waitMs } }, worker);
+  assert.equal((await poll(0)).json.assignments.length, 0);
+  const polled = poll(5000);
+  await at.ask("resetGate", { params: { id: "llm" } }, admin);
+  assert.equal((await polled).json.assignments[0]?.taskId, "t");
+});
+
+test("ten agent names fill nine tenths of the queue, and a project that has little still gets its tasks", async () => {
+  await using at = await open({ scheduler: { maxQueue: 200, maxPerAgent: 20, maxBatch: 50 } });
+  const submit = (agentId: string, more: More) => at.ask("submit", { body: { agentId, action: "x" } }, more);
+  let taken = 0;
+  for (let name = 0; name < 10; name++) {
+    const body = { agentId: `name-${name}`, tasks: Array.from({ length: 50 }, () => ({ action: "x" })) };
+    taken += (await at.ask("submitBatch", { body }, rude)).json.accepted;
+  }
+  assert.equal(taken, 180);
+  const refused = await submit("another", rude);
+  assert.deepEqual([refused.status, refused.problem.code], [429, "queue_full"]);
+  assert.match(
+    refused.problem.error,
+    /the last 20 places of scheduler\.maxQueue 200 are kept for projects that have few/,
+  );
+  assert.equal((await submit("ann", calm)).status, 202);
+  assert.equal((await submit("ann", calm)).status, 202);
+  assert.equal((await submit("ann", calm)).status, 429, "it has a hundredth of it now");
+  assert.equal((await at.ask("submit", { body: { agentId: "b", action: "x", project: "third" } }, admin)).status, 202);
+});
