@@ -44,10 +44,22 @@ const bodies: [claim: string, task: PushTask, path: string | undefined, body: un
     { kind: "click", ref: "r", selector: "#s", other: 1 },
   ],
   [
-    "P22 nor do params fill in for them",
+    "P22 params never stand for the action or the tab, but for ref and selector where the task has none",
     { taskId: "t", action: "go", params: full },
     undefined,
-    { kind: "go", other: 1 },
+    { kind: "go", ref: "p-ref", selector: "p-selector", other: 1 },
+  ],
+  [
+    "one that the task has does not take the other away",
+    { taskId: "t", action: "go", selector: "#s", params: full },
+    undefined,
+    { kind: "go", ref: "p-ref", selector: "#s", other: 1 },
+  ],
+  [
+    "an empty ref of the task wins over one in params",
+    { taskId: "t", action: "go", ref: "", params: { ref: "p-ref" } },
+    undefined,
+    { kind: "go", ref: "" },
   ],
   ["what a task does not have is absent", { taskId: "t", action: "go" }, undefined, { kind: "go" }],
   ["an empty ref was given, so it is sent", { taskId: "t", action: "go", ref: "" }, undefined, { kind: "go", ref: "" }],
@@ -55,7 +67,7 @@ const bodies: [claim: string, task: PushTask, path: string | undefined, body: un
     "the tab is in the body where the path does not name it",
     { taskId: "t", action: "go", tabId: "tab", params: full },
     "/run",
-    { kind: "go", tabId: "tab", other: 1 },
+    { kind: "go", tabId: "tab", ref: "p-ref", selector: "p-selector", other: 1 },
   ],
   ["and is not where it does", { taskId: "t", action: "go", tabId: "tab" }, "/t/{tabId}", { kind: "go" }],
 ];

