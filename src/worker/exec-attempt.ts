@@ -118,6 +118,7 @@ async function perform(work: Work): Promise<ExecOutcome> {
   try {
     workspace =
       (await tools.worktrees?.open({ taskId: task.taskId, attempt: context.attempt, runId: place.id })) ?? null;
+    for (const file of workspace?.leftOut ?? []) work.log.note(file);
     outcome = await performIn(work, place, workspace);
   } catch (error) {
     if (!(error instanceof WorkspaceRefusal)) throw error;

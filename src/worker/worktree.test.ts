@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
@@ -161,6 +161,36 @@ test("ignored files that are listed are copied, others are not", async (t) => {
   const { output } = outcome.result as { output: string };
   assert.equal(output, "./.env ./a.txt ./build/my.cfg ./sub/.env ./sub/b.txt \nthis is sub/.env");
   assert.equal(workspaceOf(outcome).isKept, false);
+});
+
+test("no link that leads out of the tree is copied, and nothing is copied through one", async (t) => {
+  const repo = createRepo(t);
+  const outside = join(repo.home, "outside");
+  mkdirSync(outside);
+  writeFileSync(join(outside, "key"), "secret");
+  symlinkSync(outside, join(repo.repo, "build"));
+  git(repo.repo, "add", "build");
+  git(repo.repo, "commit", "--quiet", "-m", "a link");
+  // Here it is a directory; in the commit, and so in the worktree, it is a link.
+  rmSync(join(repo.repo, "build"));
+  mkdirSync(join(repo.repo, "build"));
+  writeFileSync(join(repo.repo, "build", "my.cfg"), "cfg");
+  for (const [name, target] of [
+    ["whole.log", join(outside, "key")],
+    ["climbs.log", "../outside/key"],
+    ["dangling.log", "../nowhere"],
+    ["inside.log", "sub/b.txt"],
+  ] as const)
+    symlinkSync(target, join(repo.repo, name));
+  writeFileSync(join(repo.repo, ".worktreeinclude"), "*.log\nbuild/\n");
+  const stage = stageIn(t, repo, { script: "ls *.log; cat inside.log" });
+  const { output } = (await stage.run()).result as { output: string };
+  assert.equal(output, "inside.log\ntwo");
+  assert.deepEqual(readdirSync(outside), ["key"]);
+  const { text = "" } = (await stage.handler.tail("t1", 1)) ?? {};
+  assert.match(text, /note build\/my\.cfg is not copied: a directory of its path is a link in the commit\n/);
+  for (const name of ["whole", "climbs", "dangling"])
+    assert.match(text, new RegExp(`note ${name}\\.log is not copied: it is a link that leads out of the repository\n`));
 });
 
 test("setup runs first and cleanup last, in the workspace; a setup that fails is a failure", async (t) => {

@@ -25,6 +25,8 @@ export type Workspace = {
   /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
   readonly cwd: string;
   readonly note: TreeNote;
+  /** What was not copied into it, and why. */
+  readonly leftOut: readonly string[];
 };
 export type WorkspaceReport = Omit<TreeState, "isClean"> & {
   readonly isKept: boolean;
@@ -80,9 +82,10 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
       await refuseTooMany();
       return await claimName(repository, run, commit);
     });
+    let leftOut: string[] = [];
     try {
       await withRepositoryLock(repository.gitDirectory, () => addTree(repository.top, note));
-      await copyIncluded(repository.top, note.path);
+      leftOut = await copyIncluded(repository.top, note.path);
       if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, base);
     } catch (error) {
       // Nobody has worked in it yet, so it may go by force.
@@ -92,7 +95,7 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     }
     const ready: TreeNote = { ...note, state: "in-use" };
     await writeNote(root, ready);
-    return { cwd: join(note.path, repository.inside), note: ready };
+    return { cwd: join(note.path, repository.inside), note: ready, leftOut };
   }
 
   async function refuseTooMany(): Promise<void> {
