@@ -268,7 +268,9 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
     timeoutMs: task.timeoutMs,
     onDependencyFailure: task.onDependencyFailure,
     runnable,
-    pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory }) : null,
+    pin: runnable
+      ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory, zone: task.zone })
+      : null,
     // A click must not be repeated because nobody knows whether it was made.
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
   };

@@ -13,6 +13,9 @@ export type TaskId = Brand<string, "TaskId">;
 export type ProjectId = Brand<string, "ProjectId">;
 export type AgentId = Brand<string, "AgentId">;
 export type WorkerId = Brand<string, "WorkerId">;
+/** Whom a task waits for: one worker, or any of a zone. */
+export type ZonePin = Brand<string, "ZonePin">;
+export type Pin = WorkerId | ZonePin;
 export type GateId = Brand<string, "GateId">;
 export type PermitId = Brand<string, "PermitId">;
 export type ScheduleId = Brand<string, "ScheduleId">;

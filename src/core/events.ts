@@ -7,7 +7,7 @@
  * added, never edited. FIELDS fixes the order in which an event's values are written; a field added
  * to a variant goes to the end and needs a default for old logs.
  */
-import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
+import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
 import type { WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
@@ -61,7 +61,7 @@ export type TaskSubmitted = Told<
     onDependencyFailure: "skip" | "run";
     /** Runnable at once; otherwise it waits for something named above. */
     runnable: boolean;
-    pin: WorkerId | null;
+    pin: Pin | null;
     onLoss: OnLoss;
   }
 >;
@@ -79,7 +79,7 @@ export type Event =
   | Told<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
   | Told<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
   | TaskSubmitted
-  | Told<"task-queued", { task: TaskId; cause: Seq | null; pin: WorkerId | null }>
+  | Told<"task-queued", { task: TaskId; cause: Seq | null; pin: Pin | null }>
   | Told<
       "task-assigned",
       { task: TaskId; attempt: number; worker: WorkerId; reason: Reason; rank: Rank; charge: number; reserve: number }
@@ -110,7 +110,7 @@ export type Event =
     >
   | Told<"task-cancelled", { task: TaskId; reason: string; stopBy: Instant | null }>
   | Told<"task-skipped", { task: TaskId; cause: Seq | null; dependency: TaskId; reason: string }>
-  | Told<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: WorkerId | null }>
+  | Told<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: Pin | null }>
   | Told<"task-patched", { task: TaskId; priority: number; deadline: Instant | null }>
   | Told<"dependents-told", { task: TaskId; count: number }>
   | Told<"artifact-appeared", { artifact: string }>

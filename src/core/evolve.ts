@@ -30,6 +30,7 @@ import {
   watchPins,
 } from "./lifecycle.ts";
 import { evolvePermit, forgiveGate, openGate, removeGate, restartGates, strike } from "./permits.ts";
+import { zonePin } from "./pin.ts";
 import { requeue, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import { evolveSchedule } from "./schedule-order.ts";
@@ -295,6 +296,7 @@ function changePause(state: State, event: Of<"pause-changed">): void {
 function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed" | "worker-left">): void {
   const { fleet, shapes } = state;
   const known = fleet.byId.get(event.worker);
+  const zoneBefore = known?.zone ?? null;
   if (event.kind === "worker-left") {
     const worker = known as Worker;
     if (worker.hold !== null) dropHold(state, worker.hold.task);
@@ -324,6 +326,8 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
   }
   watchTabs(state);
   watchPins(state, event.worker);
+  for (const zone of new Set([zoneBefore, fleet.byId.get(event.worker)?.zone ?? null]))
+    if (zone !== null) watchPins(state, zonePin(zone));
 }
 
 function expireResults(state: State, count: number): void {

@@ -11,6 +11,7 @@
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
  */
 import type { WorkerId } from "./brand.ts";
+import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
 import type { Attempt, Hold, Worker } from "./state.ts";
 
@@ -291,12 +292,13 @@ function isBehind(fleet: Fleet, low: number, span: number, found: Worker): boole
 }
 
 export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>
-  demand.pin === null ? bestBy(fleet, demand, fleet.lightest) : pinned(fleet, demand);
+  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.lightest);
 export const tightest = (fleet: Fleet, demand: Demand): Worker | null =>
-  demand.pin === null ? bestBy(fleet, demand, fleet.cpuLeast) : pinned(fleet, demand);
+  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.cpuLeast);
 
+/** The one worker that is waited for, without a search; null also where it is any of a zone. */
 function pinned(fleet: Fleet, demand: Demand): Worker | null {
-  const worker = demand.pin === null ? undefined : fleet.byId.get(demand.pin);
+  const worker = demand.pin === null ? undefined : workerOf(fleet, demand.pin);
   return fits(fleet, worker, demand) ? worker : null;
 }
 

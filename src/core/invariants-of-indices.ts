@@ -5,11 +5,12 @@
  * made; comparing after every event names the event that did it.
  */
 import { bitsOf } from "./bit-set.ts";
-import type { WorkerId } from "./brand.ts";
+import type { Pin } from "./brand.ts";
 import { addWorker, newFleet } from "./fleet.ts";
 import { idsIn } from "./id-set.ts";
 import { isMet } from "./lifecycle.ts";
 import { compareTimers } from "./order.ts";
+import { isStray } from "./pin.ts";
 import { EXPRESS_PRIORITY } from "./priority.ts";
 import { fixedOf, isRunnable } from "./queue.ts";
 import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
@@ -201,7 +202,7 @@ const isIn = (list: SortedList<Task> | undefined, task: Task): boolean =>
   list !== undefined && [...items(list)].includes(task);
 
 function checkTabsAndPins(state: State, complain: Complain): void {
-  const pinned = new Map<WorkerId, number>();
+  const pinned = new Map<Pin, number>();
   const needed = new Map<string, number>();
   for (const task of state.tasks.values()) {
     const { tab } = task.ask;
@@ -214,9 +215,17 @@ function checkTabsAndPins(state: State, complain: Complain): void {
     complain(isIn(state.tabs.get(tab)?.tasks, task), () => `${task.id} is known to need tab ${tab}`);
   }
   complain(state.pins.size === pinned.size, "a worker is waited for only by tasks that are there");
-  for (const [worker, tasks] of state.pins) {
-    complain(tasks.size === pinned.get(worker), () => `those who wait for ${worker} are counted`);
+  for (const [pin, tasks] of state.pins) {
+    complain(tasks.size === pinned.get(pin), () => `those who wait for ${pin} are counted`);
+    complain(
+      state.strayPins.has(pin) === isStray(state, pin),
+      () => `it is known whether ${pin} is waited for in vain`,
+    );
   }
+  complain(
+    [...state.strayPins].every((pin) => state.pins.has(pin)),
+    "nobody is waited for in vain by nobody",
+  );
   complain(state.tabs.size === needed.size, "a tab is known only while a queued task needs it");
   for (const tab of state.tabs.values()) {
     const isOwned = state.fleet.offered.has(tabCapability(tab.id));

@@ -9,13 +9,14 @@
  */
 import { addAgent, dropAgent } from "./agent-load.ts";
 import { askFor } from "./ask.ts";
-import type { Instant, TaskId, WorkerId } from "./brand.ts";
+import type { Instant, Pin, TaskId } from "./brand.ts";
 import { noteEnd } from "./callbacks.ts";
 import type { TaskSubmitted } from "./events.ts";
 import { comeBack } from "./fairness.ts";
 import { peek, push, retain, shift } from "./fifo.ts";
 import { dropHold } from "./hold.ts";
 import { compareSeqs } from "./order.ts";
+import { isStray } from "./pin.ts";
 import { settleQueue } from "./queue.ts";
 import { insert, remove, sortedList } from "./sorted-list.ts";
 import {
@@ -200,7 +201,7 @@ function setRipe(state: State, task: Task, ripe: boolean): void {
 }
 
 /** The task is runnable from now on, or its rest is over. */
-export function queueTask(state: State, task: Task, at: Instant, pin: WorkerId | null): void {
+export function queueTask(state: State, task: Task, at: Instant, pin: Pin | null): void {
   task.restUntil = -1;
   setRipe(state, task, false);
   setTimer(state, task, "wake", -1);
@@ -210,7 +211,7 @@ export function queueTask(state: State, task: Task, at: Instant, pin: WorkerId |
   settleQueue(state, task);
 }
 
-export function setPin(state: State, task: Task, pin: WorkerId | null, at: number): void {
+export function setPin(state: State, task: Task, pin: Pin | null, at: number): void {
   if (task.pin !== null) {
     const pinned = state.pins.get(task.pin);
     if (pinned !== undefined) remove(pinned, task);
@@ -224,18 +225,20 @@ export function setPin(state: State, task: Task, pin: WorkerId | null, at: numbe
     setTimer(state, task, "pin", -1);
     return;
   }
-  const pinned = state.pins.get(pin) ?? sortedList(compareSeqs);
+  let pinned = state.pins.get(pin);
+  if (pinned === undefined) {
+    pinned = sortedList(compareSeqs);
+    state.pins.set(pin, pinned);
+    watchPins(state, pin);
+  }
   insert(pinned, task);
-  state.pins.set(pin, pinned);
-  watchPins(state, pin);
   setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
 }
 
-/** Whether the tasks that wait for this worker wait for one that has gone. */
-export function watchPins(state: State, worker: WorkerId): void {
-  const status = state.fleet.byId.get(worker)?.status;
-  if (!state.pins.has(worker) || status === "ready" || status === "overloaded") state.strayPins.delete(worker);
-  else state.strayPins.add(worker);
+/** To be called whenever a worker that is meant by a pin has changed: somebody may be waited for in vain. */
+export function watchPins(state: State, pin: Pin): void {
+  if (state.pins.has(pin) && isStray(state, pin)) state.strayPins.add(pin);
+  else state.strayPins.delete(pin);
 }
 
 export function setPhase(state: State, task: Task, next: Phase): void {
@@ -330,6 +333,7 @@ export function bury(state: State, task: Task): void {
     endedAt: (task.end as End).at,
     seq: task.seq,
     endSeq: (task.end as End).seq,
+    lastWorker: task.lastWorker,
     children: task.links?.children ?? 0,
     due: false,
   };

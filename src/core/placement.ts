@@ -5,12 +5,14 @@
  * every capability the task needs. Among the feasible the strategy chooses, always in a total order.
  * Affinity prefers the worker that ran the task's parent or one of its needs (its data is there), then
  * one that ran the task before, then one in its zone. Under the affinity strategy a task is pinned to such
- * a worker when it is queued and waits for it at most `affinityWait`; a pin is part of the task's
- * shape, so waiting for one worker never holds up anybody else.
+ * a worker, or to its zone, when it is queued and waits for it at most `affinityWait`; a pin is part of the
+ * task's shape, so waiting for one worker never holds up anybody else. A task that is a tombstone by now is still
+ * known by the worker that ran it.
  */
-import type { TaskId, WorkerId } from "./brand.ts";
+import type { Pin, TaskId, WorkerId } from "./brand.ts";
 import type { Strategy } from "./config.ts";
 import { firstFrom, leastLoaded, placeOf, tightest } from "./fleet.ts";
+import { zonePin } from "./pin.ts";
 import { couldServe, type Demand, fnv1a, hasRoomFor, offers } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 
@@ -111,7 +113,7 @@ function affine(state: State, task: Task, demand: Demand, allowed: (worker: Work
 function affinities(state: State, task: Task): { worker: WorkerId; reason: AffinityKind }[] {
   const found: { worker: WorkerId; reason: AffinityKind }[] = [];
   const ran = (id: TaskId | null): void => {
-    const worker = id === null ? null : (state.tasks.get(id)?.lastWorker ?? null);
+    const worker = ranOn(state, id);
     if (worker !== null) found.push({ worker, reason: "data-locality" });
   };
   ran(task.links?.parent ?? null);
@@ -120,21 +122,25 @@ function affinities(state: State, task: Task): { worker: WorkerId; reason: Affin
   return found;
 }
 
-/** The worker a task that is being queued will wait for, under the affinity strategy. */
+const ranOn = ({ tasks, tombstones }: State, id: TaskId | null): WorkerId | null =>
+  id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
+
+/** What a task that is being queued will wait for, under the affinity strategy. */
 export function pinFor(
   state: State,
   task: { readonly parent: TaskId | null; readonly needs: readonly TaskId[]; readonly lastWorker: WorkerId | null },
-  demand: Pick<Demand, "capabilities" | "cpu" | "memory">,
-): WorkerId | null {
+  demand: Pick<Demand, "capabilities" | "cpu" | "memory"> & { readonly zone: string | null },
+): Pin | null {
   const { strategy, affinityWait } = state.config.scheduler.placement;
   if (strategy !== "affinity" || affinityWait === 0) return null;
-  const wanted = [task.parent, ...task.needs].map((id) =>
-    id === null ? null : (state.tasks.get(id)?.lastWorker ?? null),
-  );
+  const wanted = [task.parent, ...task.needs].map((id) => ranOn(state, id));
   for (const id of [...wanted, task.lastWorker]) {
     const worker = id === null ? undefined : state.fleet.byId.get(id);
     if (worker !== undefined && offers(worker, demand)) return worker.id;
   }
+  const { zone } = demand;
+  if (zone === null) return null;
+  for (const worker of state.fleet.order) if (worker.zone === zone && offers(worker, demand)) return zonePin(zone);
   return null;
 }
 

@@ -12,7 +12,7 @@
  * start at all, and within an agent only the heads of its groups are compared.
  */
 
-import type { Instant, WorkerId } from "./brand.ts";
+import type { Instant, Pin } from "./brand.ts";
 import { fleetHasRoom } from "./budget.ts";
 import { due } from "./deadlines.ts";
 import { nextRipe, nextTold } from "./dependency.ts";
@@ -51,11 +51,11 @@ export function pump(state: State, now: Instant): readonly Event[] {
   return hold === null ? [] : [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
 }
 
-/** Tasks that wait for a worker that has gone wait for it no longer. */
+/** Tasks that wait for a worker or a zone of which nobody is left wait no longer. */
 function strayPins(state: State, now: Instant): readonly Event[] {
   if (state.strayPins.size === 0) return NONE;
-  const [worker] = [...state.strayPins].sort();
-  const pinned = state.pins.get(worker as WorkerId);
+  const [pin] = [...state.strayPins].sort();
+  const pinned = state.pins.get(pin as Pin);
   const tasks = pinned === undefined ? [] : front(pinned, PINS_RELEASED_AT_ONCE_MAX);
   return tasks.map((task) => ({ kind: "pin-released", at: now, task: task.id }));
 }

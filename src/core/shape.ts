@@ -7,14 +7,15 @@
  * and each has its own bit set, because one flag for several causes loses a wake-up when the first of
  * them ends: its type is at its limit, its gate is held, one of its locks is taken, no worker has room.
  *
- * The part of a shape that concerns workers (capabilities, resources, a pinned worker) is a *demand*.
+ * The part of a shape that concerns workers (capabilities, resources, whom it waits for) is a *demand*.
  * A demand counts the workers that could ever serve it and those that can now; the count changes only
  * for the demands of the worker that changed. Shapes nobody queues for are kept for a while and then
  * swept, so that locks and tabs used once leave nothing behind.
  */
 import { type BitSet, bitSet, hasBit, setAll, setBit } from "./bit-set.ts";
-import type { WorkerId } from "./brand.ts";
+import type { Pin } from "./brand.ts";
 import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "./id-set.ts";
+import { isMeantBy } from "./pin.ts";
 import type { Ask, Attempt, Worker } from "./state.ts";
 
 export type Demand = {
@@ -22,7 +23,7 @@ export type Demand = {
   readonly capabilities: readonly string[];
   readonly cpu: number;
   readonly memory: number;
-  readonly pin: WorkerId | null;
+  readonly pin: Pin | null;
   /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
   readonly bloom: number;
   readonly mask: IdSet;
@@ -85,17 +86,17 @@ export const newShapes = (): Shapes => ({
   shutByWorkers: bitSet(),
 });
 
-export const demandKey = (ask: Ask, pin: WorkerId | null): string =>
+export const demandKey = (ask: Ask, pin: Pin | null): string =>
   `${ask.cpu}|${ask.memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(ask.capabilities)}`;
 
-const shapeKey = (ask: Ask, pin: WorkerId | null): string =>
+const shapeKey = (ask: Ask, pin: Pin | null): string =>
   JSON.stringify([ask.type, ask.capabilities, ask.cpu, ask.memory, ask.provider, ask.locks, pin]);
 
 /** The shape of a task, made known if it is new. `workers` are all that are known. */
 export function internShape(
   shapes: Shapes,
   ask: Ask,
-  pin: WorkerId | null,
+  pin: Pin | null,
   world: { readonly workers: Iterable<Worker>; readonly typeLimit: (type: string) => number; readonly room: number },
 ): Shape {
   const key = shapeKey(ask, pin);
@@ -146,7 +147,7 @@ export const gateUse = (shapes: Shapes, name: string): GateUse =>
 function internDemand(
   shapes: Shapes,
   ask: Ask,
-  pin: WorkerId | null,
+  pin: Pin | null,
   world: { readonly workers: Iterable<Worker>; readonly room: number },
 ): Demand {
   const key = demandKey(ask, pin);
@@ -191,7 +192,7 @@ export function bloomOf(capabilities: readonly string[]): number {
 
 /** Whether a worker would serve this demand if it had nothing else to do. */
 export const couldServe = (worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory" | "pin">): boolean =>
-  (demand.pin === null || demand.pin === worker.id) && offers(worker, demand);
+  (demand.pin === null || isMeantBy(demand.pin, worker)) && offers(worker, demand);
 
 /** The same, whichever worker it waits for. */
 export function offers(worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory">): boolean {

@@ -12,7 +12,8 @@ import type { RollingFacts } from "./window.ts";
 
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
- * a tombstone was created; format 4, what a task that was lost is to become.
+ * a tombstone was created; format 4, what a task that was lost is to become, and which worker ran one that is a
+ * tombstone.
  */
 export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
@@ -78,7 +79,7 @@ export type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
 export type StoneRow = [
   ...[tag: "tombstone", id: string, bodyHash: string, phase: number, depth: number, priority: number],
   ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
-  createdAt?: number,
+  ...[createdAt?: number, lastWorker?: string | null],
 ];
 /** A task that is to be told of when it ends, or an end that is still to be told. */
 export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number];
@@ -107,7 +108,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   attempt: [15, 15],
   hold: [3, 3],
   artifact: [3, 3],
-  tombstone: [12, 13],
+  tombstone: [12, 14],
   callback: [2, 4],
   schedule: [6, 6],
   end: [2, 2],

@@ -13,7 +13,7 @@ import { addAgent } from "./agent-load.ts";
 import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import { AttemptSet } from "./attempt-set.ts";
-import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "./brand.ts";
+import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "./brand.ts";
 import { completed } from "./config.ts";
 import { withPatch } from "./config-patch.ts";
 import { emptyState, newProject } from "./empty-state.ts";
@@ -98,7 +98,7 @@ function load(loading: Loading, row: format.Row): void {
     case "ask":
       return loadAsk(loading, row);
     case "tombstone":
-      return loadStone(loading.state, row);
+      return loadStone(loading, row);
     case "project":
       return loadProject(loading, row);
     case "agent":
@@ -314,7 +314,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   } else if (deadline >= 0) setTimer(state, task, "deadline", deadline);
   if (pin !== null) {
     const { affinityWait } = state.config.scheduler.placement;
-    setPin(state, task, nameOf(loading, pin), pinUntil - affinityWait);
+    setPin(state, task, nameOf(loading, pin) as Pin, pinUntil - affinityWait);
   }
 }
 
@@ -369,12 +369,15 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   if (standing === "stopping") setTimer(state, task, "stop", stopBy, attempt);
 }
 
-function loadStone(state: State, row: format.StoneRow): void {
+function loadStone(loading: Loading, row: format.StoneRow): void {
+  const { state } = loading;
   const [, id, bodyHash, phase, depth, priority, parent, endedAt, seq, endSeq, children, due] = row;
   const createdAt = (row[12] ?? endedAt) as Instant;
+  const lastWorker = nameOf(loading, row[13] ?? null);
   const stone: Tombstone = {
     ...{ id: id as TaskId, bodyHash, phase: format.PHASES[phase] as EndPhase, depth, priority },
-    ...{ parent: parent as TaskId | null, createdAt, endedAt: endedAt as Instant, seq, endSeq, children, due },
+    ...{ parent: parent as TaskId | null, createdAt, endedAt: endedAt as Instant, seq, endSeq },
+    ...{ lastWorker, children, due },
   };
   state.tombstones.set(stone.id, stone);
   if (!due) push(state.remembered, stone);

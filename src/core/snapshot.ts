@@ -194,7 +194,11 @@ function attemptRow(attempt: Attempt): format.AttemptRow {
 }
 
 function stoneRow(stone: Tombstone): format.StoneRow {
-  const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, children, due } = stone;
+  const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, children, due, lastWorker } =
+    stone;
   const code = format.PHASES.indexOf(phase);
-  return ["tombstone", id, bodyHash, code, depth, priority, parent, endedAt, seq, endSeq, children, due, createdAt];
+  return [
+    ...(["tombstone", id, bodyHash, code, depth, priority, parent, endedAt, seq, endSeq, children, due] as const),
+    ...([createdAt, lastWorker] as const),
+  ];
 }

@@ -14,7 +14,7 @@
 
 import type { AttemptSet } from "./attempt-set.ts";
 import type { BitSet } from "./bit-set.ts";
-import type { AgentId, GateId, Instant, PermitId, ProjectId, ScheduleId, TaskId, WorkerId } from "./brand.ts";
+import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, ScheduleId, TaskId, WorkerId } from "./brand.ts";
 import type { Callbacks } from "./callbacks.ts";
 import type { PushTarget, WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
@@ -117,7 +117,7 @@ export type Task = {
   /** The worker that last ran it, and when that attempt was assigned. */
   lastWorker: WorkerId | null;
   startedAt: number;
-  pin: WorkerId | null;
+  pin: Pin | null;
   group: Group | null;
   timers: Timer[] | null;
 };
@@ -271,6 +271,8 @@ export type Tombstone = {
   /** The events that submitted and ended it, for whoever wants to read more. */
   readonly seq: number;
   readonly endSeq: number;
+  /** The worker that last ran it: its data may be there. */
+  readonly lastWorker: WorkerId | null;
   children: number;
   /** Its time is up; it goes when its last child goes. */
   due: boolean;
@@ -332,9 +334,9 @@ export type State = {
   readonly schedules: Map<ScheduleId, Schedule>;
   readonly tabs: Map<string, Tab>;
   readonly timers: SortedList<Timer>;
-  /** Tasks that wait for one worker, by worker, and the workers among them that have gone. */
-  readonly pins: Map<WorkerId, SortedList<Task>>;
-  readonly strayPins: Set<WorkerId>;
+  /** Tasks that wait for a worker or a zone, by that, and those among them of which nobody is left. */
+  readonly pins: Map<Pin, SortedList<Task>>;
+  readonly strayPins: Set<Pin>;
   /** Waiting tasks that wait for nothing any more, in the order of submission. */
   readonly ripe: SortedList<Task>;
   /** Ended tasks whose dependents were not all told, in the order of their ends. */

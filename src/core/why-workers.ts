@@ -4,6 +4,8 @@
  * Each worker is asked everything, so that a count per reason tells where the shortage is: a worker that is
  * full and also lacks a capability counts under both.
  */
+
+import { workerOf, zoneOf } from "./pin.ts";
 import { heldPlacement } from "./placement.ts";
 import { couldServe, hasRoomFor } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
@@ -120,16 +122,23 @@ function roomGate(state: State, task: Task, census: Census): WhyGate {
   ]);
 }
 
-/** Under the affinity strategy a task waits a while for the worker that has its data. */
+/** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */
 function affinityGate(state: State, task: Task): WhyGate {
   const { pin } = task;
   if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
   const { capabilities, cpu, memory } = task.ask;
   const demand = { capabilities, cpu, memory, key: "", pin, bloom: 0 };
-  const worker = state.fleet.byId.get(pin);
-  const fits = worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
+  const fits = (worker: Worker | undefined): boolean =>
+    worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
   const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;
-  return finding("affinity", fits, { worker: pin, until }, [
+  const zone = zoneOf(pin);
+  if (zone !== null) {
+    return finding("affinity", state.fleet.order.some(fits), { zone, until }, [
+      `a worker in its zone ${zone} has room`,
+      `it waits for a worker in its zone ${zone} until ${when(until)}; then any worker will do`,
+    ]);
+  }
+  return finding("affinity", fits(workerOf(state.fleet, pin)), { worker: pin, until }, [
     `worker ${pin}, which has its data, has room`,
     `it waits for worker ${pin}, which has its data, until ${when(until)}; then any worker will do`,
   ]);

@@ -7,6 +7,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide, emptyState, evolve, instant, shouldAccept, taskId, why } from "../../src/core/index.ts";
+import { checkInvariants } from "../../src/core/invariants.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot.ts";
 import { createWorld, type World } from "./driver.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
@@ -108,6 +110,41 @@ test("C7 a preferred worker that is busy is waited for at most affinityWait, the
   assert.equal(world.phaseOf("child"), "queued");
   world.wait(1);
   assert.equal(workerOf(world, "child"), "w2");
+});
+
+test("C7 a busy worker of the task's zone is waited for like the others", () => {
+  const world = createWorld(placedBy("affinity", { affinityWait: "30s" }));
+  world.join("near", { zone: "eu" });
+  world.submit("blocker");
+  world.join("far", { zone: "us" });
+  world.submit("t", { zone: "eu" });
+  world.submit("u", { zone: "eu" });
+  assert.deepEqual([world.phaseOf("t"), world.phaseOf("u")], ["queued", "queued"]);
+  const answer = why(world.state, taskId("t"), instant(0));
+  assert.ok(answer.ok && answer.value.earliestStart === 30_000);
+  assert.match(answer.value.summary, /waits for a worker in its zone eu/);
+  assert.deepEqual(checkInvariants(restore(snapshotLines(world.state))), []);
+  world.wait(10_000);
+  world.finish("blocker");
+  assert.equal(workerOf(world, "t"), "near");
+  assert.deepEqual(reasonOf(world, "t"), { type: "affinity", reason: "same-zone" });
+  world.wait(20_000);
+  assert.equal(workerOf(world, "u"), "far", "its wait is over");
+});
+
+test("C7 a zone is waited for while somebody is there, whoever it is", () => {
+  const world = createWorld(placedBy("affinity", { affinityWait: "30s" }));
+  for (const id of ["near", "second"]) world.join(id, { zone: "eu" });
+  for (const id of ["a", "b"]) world.submit(id, { zone: "eu" });
+  world.join("far", { zone: "us" });
+  world.submit("t", { zone: "eu" });
+  world.change("near", { zone: "eu", status: "draining" });
+  assert.equal(world.phaseOf("t"), "queued");
+  world.change("second", { zone: "us" });
+  assert.equal(workerOf(world, "t"), "far", "nobody of its zone is left to wait for");
+  world.submit("v", { zone: "mars" });
+  world.finish("t");
+  assert.equal(workerOf(world, "v"), "far", "a zone of nobody is not waited for");
 });
 
 test("C7 no affinity at all places as least-loaded does", () => {

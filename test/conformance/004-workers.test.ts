@@ -6,7 +6,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Event, InputError, shouldAccept, shouldThrottle } from "../../src/core/index.ts";
+import { type Event, InputError, shouldAccept, shouldThrottle, taskId } from "../../src/core/index.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot.ts";
 import { createWorld, type World } from "./driver.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
@@ -118,6 +119,38 @@ test("Scheduling Decision: reasoning Affinity, SameZone", () => {
   world.submit("t", { zone: "eu" });
   assert.equal(workerOf(world, "t"), "w2");
   assert.deepEqual(reasonOf(world, "t"), { type: "affinity", reason: "same-zone" });
+});
+
+test("Scheduling Decision: DataLocality outlives the result: a tombstone knows who ran it", () => {
+  const world = createWorld({ scheduler: { resultTtl: "1s", placement: { strategy: "affinity" } } });
+  world.join("w1", { slots: 2 });
+  world.submit("parent");
+  world.submit("need");
+  world.join("w0", { slots: 2 });
+  for (const id of ["parent", "need"]) world.finish(id);
+  world.wait(2000);
+  assert.equal(world.state.tasks.size, 0, "only tombstones are left");
+  const restored = restore(snapshotLines(world.state));
+  assert.equal(restored.tombstones.get(taskId("parent"))?.lastWorker, "w1");
+  world.submit("child", { parent: "parent" });
+  world.submit("user", { needs: ["need"] });
+  for (const id of ["child", "user"]) {
+    assert.equal(workerOf(world, id), "w1");
+    assert.deepEqual(reasonOf(world, id), { type: "affinity", reason: "data-locality" });
+  }
+});
+
+test("a snapshot of a version that did not know who ran a tombstone is read", () => {
+  const world = createWorld({ scheduler: { resultTtl: "1s" } });
+  world.join("w1");
+  world.submit("t");
+  world.finish("t");
+  world.wait(2000);
+  const old = [...snapshotLines(world.state)].map((line) => {
+    const row = JSON.parse(line) as unknown[];
+    return row[0] === "tombstone" ? JSON.stringify(row.slice(0, -1)) : line;
+  });
+  assert.equal(restore(old).tombstones.get(taskId("t"))?.lastWorker, null);
 });
 
 test("SchedulerConfig: prefer_locality makes affinity the first tie-break of another strategy", () => {

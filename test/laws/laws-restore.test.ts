@@ -101,7 +101,7 @@ test("a snapshot of format 2, whose tombstones do not say when their tasks were 
   const older = [...snapshotLines(life.state)].map((line) => {
     const row = JSON.parse(line) as unknown[];
     if (row[0] === "drover") row[1] = 2;
-    return JSON.stringify(row[0] === "tombstone" ? row.slice(0, -1) : row);
+    return JSON.stringify(row[0] === "tombstone" ? row.slice(0, 12) : row);
   });
   const copy = restore(older);
   assert.deepEqual(timesIn(copy), [now, now]);

@@ -195,7 +195,7 @@ function hasRoom(state: State, worker: Worker, task: Task): boolean {
     cpuLeft(state, worker) >= task.ask.cpu &&
     worker.memory - sum(held, (other) => other.ask.memory) >= task.ask.memory &&
     task.ask.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
-    (task.pin === null || task.pin === worker.id)
+    (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`)
   );
 }
 
@@ -273,7 +273,7 @@ function fnv(text: string): number {
 
 function affine(state: State, task: Task, workers: readonly Worker[]): { worker: string; reason: string } | null {
   const ran = (id: string | null): string | null =>
-    id === null ? null : (state.tasks.get(id as never)?.lastWorker ?? null);
+    id === null ? null : ((state.tasks.get(id as never) ?? state.tombstones.get(id as never))?.lastWorker ?? null);
   const data = [task.links?.parent ?? null, ...(task.links?.needs ?? [])].map(ran);
   const isThere = (id: string | null): boolean => workers.some((worker) => worker.id === id);
   const near = data.find(isThere);
