@@ -135,7 +135,11 @@ export type Command =
       readonly nextAt: Instant | null;
     }
   | { readonly type: "remove-schedule"; readonly schedule: ScheduleId }
+  | { readonly type: "count-rejected"; readonly counts: RejectedCounts }
   | { readonly type: "pump" };
+
+/** How many tasks of each agent found no room since this was last said. */
+export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
 /** What came of telling a caller that its task has ended. */
 export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };

@@ -58,7 +58,7 @@ type WorldCommand = Extract<
       | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "strike-gate")
       | ("reset-gate" | "remove-gate")
       | ("join-worker" | "change-worker" | "leave-worker" | "settle-callback")
-      | ("put-schedule" | "move-schedule" | "remove-schedule");
+      | ("put-schedule" | "move-schedule" | "remove-schedule" | "count-rejected");
   }
 >;
 
@@ -96,6 +96,8 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
     case "move-schedule":
     case "remove-schedule":
       return decideSchedule(state, command, now);
+    case "count-rejected":
+      return one({ kind: "tasks-rejected", at: now, counts: command.counts });
     default:
       return unreachable(command);
   }

@@ -8,7 +8,7 @@
  * to a variant goes to the end and needs a default for old logs.
  */
 import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "./brand.ts";
-import type { WorkerKind } from "./commands.ts";
+import type { RejectedCounts, WorkerKind } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
 import type { GateClass } from "./gate.ts";
@@ -173,6 +173,7 @@ export type Event =
   | Told<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
   | Told<"schedule-moved", { schedule: ScheduleId; lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }>
   | Told<"schedule-removed", { schedule: ScheduleId }>
+  | Told<"tasks-rejected", { counts: RejectedCounts }>
   | Told<"results-expired", { count: number }>
   | Told<"tombstones-forgotten", { count: number }>;
 
@@ -261,6 +262,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "schedule-put": ["schedule", "body", "nextAt"],
   "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
   "schedule-removed": ["schedule"],
+  "tasks-rejected": ["counts"],
   "results-expired": ["count"],
   "tombstones-forgotten": ["count"],
 };

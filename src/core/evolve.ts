@@ -9,6 +9,7 @@ import { attach, detach } from "./attempt.ts";
 import { AttemptSet } from "./attempt-set.ts";
 import type { Instant } from "./brand.ts";
 import { noteUsage, settle } from "./budget.ts";
+import type { RejectedCounts } from "./commands.ts";
 import { changeConfig, putProject } from "./config-change.ts";
 import { type Event, type TaskSubmitted, taskOf } from "./events.ts";
 import { chargeProject, comeBack, noteServed } from "./fairness.ts";
@@ -97,12 +98,30 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "schedule-moved":
     case "schedule-removed":
       return evolveSchedule(state, event);
+    case "tasks-rejected":
+      return countRejected(state, event.counts);
     case "results-expired":
       return expireResults(state, event.count);
     case "tombstones-forgotten":
       return forgetTombstones(state, event.count);
     default:
       return applyToTask(state, task as Task, event);
+  }
+}
+
+/** Agents of which it is known how many of their tasks found no room: names are free, so there is an end to it. */
+const REJECTED_AGENTS_MAX = 1000;
+
+function countRejected({ totals, rejected }: State, counts: RejectedCounts): void {
+  for (const [agent, count] of counts) {
+    totals.rejected += count;
+    const before = rejected.get(agent) ?? 0;
+    rejected.delete(agent);
+    rejected.set(agent, before + count);
+  }
+  for (const [agent] of rejected) {
+    if (rejected.size <= REJECTED_AGENTS_MAX) return;
+    rejected.delete(agent);
   }
 }
 

@@ -12,8 +12,8 @@ import type { RollingFacts } from "./window.ts";
 
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
- * a tombstone was created; format 4, what a task that was lost is to become, and which worker ran one that is a
- * tombstone.
+ * a tombstone was created; format 4, what a task that was lost is to become, which worker ran one that is a tombstone,
+ * and how many were rejected.
  */
 export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
@@ -87,11 +87,23 @@ export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
   ...[lastTask: string | null],
 ];
+export type RejectedRow = [tag: "rejected", agent: string, count: number];
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =
   | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
-  | (AskRow | TaskRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | EndOfFileRow);
+  | (
+      | AskRow
+      | TaskRow
+      | AttemptRow
+      | HoldRow
+      | ArtifactRow
+      | StoneRow
+      | CallbackRow
+      | ScheduleRow
+      | RejectedRow
+      | EndOfFileRow
+    );
 
 /** Fewest and most values of each kind of line. */
 export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: number]>> = {
@@ -111,6 +123,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   tombstone: [12, 14],
   callback: [2, 4],
   schedule: [6, 6],
+  rejected: [3, 3],
   end: [2, 2],
 };
 

@@ -121,7 +121,7 @@ function checkLength(loading: Loading, row: format.Row): void {
 
 type WorldRow =
   | (format.ConfigRow | format.SpentRow | format.WorkerRow | format.GateRow | format.TabRow)
-  | (format.HoldRow | format.ArtifactRow | format.CallbackRow | format.ScheduleRow);
+  | (format.HoldRow | format.ArtifactRow | format.CallbackRow | format.ScheduleRow | format.RejectedRow);
 
 function loadWorld(loading: Loading, row: WorldRow): void {
   const { state } = loading;
@@ -152,6 +152,9 @@ function loadWorld(loading: Loading, row: WorldRow): void {
       return loadCallback(state, row);
     case "schedule":
       return loadSchedule(state, row);
+    case "rejected":
+      state.rejected.set(row[1] as AgentId, row[2]);
+      return;
   }
 }
 
@@ -175,9 +178,9 @@ function loadHeader(loading: Loading, row: format.HeaderRow): void {
   state.levels.highest = Number.NEGATIVE_INFINITY;
   loading.highest = highest;
   const [submitted = 0, completed = 0, failed = 0, cancelled = 0, expired = 0, skipped = 0, ...rest] = totals;
-  const [starts = 0, waitMs = 0, runMs = 0, ends = 0] = rest;
+  const [starts = 0, waitMs = 0, runMs = 0, ends = 0, rejected = 0] = rest;
   Object.assign(state.totals, { submitted, completed, failed, cancelled, expired, skipped });
-  Object.assign(state.totals, { starts, waitMs, runMs, ends });
+  Object.assign(state.totals, { starts, waitMs, runMs, ends, rejected });
 }
 
 function loadProject(loading: Loading, row: format.ProjectRow): void {

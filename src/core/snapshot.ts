@@ -63,6 +63,7 @@ function* rowsOf(state: State): Generator<format.Row> {
   }
   const stones = [...state.tombstones.values()].sort((left, right) => left.endSeq - right.endSeq);
   for (const stone of stones) yield stoneRow(stone);
+  for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
   for (const { task, end, phase } of state.callbacks.due.values()) {
     yield ["callback", task, end, format.PHASES.indexOf(phase)];
@@ -77,7 +78,7 @@ const byId = <Item extends { readonly id: string }>(items: Iterable<Item>): Item
 
 const totalsRow = (totals: State["totals"]): format.Numbers => [
   ...[totals.submitted, totals.completed, totals.failed, totals.cancelled, totals.expired, totals.skipped],
-  ...[totals.starts, totals.waitMs, totals.runMs, totals.ends],
+  ...[totals.starts, totals.waitMs, totals.runMs, totals.ends, totals.rejected],
 ];
 
 const agentTotalsRow = ({ submitted, completed, failed, cancelled }: Agent["totals"]): format.Numbers => [

@@ -305,6 +305,7 @@ export type Totals = {
   cancelled: number;
   expired: number;
   skipped: number;
+  rejected: number;
   starts: number;
   waitMs: number;
   runMs: number;
@@ -366,6 +367,8 @@ export type State = {
   /** The last worker round-robin chose. */
   cursor: WorkerId | null;
   readonly totals: Totals;
+  /** How many tasks of an agent found no room, of the agents it happened to last. */
+  readonly rejected: Map<AgentId, number>;
 };
 
 const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);

@@ -43,7 +43,8 @@ import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from 
 import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
 import { recover } from "./recovery.ts";
-import { createRejectedRing, type RejectedRing } from "./rejected.ts";
+import { createRejectedRing } from "./rejected.ts";
+import { createRejectedCounts, type RejectedCounts } from "./rejected-counts.ts";
 import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remote-workers.ts";
 import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
@@ -241,7 +242,9 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     onFailure: (error) =>
       onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });
-  const { desk: tasks, placer } = createTaskDesk({ writer, log, bodies, ends, rejected, artifacts: place, progressOf });
+  const rejections = createRejectedCounts(writer, steady);
+  const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
+  const { desk: tasks, placer } = createTaskDesk(sources);
   const schedules = createSchedules({ writer, host: steady, submit: placer.place, artifacts: place, onWarning });
   await beginLife(writer, config);
   remote.begin();
@@ -258,7 +261,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     callbacks,
     watch: commits.watch,
     desk,
-    rejected,
+    rejections,
     snapshots,
     artifacts,
     place,
@@ -277,7 +280,7 @@ type Parts = {
   readonly callbacks: CallbackDesk;
   readonly watch: Drover["watch"];
   readonly desk: PermitDesk;
-  readonly rejected: RejectedRing;
+  readonly rejections: RejectedCounts;
   readonly snapshots: Snapshotter;
   readonly artifacts: ArtifactWatch;
   readonly place: ArtifactPlace;
@@ -286,7 +289,7 @@ type Parts = {
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
 function faceOf(parts: Parts): Drover {
-  const { writer, log, tasks, workers, desk, rejected, snapshots, artifacts, failed } = parts;
+  const { writer, log, tasks, workers, desk, rejections, snapshots, artifacts, failed } = parts;
   const { remote, permits, schedules, callbacks } = parts;
   const { state } = writer;
   const past = createPast(log);
@@ -325,6 +328,7 @@ function faceOf(parts: Parts): Drover {
     writer.stopAdmitting();
     await workers.leaveAll();
     await snapshots.stop();
+    rejections.flush();
     await writer.close();
     await log.close();
   }
@@ -349,7 +353,10 @@ function faceOf(parts: Parts): Drover {
     resetGate: (gate) => onGate("reset-gate", gate),
     removeGate: (gate) => onGate("remove-gate", gate),
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
-    stats: () => read(() => statsOf(state, rejected)),
+    stats: () => {
+      rejections.flush();
+      return read(() => statsOf(state));
+    },
     events: (given) => readFeed(log, readFeedOptions(given)),
     watch: parts.watch,
     head: () => log.head(),

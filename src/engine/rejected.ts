@@ -1,8 +1,8 @@
 /**
  * Tasks that were turned away for want of room.
  *
- * They never enter the log: a full system must not fill its disk with refusals. The last thousand are kept
- * in memory for `resultTtl`, so that a caller who asks what became of one gets an answer.
+ * They never enter the log, but for their number: a full system must not fill its disk with refusals. The last
+ * thousand are kept in memory for `resultTtl`, so that a caller who asks what became of one gets an answer.
  */
 import { isoTime, type TaskView } from "./task-view.ts";
 
@@ -14,18 +14,14 @@ export type RejectedRing = {
     at: number,
   ): string;
   find(id: string, now: number, ttl: number): TaskView | null;
-  count(): number;
-  byAgent(): Iterable<[agent: string, count: number]>;
 };
 
 export function createRejectedRing(): RejectedRing {
   const kept = new Map<string, { readonly view: TaskView; readonly at: number }>();
-  const agents = new Map<string, number>();
-  let count = 0;
+  let named = 0;
   return {
     add({ id, agentId, project, error }, at) {
-      const taskId = id ?? `rej_${++count}`;
-      if (id !== null) count++;
+      const taskId = id ?? `rej_${++named}`;
       kept.delete(taskId);
       kept.set(taskId, {
         view: { taskId, state: "rejected", attempt: 0, agentId, project, error, completedAt: isoTime(at) },
@@ -33,16 +29,11 @@ export function createRejectedRing(): RejectedRing {
       });
       const [oldest] = kept.keys();
       if (kept.size > KEPT_MAX && oldest !== undefined) kept.delete(oldest);
-      agents.set(agentId, (agents.get(agentId) ?? 0) + 1);
-      const [first] = agents.keys();
-      if (agents.size > KEPT_MAX && first !== undefined) agents.delete(first);
       return taskId;
     },
     find(id, now, ttl) {
       const entry = kept.get(id);
       return entry === undefined || entry.at + ttl <= now ? null : entry.view;
     },
-    count: () => count,
-    byAgent: () => agents.entries(),
   };
 }

@@ -2,8 +2,7 @@
  * Numbers for people and dashboards: queues, totals, projects, workers, gates.
  *
  * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
- * remembered, which is bounded; rejected tasks are counted since this engine started, since they are not
- * in the log.
+ * remembered, which is bounded. A task that found no room was submitted too.
  */
 import type { GateId } from "../core/brand.ts";
 import { setAside } from "../core/budget.ts";
@@ -11,7 +10,6 @@ import type { Config } from "../core/config.ts";
 import { sharesOf, shownLevel } from "../core/fairness.ts";
 import { type GateStanding, gateStanding, newGate } from "../core/gate.ts";
 import type { Project, State, Worker } from "../core/state.ts";
-import type { RejectedRing } from "./rejected.ts";
 import { isoTime } from "./task-view.ts";
 
 export type AgentNumbers = {
@@ -46,8 +44,8 @@ export type Stats = {
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
-export function statsOf(state: State, rejected: RejectedRing): Stats {
-  const { totals } = state;
+export function statsOf(state: State): Stats {
+  const { totals, rejected } = state;
   const queues = new Map<string, { queued: number; inflight: number }>();
   const agents = new Map<string, AgentNumbers>();
   for (const [id, load] of state.loads) {
@@ -58,7 +56,7 @@ export function statsOf(state: State, rejected: RejectedRing): Stats {
     }
     agents.set(id, sum);
   }
-  for (const [agent, count] of rejected.byAgent()) {
+  for (const [agent, count] of rejected) {
     const sum = agents.get(agent) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
     agents.set(agent, { ...sum, submitted: sum.submitted + count, rejected: count });
   }
@@ -70,12 +68,12 @@ export function statsOf(state: State, rejected: RejectedRing): Stats {
       agents: Object.fromEntries(queues),
     },
     metrics: {
-      tasksSubmitted: totals.submitted + rejected.count(),
+      tasksSubmitted: totals.submitted + totals.rejected,
       tasksCompleted: totals.completed,
       tasksFailed: totals.failed,
       tasksCancelled: totals.cancelled,
       tasksSkipped: totals.skipped,
-      tasksRejected: rejected.count(),
+      tasksRejected: totals.rejected,
       tasksExpired: totals.expired,
       dispatchCount: totals.starts,
       avgDispatchLatencyMs: mean(totals.waitMs, totals.starts),

@@ -13,6 +13,7 @@ import { hasEnded, type Task } from "../core/state.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
 import { askWhetherThere } from "./artifact-watch.ts";
 import { type DroverError, refused } from "./drover-error.ts";
+import type { RejectedCounts } from "./rejected-counts.ts";
 import type { ReadTask } from "./task-body.ts";
 import type { TaskSources } from "./task-reading.ts";
 import { isoTime, type TaskState } from "./task-view.ts";
@@ -25,7 +26,7 @@ export type Submitted = {
   readonly throttle?: true;
   readonly warnings?: readonly Warning[];
 };
-export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace };
+export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace; readonly rejections: RejectedCounts };
 
 /** Whether the input artifact is there already is part of what is decided. */
 export async function lookForArtifact({ artifacts }: PlacingParts, read: ReadTask): Promise<ReadTask> {
@@ -58,10 +59,15 @@ export function takeIn(
 }
 
 /** What found no room is remembered for a while, under an id to ask by. */
-export function turnAway({ writer, rejected }: PlacingParts, { submission }: ReadTask, failure: Refusal): DroverError {
+export function turnAway(
+  { writer, rejected, rejections }: PlacingParts,
+  { submission }: ReadTask,
+  failure: Refusal,
+): DroverError {
   if (!isForWantOfRoom(failure)) return refused(failure);
   const { id, agent: agentId, project } = submission;
   const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
+  rejections.count(agentId);
   return refused(failure, { taskId: turnedAway });
 }
 
