@@ -7,7 +7,7 @@
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import type { Seq, TaskId } from "../core/brand.ts";
-import { isRecord, name, oneOf, readSection, whole } from "../core/shape-of-input.ts";
+import { isRecord, name, oneOf, type Reader, readSection, setOf, whole } from "../core/shape-of-input.ts";
 import type { Task } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
@@ -37,7 +37,7 @@ export type TaskSources = {
 
 export type TaskFilter = {
   readonly agentId?: string;
-  readonly project?: string;
+  readonly project?: string | readonly string[];
   readonly state?: TaskState | readonly TaskState[];
   readonly type?: string;
 };
@@ -93,6 +93,11 @@ async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: st
 
 const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;
 
+/** One name, or a list of them. */
+const namesOf: Reader<string | readonly string[]> = (value, field) =>
+  Array.isArray(value) ? setOf(name(), PROJECTS_MAX)(value, field) : name()(value, field);
+const PROJECTS_MAX = 1000;
+
 /** `more` are fields that the caller has read already; they are named where an unknown one is refused. */
 export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Task) => boolean {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
@@ -103,7 +108,7 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): (task
     const read = oneOf(...STATES)(state, "state");
     if (!read.ok) throw refused(read.failure);
   }
-  const fields = { agentId: name(), project: name(), type: name() };
+  const fields = { agentId: name(), project: namesOf, type: name() };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
   if (!read.ok) {
@@ -112,10 +117,11 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): (task
     throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
   }
   const { agentId, project, type } = read.value;
+  const projects = project === undefined ? null : new Set<string>([project].flat());
   return (task) =>
     (states === null || states.has(task.phase)) &&
     (agentId === undefined || task.agent.id === agentId) &&
-    (project === undefined || task.project.id === project) &&
+    (projects === null || projects.has(task.project.id)) &&
     (type === undefined || task.ask.type === type);
 }
 

@@ -14,6 +14,7 @@ import { readShape } from "./validate.ts";
 
 export const TOKENS_MAX = 10_000;
 const FAULTS_MAX = 20;
+const PROJECTS_MAX = 1000;
 
 /** A token: its text, the SHA-256 of it, or the name of the variable that holds it; and what it allows. */
 export type TokenSettings = {
@@ -22,6 +23,7 @@ export type TokenSettings = {
   readonly tokenEnv?: string;
   readonly role: Role;
   readonly project?: string;
+  readonly projects?: readonly string[];
   readonly agentId?: string;
 };
 
@@ -56,6 +58,11 @@ const FIELDS: s.Fields<TokenSettings> = {
   tokenEnv: s.described(s.optional(s.name()), "The environment variable that holds the token."),
   role: s.described(s.oneOf<Role>(...ROLES), "admin, agent (submits), worker (runs) or viewer (looks)."),
   project: s.described(s.optional(s.name()), "It is good for this project only."),
+  projects: s.described(
+    s.optional(s.list(s.name(), { min: 1, max: PROJECTS_MAX })),
+    "It is good for these projects only.",
+    { expected: `a list of 1 to ${PROJECTS_MAX} names of projects` },
+  ),
   agentId: s.described(s.optional(s.name()), "It speaks for this agent only."),
 };
 
@@ -113,7 +120,9 @@ function wayFaults(entry: Readonly<Record<string, unknown>>, at: string, known: 
 }
 
 function tieFaults(entry: Readonly<Record<string, unknown>>, at: string): Refusal[] {
+  if (entry.project !== undefined && entry.projects !== undefined)
+    return [badField(`${at}.projects`, entry.projects, "left out beside project: one or the other")];
   if (entry.role !== "worker") return [];
-  const ties = ["project", "agentId"].filter((key) => entry[key] !== undefined);
+  const ties = ["project", "projects", "agentId"].filter((key) => entry[key] !== undefined);
   return ties.map((key) => badField(`${at}.${key}`, entry[key], "left out: a worker runs the tasks of all"));
 }

@@ -15,8 +15,8 @@ const access = createAccess(
 );
 
 test("a token is known in plain, by its hash and from the environment", () => {
-  assert.deepEqual(access(`Bearer ${plain}`), { role: "admin", project: null, agentId: null });
-  assert.deepEqual(access(`bearer   ${hashed}`), { role: "agent", project: "site", agentId: "ann" });
+  assert.deepEqual(access(`Bearer ${plain}`), { role: "admin", projects: null, agentId: null });
+  assert.deepEqual(access(`bearer   ${hashed}`), { role: "agent", projects: ["site"], agentId: "ann" });
   assert.equal(access(`Bearer ${fromEnv}`).role, "viewer");
 });
 

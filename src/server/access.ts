@@ -6,7 +6,7 @@
  * up has nothing to do with what the caller wrote: how long the look-up takes tells nothing. The last comparison
  * is in constant time. Without any token in the config everybody is admin, and the server listens to loopback only.
  *
- * A token may be tied to a project, an agent or both. What it may then see and touch is in own-work.ts.
+ * A token may be tied to projects, an agent or both. What it may then see and touch is in own-work.ts.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Role, TokenSettings } from "../protocol/index.ts";
@@ -14,18 +14,19 @@ import { ServerRefusal } from "./problem.ts";
 
 export type Caller = {
   readonly role: Role;
-  readonly project: string | null;
+  /** Null: all. */
+  readonly projects: readonly string[] | null;
   readonly agentId: string | null;
 };
 export type Access = (authorization: string | undefined) => Caller;
 
-const ANYBODY: Caller = { role: "admin", project: null, agentId: null };
+const ANYBODY: Caller = { role: "admin", projects: null, agentId: null };
 const BEARER = /^Bearer +([\x21-\x7e]{1,1024}) *$/i;
 const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
 const HASH_BYTES = 32;
 const TOKEN_LENGTH_MIN = 16;
 
-export const isTied = ({ project, agentId }: Caller): boolean => project !== null || agentId !== null;
+export const isTied = ({ projects, agentId }: Caller): boolean => projects !== null || agentId !== null;
 
 /** Throws where the config names a variable that is not set, or ties a worker, which runs everybody's tasks. */
 export function createAccess(tokens: readonly TokenSettings[], env: NodeJS.ProcessEnv = process.env): Access {
@@ -62,10 +63,11 @@ function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, en
   return hash("sha256", text, "buffer");
 }
 
-function callerOf({ role, project, agentId }: TokenSettings, index: number): Caller {
-  if (role === "worker" && (project !== undefined || agentId !== undefined))
+function callerOf({ role, project, projects, agentId }: TokenSettings, index: number): Caller {
+  const own = projects ?? (project === undefined ? null : [project]);
+  if (role === "worker" && (own !== null || agentId !== undefined))
     throw new Error(
       `server.tokens[${index}] ties a worker to a project or agent; a worker runs the tasks of all, so leave both out`,
     );
-  return { role, project: project ?? null, agentId: agentId ?? null };
+  return { role, projects: own, agentId: agentId ?? null };
 }

@@ -36,7 +36,7 @@ type Underway = Exchange & Asker & { readonly place: Place };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 /** Who calls where nobody asks who it is. */
-const NOBODY: Caller = { role: "viewer", project: null, agentId: null };
+const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 
 /** `/tasks/{id}` as the router writes it. */
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

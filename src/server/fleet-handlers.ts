@@ -21,13 +21,14 @@ import type {
   SyncAnswer,
   SyncBody,
 } from "../protocol/index.ts";
-import type { Caller } from "./access.ts";
+import { type Caller, isTied } from "./access.ts";
 import { checkCallback } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
 import { checkCall, checkSaid } from "./own-session.ts";
-import { checkTask, claimed, isOwn } from "./own-work.ts";
+import { ownGates, ownProject, ownWorkers } from "./own-views.ts";
+import { checkTask, checkTies, claimed, isOwn } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
@@ -47,7 +48,7 @@ type ProjectNames = "projects" | "project" | "putProject";
 function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
   const ownProjects = async (caller: Caller): Promise<ProjectJson[]> => {
     const all = await drover.projects();
-    return caller.project === null ? all : all.filter(({ id }) => id === caller.project);
+    return isTied(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
   };
   return {
     projects: async (_, { caller }) => {
@@ -119,8 +120,8 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   }
 
   return {
-    workers: async () => {
-      const workers = await drover.workers();
+    workers: async (_, { caller }) => {
+      const workers = ownWorkers(drover.state, caller, await drover.workers());
       return { workers, count: workers.length };
     },
     joinWorker: async ({ body }) => {
@@ -179,6 +180,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
     schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
     putSchedule: async ({ params, body }, { caller }) => {
       const task = claimed(caller, body.task, "task.");
+      await checkTies(deps.drover, caller, task, "task.");
       checkCallback(deps, task.callbackUrl, "task.callbackUrl");
       const known = ((await schedules.list()) as ScheduleJson[]).find(({ id }) => id === params.id);
       if (known !== undefined && !isOwn(caller, known.task))
@@ -233,8 +235,8 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
       await drover.permits.drop(params.id);
       return { status: "dropped", permitId: params.id };
     },
-    gates: async () => {
-      const gates = (await drover.gates()).map(gateJson);
+    gates: async (_, { caller }) => {
+      const gates = ownGates(drover.state, caller, await drover.gates()).map(gateJson);
       return { gates, count: gates.length };
     },
     resetGate: async ({ params }) => {

@@ -1,5 +1,5 @@
 /**
- * What a token that is tied to a project or an agent may see and touch: its own.
+ * What a token that is tied to projects or an agent may see and touch: its own.
  *
  * The table says for every call what a tied token gets: what belongs to it (`own`), what is the same for all
  * (`common`), or nothing (`nobody`), because the call speaks of everybody's work at once. It is complete: a call that
@@ -58,11 +58,18 @@ export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> =
   openapi: "common",
 };
 
+const DEFAULT_PROJECT = "default";
+/** More than a task may name are refused anyway. */
+const NEEDS_MAX = 10_000;
+
 /** Whose something is. */
 export type Owner = { readonly agentId?: string | undefined; readonly project?: string | undefined };
 
-const tieOf = ({ agentId, project }: Caller): string =>
-  [agentId === null ? "" : `agent ${agentId}`, project === null ? "" : `project ${project}`].filter(Boolean).join(", ");
+function tieOf({ agentId, projects }: Caller): string {
+  const many = projects?.length === 1 ? "project" : "projects";
+  const ties = [agentId === null ? "" : `agent ${agentId}`, projects === null ? "" : `${many} ${projects.join(", ")}`];
+  return ties.filter(Boolean).join(" and ");
+}
 
 /** Throws if the call speaks of everybody's work and the token is tied. */
 export function checkTie(name: CallName, caller: Caller): void {
@@ -70,35 +77,71 @@ export function checkTie(name: CallName, caller: Caller): void {
     throw forbidden(`this token is tied to ${tieOf(caller)}, and this call speaks of the work of all`);
 }
 
-/** What is claimed must be the token's own; a project that is not named is the token's. */
+/** What is claimed must be the token's own. A project that is not named is the token's only one, or the default. */
 export function claimed<Body extends Owner>(caller: Caller, body: Body, at = ""): Body {
   if (!isTied(caller)) return body;
-  for (const key of ["agentId", "project"] as const) {
-    const [own, given] = [caller[key], body[key]];
-    if (own === null || given === undefined || given === own) continue;
-    const field = `${at}${key}`;
-    throw forbidden(`${field} is ${given}, and this token speaks for ${own} only`, { field, allowed: own });
-  }
-  return caller.project === null || body.project !== undefined ? body : { ...body, project: caller.project };
+  checkClaims(caller, body, at);
+  const { projects } = caller;
+  if (projects === null || body.project !== undefined) return body;
+  if (projects.length === 1) return { ...body, project: projects[0] };
+  if (projects.includes(DEFAULT_PROJECT)) return body;
+  const field = `${at}project`;
+  throw forbidden(`${field} must be one of ${projects.join(", ")}, which this token speaks for`, {
+    ...{ field, allowed: projects },
+  });
 }
 
-export const isOwn = (caller: Caller, { agentId, project = "default" }: Owner): boolean =>
-  (caller.agentId === null || caller.agentId === agentId) && (caller.project === null || caller.project === project);
+function checkClaims({ agentId, projects }: Caller, body: Owner, at: string): void {
+  const claims = [
+    ["agentId", body.agentId, agentId === null ? null : [agentId]],
+    ["project", body.project, projects],
+  ] as const;
+  for (const [key, given, own] of claims) {
+    if (own === null || given === undefined || own.includes(given)) continue;
+    const field = `${at}${key}`;
+    const allowed = own.length === 1 ? own[0] : own;
+    throw forbidden(`${field} is ${given}, and this token speaks for ${own.join(", ")} only`, { field, allowed });
+  }
+}
+
+export const isOwn = ({ projects, ...caller }: Caller, { agentId, project = DEFAULT_PROJECT }: Owner): boolean =>
+  (caller.agentId === null || caller.agentId === agentId) && (projects === null || projects.includes(project));
 
 /** A filter that names nothing but what is the token's own. */
-export function ownFilter<Filter extends Owner>(caller: Caller, filter: Filter): Filter {
-  const { agentId, project } = caller;
+export function ownFilter<Filter extends Owner>(
+  caller: Caller,
+  filter: Filter,
+): Omit<Filter, "project"> & { readonly project?: string | readonly string[] } {
+  checkClaims(caller, filter, "");
+  const { agentId, projects } = caller;
   return {
-    ...claimed(caller, filter),
+    ...filter,
     ...(agentId === null ? {} : { agentId }),
-    ...(project === null ? {} : { project }),
+    ...(projects === null || filter.project !== undefined ? {} : { project: projects }),
   };
 }
 
+/** What a task waits for must be its caller's own too: that another's is there, and how it ended, is not told. */
+export async function checkTies(
+  drover: Drover,
+  caller: Caller,
+  { parent, needs = [] }: { readonly parent?: unknown; readonly needs?: unknown },
+  at = "",
+): Promise<void> {
+  if (!isTied(caller)) return;
+  const { tasks, tombstones } = drover.state;
+  for (const id of [parent, ...(Array.isArray(needs) ? needs.slice(0, NEEDS_MAX) : [])]) {
+    if (typeof id !== "string" || !(tasks.has(id as TaskId) || tombstones.has(id as TaskId))) continue;
+    const field = `${at}${id === parent ? "parent" : "needs"}`;
+    const foreign = refused({ type: "dependency-unknown", field, dependency: id });
+    await checkTask(drover, caller, id, foreign);
+  }
+}
+
 /** Throws, as if there were no such task, unless it is the token's own. */
-export async function checkTask(drover: Drover, caller: Caller, id: string): Promise<void> {
+export async function checkTask(drover: Drover, caller: Caller, id: string, otherwise?: Error): Promise<void> {
   if (!isTied(caller)) return;
   const live = drover.state.tasks.get(id as TaskId);
   const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
-  if (!isOwn(caller, owner)) throw refused({ type: "task-unknown", task: id });
+  if (!isOwn(caller, owner)) throw otherwise ?? refused({ type: "task-unknown", task: id });
 }

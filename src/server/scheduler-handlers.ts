@@ -1,12 +1,12 @@
 /**
  * The calls about the scheduler as a whole: its numbers, its queue, its rules, its pauses.
  *
- * A token that is tied to a project or an agent finds its own in the lists, and the totals of all beside them.
+ * A token that is tied to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
 import { DroverError } from "../engine/drover-error.ts";
-import type { QueueJson, SchedulerConfig, StatsJson } from "../protocol/index.ts";
-import { type Caller, isTied } from "./access.ts";
+import type { SchedulerConfig } from "../protocol/index.ts";
 import type { Deps, Handlers } from "./handler.ts";
+import { ownQueue, ownStats } from "./own-views.ts";
 import { ServerRefusal } from "./problem.ts";
 
 type SchedulerNames = "stats" | "queue" | "config" | "patchConfig" | "reload" | "pause" | "resume";
@@ -14,8 +14,8 @@ export function schedulerHandlers(deps: Deps): Handlers<SchedulerNames> {
   const { drover } = deps;
   const rules = (): SchedulerConfig => drover.effectiveConfig().scheduler;
   return {
-    stats: async (_, { caller }) => ownStats(caller, await drover.stats()),
-    queue: async (_, { caller }) => ownQueue(caller, await drover.queue()),
+    stats: async (_, { caller }) => ownStats(drover.state, caller, await drover.stats()),
+    queue: async (_, { caller }) => ownQueue(drover.state, caller, await drover.queue()),
     config: rules,
     patchConfig: async ({ body }) => (await drover.patchConfig(body)).scheduler,
     reload: async () => {
@@ -42,27 +42,4 @@ async function reload(onReload: Deps["onReload"]): Promise<void> {
     if (error instanceof DroverError || isBug || !(error instanceof Error)) throw error;
     throw new ServerRefusal("bad_request", error.message);
   }
-}
-
-function ownStats(caller: Caller, stats: StatsJson): StatsJson {
-  if (!isTied(caller)) return stats;
-  const { queue, metrics } = stats;
-  const own = <Value>(table: Readonly<Record<string, Value>>): Record<string, Value> =>
-    Object.fromEntries(Object.entries(table).filter(([agent]) => agent === caller.agentId));
-  return {
-    ...stats,
-    queue: { ...queue, agents: own(queue.agents) },
-    metrics: { ...metrics, agents: own(metrics.agents) },
-  };
-}
-
-function ownQueue(caller: Caller, queue: QueueJson): QueueJson {
-  if (!isTied(caller)) return queue;
-  const projects = queue.projects
-    .filter(({ project }) => caller.project === null || project === caller.project)
-    .map((project) => ({
-      ...project,
-      agents: project.agents.filter(({ agentId }) => caller.agentId === null || agentId === caller.agentId),
-    }));
-  return { ...queue, projects };
 }

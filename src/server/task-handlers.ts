@@ -12,7 +12,8 @@ import { isTied } from "./access.ts";
 import { submitChecked, submitCheckedBatch } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
-import { checkTask, claimed, ownFilter } from "./own-work.ts";
+import { ownWhy } from "./own-views.ts";
+import { checkTask, checkTies, claimed, ownFilter } from "./own-work.ts";
 import { createTaskLogs } from "./task-logs.ts";
 
 export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
@@ -20,10 +21,16 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   const logs = createTaskLogs(deps);
 
   return {
-    submit: ({ body }, { caller, headers }) => submitChecked(deps, claimed(caller, body), headers),
-    submitBatch: ({ body }, { caller }) => {
+    submit: ({ body }, { caller, headers }) => {
+      const own = claimed(caller, body);
+      // What every submit costs: only a tied caller's dependencies are looked at first.
+      if (!isTied(caller) || (own.parent === undefined && own.needs === undefined))
+        return submitChecked(deps, own, headers);
+      return checkTies(drover, caller, own).then(() => submitChecked(deps, own, headers));
+    },
+    submitBatch: async ({ body }, { caller }) => {
       const batch = claimed(caller, body);
-      if (isTied(caller)) for (const [index, item] of batch.tasks.entries()) claimItem(caller, item, index);
+      if (isTied(caller)) for (const [index, item] of batch.tasks.entries()) await claimItem(deps, caller, item, index);
       return submitCheckedBatch(deps, batch);
     },
     tasks: async ({ query }, { caller }) => {
@@ -56,7 +63,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     why: async ({ params, query }, { caller }) => {
       await checkTask(drover, caller, params.id);
-      return whyJson(await drover.why(params.id, query));
+      return whyJson(ownWhy(drover.state, caller, await drover.why(params.id, query)));
     },
     wait: async ({ params, query }, exchange) => {
       await checkTask(drover, exchange.caller, params.id);
@@ -66,11 +73,12 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   };
 }
 
-type Item = { readonly project?: string };
-const claimItem = (caller: Exchange["caller"], item: unknown, index: number): void => {
-  const { project } = (item ?? {}) as Item;
+type Item = { readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
+async function claimItem({ drover }: Deps, caller: Exchange["caller"], item: unknown, index: number): Promise<void> {
+  const { project, ...ties } = (item ?? {}) as Item;
   if (typeof project === "string") claimed(caller, { project }, `tasks[${index}].`);
-};
+  await checkTies(drover, caller, ties, `tasks[${index}].`);
+}
 
 async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<TaskJson> {
   if (waitMs === 0) return taskJson(await drover.task(id));

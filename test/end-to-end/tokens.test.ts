@@ -13,6 +13,8 @@ const tied = [
   { role: "agent", token: tokenOf("site"), project: "site" },
   { role: "agent", token: tokenOf("both"), agentId: "ann", project: "site" },
   { role: "viewer", token: tokenOf("looker"), project: "site" },
+  { role: "agent", token: tokenOf("two"), agentId: "ann", projects: ["site", "other"] },
+  { role: "agent", token: tokenOf("plain"), projects: ["default", "site"] },
 ];
 
 let at: TestServer;
@@ -67,6 +69,10 @@ const claims: Claim[] = [
   { token: "site", body: { agentId: "ann", project: "other" }, field: "project" },
   { token: "both", body: { agentId: "bob", project: "site" }, field: "agentId" },
   { token: "both", body: { agentId: "ann", project: "other" }, field: "project" },
+  { token: "two", body: { agentId: "ann", project: "other" }, field: null },
+  { token: "two", body: { agentId: "ann" }, field: "project" },
+  { token: "two", body: { agentId: "ann", project: "third" }, field: "project" },
+  { token: "plain", body: { agentId: "ann" }, field: null },
 ];
 for (const { token, body, field } of claims)
   test(`the token of ${token} ${field === null ? "may" : "may not"} claim ${JSON.stringify(body)}`, async () => {
@@ -101,6 +107,8 @@ const seen: Record<string, string[]> = {
   site: ["ann-site", "bob-site"],
   both: ["ann-site"],
   looker: ["ann-site", "bob-site"],
+  two: ["ann-site"],
+  plain: ["ann-site", "ann-other", "bob-site", "bob-other"],
 };
 for (const [token, ids] of Object.entries(seen))
   test(`the token of ${token} sees ${ids.join(" and ")}, and nothing else is there for it`, async () => {

@@ -1,0 +1,158 @@
+/**
+ * A tied token sees its own, whatever it asks. What other projects have is called secret here, what other agents of its
+ * project have neighbour, and the words are in no answer to any call that reads. The table is the protocol's, so a
+ * call that is added is asked too.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { CALLS, type Call, type CallName, PLACES } from "../../src/protocol/index.ts";
+import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
+
+const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
+const tokens = [
+  { role: "admin", token: tokenOf("admin") },
+  { role: "agent", token: tokenOf("ann"), agentId: "ann" },
+  { role: "agent", token: tokenOf("site"), project: "site" },
+  { role: "agent", token: tokenOf("both"), agentId: "ann", projects: ["site", "shop"] },
+  { role: "viewer", token: tokenOf("looker"), projects: ["site"] },
+];
+/** What each of them must not meet. Ann's agent has a task in the project elsewhere. */
+const HIDDEN: Readonly<Record<string, RegExp>> = {
+  ann: /secret|neighbour/,
+  site: /secret|elsewhere/,
+  both: /secret|neighbour|elsewhere/,
+  looker: /secret|elsewhere/,
+};
+
+let at: TestServer;
+const admin = { token: tokenOf("admin") };
+const submit = async (body: { id: string; agentId: string } & Record<string, unknown>): Promise<void> => {
+  const reply = await at.ask("submit", { body: { action: "x", ...body } }, admin);
+  assert.equal(reply.status, 202, reply.text);
+};
+/** The own task waits behind others, for a lock of others, and for a budget that is judged on another's task. */
+before(async () => {
+  const projects = {
+    ...{ secret: { maxPriority: "critical", weight: 100 }, "secret-heavy": { weight: 500 } },
+    site: { budget: { limit: 1000 } },
+  };
+  at = await openServer({ settings: { server: { tokens }, gates: { anthropic: {} }, projects } });
+  const secret = { agentId: "secret-agent", project: "secret", params: { text: "secret text" } };
+  await submit({ ...secret, id: "secret-holder", locks: ["repo"], estimatedTokens: 10 });
+  const { session } = (await at.ask("joinWorker", { body: { id: "w", slots: 3 } }, admin)).json;
+  const { json } = await at.ask("sync", { params: { id: "w" }, body: { session } }, admin);
+  assert.equal(json.assignments[0]?.taskId, "secret-holder");
+  await at.ask("pause", { body: {} }, admin);
+  await at.ask("joinWorker", { body: { id: "idle", capabilities: ["tab:secret-tab"] } }, admin);
+  await at.ask("drainWorker", { params: { id: "idle" }, query: {} }, admin);
+  await submit({ ...secret, id: "secret-urgent", priority: "critical" });
+  await submit({ ...secret, id: "secret-next", type: "secret-type" });
+  await submit({ ...secret, id: "secret-first", project: "secret-heavy" });
+  await submit({ agentId: "a-neighbour", project: "site", id: "of-a-neighbour", estimatedTokens: 999 });
+  await submit({ agentId: "ann", project: "site", id: "mine", locks: ["repo"], estimatedTokens: 10 });
+  await submit({ agentId: "ann", project: "site", id: "mine-too", needs: ["mine"] });
+  await submit({ agentId: "ann", project: "elsewhere", id: "ann-elsewhere" });
+  await submit({ ...secret, project: "elsewhere", id: "secret-elsewhere" });
+  for (const [id, gate] of Object.entries({ "secret-call": "secret-gate", "secret-other": "anthropic" }))
+    await at.ask("askPermit", { body: { id, gate, project: "secret" } }, admin);
+  await at.ask("askPermit", { body: { id: "my-call", gate: "of-site", project: "site" } }, admin);
+  const task = { agentId: "secret-agent", project: "secret", action: "x" };
+  await at.ask("putSchedule", { params: { id: "secret-schedule" }, body: { cron: "@yearly", task } }, admin);
+});
+after(() => at.server.close());
+
+const READS = (Object.keys(PLACES) as CallName[]).filter((name) => PLACES[name].method === "GET");
+const IDS = ["mine", "mine-too", "secret-holder", "secret-next", "secret", "site", "secret-schedule", "secret-gate"];
+const queriesOf = (name: CallName): string[] => {
+  if (name === "wait") return ["?timeoutMs=0"];
+  return name === "why" ? ["", `?at=${at.drover.state.seq}`] : [""];
+};
+
+for (const [who, hidden] of Object.entries(HIDDEN))
+  test(`the token of ${who} finds nothing of others in any answer`, async () => {
+    const headers = { authorization: `Bearer ${tokenOf(who)}` };
+    const answered = new Set<string>();
+    for (const name of READS) {
+      const { path } = CALLS[name] as unknown as Call;
+      for (const id of path.includes("{id}") ? IDS : [""]) {
+        for (const query of queriesOf(name)) {
+          const { status, text } = await at.call("GET", `${pathOf(path, { id }, {})}${query}`, { headers });
+          if (status === 200) answered.add(name);
+          // What a caller has named itself may come back in a refusal. Capabilities are the worker's, not a project's.
+          const told = text.replaceAll(id, "").replaceAll("tab:secret-tab", "");
+          assert.doesNotMatch(told, hidden, `${name} ${id}${query}`);
+        }
+      }
+    }
+    const expected = ["tasks", "task", "why", "wait", "projects", "workers", "gates", "stats", "queue", "schedules"];
+    assert.deepEqual(
+      expected.filter((name) => !answered.has(name)),
+      [],
+      "these were answered",
+    );
+  });
+
+test("a tied caller's own tasks say that others go first, and an admin hears who", async () => {
+  const why = async (token: string) => (await at.ask("why", { params: { id: "mine" }, query: {} }, { token })).json;
+  const details = (await why(tokenOf("site"))).gates.map(({ detail }) => detail);
+  for (const told of [
+    "a task of somebody else goes first, by the express lane",
+    "another project goes first",
+    "lock repo is held by a task of somebody else",
+  ])
+    assert.ok(details.includes(told), details.join("\n"));
+  const ofAgent = (await why(tokenOf("both"))).gates.map(({ detail }) => detail);
+  for (const told of [
+    "another agent of its project goes first",
+    "the budget of its project is judged on a task of somebody else, which is next in line",
+  ])
+    assert.ok(ofAgent.includes(told), ofAgent.join("\n"));
+  assert.match(JSON.stringify(await why(tokenOf("admin"))), /secret-holder/);
+});
+
+test("a task of another project is no dependency: it is answered as if it were not there", async () => {
+  const more = { token: tokenOf("site") };
+  for (const dependency of ["secret-holder", "not-there"]) {
+    const task = { agentId: "ann", action: "x", needs: [dependency] };
+    const replies = [
+      await at.ask("submit", { body: task }, more),
+      await at.ask("submit", { body: { agentId: "ann", action: "x", parent: dependency } }, more),
+    ];
+    for (const { status, problem } of replies) {
+      assert.equal(status, 400);
+      assert.match(problem.error, new RegExp(`names ${dependency}, which no task has`));
+    }
+    const put = await at.ask("putSchedule", { params: { id: "s" }, body: { cron: "@yearly", task } }, more);
+    if (dependency === "secret-holder") assert.equal(put.status, 400);
+    const batch = await at.ask("submitBatch", { body: { agentId: "ann", tasks: [task] } }, more);
+    assert.doesNotMatch(batch.text, /"accepted":1/);
+  }
+  const own = await at.ask("submit", { body: { agentId: "ann", action: "x", needs: ["mine"] } }, more);
+  assert.equal(own.status, 202);
+});
+
+test("of two projects a token sees both, and lists both at once", async () => {
+  const more = { token: tokenOf("both") };
+  await submit({ agentId: "ann", project: "shop", id: "in-shop" });
+  const ids = async (query: { project?: string }): Promise<string[]> =>
+    (await at.ask("tasks", { query }, more)).json.tasks.map(({ taskId }) => taskId);
+  assert.deepEqual(
+    (await ids({})).filter((id) => !id.startsWith("tsk_")),
+    ["mine", "mine-too", "in-shop"],
+  );
+  assert.deepEqual(await ids({ project: "shop" }), ["in-shop"]);
+  assert.equal((await at.ask("tasks", { query: { project: "secret" } }, more)).status, 403);
+  const listed = (await at.ask("projects", {}, more)).json.projects.map(({ id }) => id);
+  assert.deepEqual(listed.sort(), ["shop", "site"]);
+  const cancelled = await at.ask("cancelWhere", { body: { filter: { all: true } } }, more);
+  assert.ok(cancelled.json.count >= 3);
+  for (const id of ["ann-elsewhere", "of-a-neighbour"])
+    assert.equal((await at.ask("task", { params: { id } }, admin)).json.state, "queued", id);
+});
+
+test("an agent's token that lists no projects sees those its agent has tasks in", async () => {
+  const seen = async (token: string): Promise<string[]> =>
+    (await at.ask("projects", {}, { token })).json.projects.map(({ id }) => id).sort();
+  assert.deepEqual(await seen(tokenOf("ann")), ["elsewhere", "shop", "site"]);
+  assert.deepEqual(await seen(tokenOf("looker")), ["site"]);
+});
