@@ -21,7 +21,7 @@ import type { Writer } from "./writer.ts";
 const PAGE_DEFAULT = 100;
 const PAGE_MAX = 1000;
 /** The task whose body takes a page beyond this is its last one. */
-export const PAGE_BYTES: number = 4 * 1024 * 1024;
+export const PAGE_BYTES: number = 1024 * 1024;
 /** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
 const PIECE_MIN = 4;
 const PIECE_MAX = 32;

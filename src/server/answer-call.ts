@@ -21,6 +21,7 @@ import { readBody } from "./request-body.ts";
 import { JSON_TYPE } from "./safe-headers.ts";
 import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
 import { ANSWERED } from "./server-handlers.ts";
+import { createTurnstile, type Turnstile } from "./turnstile.ts";
 
 export type CallParts = SendParts & {
   readonly handlers: Handlers;
@@ -35,6 +36,10 @@ export type AnswerCall = (request: IncomingMessage, response: ServerResponse, pl
 type Underway = Exchange & Asker & { readonly place: Place };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
+/** How many of a call are worked on at once, where its answer may be large. */
+const AT_ONCE: Partial<Record<CallName, number>> = { tasks: 1, task: 32, patch: 32, events: 4, metrics: 1 };
+const noTurnstile: Turnstile = (begin) => begin(() => {});
+
 /** Who calls where nobody asks who it is. */
 const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 
@@ -48,6 +53,8 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const route = routePath(call.path);
   const admit = admitter(name, call, parts);
   const send = senderOf(call, parts);
+  const atOnce = AT_ONCE[name];
+  const inTurn = atOnce === undefined ? noTurnstile : createTurnstile(atOnce);
 
   function fail(exchange: Underway, error: unknown): void {
     phase.end();
@@ -62,18 +69,25 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
     phase.end();
   }
-  function answer(exchange: Underway, body: unknown): void {
+  function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
       const answered = handle(askedBy(call, exchange.place, body), exchange);
       if (answered instanceof Promise)
-        answered.then(
-          (value) => trySend(exchange, value),
-          (error: unknown) => fail(exchange, error),
+        return void answered.then(
+          (value) => {
+            trySend(exchange, value);
+            over();
+          },
+          (error: unknown) => {
+            fail(exchange, error);
+            over();
+          },
         );
-      else trySend(exchange, answered);
+      trySend(exchange, answered);
     } catch (error) {
       fail(exchange, error);
     }
+    over();
   }
 
   return (request, response, place) => {
@@ -85,9 +99,9 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       return sendProblem(parts, exchange, error);
     }
     phase.begin();
-    if (call.body === null) return answer(exchange, undefined);
+    if (call.body === null) return inTurn((over) => answer(exchange, undefined, over));
     readBody(request, bodyLimit, (read) => {
-      if (read.ok) answer(exchange, read.value);
+      if (read.ok) inTurn((over) => answer(exchange, read.value, over));
       else fail(exchange, read.error);
     });
   };
@@ -107,10 +121,10 @@ function admitter(
     checkTie(name, caller);
     return caller;
   };
-  return ({ headers }) => {
-    const refusal = knock(headers);
+  return (request) => {
+    const refusal = knock(request);
     if (refusal !== null) throw refusal;
-    const caller = callerOf(headers.authorization);
+    const caller = callerOf(request.headers.authorization);
     phase.check(name);
     return caller;
   };
@@ -124,7 +138,7 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   return (exchange, answer) => {
     // A stream beats all the time, so one that is silent has nobody at its other end.
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
-    const body = isText ? (answer as string) : JSON.stringify(answer);
+    const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : JSON.stringify(answer);
     const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);
     sendAnswer(parts, exchange, { status, body, headers }, tell);
   };

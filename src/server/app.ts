@@ -11,11 +11,12 @@ import { refuseTunnel, refuseUnreadable } from "./bare-refusal.ts";
 import type { Door } from "./door.ts";
 import { createKnock } from "./knock.ts";
 import { addPages } from "./pages.ts";
+import type { PipelineLimits } from "./request-turn.ts";
 import { addRoutes } from "./routes.ts";
 import { sendProblem } from "./send-answer.ts";
 import { unknownPath } from "./unknown-path.ts";
 
-export type ConnectionLimits = {
+export type ConnectionLimits = PipelineLimits & {
   readonly connectionsMax: number;
   readonly requestsPerConnectionMax: number;
   readonly headerBytesMax: number;
@@ -33,6 +34,8 @@ export type ConnectionLimits = {
 export const CONNECTION_LIMITS: ConnectionLimits = {
   connectionsMax: 20_000,
   requestsPerConnectionMax: 1_000_000,
+  pipelinedMax: 100,
+  pipelinedInAllMax: 5000,
   headerBytesMax: 16 * 1024,
   headersMs: 10_000,
   requestMs: 30_000,
@@ -82,12 +85,12 @@ export function buildApp(parts: AppParts): FastifyInstance {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
-    const refusal = knock(request.headers);
+    const refusal = knock(request.raw);
     if (refusal !== null) return refuse(refusal, request, reply);
     const { error, headers } = unknownPath(request.raw);
     refuse(error, request, reply, headers);
   });
-  addRoutes(app, own);
+  addRoutes(app, own, limits);
   addPages(app, own);
   return app;
 }

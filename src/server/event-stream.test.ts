@@ -7,6 +7,7 @@ import type { Drover } from "../engine/drover.ts";
 import type { FeedEvent } from "../engine/feed.ts";
 import { createEventStreams } from "./event-stream.ts";
 import { ServerRefusal } from "./problem.ts";
+import { createUnreadAnswers } from "./unread-answers.ts";
 
 /** A connection that takes what it is given only when the test says so. */
 function connection(): {
@@ -58,12 +59,13 @@ function endless(): { drover: Pick<Drover, "events">; read: () => number } {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const limits = { streamsMax: 2, heartbeatMs: 15_000, stallMs: 30_000 };
+const unread = createUnreadAnswers({ unreadBytesMax: 1_000_000 });
 const fail = (error: unknown): void => assert.fail(String(error));
 
 test("no more is read from the log than the reader takes", async () => {
   const { drover, read } = endless();
   const timers = handTimers();
-  const streams = createEventStreams({ drover, limits, timers, onProblem: fail });
+  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
   const { response, raw, take } = connection();
   streams.open(response, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
@@ -83,7 +85,7 @@ test("no more is read from the log than the reader takes", async () => {
 test("a reader that takes nothing for a while is cut off, and its timers go with it", async () => {
   const { drover } = endless();
   const timers = handTimers();
-  const streams = createEventStreams({ drover, limits, timers, onProblem: fail });
+  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
   const { response, raw } = connection();
   streams.open(response, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
@@ -98,7 +100,7 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
 
 test("each message has the event's number as its id and goes on behind the last one seen", async () => {
   const { drover } = endless();
-  const streams = createEventStreams({ drover, limits, timers: handTimers(), onProblem: fail });
+  const streams = createEventStreams({ unread, drover, limits, timers: handTimers(), onProblem: fail });
   const { response, raw, taken, take, head } = connection();
   streams.open(response, 41, ({ seq }) => seq % 2 === 0);
   for (let round = 0; round < 5; round++) {
@@ -115,7 +117,7 @@ test("a heartbeat is a comment, and does not add to what a slow reader has not t
   async function* events({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<FeedEvent> {
     await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   }
-  const streams = createEventStreams({ drover: { events }, limits, timers, onProblem: fail });
+  const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
   const { response, raw, taken, take } = connection();
   streams.open(response, 0, () => true);
   take();
@@ -133,7 +135,7 @@ test("there are so many readers and no more, and all end with a comment when the
   async function* events({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<FeedEvent> {
     await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   }
-  const streams = createEventStreams({ drover: { events }, limits, timers, onProblem: fail });
+  const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
   const readers = [connection(), connection()];
   for (const { response, take } of readers) {
     streams.open(response, 0, () => true);

@@ -15,6 +15,7 @@ import type { EventJson } from "../protocol/index.ts";
 import { ServerRefusal } from "./problem.ts";
 import { SAFE_HEADERS } from "./safe-headers.ts";
 import type { Timers } from "./timers.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 export type StreamLimits = {
   /** Readers at once. */
@@ -42,9 +43,10 @@ export function createEventStreams(deps: {
   readonly drover: Pick<Drover, "events">;
   readonly limits: StreamLimits;
   readonly timers: Timers;
+  readonly unread: UnreadAnswers;
   readonly onProblem: (error: unknown) => void;
 }): EventStreams {
-  const { drover, limits, timers, onProblem } = deps;
+  const { drover, limits, timers, unread, onProblem } = deps;
   const open = new Map<AbortController, Promise<void>>();
 
   async function run(response: ServerResponse, signal: AbortSignal, after: number, wants: Wants): Promise<void> {
@@ -68,8 +70,10 @@ export function createEventStreams(deps: {
   /** Waits until the reader has taken what it was sent; destroys a connection whose reader takes nothing. */
   function roomIn(response: ServerResponse, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
+      const letGo = unread.hold(response, response.writableLength);
       const over = (): void => {
         callOff();
+        letGo();
         response.removeListener("drain", over);
         response.removeListener("close", over);
         signal.removeEventListener("abort", over);

@@ -1,19 +1,38 @@
 /**
  * What every request must pass, whatever it asks for: it is for this server, and in a protocol that is spoken here.
+ *
+ * Of a header that is there twice Node shows the first and drops the other. Somebody in between, such as a proxy, may
+ * have looked at that other one, so where it decides who is let in there may be one only.
  */
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { sentence } from "../core/refusal.ts";
 import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
 import type { Door } from "./door.ts";
 import { ServerRefusal } from "./problem.ts";
 
 /** Why not, or null. */
-export type Knock = (headers: IncomingHttpHeaders) => ServerRefusal | null;
+export type Knock = (request: Pick<IncomingMessage, "headers" | "rawHeaders">) => ServerRefusal | null;
 
 export const createKnock =
   (door: () => Door): Knock =>
-  (headers) =>
-    door()(headers) ?? otherProtocol(headers[PROTOCOL_HEADER]);
+  ({ headers, rawHeaders }) =>
+    repeated(rawHeaders, "host") ??
+    repeated(rawHeaders, "authorization") ??
+    door()(headers) ??
+    otherProtocol(headers[PROTOCOL_HEADER]);
+
+/** Names and values take turns in `raw`. */
+function repeated(raw: readonly string[], name: string): ServerRefusal | null {
+  let count = 0;
+  for (let at = 0; at < raw.length; at += 2) {
+    const given = raw[at] as string;
+    if (given.length === name.length && given.toLowerCase() === name) count++;
+  }
+  if (count < 2) return null;
+  return new ServerRefusal("bad_request", `the header ${name} is there ${count} times; a request has one`, {
+    details: { field: `header ${name}` },
+  });
+}
 
 function otherProtocol(asked: string | string[] | undefined): ServerRefusal | null {
   const refusal = asked === undefined ? null : protocolRefusal(asked);

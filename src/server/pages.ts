@@ -26,7 +26,7 @@ export function addPages(app: FastifyInstance, parts: SendParts & { readonly kno
       async handler(request, reply) {
         const asker = { request: request.raw, response: reply.hijack().raw, route: url, startedAt: performance.now() };
         try {
-          const refusal = parts.knock(request.headers);
+          const refusal = parts.knock(request.raw);
           if (refusal !== null) throw refusal;
           const { status, headers, body } = url === "/" ? STATUS : await reference(url);
           const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();

@@ -3,7 +3,7 @@
  *
  * Nothing of it comes from the network: the page's own policy forbids it to load or call anything but this server. The
  * package is large, and most servers are never asked for the page, so it is loaded when somebody first asks, into
- * an app of its own that never listens and only renders.
+ * an app of its own that never listens and only renders. Each path is rendered once: everybody gets the same bytes.
  */
 import { randomBytes } from "node:crypto";
 import Fastify, { type FastifyInstance } from "fastify";
@@ -33,6 +33,8 @@ export function createReferencePage(): ReferencePage {
     "frame-ancestors 'none'",
   ].join("; ");
   let rendering: Promise<FastifyInstance> | null = null;
+  /** By path; the server has only a few. */
+  const rendered = new Map<string, Promise<Page>>();
 
   async function build(): Promise<FastifyInstance> {
     const { default: scalar } = await import("@scalar/fastify-api-reference");
@@ -41,7 +43,7 @@ export function createReferencePage(): ReferencePage {
     return app;
   }
 
-  return async (url) => {
+  async function render(url: string): Promise<Page> {
     rendering ??= build();
     const { statusCode, headers, rawPayload } = await (await rendering).inject({ method: "GET", url });
     const kept = ["content-type", "location"].flatMap((name) => {
@@ -57,6 +59,12 @@ export function createReferencePage(): ReferencePage {
       },
       body: rawPayload,
     };
+  }
+
+  return (url) => {
+    const page = rendered.get(url) ?? render(url);
+    rendered.set(url, page);
+    return page;
   };
 }
 

@@ -8,10 +8,11 @@ import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { type AnswerCall, answerCall, type CallParts, type Place, routePath } from "./answer-call.ts";
+import { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
 
 const NOTHING: Place = { params: {}, query: {} };
 
-export function addRoutes(app: FastifyInstance, parts: CallParts): void {
+export function addRoutes(app: FastifyInstance, parts: CallParts, limits: PipelineLimits): void {
   const straight = new Map<string, Map<string, AnswerCall>>();
   for (const name of Object.keys(CALLS) as CallName[]) {
     const { method, path, waits, params } = CALLS[name] as unknown as Call;
@@ -26,20 +27,22 @@ export function addRoutes(app: FastifyInstance, parts: CallParts): void {
     const methods = straight.get(path) ?? new Map<string, AnswerCall>();
     straight.set(path, methods.set(method, answer));
   }
-  goStraight(app.server, ({ url = "", method = "" }) => straight.get(url)?.get(method));
+  goStraight(app.server, createRequestTurns(limits), ({ url = "", method = "" }) => straight.get(url)?.get(method));
 }
 
 /**
  * Takes the router's place and leaves it what was not found. The router would also take a server that was made here,
  * but then it listens on one address of `localhost` only.
  */
-function goStraight(server: Server, find: (request: IncomingMessage) => AnswerCall | undefined): void {
+function goStraight(server: Server, inTurn: InTurn, find: (request: IncomingMessage) => AnswerCall | undefined): void {
   const [route] = server.listeners("request") as RequestListener[];
   if (route === undefined) throw new Error("the router does not listen to its server");
   server.off("request", route);
   server.on("request", (request, response) => {
-    const answer = find(request);
-    if (answer === undefined) route(request, response);
-    else answer(request, response, NOTHING);
+    inTurn(request, response, () => {
+      const answer = find(request);
+      if (answer === undefined) route(request, response);
+      else answer(request, response, NOTHING);
+    });
   });
 }

@@ -3,13 +3,14 @@
  *
  * A caller that takes nothing of its answer for a while is cut off. Nearly always the connection takes all of it at
  * once, so the timer for that is set where it did not: one for every request would be among the dearest parts of a
- * small one.
+ * small one. What was not taken is counted too (unread-answers.ts).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Onlookers, TellAnswered } from "./onlookers.ts";
 import type { ServerPhase } from "./phase.ts";
 import { problemOf } from "./problem.ts";
 import { JSON_TYPE, SAFE_HEADERS } from "./safe-headers.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 export type SendParts = {
   readonly phase: ServerPhase;
@@ -19,6 +20,7 @@ export type SendParts = {
   readonly onBug: (error: unknown, route: string) => void;
   /** A caller that takes nothing for so long is gone. */
   readonly silenceMs: number;
+  readonly unread: UnreadAnswers;
 };
 /** A request under way; the route is the pattern, never the path itself. */
 export type Asker = {
@@ -29,11 +31,14 @@ export type Asker = {
 };
 export type Answer = {
   readonly status: number;
+  /** Text is this answer's own; bytes are shared with whoever else asks for the same. */
   readonly body: string | Buffer;
   /** Each name followed by its value. */
   readonly headers: readonly string[];
 };
 
+/** A longer text is turned into bytes before it is handed over: on the way Node would copy it more than once. */
+const TEXT_MAX = 64 * 1024;
 const SAFE: readonly string[] = Object.entries(SAFE_HEADERS).flat();
 /** The headers of an answer of this kind. */
 export const headersOf = (media: string): readonly string[] => [...SAFE, "content-type", media];
@@ -42,11 +47,15 @@ const PROBLEM = headersOf(JSON_TYPE);
 export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, tell: TellAnswered): void {
   const { request, response, route, startedAt } = asker;
   const { status, body, headers } = answer;
-  const head = headers.concat("content-length", String(Buffer.byteLength(body)));
+  const size = Buffer.byteLength(body);
+  const head = headers.concat("content-length", String(size));
   if (parts.phase.isClosing()) head.push("connection", "close");
   response.writeHead(status, head);
-  response.end(body);
-  if (response.writableLength > 0 && !response.destroyed) cutOffSilent(response, parts.silenceMs);
+  response.end(typeof body === "string" && size > TEXT_MAX ? Buffer.from(body) : body);
+  if (response.writableLength > 0 && !response.destroyed) {
+    cutOffSilent(response, parts.silenceMs);
+    if (typeof body === "string") response.once("close", parts.unread.hold(response, size));
+  }
   try {
     tell(status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
   } catch (error) {

@@ -30,8 +30,8 @@ export const ANSWERED: unique symbol = Symbol("answered");
 type ServerNames = "events" | "health" | "ready" | "metrics" | "openapi";
 export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerNames> {
   const { drover, phase, version } = deps;
-  /** Making it takes a while, and it changes only with where the server is. */
-  const document = { url: "", text: {} as Readonly<Record<string, unknown>> };
+  /** Making it takes a while, and it changes only with where the server is: the same bytes are for everybody. */
+  const document = { url: "", bytes: Buffer.alloc(0) };
   return {
     events: ({ query }, exchange) => events(deps, faces.streams, query, exchange),
     health: () => ({ status: "ok", version }),
@@ -43,8 +43,9 @@ export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerN
     metrics: () => faces.metrics(),
     openapi: () => {
       const url = deps.url();
-      if (document.url !== url) Object.assign(document, { url, text: openApiDocument({ version, url }) });
-      return document.text;
+      if (document.url !== url)
+        Object.assign(document, { url, bytes: Buffer.from(JSON.stringify(openApiDocument({ version, url }))) });
+      return document.bytes as never;
     },
   };
 }

@@ -32,16 +32,23 @@ import { type Ending, shutDown } from "./shutdown.ts";
 import { createSpans, type Spans } from "./spans.ts";
 import { taskHandlers } from "./task-handlers.ts";
 import { realTimers, type Timers } from "./timers.ts";
+import { createUnreadAnswers } from "./unread-answers.ts";
 import { versionText } from "./version.ts";
 import { startWebhooks, type Webhooks } from "./webhook-dispatcher.ts";
 
-export type ServerLimits = ConnectionLimits & StreamLimits & { readonly pollsMax: number };
+export type ServerLimits = ConnectionLimits &
+  StreamLimits & {
+    readonly pollsMax: number;
+    /** Of answers that their callers do not take. */
+    readonly unreadBytesMax: number;
+  };
 const LIMITS: ServerLimits = {
   ...CONNECTION_LIMITS,
   pollsMax: 15_000,
   streamsMax: 1000,
   heartbeatMs: 15_000,
   stallMs: 30_000,
+  unreadBytesMax: 16 * 1024 * 1024,
 };
 
 export type ServerOptions = {
@@ -135,7 +142,8 @@ function partsOf(
   void drover.failed.then((error) => phase.fail(error));
   const onProblem = (error: unknown): void => logger.error({ err: error }, "something went wrong");
   const polls = createLongPolls({ max: limits.pollsMax });
-  const streams = createEventStreams({ drover, limits, timers, onProblem });
+  const unread = createUnreadAnswers(limits);
+  const streams = createEventStreams({ drover, limits, timers, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
   const onlookers = createOnlookers({ drover, logger, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, answered } = onlookers;
@@ -155,7 +163,7 @@ function partsOf(
     url: () => listening.url,
   };
   const app = buildApp({
-    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, answered },
+    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, answered, unread },
     access: () => live.now().access,
     door: () => live.now().door,
     bodyLimit: settings.server.bodyLimit,

@@ -67,7 +67,8 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     wait: async ({ params, query }, exchange) => {
       await checkTask(drover, exchange.caller, params.id);
-      return waitFor(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
+      await untilEnd(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
+      return taskJson(await drover.task(params.id));
     },
     logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
   };
@@ -80,15 +81,15 @@ async function claimItem({ drover }: Deps, caller: Exchange["caller"], item: unk
   await checkTies(drover, caller, ties, `tasks[${index}].`);
 }
 
-async function waitFor({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<TaskJson> {
-  if (waitMs === 0) return taskJson(await drover.task(id));
+/** Until the task has ended, or the time is over. */
+function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<void> {
+  if (waitMs === 0) return Promise.resolve();
   return polls.hold(response, "other", async (signal, end) => {
     const timer = setTimeout(() => end("time-over"), waitMs);
     try {
-      return taskJson(await drover.wait(id, { signal }));
+      await drover.ended(id, { signal });
     } catch (error) {
-      if (error instanceof PollEnded && error.why === "time-over") return taskJson(await drover.task(id));
-      throw error;
+      if (!(error instanceof PollEnded) || error.why !== "time-over") throw error;
     } finally {
       clearTimeout(timer);
     }

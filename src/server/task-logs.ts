@@ -16,6 +16,10 @@ import type { Deps, Exchange } from "./handler.ts";
 import { LOG_WAIT_MS, type LogOutcome } from "./log-desk.ts";
 import { checkTask } from "./own-work.ts";
 import { ServerRefusal } from "./problem.ts";
+import { createTurnstile } from "./turnstile.ts";
+
+/** Each may be a mebibyte. */
+const READ_AT_ONCE = 8;
 
 type Place = { readonly taskId: string } & RanBy;
 type Asked = Omit<Place, "since">;
@@ -23,6 +27,7 @@ type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf">;
 
 export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exchange: Exchange) => Promise<TaskLogs> {
   const attempts = createAttemptWorkers(deps.drover);
+  const inTurn = createTurnstile(READ_AT_ONCE);
 
   /** What lies beside the server; without an instant, whatever task of that id has written it. */
   async function beside(
@@ -30,8 +35,16 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     attempt: number | undefined,
     { lines, since }: { lines: number; since?: number },
   ): Promise<TaskLogs | null> {
-    const found = await deps.logsOf(taskId, attempt, { tail: lines, ...(since === undefined ? {} : ageOf(since)) });
-    return found === null ? null : { taskId, ...found };
+    const { promise: turn, resolve } = Promise.withResolvers<() => void>();
+    inTurn(resolve);
+    const over = await turn;
+    const asked = { tail: lines, ...(since === undefined ? {} : ageOf(since)) };
+    try {
+      const found = await deps.logsOf(taskId, attempt, asked);
+      return found === null ? null : { taskId, ...found };
+    } finally {
+      over();
+    }
   }
 
   async function fromFar({ taskId, since, ...ran }: Place, lines: number, signal: AbortSignal): Promise<TaskLogs> {

@@ -82,6 +82,21 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
   ["a length that is none", head("Content-Length: five\r\n\r\n"), /^HTTP\/1\.1 400/],
   ["no Host", "GET /healthz HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400/],
   ["HTTP/1.0 without a Host", "GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 403 .*"forbidden"/s],
+  [
+    "a second Host",
+    "GET /healthz HTTP/1.1\r\nHost: localhost\r\nhOST: evil.example\r\nConnection: close\r\n\r\n",
+    /^HTTP\/1\.1 400 .*"the header host is there 2 times; a request has one"/s,
+  ],
+  [
+    "the same Host twice, on the status page,",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    /^HTTP\/1\.1 400/,
+  ],
+  [
+    "a second Authorization, where nothing is,",
+    "GET /nope HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\nConnection: close\r\n\r\n",
+    /^HTTP\/1\.1 400 .*"the header authorization is there 2 times/s,
+  ],
   ["a foreign Host", "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", /^HTTP\/1\.1 403/],
   [
     "an absolute URL to elsewhere",
@@ -145,13 +160,90 @@ async function sayAndSleep({ server, url }: TestServer, text: string): Promise<v
 
 test("a caller that takes nothing of what it is sent is cut off", async () => {
   const more = { ...limits, keepAliveMs: 60_000, silenceMs: 300, heartbeatMs: 60_000, stallMs: 60_000 };
-  await using large = await openServer({ server: { limits: more } });
+  await using large = await openServer({ server: { limits: { ...more, requestsPerConnectionMax: 100 } } });
   const body = { agentId: "ann", action: "x", payload: "x".repeat(1_000_000) };
-  for (let count = 0; count < 30; count++) assert.equal((await large.ask("submit", { body })).status, 202);
-  await sayAndSleep(large, "GET /tasks?limit=100 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  for (let count = 0; count < 2; count++) assert.equal((await large.ask("submit", { body })).status, 202);
+  await sayAndSleep(large, "GET /tasks HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20));
   await sayAndSleep(large, "GET /events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n");
   await sayAndSleep(large, "\x16\x03\x01\x02\x00\x01");
   await sayAndSleep(large, tunnel);
+});
+
+const page = "GET /tasks HTTP/1.1\r\nHost: localhost\r\n\r\n";
+test("when answers that nobody takes are too much together, who has waited longest is cut off", async () => {
+  const more = { ...limits, keepAliveMs: 60_000, silenceMs: 60_000, requestsPerConnectionMax: 100 };
+  await using large = await openServer({ server: { limits: { ...more, unreadBytesMax: 3_000_000 } } });
+  const body = { agentId: "ann", action: "x", payload: "x".repeat(1_000_000) };
+  for (let count = 0; count < 2; count++) assert.equal((await large.ask("submit", { body })).status, 202);
+  const first = sayAndSleep(large, page.repeat(20));
+  const second = await rawSocket(large.url);
+  second.socket.pause();
+  second.send(page.repeat(20));
+  await first;
+  assert.equal(second.socket.destroyed, false);
+  second.socket.destroy();
+});
+
+/** Resolves when Node has handed over so many further requests. */
+function handedOver({ server: { app } }: TestServer, count: number): Promise<void> {
+  return new Promise((resolve) => {
+    let left = count;
+    app.server.on("request", () => --left === 0 && resolve());
+  });
+}
+
+describe("requests that are sent before the answers are read", () => {
+  test("are begun one after the other, and answered in order", async () => {
+    await using patient = await openServer();
+    await patient.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
+    const { send, until, socket } = await rawSocket(patient.url);
+    const read = handedOver(patient, 3);
+    const body = JSON.stringify({ agentId: "ann", action: "x", id: "second" });
+    const submit = `${head(`Content-Length: ${body.length}\r\n\r\n`)}${body}`;
+    send(
+      `GET /tasks/t/wait HTTP/1.1\r\nHost: localhost\r\n\r\n${submit}GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+    );
+    await read;
+    assert.equal((await patient.ask("tasks", { query: {} })).json.count, 1);
+    await patient.ask("cancel", { params: { id: "t" }, body: {} });
+    const text = await until('"status":"ok"');
+    assert.deepEqual(
+      [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+      ["200", "202", "200"],
+    );
+    assert.match(text, /"state":"cancelled".*"taskId":"second".*"status":"ok"/s);
+    socket.destroy();
+  });
+
+  const wait = "GET /tasks/t/wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const health = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  test("are not more than their limits, of one connection and of all", async () => {
+    const more = { ...limits, pipelinedMax: 5, pipelinedInAllMax: 7, requestsPerConnectionMax: 100 };
+    await using server = await openServer({ server: { limits: more } });
+    await server.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
+    const many = await rawSocket(server.url);
+    many.send(wait + health.repeat(6));
+    assert.equal(await many.closed, "");
+    const some = await rawSocket(server.url);
+    const read = handedOver(server, 6);
+    some.send(wait + health.repeat(5));
+    await read;
+    const over = await rawSocket(server.url);
+    over.send(wait + health.repeat(3));
+    assert.equal(await over.closed, "");
+    const room = await rawSocket(server.url);
+    const last = handedOver(server, 3);
+    room.send(wait + health.repeat(2));
+    await last;
+    await server.ask("cancel", { params: { id: "t" }, body: {} });
+    for (const [{ until, socket }, count] of [
+      [some, 6],
+      [room, 3],
+    ] as const) {
+      await until("HTTP/1.1 200", count);
+      socket.destroy();
+    }
+  });
 });
 
 test("whoever hangs up in the middle of a body leaves nothing behind", async () => {

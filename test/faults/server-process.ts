@@ -3,6 +3,8 @@
  *
  *     node server-process.ts DIRECTORY      (a line on stdin begins, the end of stdin ends in peace)
  *
+ * From then on every line on stdin asks how much memory it has, now and at most, in bytes.
+ *
  * So the next one can stand ready while the last one still serves. It prints its URL once it is up.
  */
 import { once } from "node:events";
@@ -21,4 +23,7 @@ const drover = await openDrover({ data: directory, config: { log: { snapshotEver
 const server = await startServer({ drover, settings: settings.value });
 console.log(server.url);
 process.stdin.on("end", () => void server.close());
-process.stdin.resume();
+process.stdin.on("data", () => {
+  const memory = { now: process.memoryUsage.rss(), peak: process.resourceUsage().maxRSS * 1024 };
+  console.log(JSON.stringify(memory));
+});

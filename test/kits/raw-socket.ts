@@ -9,8 +9,8 @@ export type RawSocket = {
   send(text: string | Uint8Array): void;
   /** Everything that came until the other side closed, in good order or by a reset. */
   readonly closed: Promise<string>;
-  /** Resolves when what has come so far contains the text. */
-  until(text: string): Promise<string>;
+  /** Resolves when what has come so far contains the text, so many times. */
+  until(text: string, times?: number): Promise<string>;
 };
 
 export async function rawSocket(url: string): Promise<RawSocket> {
@@ -28,8 +28,9 @@ export async function rawSocket(url: string): Promise<RawSocket> {
     socket,
     send: (text) => void socket.write(text),
     closed,
-    async until(text) {
-      while (!received.includes(text)) await Promise.race([once(socket, "more"), closed.then(() => raise(text))]);
+    async until(text, times = 1) {
+      while (received.split(text).length <= times)
+        await Promise.race([once(socket, "more"), closed.then(() => raise(text))]);
       return received;
     },
   };

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
+import { test } from "node:test";
+import { createUnreadAnswers } from "./unread-answers.ts";
+
+function responses(...names: string[]) {
+  const cut: string[] = [];
+  const all = names.map((name) => ({ destroy: () => cut.push(name) }) as unknown as ServerResponse);
+  return { cut, all };
+}
+
+test("when more waits than there is room for, who has waited longest is cut off, until there is room", () => {
+  const unread = createUnreadAnswers({ unreadBytesMax: 100 });
+  const { cut, all } = responses("a", "b", "c", "d");
+  for (const response of all.slice(0, 3)) unread.hold(response, 30);
+  assert.deepEqual(cut, []);
+  unread.hold(all[3] as ServerResponse, 50);
+  assert.deepEqual(cut, ["a", "b"]);
+  assert.equal(unread.bytes(), 80);
+});
+
+test("what was taken counts no more, and who takes some and waits again has waited for a moment only", () => {
+  const unread = createUnreadAnswers({ unreadBytesMax: 100 });
+  const { cut, all } = responses("a", "b", "c");
+  const [a, b, c] = all as [ServerResponse, ServerResponse, ServerResponse];
+  const taken = unread.hold(a, 60);
+  taken();
+  taken();
+  unread.hold(b, 60);
+  assert.equal(unread.bytes(), 60);
+  unread.hold(a, 40);
+  unread.hold(b, 60);
+  unread.hold(c, 10);
+  assert.deepEqual(cut, ["a"]);
+});
+
+test("one that is too large alone is cut off too", () => {
+  const unread = createUnreadAnswers({ unreadBytesMax: 100 });
+  const { cut, all } = responses("a");
+  unread.hold(all[0] as ServerResponse, 101);
+  assert.deepEqual([cut, unread.bytes()], [["a"], 0]);
+});
