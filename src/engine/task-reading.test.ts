@@ -53,7 +53,7 @@ test("small tasks fill a page up to its count", async () => {
 
 test("a page that is full has read little more than it shows", async () => {
   const { kit, ids } = await withTasks(200, "x");
-  const { parts, reads } = sourcesOf(kit, PAGE_BYTES / 4);
+  const { parts, reads } = sourcesOf(kit, 250_000);
   const page = await readPage(parts, { limit: 1000 });
   assert.deepEqual(idsOf(page), ids.slice(0, 5));
   assert.ok(reads() <= 12, `${reads()} were read`);

@@ -3,7 +3,7 @@
  *
  * The server is a process of its own, so that nothing but the server is measured. Before an attack the same is asked
  * for and read: what any caller costs is not what the attack costs. The attack goes on until the server has worked on
- * all of it, while a bystander asks one thing after the other; its times are printed, and nothing is asserted about them.
+ * all of it, while a bystander asks one thing after the other; its times are printed, and nothing is asserted of them.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
