@@ -90,7 +90,7 @@ export function submission(index: number, shapes: number): Submission {
     ...{ parent: null, needs: [], artifact: null, artifactReady: false, notBefore: null, deadline: null },
     estimatedTokens: 100 + ((index * 31) % 1000),
     iteration: 1 + ((index * 13) % 4),
-    ...{ maxAttempts: null, timeoutMs: null, onDependencyFailure: "skip" },
+    ...{ maxAttempts: null, timeoutMs: null, onDependencyFailure: "skip", action: "work" },
   };
 }
 

@@ -51,7 +51,7 @@ describe("tasks", LIMIT, () => {
   });
 
   test("one without a command is told what would have helped", async () => {
-    const { code, err } = await drover("submit", "think", "--wait");
+    const { code, err } = await drover("submit", "exec", "--wait");
     assert.equal(code, 1);
     assert.match(err, /it has no params\.command: the worker of drover serve runs commands/);
   });

@@ -13,7 +13,7 @@ export type ServeFlags = ConfigFlags &
     readonly data?: string;
     readonly log?: string;
     readonly slots?: number;
-    /** False with --no-worker. */
+    /** False with --no-worker, true with --worker; else it depends on who may submit. */
     readonly worker?: boolean;
     readonly logLevel?: string;
   };
@@ -27,14 +27,16 @@ export const serveVerb: Verb<ServeFlags> = {
   summary: "start the server here, with a worker that runs commands",
   about:
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
-    "It brings one worker along that runs the command a task has in params.command, as you; it steps aside as\n" +
-    "soon as another worker joins, and is not there at all when others can reach the server.",
+    "It brings one worker along that runs the params.command of tasks with the action exec, as you; it steps aside\n" +
+    "as soon as another worker joins. With tokens, allowed hosts or another address than this machine's it is there\n" +
+    "only with --worker or --exec: whoever may submit a task could run anything here.",
   flags: [
     { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
     { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },
     { flags: "-d, --data <directory>", about: "where everything is kept (default: .drover)" },
     { flags: "--log <url>", about: "the same as a URL: sqlite:PATH, or memory: to keep nothing" },
     ...CONFIG_FLAGS,
+    { flags: "--worker", about: "with the local worker also where others may submit" },
     { flags: "--no-worker", about: "without the local worker; tasks wait for workers of yours" },
     ...EXEC_FLAGS.filter(({ flags }) => OF_EXEC.some((name) => flags.startsWith(name))).map((flag) =>
       flag.flags.startsWith("--exec ") ? { ...flag, about: "let the local worker run this for every task" } : flag,

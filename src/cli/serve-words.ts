@@ -26,6 +26,14 @@ export function logPlaceOf(url: string, cwd: string): LogPlace {
 export const isReachableByOthers = (host: string): boolean =>
   !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
 
+/** Why others than the programs of whoever started the server may submit to it; null if they may not. */
+export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {
+  if (isReachableByOthers(server.host)) return "others can reach this server";
+  if (server.tokens.length > 0) return "server.tokens lets others in";
+  if (server.allowedHosts.length > 0) return "server.allowedHosts lets others in";
+  return server.allowedOrigins.length > 0 ? "server.allowedOrigins lets others in" : null;
+}
+
 /** What was changed in the file and holds only from the next start on. */
 export function needsRestart(before: Settings, after: Settings): string[] {
   const knobs: [name: string, of: (settings: Settings) => unknown][] = [

@@ -15,7 +15,7 @@ test("a server without a worker of its own shows what a worker beside its log ha
   const crew = await startLocalCrew({
     flags: { worker: false },
     place,
-    isOpenToOthers: false,
+    others: null,
   } as unknown as CrewOptions);
   assert.deepEqual(await crew.logsOf("t1", undefined, { lines: 2 }), {
     attempt: 2,

@@ -1,9 +1,11 @@
 /**
  * The worker that `drover serve` brings along.
  *
- * With --exec it hands every task to one program. Without, it runs the command a task itself names, so that a first
- * `curl` does something; that one steps aside as soon as another worker has joined, because it would take tasks that
- * are not commands and could only fail them, and comes back when it is alone again.
+ * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` and runs the command
+ * they name, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
+ * comes back when it is alone again. Whoever may submit can then run anything as the person who started the server. So
+ * it is there by itself only where nobody but that person's own programs is let in: without tokens, without other names
+ * for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others in.
  *
  * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
  */
@@ -19,6 +21,7 @@ import { usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
 import { type LogPlace, ownName } from "./serve-words.ts";
 import { commandOf, NO_COMMAND, taskCommand } from "./task-command.ts";
+import { COMMAND_ACTION } from "./task-flags.ts";
 import type { Terminal } from "./terminal.ts";
 
 export const LOCAL_ID = "local";
@@ -28,7 +31,7 @@ const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 /** As much of the engine as a local worker needs. */
 export type Employer = {
   worker(
-    options: { readonly id: string; readonly slots: number },
+    options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
     handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
   ): Promise<Employed>;
   workers(): Promise<readonly Pick<WorkerJson, "id" | "kind" | "status">[]>;
@@ -52,6 +55,8 @@ export type LocalCrew = {
   readonly drain: () => Promise<void>;
   /** Stops what runs, by the ladder, and cleans up. */
   readonly stop: () => Promise<void>;
+  /** Others are let in from now on: unless it was asked for, it takes nothing more. */
+  readonly withdraw: (why: string) => void;
 };
 
 export type CrewOptions = {
@@ -60,7 +65,8 @@ export type CrewOptions = {
   readonly terminal: Terminal;
   readonly place: LogPlace;
   readonly url: string;
-  readonly isOpenToOthers: boolean;
+  /** Why others may submit, in words; null if only the person's own programs may. */
+  readonly others: string | null;
   readonly killGraceMs: number;
   readonly complain: (text: string) => void;
   /** The outcome of a command in the words of a handler. */
@@ -68,11 +74,10 @@ export type CrewOptions = {
 };
 
 export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
-  const { flags, terminal, isOpenToOthers, complain } = options;
+  const { flags, terminal, others, complain } = options;
   const logsOf = logsBeside(options.place);
   if (flags.worker === false) return nobody(`none (--no-worker): ${START_ONE}`, logsOf);
-  if (flags.exec === undefined && isOpenToOthers)
-    return nobody(`none, since others can reach this server: ${START_ONE}`, logsOf);
+  if (!isAskedFor(flags) && others !== null) return nobody(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
   const data = dataFor(options.place);
   const exec = handlerFrom({
     ...(flags.exec === undefined
@@ -94,6 +99,11 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
       return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
     },
     drain: presence.leave,
+    withdraw: (why) => {
+      if (isAskedFor(flags)) return;
+      complain(`${why}: the local worker takes nothing more (${START_ONE}, or serve with --worker)`);
+      presence.stepAside().catch((error: Error) => complain(error.message));
+    },
     stop: async () => {
       presence.forget();
       await exec.close();
@@ -101,6 +111,8 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
     },
   };
 }
+
+const isAskedFor = ({ worker, exec }: ServeFlags): boolean => worker === true || exec !== undefined;
 
 /** What a worker on this machine has written beside the log, as `drover worker` does unless it is told otherwise. */
 function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
@@ -119,12 +131,13 @@ const nobody = (why: string, logsOf: LocalCrew["logsOf"]): LocalCrew => ({
   logsOf,
   drain: async () => {},
   stop: async () => {},
+  withdraw: () => {},
 });
 
 function description({ exec }: ServeFlags, slots: number): string {
   const atOnce = `${slots} at a time`;
   return exec === undefined
-    ? `runs the command in a task's params.command, as you, ${atOnce} (--no-worker: without it)`
+    ? `runs the params.command of tasks with action ${COMMAND_ACTION}, as you, ${atOnce} (--no-worker: without it)`
     : `hands every task to ${exec}, ${atOnce}`;
 }
 
@@ -148,6 +161,8 @@ type Presence = {
   /** Null while it has stepped aside. */
   readonly name: () => string | null;
   readonly leave: () => Promise<void>;
+  /** Takes nothing more, lets what runs end, and is gone then. */
+  readonly stepAside: () => Promise<void>;
   readonly forget: () => void;
 };
 
@@ -176,7 +191,10 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
   async function join(): Promise<void> {
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
-    here = { ...(await drover.worker({ id: name, slots }, run)), name };
+    const actions = flags.exec === undefined ? { actions: [COMMAND_ACTION] } : {};
+    here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
+    // It may have been told to leave meanwhile.
+    if (over.signal.aborted) await stepAside();
   }
 
   /** Here if nobody else is, and gone if somebody is. One that is out of reach is not there. */
@@ -186,10 +204,14 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
     if (isAlone && here === null) await join();
     else if (!isAlone && here !== null) {
       complain("another worker has joined: the local one steps aside");
-      const leaving = here;
-      await leave();
-      await leaving.close();
+      await stepAside();
     }
+  }
+
+  async function stepAside(): Promise<void> {
+    const leaving = here;
+    await leave();
+    await leaving?.close();
   }
 
   async function follow(after: number): Promise<void> {
@@ -208,6 +230,10 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
     leave: () => {
       over.abort();
       return leave();
+    },
+    stepAside: () => {
+      over.abort();
+      return stepAside();
     },
     forget: () => over.abort(),
   };

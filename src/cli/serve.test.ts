@@ -26,7 +26,7 @@ describe("serve", LIMIT, () => {
         `Drover ${versionText()} is ready at ${url}`,
         "  data    .drover",
         "  config  the defaults (no drover.yml here)",
-        "  worker  runs the command in a task's params.command, as you, N at a time (--no-worker: without it)",
+        "  worker  runs the params.command of tasks with action exec, as you, N at a time (--no-worker: without it)",
         "",
         "Try it, in another terminal:",
         `  curl ${url}/tasks -H 'content-type: application/json' \\`,

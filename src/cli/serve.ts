@@ -24,6 +24,7 @@ import {
   type LogPlace,
   logPlaceOf,
   needsRestart,
+  othersWhoMaySubmit,
   ownName,
   portTaken,
   welcome,
@@ -113,10 +114,10 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     });
     worker = await startLocalCrew({
       ...{ drover, flags, terminal, place, url: server.url, complain, answer },
-      isOpenToOthers: isReachableByOthers(first.settings.server.host),
+      others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
     });
-    const apply = applyTo(drover, server, first, complain);
+    const apply = applyTo({ drover, server, worker, complain }, first);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
     return { drover, server, worker, reloading };
@@ -187,14 +188,21 @@ export function checkServed({ settings }: ServerConfig): void {
 
 /** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
 function applyTo(
-  drover: Drover,
-  server: Server,
+  {
+    drover,
+    server,
+    worker,
+    complain,
+  }: Pick<Parts, "drover" | "server" | "worker"> & { readonly complain: (text: string) => void },
   first: ServerConfig,
-  complain: (text: string) => void,
 ): (config: ServerConfig) => Promise<void> {
+  let wasAlone = othersWhoMaySubmit(first.settings) === null;
   return async (config) => {
     const putInForce = server.prepare(config.settings);
     await drover.reload(engineConfig(config));
+    const others = othersWhoMaySubmit({ server: { ...config.settings.server, host: first.settings.server.host } });
+    if (wasAlone && others !== null) worker.withdraw(others);
+    wasAlone = wasAlone && others === null;
     putInForce();
     for (const knob of needsRestart(first.settings, config.settings)) complain(`${knob} changes with the next start`);
   };

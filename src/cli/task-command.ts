@@ -2,8 +2,8 @@
  * A command that comes with its task: `params.command`, a line for the shell or a list of words.
  *
  * So the worker that `drover serve` brings along can run a first task without being told beforehand what tasks there
- * will be. It also means that whoever may submit may run anything here, as the person who started the server. That is
- * why it exists only where nobody else can reach the server, and steps aside as soon as a worker of your own is there.
+ * will be. It also means that whoever may submit may run anything here, as the person who started the server: see
+ * `serve-worker.ts` for when it is there.
  */
 
 import type { AssignedTask } from "../worker/exec-contract.ts";

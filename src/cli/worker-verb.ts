@@ -8,6 +8,9 @@ export type WorkerFlags = ExecFlags & {
   readonly id?: string;
   readonly slots?: number;
   readonly capability?: readonly string[];
+  readonly action?: readonly string[];
+  readonly type?: readonly string[];
+  readonly project?: readonly string[];
   readonly cpu?: number;
   readonly memory?: number;
   readonly zone?: string;
@@ -23,6 +26,9 @@ export const workerVerb: Verb<WorkerFlags> = {
     ...EXEC_FLAGS,
     { flags: "--slots <n>", about: "how many tasks at once (default: 1)", read: wholeNumber(1, SLOTS_MAX) },
     { flags: "--capability <names>", about: "what this worker offers; with commas, or given again", read: several },
+    { flags: "--action <names>", about: "take only tasks with these actions: names, or build-*", read: several },
+    { flags: "--type <names>", about: "take only tasks of these types", read: several },
+    { flags: "--project <names>", about: "take only tasks of these projects", read: several },
     { flags: "--cpu <cores>", about: "cores it offers: 8, 0.5 or 500m (default: not counted)", read: cpuMillicores },
     { flags: "--memory <size>", about: "memory it offers: 16GiB (default: not counted)", read: byteCount },
     { flags: "--zone <name>", about: "where it is" },

@@ -109,12 +109,15 @@ async function sweep(exec: ExecHandler, warn: (text: string) => void): Promise<v
   for (const problem of problems) warn(problem);
 }
 
-function joinFrom({ id, slots, capability, cpu, memory, zone }: WorkerFlags): {
+function joinFrom({ id, slots, capability, cpu, memory, zone, action, type, project }: WorkerFlags): {
   id: string;
   slots?: number;
   capabilities?: readonly string[];
   resources?: WorkerResources;
   zone?: string;
+  actions?: readonly string[];
+  types?: readonly string[];
+  projects?: readonly string[];
 } {
   const resources: WorkerResources = {
     ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
@@ -126,6 +129,9 @@ function joinFrom({ id, slots, capability, cpu, memory, zone }: WorkerFlags): {
     ...(capability === undefined ? {} : { capabilities: capability }),
     ...(Object.keys(resources).length === 0 ? {} : { resources }),
     ...(zone === undefined ? {} : { zone }),
+    ...(action === undefined ? {} : { actions: action }),
+    ...(type === undefined ? {} : { types: type }),
+    ...(project === undefined ? {} : { projects: project }),
   };
 }
 

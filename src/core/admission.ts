@@ -17,9 +17,10 @@ import { pinFor } from "./placement.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { isKeptForOthers, keptOf } from "./reserve.ts";
 import { fail, ok, type Result } from "./result.ts";
-import { offers } from "./shape.ts";
+import { type Needed, offers } from "./shape.ts";
 import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
 import { tabCapability } from "./tab.ts";
+import { refusalsOf, taskInWords } from "./taking.ts";
 
 export const PROJECTS_MAX = 10_000;
 const DEPTH_MAX = 100_000;
@@ -233,7 +234,7 @@ type Admitted = {
 /** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
 function submittedEvent(state: State, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
   const { ties } = admitted;
-  const { parent, needs, cpu, memory } = task;
+  const { parent, needs, cpu, memory, action } = task;
   const capabilities = needed(task);
   const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
@@ -268,13 +269,21 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
     timeoutMs: task.timeoutMs,
     onDependencyFailure: task.onDependencyFailure,
     runnable,
-    pin: runnable
-      ? pinFor(state, { parent, needs, lastWorker: null }, { capabilities, cpu, memory, zone: task.zone })
-      : null,
+    pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, neededOf(state, task, capabilities)) : null,
     // A click must not be repeated because nobody knows whether it was made.
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
+    action,
   };
 }
+
+const neededOf = (
+  state: State,
+  task: Submission,
+  capabilities: readonly string[],
+): Needed & Pick<Submission, "zone"> => {
+  const { cpu, memory, zone, project } = task;
+  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, task, project) };
+};
 
 /** What the worker must offer: the tab is a capability like any other. */
 function needed({ tab, capabilities }: Submission): readonly string[] {
@@ -283,19 +292,24 @@ function needed({ tab, capabilities }: Submission): readonly string[] {
 }
 
 /** Accepted all the same, but nobody known could ever run it. */
-export function unfitWarning(
-  state: State,
-  ask: { readonly capabilities: readonly string[]; readonly cpu: number; readonly memory: number },
-): Warning | null {
-  for (const worker of state.fleet.order) if (offers(worker, ask)) return null;
+export function unfitWarning(state: State, ask: TaskSubmitted): Warning | null {
+  const { fleet } = state;
+  const { capabilities, cpu, memory, type, action, project } = ask;
+  const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, ask, project) };
+  for (const worker of fleet.order) if (offers(worker, needed)) return null;
+  const { refusedBy } = needed;
   const needs = [
     ...ask.capabilities.map((capability) => `capability ${capability}`),
     ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),
     ...(ask.memory > 0 ? [`${ask.memory} bytes of memory`] : []),
+    ...(refusedBy.length > 0 ? [taskInWords({ action, type }, project)] : []),
   ];
   return state.fleet.able === 0
     ? { type: "no-workers", detail: "no worker is here yet; the task waits for one" }
-    : { type: "never-fits", detail: `no known worker offers ${needs.join(", ")}; the task waits for one that does` };
+    : {
+        type: "never-fits",
+        detail: `no known worker takes or offers ${needs.join(", ")}; the task waits for one that does`,
+      };
 }
 
 /** Where the policy part of a config is hashed from: what a decision depends on. */

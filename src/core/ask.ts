@@ -19,6 +19,7 @@ export function askFor(state: State, agent: Agent, event: TaskSubmitted): Ask {
 
 const asksTheSame = (ask: Ask, event: TaskSubmitted): boolean =>
   ask.type === event.type &&
+  ask.action === event.action &&
   ask.cpu === event.cpu &&
   ask.memory === event.memory &&
   ask.provider === event.provider &&
@@ -42,15 +43,16 @@ function areSame(left: readonly string[], right: readonly string[]): boolean {
 export function internAsk(state: State, event: Omit<Ask, "key" | "users" | "shape">): Ask {
   // Names hold no blanks and no control characters, so these separators cannot be in them.
   const { capabilities, locks } = event;
-  const wants = `${event.type}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}`;
+  const { type, action } = event;
+  const wants = `${type}\n${action}\n${event.cpu}\n${event.memory}\n${event.provider}\n${event.zone}\n${event.tab}`;
   const tries = `${event.maxAttempts}\n${event.timeoutMs}\n${event.onDependencyFailure}\n${event.prioritised}`;
   const key = `${wants}\n${tries}\n${event.onLoss}\n${capabilities.join(" ")}\n${locks.join(" ")}`;
   let ask = state.asks.get(key);
   if (ask === undefined) {
-    const { type, cpu, memory, provider, zone, tab } = event;
+    const { cpu, memory, provider, zone, tab } = event;
     const { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised } = event;
     const rules = { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised };
-    ask = { key, type, capabilities, cpu, memory, provider, locks, zone, tab, ...rules, users: 0, shape: null };
+    ask = { key, type, action, capabilities, cpu, memory, provider, locks, zone, tab, ...rules, users: 0, shape: null };
     state.asks.set(key, ask);
   }
   ask.users++;

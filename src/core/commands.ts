@@ -12,6 +12,7 @@ import type { Event, OnLoss } from "./events.ts";
 import type { GateClass } from "./gate.ts";
 import type { Refusal } from "./refusal.ts";
 import type { Result } from "./result.ts";
+import type { Takes } from "./taking.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = {
@@ -42,6 +43,8 @@ export type Submission = {
   readonly onDependencyFailure: "skip" | "run";
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
+  /** The name of its action; "" if that is a sentence. */
+  readonly action: string;
   /** Whether somebody is to be told when it ends. */
   readonly callback?: boolean;
 };
@@ -100,6 +103,8 @@ export type Command =
       readonly session: string;
       readonly settings: WorkerSettings;
       readonly target?: PushTarget | null;
+      /** Which tasks it takes; absent: all. */
+      readonly takes?: Takes | null;
     }
   | { readonly type: "change-worker"; readonly worker: WorkerId; readonly settings: WorkerSettings }
   | { readonly type: "leave-worker"; readonly worker: WorkerId; readonly lost: boolean }

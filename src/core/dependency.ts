@@ -13,7 +13,7 @@
 import { skipReason } from "./admission.ts";
 import type { Instant, Seq } from "./brand.ts";
 import type { Event } from "./events.ts";
-import { pinFor } from "./placement.ts";
+import { neededBy, pinFor } from "./placement.ts";
 import type { Refusal } from "./refusal.ts";
 import { front } from "./sorted-list.ts";
 import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "./state.ts";
@@ -52,7 +52,7 @@ function consequence(state: State, ended: Task, dependent: Task, now: Instant): 
 /** The event that makes a task runnable, with the worker it would rather run on. */
 export function queued(state: State, task: Task, cause: Seq | null, now: Instant): Event {
   const { parent, needs } = task.links ?? { parent: null, needs: [] };
-  const pin = pinFor(state, { parent, needs, lastWorker: task.lastWorker }, task.ask);
+  const pin = pinFor(state, { parent, needs, lastWorker: task.lastWorker }, neededBy(state, task));
   return { kind: "task-queued", at: now, task: task.id, cause, pin };
 }
 

@@ -13,6 +13,7 @@ import type { Config, ProjectSettings } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
 import type { GateClass } from "./gate.ts";
 import type { Reason } from "./placement.ts";
+import type { Takes } from "./taking.ts";
 
 export type Rank = {
   readonly express: boolean;
@@ -63,6 +64,8 @@ export type TaskSubmitted = Told<
     runnable: boolean;
     pin: Pin | null;
     onLoss: OnLoss;
+    /** The name of its action; "" if that is a sentence. */
+    action: string;
   }
 >;
 
@@ -131,6 +134,8 @@ export type Event =
         status: "ready" | "overloaded" | "draining";
         endpoint: string | null;
         path: string | null;
+        /** Which tasks it takes; null: all. */
+        takes: Takes | null;
       }
     >
   | Told<
@@ -213,7 +218,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
       "notBefore",
     ] as const),
     ...(["deadline", "estimatedTokens", "iteration", "maxAttempts", "timeoutMs", "onDependencyFailure"] as const),
-    ...(["runnable", "pin", "onLoss"] as const),
+    ...(["runnable", "pin", "onLoss", "action"] as const),
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -246,6 +251,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "status",
     "endpoint",
     "path",
+    "takes",
   ],
   "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
   "worker-left": ["worker", "lost"],
@@ -270,8 +276,8 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry" },
-  "worker-joined": { endpoint: null, path: null },
+  "task-submitted": { onLoss: "retry", action: "" },
+  "worker-joined": { endpoint: null, path: null, takes: null },
   "permit-asked": { remote: false },
 };
 

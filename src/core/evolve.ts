@@ -32,12 +32,13 @@ import {
 } from "./lifecycle.ts";
 import { evolvePermit, forgiveGate, openGate, removeGate, restartGates, strike } from "./permits.ts";
 import { zonePin } from "./pin.ts";
-import { requeue, settleQueue } from "./queue.ts";
+import { requeue, reshapeTasks, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import { evolveSchedule } from "./schedule-order.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
 import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
+import { hearTakes, keyOfTakes } from "./taking.ts";
 import { setTimer } from "./timers.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
@@ -323,7 +324,7 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
       reshapeWorker(fleet, shapes, worker, () => {
         worker.status = "unreachable";
       });
-    } else dropWorker(fleet, shapes, worker);
+    } else drop(state, worker);
   } else {
     const { slots, capabilities, zone, status } = event;
     const capabilitySet = new Set(capabilities);
@@ -332,11 +333,13 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     const offers = capabilities.join(" ");
     const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status };
     if (event.kind === "worker-joined") {
-      if (known !== undefined) dropWorker(fleet, shapes, known);
+      if (known !== undefined) drop(state, known);
       const holds = { attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
-      const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path } = event;
+      const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;
       const target = endpoint === null ? null : { endpoint, path };
-      addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...settings, ...holds });
+      const says = { takes, saying: takes === null ? null : keyOfTakes(takes) };
+      if (hearTakes(fleet, takes, 1)) reshapeTasks(state);
+      addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...says, ...settings, ...holds });
     } else {
       const worker = known as Worker;
       if (worker.hold !== null) dropHold(state, worker.hold.task);
@@ -347,6 +350,11 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
   watchPins(state, event.worker);
   for (const zone of new Set([zoneBefore, fleet.byId.get(event.worker)?.zone ?? null]))
     if (zone !== null) watchPins(state, zonePin(zone));
+}
+
+function drop(state: State, worker: Worker): void {
+  dropWorker(state.fleet, state.shapes, worker);
+  if (hearTakes(state.fleet, worker.takes, -1)) reshapeTasks(state);
 }
 
 function expireResults(state: State, count: number): void {

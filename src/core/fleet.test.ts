@@ -50,14 +50,14 @@ function settingsOf(
 function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
-    ...{ target: null, offered: 1 },
+    ...{ target: null, takes: null, saying: null, offered: 1 },
     ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
   };
 }
 
 /** All demands there are in these tests, known to the shapes before the first worker comes. */
 function demandsIn(shapes: Shapes): Demand[] {
-  const world = { workers: [], typeLimit: () => UNLIMITED, room: 0 };
+  const world = { workers: [], typeLimit: () => UNLIMITED, room: 0, refusedBy: [] };
   const asks = [0, 500, 1500].flatMap((cpu) => [0, 3, 4].map((some) => ({ cpu, capabilities: someOf(some) })));
   return asks.map(({ cpu, capabilities }, index) => {
     const ask = { type: "code", capabilities, cpu, memory: index % 2 === 0 ? 0 : 60, provider: null, locks: [] };

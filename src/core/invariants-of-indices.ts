@@ -17,6 +17,7 @@ import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
 import { beginningOf, items, type SortedList } from "./sorted-list.ts";
 import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
 import { tabCapability } from "./tab.ts";
+import { refusalsOf } from "./taking.ts";
 
 export type Complain = (holds: boolean, claim: string | (() => string)) => void;
 
@@ -69,13 +70,13 @@ function checkGroups(state: State, agent: Agent, complain: Complain): void {
       complain(isHere, say(`${task.id} is in its group and runnable`));
       const isLike = task.priority === group.priority && fixedOf(state, task) === group.fixedScore;
       const isRight = isLike && task.estimate > 0 === group.isEstimated;
-      complain(isRight && isOfShape(task, group.shape), say(`${task.id} is in the right group`));
+      complain(isRight && isOfShape(state, task, group.shape), say(`${task.id} is in the right group`));
     }
   }
   complain(queued === agent.queued, say("all its runnable tasks are in groups"));
 }
 
-function isOfShape({ ask, pin }: Task, shape: Shape): boolean {
+function isOfShape({ fleet }: State, { ask, pin, project }: Task, shape: Shape): boolean {
   const { demand, gate, locks } = shape;
   return (
     shape.type.type === ask.type &&
@@ -83,6 +84,7 @@ function isOfShape({ ask, pin }: Task, shape: Shape): boolean {
     demand.cpu === ask.cpu &&
     demand.memory === ask.memory &&
     demand.pin === pin &&
+    demand.refusedBy.join("\n") === refusalsOf(fleet, ask, project.id).join("\n") &&
     demand.capabilities.join(" ") === ask.capabilities.join(" ") &&
     locks.map(({ key }) => key).join(" ") === ask.locks.join(" ")
   );

@@ -13,8 +13,9 @@ import type { Pin, TaskId, WorkerId } from "./brand.ts";
 import type { Strategy } from "./config.ts";
 import { firstFrom, leastLoaded, placeOf, tightest } from "./fleet.ts";
 import { zonePin } from "./pin.ts";
-import { couldServe, type Demand, fnv1a, hasRoomFor, offers } from "./shape.ts";
-import type { State, Task, Worker } from "./state.ts";
+import { couldServe, type Demand, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
+import type { Ask, State, Task, Worker } from "./state.ts";
+import { refusalsOf } from "./taking.ts";
 
 export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
 export type Reason =
@@ -125,11 +126,17 @@ function affinities(state: State, task: Task): { worker: WorkerId; reason: Affin
 const ranOn = ({ tasks, tombstones }: State, id: TaskId | null): WorkerId | null =>
   id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
 
+/** What a worker must have to run this task. */
+export const neededBy = (state: State, { ask, project }: Task): Needed & Pick<Ask, "zone"> => {
+  const { capabilities, cpu, memory, zone } = ask;
+  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, ask, project.id) };
+};
+
 /** What a task that is being queued will wait for, under the affinity strategy. */
 export function pinFor(
   state: State,
   task: { readonly parent: TaskId | null; readonly needs: readonly TaskId[]; readonly lastWorker: WorkerId | null },
-  demand: Pick<Demand, "capabilities" | "cpu" | "memory"> & { readonly zone: string | null },
+  demand: Needed & { readonly zone: string | null },
 ): Pin | null {
   const { strategy, affinityWait } = state.config.scheduler.placement;
   if (strategy !== "affinity" || affinityWait === 0) return null;

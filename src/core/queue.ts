@@ -16,6 +16,7 @@ import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type T
 import { internShape, type Shape } from "./shape.ts";
 import { countBefore, countWhile, first, insert, items, placeOf, remove, reseat, sortedList } from "./sorted-list.ts";
 import type { Agent, Group, Project, State, Task } from "./state.ts";
+import { mindsProjects, refusalsOf } from "./taking.ts";
 
 const FEW_GROUPS = 8;
 
@@ -49,14 +50,33 @@ export function requeue(state: State, task: Task, change: () => void): void {
 
 export function shapeOf(state: State, task: Task): Shape {
   const { ask, pin } = task;
-  if (pin === null && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
+  const { fleet } = state;
+  // Those who ask for the same are of the same shape, unless workers mind their projects.
+  const isShared = pin === null && (fleet.sayings.size === 0 || !mindsProjects(fleet));
+  if (isShared && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
   const shape = internShape(state.shapes, ask, pin, {
-    workers: state.fleet.order,
+    workers: fleet.order,
+    refusedBy: refusalsOf(fleet, ask, task.project.id),
     typeLimit: (type) => typeLimit(state.config, type),
-    room: state.fleet.room,
+    room: fleet.room,
   });
-  if (pin === null) ask.shape = shape;
+  if (isShared) ask.shape = shape;
   return shape;
+}
+
+/** What workers say of the tasks they take has changed: whatever they refuse now, or no longer, is of another shape. */
+export function reshapeTasks(state: State): void {
+  for (const ask of state.asks.values()) ask.shape = null;
+  for (const project of state.projects.values()) {
+    for (const agent of project.agents.values()) {
+      for (const task of [...queuedTasks(agent)]) {
+        const { refusedBy } = (task.group as Group).shape.demand;
+        const now = refusalsOf(state.fleet, task.ask, project.id);
+        if (now.length !== refusedBy.length || now.some((key, at) => key !== refusedBy[at]))
+          requeue(state, task, () => {});
+      }
+    }
+  }
 }
 
 /** The part of a task's score that time does not change, failures included. */

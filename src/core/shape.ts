@@ -1,8 +1,9 @@
 /**
  * Whether a kind of task can start.
  *
- * Tasks that ask for the same type, capabilities, resources, provider and locks can start under the
- * same conditions, so they share one *shape*, and whether a shape is open is kept up to date as the
+ * Tasks that ask for the same type, capabilities, resources, provider and locks, and that the same
+ * workers take, can start under the same conditions, so they share one *shape*, and whether a shape is open
+ * is kept up to date as the
  * world changes instead of being worked out for each task. There are four causes that close a shape,
  * and each has its own bit set, because one flag for several causes loses a wake-up when the first of
  * them ends: its type is at its limit, its gate is held, one of its locks is taken, no worker has room.
@@ -24,6 +25,8 @@ export type Demand = {
   readonly cpu: number;
   readonly memory: number;
   readonly pin: Pin | null;
+  /** What workers say of the tasks they take, and by which they refuse it (taking.ts). */
+  readonly refusedBy: readonly string[];
   /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
   readonly bloom: number;
   readonly mask: IdSet;
@@ -86,20 +89,24 @@ export const newShapes = (): Shapes => ({
   shutByWorkers: bitSet(),
 });
 
-export const demandKey = (ask: Ask, pin: Pin | null): string =>
-  `${ask.cpu}|${ask.memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(ask.capabilities)}`;
+const demandKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
+  `${ask.cpu}|${ask.memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(ask.capabilities)}` +
+  (refusedBy.length === 0 ? "" : `|${JSON.stringify(refusedBy)}`);
 
-const shapeKey = (ask: Ask, pin: Pin | null): string =>
-  JSON.stringify([ask.type, ask.capabilities, ask.cpu, ask.memory, ask.provider, ask.locks, pin]);
+const shapeKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
+  JSON.stringify([ask.type, ask.capabilities, ask.cpu, ask.memory, ask.provider, ask.locks, pin, ...refusedBy]);
 
-/** The shape of a task, made known if it is new. `workers` are all that are known. */
+/** All workers that are known, what may queue on one beyond its slots, and what refuses the task. */
+type World = { readonly workers: Iterable<Worker>; readonly room: number; readonly refusedBy: readonly string[] };
+
+/** The shape of a task, made known if it is new. */
 export function internShape(
   shapes: Shapes,
   ask: Ask,
   pin: Pin | null,
-  world: { readonly workers: Iterable<Worker>; readonly typeLimit: (type: string) => number; readonly room: number },
+  world: World & { readonly typeLimit: (type: string) => number },
 ): Shape {
-  const key = shapeKey(ask, pin);
+  const key = shapeKey(ask, pin, world.refusedBy);
   const known = shapes.byKey.get(key);
   if (known !== undefined) return known;
   if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
@@ -144,13 +151,9 @@ export const lockUse = (shapes: Shapes, key: string): LockUse =>
 export const gateUse = (shapes: Shapes, name: string): GateUse =>
   useOf(shapes.gates, name, () => ({ name, mask: idSet(), held: false, shapes: 0 }));
 
-function internDemand(
-  shapes: Shapes,
-  ask: Ask,
-  pin: Pin | null,
-  world: { readonly workers: Iterable<Worker>; readonly room: number },
-): Demand {
-  const key = demandKey(ask, pin);
+function internDemand(shapes: Shapes, ask: Ask, pin: Pin | null, world: World): Demand {
+  const { refusedBy } = world;
+  const key = demandKey(ask, pin, refusedBy);
   const known = shapes.demands.get(key);
   if (known !== undefined) return known;
   const demand: Demand = {
@@ -159,6 +162,7 @@ function internDemand(
     cpu: ask.cpu,
     memory: ask.memory,
     pin,
+    refusedBy,
     bloom: bloomOf(ask.capabilities),
     mask: idSet(),
     shapes: 0,
@@ -191,15 +195,18 @@ export function bloomOf(capabilities: readonly string[]): number {
 }
 
 /** Whether a worker would serve this demand if it had nothing else to do. */
-export const couldServe = (worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory" | "pin">): boolean =>
+export const couldServe = (worker: Worker, demand: Needed & Pick<Demand, "pin">): boolean =>
   (demand.pin === null || isMeantBy(demand.pin, worker)) && offers(worker, demand);
 
+/** What a worker must have. */
+export type Needed = Pick<Demand, "capabilities" | "cpu" | "memory" | "refusedBy">;
+
 /** The same, whichever worker it waits for. */
-export function offers(worker: Worker, demand: Pick<Demand, "capabilities" | "cpu" | "memory">): boolean {
+export function offers(worker: Worker, demand: Needed): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
   for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
-  return true;
+  return worker.saying === null || !demand.refusedBy.includes(worker.saying);
 }
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */

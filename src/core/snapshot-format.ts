@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import type { ConfigPatch } from "./config-patch.ts";
 import type { GateFacts } from "./gate.ts";
 import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "./state.ts";
+import type { Takes } from "./taking.ts";
 import type { RollingFacts } from "./window.ts";
 
 /**
@@ -39,7 +40,7 @@ export type AgentRow = [tag: "agent", id: string, lastServed: number, totals: Nu
 export type WorkerRow = [
   ...[tag: "worker", id: string, kind: Worker["kind"], session: string, slots: number, capabilities: readonly string[]],
   ...[cpu: number | null, memory: number | null, zone: string | null, status: Worker["status"], joinedAt: number],
-  ...[offered?: number, endpoint?: string | null, path?: string | null],
+  ...[offered?: number, endpoint?: string | null, path?: string | null, takes?: Takes | null],
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
 export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
@@ -47,7 +48,7 @@ export type AskRow = [
   ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
   ...[locks: readonly string[], zone: string | null, tab: string | null, maxAttempts: number],
   ...[timeoutMs: number | null, onDependencyFailure: Ask["onDependencyFailure"], prioritised: boolean],
-  onLoss?: Ask["onLoss"],
+  ...[onLoss?: Ask["onLoss"], action?: string],
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
@@ -112,10 +113,10 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   spent: [2, 2],
   project: [11, 11],
   agent: [4, 4],
-  worker: [11, 14],
+  worker: [11, 15],
   gate: [4, 4],
   tab: [4, 4],
-  ask: [13, 14],
+  ask: [13, 15],
   task: [14, 15],
   attempt: [15, 15],
   hold: [3, 3],

@@ -32,6 +32,7 @@ import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
 import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
 import { newTab, watchTabs } from "./tab.ts";
+import { hearTakes, keyOfTakes } from "./taking.ts";
 import { setTimer } from "./timers.ts";
 import { rollingSumFromFacts } from "./window.ts";
 
@@ -210,13 +211,15 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 
 function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
-  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null] = row;
+  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null] = row;
+  hearTakes(state.fleet, takes, 1);
   const attempts = new AttemptSet();
   addWorker(state.fleet, state.shapes, {
     id: id as WorkerId,
     kind,
     session,
     target: endpoint === null ? null : { endpoint, path },
+    ...{ takes, saying: takes === null ? null : keyOfTakes(takes) },
     offered,
     joinedAt: joinedAt as Instant,
     slots,
@@ -243,8 +246,9 @@ function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
 
 function loadAsk(loading: Loading, row: format.AskRow): void {
   const [, type, capabilities, cpu, memory, provider, locks, zone, tab] = row;
-  const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss = "retry"] = row;
-  const wants = { type, capabilities, cpu, memory, provider, locks, zone, tab };
+  const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss = "retry", action = ""] =
+    row;
+  const wants = { type, action, capabilities, cpu, memory, provider, locks, zone, tab };
   const ask = internAsk(loading.state, {
     ...wants,
     ...{ maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised },

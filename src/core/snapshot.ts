@@ -96,11 +96,12 @@ function projectRow(project: Project): format.ProjectRow {
 
 /** Unlimited room is written as null: JSON has no infinity. */
 function workerRow(worker: Worker): format.WorkerRow {
-  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target } = worker;
+  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes } =
+    worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
   return [
     ...(["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status] as const),
-    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null] as const),
+    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null, takes] as const),
   ];
 }
 
@@ -119,10 +120,10 @@ function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<
 
 function askRow(ask: Ask): format.AskRow {
   const { type, capabilities, cpu, memory, provider, locks, zone, tab } = ask;
-  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss } = ask;
+  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = ask;
   return [
     ...(["ask", type, capabilities, cpu, memory, provider, locks, zone, tab] as const),
-    ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss] as const),
+    ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action] as const),
   ];
 }
 

@@ -27,6 +27,7 @@ import type { IdTable } from "./id-table.ts";
 import type { Schedule } from "./schedule-order.ts";
 import type { Demand, Shape, Shapes } from "./shape.ts";
 import type { SortedList } from "./sorted-list.ts";
+import type { Takes } from "./taking.ts";
 import type { RollingSum } from "./window.ts";
 
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
@@ -37,6 +38,8 @@ export type Phase = LivePhase | EndPhase;
 export type Ask = {
   readonly key: string;
   readonly type: string;
+  /** The name of the action; "" if that is a sentence, or an old log does not say. */
+  readonly action: string;
   readonly capabilities: readonly string[];
   readonly cpu: number;
   readonly memory: number;
@@ -239,6 +242,9 @@ export type Worker = {
   readonly session: string;
   /** Where a push worker is posted its tasks. */
   readonly target: PushTarget | null;
+  /** Which tasks it takes, and that as a key; null: all. */
+  readonly takes: Takes | null;
+  readonly saying: string | null;
   /** The slots it joined with; it may want fewer for a while. */
   readonly offered: number;
   slots: number;

@@ -6,7 +6,7 @@
 import type { Instant, TaskId } from "./brand.ts";
 import type { Command, Decided, Warning } from "./commands.ts";
 import { dependenciesOf } from "./lifecycle.ts";
-import { pinFor } from "./placement.ts";
+import { neededBy, pinFor } from "./placement.ts";
 import { fail, ok } from "./result.ts";
 import { hasEnded, type Phase, type State, wentWell } from "./state.ts";
 import { stopByFor } from "./stop.ts";
@@ -50,7 +50,7 @@ export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
     }
   }
   const runnable = waitFor.length === 0 && (task.links?.artifact ?? null) === null;
-  const pin = runnable ? pinFor(state, { ...ties, lastWorker: task.lastWorker }, task.ask) : null;
+  const pin = runnable ? pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task)) : null;
   return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
 }
 

@@ -4,12 +4,12 @@
  * Each worker is asked everything, so that a count per reason tells where the shortage is: a worker that is
  * full and also lacks a capability counts under both.
  */
-
 import { workerOf, zoneOf } from "./pin.ts";
-import { heldPlacement } from "./placement.ts";
+import { heldPlacement, neededBy } from "./placement.ts";
 import { couldServe, hasRoomFor } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 import { tabCapability } from "./tab.ts";
+import { takesSuch, taskInWords } from "./taking.ts";
 import { finding, type WhyGate, when } from "./why-gates.ts";
 
 const NAMED_MAX = 3;
@@ -24,6 +24,8 @@ type Census = {
   cpu: number;
   memory: number;
   capability: number;
+  /** Workers that say they do not take such a task. */
+  refusing: number;
   held: number;
   /** Workers that would have room but for a hold. */
   onlyHeld: number;
@@ -44,7 +46,7 @@ export function workerGates(state: State, task: Task): WhyGate[] {
 function take(state: State, task: Task): Census {
   const census: Census = {
     ...{ known: 0, reachable: 0, capable: 0, feasible: 0, status: 0, slots: 0, cpu: 0, memory: 0 },
-    ...{ capability: 0, held: 0, onlyHeld: 0, missing: new Map() },
+    ...{ capability: 0, refusing: 0, held: 0, onlyHeld: 0, missing: new Map() },
   };
   for (const worker of state.fleet.order) count(state, task, worker, census);
   return census;
@@ -53,7 +55,7 @@ function take(state: State, task: Task): Census {
 function count(state: State, task: Task, worker: Worker, census: Census): void {
   const { capabilities, cpu, memory } = task.ask;
   const { room } = state.fleet;
-  const demand = { capabilities, cpu, memory, key: "", pin: null, bloom: 0 };
+  const demand = { ...neededBy(state, task), pin: null };
   const lacking = capabilities.filter((capability) => !worker.capabilitySet.has(capability));
   const isCapable = couldServe(worker, demand);
   census.known++;
@@ -65,6 +67,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
   if (worker.memory - worker.usedMemory < memory) census.memory++;
   if (lacking.length > 0) census.capability++;
+  if (worker.takes !== null && !takesSuch(worker.takes, task.ask, task.project.id)) census.refusing++;
   for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
   if (worker.hold === null || worker.hold.task === task) return;
   census.held++;
@@ -72,12 +75,13 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
 }
 
 function whoIsHere(census: Census, task: Task): WhyGate[] {
-  const { known, reachable, capable } = census;
+  const { known, reachable, capable, refusing } = census;
   const { cpu, memory, capabilities } = task.ask;
   const needs = [
     ...capabilities,
     ...(cpu > 0 ? [`${cpu} millicores`] : []),
     ...(memory > 0 ? [`${memory} bytes`] : []),
+    ...(refusing > 0 ? [`a worker that takes ${taskInWords(task.ask, task.project.id)}`] : []),
   ];
   return [
     finding("no-workers", reachable > 0, { known, reachable }, [
@@ -104,15 +108,16 @@ const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => (
 });
 
 function roomGate(state: State, task: Task, census: Census): WhyGate {
-  const { known, capable, feasible, status, slots, cpu, memory, capability, held } = census;
+  const { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held } = census;
   const isHeldForIt = heldPlacement(state, task) !== null;
-  const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, held, ...asked(task) };
+  const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held, ...asked(task) };
   const reasons = [
     [status, "not taking work"],
     [slots, "without a free slot"],
     [cpu, "short of CPU"],
     [memory, "short of memory"],
     [capability, `lacking ${[...census.missing.keys()].slice(0, NAMED_MAX).join(", ")}`],
+    [refusing, "not taking such tasks"],
     [held, "held for another task"],
   ] as const;
   const told = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
@@ -126,8 +131,7 @@ function roomGate(state: State, task: Task, census: Census): WhyGate {
 function affinityGate(state: State, task: Task): WhyGate {
   const { pin } = task;
   if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
-  const { capabilities, cpu, memory } = task.ask;
-  const demand = { capabilities, cpu, memory, key: "", pin, bloom: 0 };
+  const demand = { ...neededBy(state, task), pin };
   const fits = (worker: Worker | undefined): boolean =>
     worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
   const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;

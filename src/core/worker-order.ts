@@ -25,12 +25,12 @@ export function decideJoin(state: State, command: Extract<Command, { type: "join
   if (known === undefined && state.fleet.byId.size >= WORKERS_MAX) {
     return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
   }
-  const { kind: workerKind, session, settings, target = null } = command;
+  const { kind: workerKind, session, settings, target = null, takes = null } = command;
   const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
   return ok({
     events: [
       ...(isTaken ? leave(state, known, true, now) : []),
-      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings, ...where },
+      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings, ...where, takes },
     ],
     id,
   });

@@ -36,6 +36,10 @@ export type WorkerOptions = {
   readonly capabilities?: readonly string[];
   readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
   readonly zone?: string | null;
+  /** Which tasks it takes: names, or patterns with `*`; absent: all. */
+  readonly actions?: readonly string[] | null;
+  readonly types?: readonly string[] | null;
+  readonly projects?: readonly string[] | null;
 };
 export type TaskContext = {
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
@@ -95,10 +99,10 @@ export function createLocalWorkers(deps: {
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
-    const { id: wanted, settings } = readWorker(options);
+    const { id: wanted, settings, takes } = readWorker(options);
     const session = host.newId();
     const worker = wanted as WorkerId | null;
-    const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings });
+    const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings, takes });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as WorkerId;
     const crew: Crew = { id, handler, settings, active: 0, leaving: null, onIdle: () => {}, waiting: fifo() };

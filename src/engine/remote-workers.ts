@@ -93,11 +93,11 @@ export function createRemoteWorkers(deps: {
   const isIdle = (): boolean => line.isEmpty() && progress.size === 0;
 
   async function join(body: JoinBody): Promise<Joined> {
-    const { id, settings, target } = readJoin(body);
+    const { id, settings, takes, target } = readJoin(body);
     const session = host.newId();
     const worker = id as WorkerId | null;
     const kind = target === null ? "pull" : "push";
-    const decided = writer.execute({ type: "join-worker", worker, kind, session, settings, target });
+    const decided = writer.execute({ type: "join-worker", worker, kind, session, settings, target, takes });
     if (!decided.ok) throw refused(decided.failure);
     const workerId = decided.value.id as WorkerId;
     line.forget(workerId);
@@ -148,7 +148,7 @@ export function createRemoteWorkers(deps: {
 
   /** It was given up and is there after all: the same worker, with nothing in its hands. */
   function comeBack(worker: Worker): void {
-    const { id, kind, session, target } = worker;
+    const { id, kind, session, target, takes } = worker;
     must({
       type: "join-worker",
       worker: id,
@@ -156,6 +156,7 @@ export function createRemoteWorkers(deps: {
       session,
       settings: { ...settingsOf(worker), slots: worker.offered, status: drained.has(id) ? "draining" : "ready" },
       target,
+      takes,
     });
   }
 

@@ -132,6 +132,10 @@ export type WorkerView = {
   readonly inFlight: number;
   readonly capabilities: readonly string[];
   readonly zone?: string;
+  /** Which tasks it takes; absent: all. */
+  readonly actions?: readonly string[];
+  readonly types?: readonly string[];
+  readonly projects?: readonly string[];
   readonly heldFor?: string;
   /** Where a push worker is posted its tasks. */
   readonly endpoint?: string;
@@ -148,12 +152,16 @@ export const workerView = (worker: Worker): WorkerView => ({
   inFlight: worker.attempts.size,
   capabilities: worker.capabilities,
   ...(worker.zone === null ? {} : { zone: worker.zone }),
+  ...takesView(worker),
   ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),
   ...(worker.target === null ? {} : { endpoint: worker.target.endpoint }),
   ...(worker.target === null || worker.target.path === null ? {} : { path: worker.target.path }),
   ...roomOf(worker),
   joinedAt: isoTime(worker.joinedAt),
 });
+
+const takesView = ({ takes }: Worker): Pick<WorkerView, "actions" | "types" | "projects"> =>
+  Object.fromEntries(Object.entries(takes ?? {}).filter(([, names]) => names !== null));
 
 /** What it has in all; what is unlimited is absent. */
 function roomOf({ cpu, memory }: Worker): Pick<WorkerView, "resources"> {

@@ -23,6 +23,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
+import type { Takes } from "../core/taking.ts";
 import { canonical } from "./canonical.ts";
 import { badInput, DroverError, reading, refused } from "./drover-error.ts";
 import type { WorkerOptions } from "./local-worker.ts";
@@ -72,6 +73,7 @@ export type SyncBody = {
 export function readJoin(body: unknown): {
   id: string | null;
   settings: WorkerSettings;
+  takes: Takes | null;
   target: PushTarget | null;
 } {
   return reading(body, "", () => {

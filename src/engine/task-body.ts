@@ -24,6 +24,7 @@ import {
   text,
   whole,
 } from "../core/shape-of-input.ts";
+import { actionName } from "../core/taking.ts";
 import { canonical, escapedUntilNow, hashOf, type SpelledKey, sizeOf, spelledKey, withField } from "./canonical.ts";
 import { badInput, faultOfReading, refused } from "./drover-error.ts";
 
@@ -317,6 +318,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     timeoutMs: at(values, AT.timeoutMs) ?? null,
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
     onLoss: at(values, AT.onLoss) ?? null,
+    action: actionName(at(values, AT.action) as string),
     callback: at(values, AT.callbackUrl) !== undefined,
   };
 }

@@ -3,7 +3,11 @@
  */
 import type { WorkerSettings } from "../core/commands.ts";
 import { name, orNull, readSection, section, setOf, whole } from "../core/shape-of-input.ts";
+import type { Takes } from "../core/taking.ts";
 import { refused } from "./drover-error.ts";
+
+/** A worker that tells more things apart than this is better told apart by a capability. */
+const PATTERNS_MAX = 100;
 
 type ParsedOptions = {
   readonly id: string | null;
@@ -11,9 +15,12 @@ type ParsedOptions = {
   readonly capabilities: readonly string[];
   readonly resources: { readonly cpuMillicores: number | null; readonly memoryBytes: number | null };
   readonly zone: string | null;
-};
+} & Takes;
 
-export function readWorker(options: unknown): { id: string | null; settings: WorkerSettings } {
+/** Names, or patterns with `*`; absent or null: all. */
+const patterns = orNull(setOf(name(), PATTERNS_MAX));
+
+export function readWorker(options: unknown): { id: string | null; settings: WorkerSettings; takes: Takes | null } {
   const unlimited: ParsedOptions["resources"] = { cpuMillicores: null, memoryBytes: null };
   const read = readSection<ParsedOptions>(
     {
@@ -22,15 +29,21 @@ export function readWorker(options: unknown): { id: string | null; settings: Wor
       capabilities: setOf(name(), 10_000),
       resources: section({ cpuMillicores: orNull(whole(0)), memoryBytes: orNull(whole(0)) }, unlimited),
       zone: orNull(name()),
+      ...{ actions: patterns, types: patterns, projects: patterns },
     },
-    { id: null, slots: 1, capabilities: [], resources: unlimited, zone: null },
+    {
+      ...{ id: null, slots: 1, capabilities: [], resources: unlimited, zone: null },
+      ...{ actions: null, types: null, projects: null },
+    },
     options,
     "",
   );
   if (!read.ok) throw refused(read.failure);
-  const { id, slots, capabilities, resources, zone } = read.value;
+  const { id, slots, capabilities, resources, zone, actions, types, projects } = read.value;
+  const takesAll = actions === null && types === null && projects === null;
   return {
     id,
+    takes: takesAll ? null : { actions, types, projects },
     settings: {
       slots,
       capabilities,

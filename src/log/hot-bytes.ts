@@ -60,8 +60,12 @@ export const MOSTLY: readonly unknown[] = [
   "other", EMPTY, 0, 0,
   null, EMPTY, null, null, 0, false, 0, null, EMPTY, null, null,
   null, 0, 1, 3, null, "skip",
-  true, null, "retry",
+  true, null, "retry", "",
 ];
+
+/** Where the action stands among them, which is last: it is nearly always there, and mostly the only one. */
+const ACTION = MOSTLY.length - 1;
+const ACTION_BIT: number = 1 << ACTION;
 
 /** Writes the event behind what the block holds, or answers false: it has no such form. */
 export function writePacked(block: Block, event: Event, cause: number | null): boolean {
@@ -103,16 +107,20 @@ function writeSubmitted(block: Block, event: TaskSubmitted, cause: number | null
   if (!areTexts(task, project) || !areTexts(agent, bodyHash)) return -1;
   if (typeof named !== "boolean" || !Number.isFinite(bodySize)) return -1;
   const others = othersIn(event);
-  const values = others === 0 ? MOSTLY : valuesFromType(event);
+  // The action alone is written without gathering the others.
+  const isPlain = (others & ~ACTION_BIT) === 0;
+  const values = isPlain ? MOSTLY : valuesFromType(event);
   const characters = task.length + project.length + agent.length;
-  const room = FIXED_BYTES_MAX + CHARACTER_BYTES_MAX * characters + (others === 0 ? 0 : roomForOthers(values, others));
+  const more = isPlain ? roomFor(event.action) : roomForOthers(values, others);
+  const room = FIXED_BYTES_MAX + CHARACTER_BYTES_MAX * characters + more;
   if (room === Number.POSITIVE_INFINITY) return -1;
   makeRoom(block, room);
   const { bytes: target } = block;
   let at = writeHead(target, block.length, named ? SUBMITTED | FLAG_1 : SUBMITTED, event, cause);
   at = writeText(target, writeText(target, at, project), agent);
   at = writeNumber(target, writeNumber(target, at, bodySize), others);
-  if (others !== 0) at = writeOthers(target, at, values, others);
+  if (!isPlain) at = writeOthers(target, at, values, others);
+  else if (others !== 0) at = writeValue(target, at, event.action);
   return writeHash(target, at, bodyHash);
 }
 
@@ -127,7 +135,7 @@ const othersIn = (e: TaskSubmitted): number =>
   bit(12, isEmpty(e.needs)) | bit(13, e.artifact === null) | bit(14, e.notBefore === null) |
   bit(15, e.deadline === null) | bit(16, e.estimatedTokens === 0) | bit(17, e.iteration === 1) |
   bit(18, e.maxAttempts === 3) | bit(19, e.timeoutMs === null) | bit(20, e.onDependencyFailure === "skip") |
-  bit(21, e.runnable === true) | bit(22, e.pin === null) | bit(23, e.onLoss === "retry");
+  bit(21, e.runnable === true) | bit(22, e.pin === null) | bit(23, e.onLoss === "retry") | bit(ACTION, e.action === "");
 
 const bit = (index: number, isUsual: boolean): number => (isUsual ? 0 : 1 << index);
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
@@ -137,7 +145,7 @@ const valuesFromType = (e: TaskSubmitted): readonly unknown[] => [
   e.type, e.capabilities, e.cpu, e.memory,
   e.provider, e.locks, e.zone, e.tab, e.priority, e.prioritised, e.depth, e.parent, e.needs, e.artifact, e.notBefore,
   e.deadline, e.estimatedTokens, e.iteration, e.maxAttempts, e.timeoutMs, e.onDependencyFailure,
-  e.runnable, e.pin, e.onLoss,
+  e.runnable, e.pin, e.onLoss, e.action,
 ];
 
 function roomForOthers(values: readonly unknown[], others: number): number {

@@ -85,7 +85,7 @@ function readSubmitted(from: Source, mark: number, at: number): Event {
     provider: v[4], locks: v[5], zone: v[6], tab: v[7], priority: v[8], prioritised: v[9], depth: v[10],
     parent: v[11], needs: v[12], artifact: v[13], notBefore: v[14],
     deadline: v[15], estimatedTokens: v[16], iteration: v[17], maxAttempts: v[18], timeoutMs: v[19],
-    onDependencyFailure: v[20], runnable: v[21], pin: v[22], onLoss: v[23],
+    onDependencyFailure: v[20], runnable: v[21], pin: v[22], onLoss: v[23], action: v[24],
   } as TaskSubmitted;
 }
 
@@ -175,6 +175,6 @@ function submittedOf(v: readonly unknown[]): unknown {
     provider: v[14], locks: v[15], zone: v[16], tab: v[17], priority: v[18], prioritised: v[19], depth: v[20],
     parent: v[21], needs: v[22], artifact: v[23], notBefore: v[24],
     deadline: v[25], estimatedTokens: v[26], iteration: v[27], maxAttempts: v[28], timeoutMs: v[29],
-    onDependencyFailure: v[30], runnable: v[31], pin: v[32], onLoss: v[33],
+    onDependencyFailure: v[30], runnable: v[31], pin: v[32], onLoss: v[33], action: v[34] ?? "",
   };
 }

@@ -21,7 +21,7 @@ function submitted(task: number, more: object = {}): Event {
     ...{ bodyHash: "", bodySize: 3, type: "other", capabilities: [], cpu: 0, memory: 0, provider: null, locks: [] },
     ...{ zone: null, tab: null, priority: 0, prioritised: false, depth: 0, parent: null, needs: [], artifact: null },
     ...{ notBefore: null, deadline: null, estimatedTokens: 0, iteration: 1, maxAttempts: 3, timeoutMs: null },
-    ...{ onDependencyFailure: "skip", runnable: true, pin: null, onLoss: "retry", ...more },
+    ...{ onDependencyFailure: "skip", runnable: true, pin: null, onLoss: "retry", action: "", ...more },
   };
   return event as unknown as TaskSubmitted;
 }

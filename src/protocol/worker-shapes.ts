@@ -19,6 +19,9 @@ export type JoinBody = {
   readonly capabilities?: readonly string[];
   readonly resources?: WorkerResources;
   readonly zone?: string | null;
+  readonly actions?: readonly string[] | null;
+  readonly types?: readonly string[] | null;
+  readonly projects?: readonly string[] | null;
   readonly endpoint?: string;
   readonly path?: string;
 };
@@ -86,6 +89,9 @@ export type WorkerJson = {
   readonly inFlight: number;
   readonly capabilities: readonly string[];
   readonly zone?: string;
+  readonly actions?: readonly string[];
+  readonly types?: readonly string[];
+  readonly projects?: readonly string[];
   readonly heldFor?: string;
   readonly endpoint?: string;
   readonly path?: string;
@@ -99,6 +105,7 @@ export type WorkerStatus = { readonly status: "draining" | "left"; readonly work
 
 export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;
+const PATTERNS_MAX = 100;
 const ATTEMPT_MAX = 1_000_000_000;
 const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -109,6 +116,10 @@ const LOG_ERROR_MAX = 1024;
 
 const capabilities = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: CAPABILITIES_MAX }), { expected: `a list of at most ${CAPABILITIES_MAX} names` });
+const patterns = (): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(), { max: PATTERNS_MAX }), {
+    expected: `a list of at most ${PATTERNS_MAX} names or patterns such as build-*`,
+  });
 const workerResources: s.Schema<WorkerResources> = s.object<WorkerResources>({
   cpuMillicores: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
   memoryBytes: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
@@ -132,6 +143,13 @@ export const joinBody: s.Schema<JoinBody> = s.component(
         capabilities: s.optional(capabilities()),
         resources: s.optional(workerResources),
         zone: s.optional(s.nullable(s.name())),
+        actions: s.described(
+          s.optional(s.nullable(patterns())),
+          "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
+            "no name (with blanks, or over 128 characters) is taken by `*` only.",
+        ),
+        types: s.described(s.optional(s.nullable(patterns())), "The same, by their type."),
+        projects: s.described(s.optional(s.nullable(patterns())), "The same, by their project."),
         endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
         path: s.described(
           s.optional(
@@ -268,6 +286,9 @@ const workerJson: s.Schema<WorkerJson> = s.component(
     inFlight: s.whole(0),
     capabilities: s.list(s.name()),
     zone: s.optional(s.name()),
+    actions: s.described(s.optional(s.list(s.name())), "Which tasks it takes, by their action; absent: all."),
+    types: s.described(s.optional(s.list(s.name())), "The same, by their type."),
+    projects: s.described(s.optional(s.list(s.name())), "The same, by their project."),
     heldFor: s.described(s.optional(s.name()), "The large overdue task for which it is kept free."),
     endpoint: s.described(s.optional(s.webUrl()), "Where a push worker is posted its tasks."),
     path: s.optional(s.text(1, 2048)),

@@ -24,6 +24,9 @@ export type KnownWorker = {
   readonly capabilities: readonly string[];
   readonly resources?: JoinBody["resources"];
   readonly zone?: string;
+  readonly actions?: readonly string[];
+  readonly types?: readonly string[];
+  readonly projects?: readonly string[];
   readonly endpoint?: string;
   readonly path?: string;
 };
@@ -86,13 +89,14 @@ export function createPushDriver(options: PushOptions): PushDriver {
     for (const { id, kind, status, endpoint, ...known } of await drover.workers()) {
       if (kind !== "push" || endpoint === undefined || status === "draining") continue;
       if (drives.has(id) || stopping !== null) continue;
-      const { slots, capabilities, resources, zone, path } = known;
+      const { slots, capabilities, resources, zone, path, actions, types, projects } = known;
       drive(
         {
           ...{ id, endpoint, slots, capabilities },
           ...(resources === undefined ? {} : { resources }),
           ...(zone === undefined ? {} : { zone }),
           ...(path === undefined ? {} : { path }),
+          ...{ actions: actions ?? null, types: types ?? null, projects: projects ?? null },
         },
         null,
       );

@@ -23,6 +23,10 @@ export type PullWorkerOptions = {
   readonly capabilities?: readonly string[];
   readonly resources?: WorkerResources;
   readonly zone?: string | null;
+  /** Which tasks it takes, by action, type and project: names, or patterns with `*`; all if absent. */
+  readonly actions?: readonly string[] | null;
+  readonly types?: readonly string[] | null;
+  readonly projects?: readonly string[] | null;
   /** Closes the worker when it fires, also while it still tries to join. */
   readonly signal?: AbortSignal;
   /** How long a handler that was told to stop has for it; 10 s if absent. */
@@ -54,7 +58,7 @@ export type ReadOptions = {
 };
 
 const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "logs", "onWarning", "fetch", "client"] as const;
-const JOIN = ["id", "slots", "capabilities", "resources", "zone"] as const;
+const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"] as const;
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (typeof options !== "object" || options === null) throw bad("options must be an object");

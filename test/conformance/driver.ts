@@ -52,6 +52,7 @@ export const submission = (id: string | null, fields: TaskFields = {}): Submissi
   bodyHash: "body",
   bodySize: 1,
   type: "other",
+  action: "",
   capabilities: [],
   cpu: 0,
   memory: 0,

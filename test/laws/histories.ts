@@ -16,6 +16,7 @@ import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from ".
 import type { GateSettings } from "../../src/core/gate.ts";
 import type { Attempt, State } from "../../src/core/state.ts";
 import { tabCapability } from "../../src/core/tab.ts";
+import type { Takes } from "../../src/core/taking.ts";
 import { serviceOrder } from "./service-orders.ts";
 
 export const STARTED_AT = 1_000_000;
@@ -79,6 +80,7 @@ export const PLAIN: Submission = {
   ...{ capabilities: [], cpu: 0, memory: 0, provider: null, locks: [], zone: null, tab: null, priority: null },
   ...{ parent: null, needs: [], artifact: null, artifactReady: false, notBefore: null, deadline: null },
   ...{ estimatedTokens: null, iteration: 1, maxAttempts: null, timeoutMs: null, onDependencyFailure: "skip" },
+  action: "",
 };
 
 export const pauseOf = (dice: Dice): number => dice.pick(PAUSES_MS);
@@ -252,6 +254,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     ...{ maxAttempts: dice.pick([null, null, 1, 2]), timeoutMs: sometimes(50) ? dice.pick([1, 2000]) : null },
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
+    action: dice.pick(["", "exec", "exec", "click"]),
     callback: sometimes(20),
   };
 }
@@ -265,6 +268,15 @@ function joinOf(dice: Dice): Command {
     session: "s",
     settings: workerSettings(dice),
     target: dice.chance(20) ? { endpoint: "http://127.0.0.1:1/", path: dice.pick([null, "/go"]) } : null,
+    takes: dice.chance(30) ? takesOf(dice) : null,
+  };
+}
+
+function takesOf(dice: Dice): Takes {
+  return {
+    actions: dice.pick([null, ["exec"], ["ex*", "none"], ["*"], ["click"]]),
+    types: dice.pick([null, null, ["code"], ["*"]]),
+    projects: dice.pick([null, null, [dice.pick(PROJECTS)], ["none"]]),
   };
 }
 

@@ -120,7 +120,12 @@ const submissionOf = (dice: Dice, project: ProjectId): Submission => ({
   ...{ id: null, project, agent: dice.pick(AGENTS), bodyHash: "", bodySize: 0, type: "code", capabilities: [] },
   ...{ cpu: 0, memory: 0, provider: null, locks: [], zone: null, tab: null, priority: null, parent: null, needs: [] },
   ...{ artifact: null, artifactReady: false, notBefore: null, deadline: null, iteration: 1, maxAttempts: null },
-  ...{ timeoutMs: null, onDependencyFailure: "skip", estimatedTokens: dice.pick([null, 1, 50, 200, 1000, 9000]) },
+  ...{
+    timeoutMs: null,
+    onDependencyFailure: "skip",
+    action: "",
+    estimatedTokens: dice.pick([null, 1, 50, 200, 1000, 9000]),
+  },
 });
 
 const seeds = fc.array(fc.nat(0xffff_ffff), { minLength: 10, maxLength: 60, size: "max" });

@@ -195,8 +195,16 @@ function hasRoom(state: State, worker: Worker, task: Task): boolean {
     cpuLeft(state, worker) >= task.ask.cpu &&
     worker.memory - sum(held, (other) => other.ask.memory) >= task.ask.memory &&
     task.ask.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
-    (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`)
+    (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`) &&
+    takes(worker, task)
   );
+}
+
+/** What a worker says it takes, by regular expressions. */
+function takes({ takes: said }: Worker, { ask, project }: Task): boolean {
+  const isMeant = (patterns: readonly string[] | null | undefined, name: string): boolean =>
+    patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
+  return isMeant(said?.actions, ask.action) && isMeant(said?.types, ask.type) && isMeant(said?.projects, project.id);
 }
 
 /** Workers nobody else has a hold on; the one held for this very task only if there is no other. */

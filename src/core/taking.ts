@@ -1,0 +1,82 @@
+/**
+ * Which tasks a worker takes, by their action, type and project.
+ *
+ * A worker offers capabilities, which tasks ask for; it may also say itself what it takes: names, or patterns in which
+ * `*` stands for anything. That is part of whether it could ever run a task. Workers say few different things of this
+ * kind, and most say nothing, so a task's shape does not hold its action: it holds which of those sayings refuse
+ * the task. While nobody says anything that is the same for all, and nothing costs more. When a saying is heard for the
+ * first time, or for the last, the queued tasks it refuses change their shapes; nothing else walks over tasks.
+ */
+import type { ProjectId } from "./brand.ts";
+import type { Fleet } from "./fleet.ts";
+
+/** What a worker says that it takes; null: whatever there is. */
+export type Takes = {
+  readonly actions: readonly string[] | null;
+  readonly types: readonly string[] | null;
+  readonly projects: readonly string[] | null;
+};
+/** A saying, and how many workers say it. */
+export type Saying = { readonly key: string; readonly takes: Takes; workers: number };
+
+export const ACTION_NAME_MAX = 128;
+const NO_NAME = /[\s\p{Cc}]/u;
+const NOBODY: readonly string[] = Object.freeze([]);
+
+/** An action as it is known here: by its name, if it is one. Sentences are for people, and only `*` takes them. */
+export const actionName = (action: string): string =>
+  action.length > ACTION_NAME_MAX || NO_NAME.test(action) ? "" : action;
+
+export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.stringify([actions, types, projects]);
+
+export type Taken = { readonly action: string; readonly type: string };
+
+/** Whether a worker that says this takes such a task. */
+export const takesSuch = (takes: Takes, { action, type }: Taken, project: string): boolean =>
+  isNamed(takes.actions, action) && isNamed(takes.types, type) && isNamed(takes.projects, project);
+
+const isNamed = (patterns: readonly string[] | null, name: string): boolean =>
+  patterns === null || patterns.some((pattern) => matches(pattern, name));
+
+/** Whether the name is the pattern, with anything at all in the place of each `*`. */
+export function matches(pattern: string, name: string): boolean {
+  const [head = "", ...rest] = pattern.split("*");
+  const tail = rest.pop();
+  if (tail === undefined) return pattern === name;
+  if (!name.startsWith(head) || !name.endsWith(tail) || name.length < head.length + tail.length) return false;
+  let from = head.length;
+  for (const piece of rest) {
+    const at = name.indexOf(piece, from);
+    if (at < 0 || at + piece.length > name.length - tail.length) return false;
+    from = at + piece.length;
+  }
+  return true;
+}
+
+/** The keys of the sayings, of those heard in the fleet, that refuse such a task. */
+export function refusalsOf(fleet: Fleet, taken: Taken, project: ProjectId): readonly string[] {
+  if (fleet.sayings.size === 0) return NOBODY;
+  const refusing: string[] = [];
+  for (const { key, takes } of fleet.sayings.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
+  return refusing;
+}
+
+/** Whether the sayings refuse tasks by their project, so that two that ask for the same may differ in their shape. */
+export const mindsProjects = (fleet: Fleet): boolean =>
+  fleet.sayings.size > 0 && [...fleet.sayings.values()].some(({ takes }) => takes.projects !== null);
+
+/** One worker more says this (1), or one fewer (-1). Answers whether it is heard for the first or the last time. */
+export function hearTakes(fleet: Fleet, takes: Takes | null, by: 1 | -1): boolean {
+  if (takes === null) return false;
+  const key = keyOfTakes(takes);
+  const saying = fleet.sayings.get(key) ?? { key, takes, workers: 0 };
+  saying.workers += by;
+  if (saying.workers === 0) fleet.sayings.delete(key);
+  else if (saying.workers === 1 && by === 1) fleet.sayings.set(key, saying);
+  else return false;
+  return true;
+}
+
+/** Such a task, for people. */
+export const taskInWords = ({ action, type }: Taken, project: string): string =>
+  `action ${action === "" ? "(a sentence)" : action}, type ${type}, project ${project}`;
