@@ -175,7 +175,7 @@ tasks:
   first:
     run: |
       echo first >> ran
-      if mkdir tried; then echo '{"retryAfterMs": 1}'; exit 75; fi
+      if mkdir tried; then echo '{"retryAfterMs": 1, "status": 429}'; exit 75; fi
   second: { run: echo second >> ran }`);
     const { code, out } = await place.run(["--json"]);
     assert.equal(code, 0);

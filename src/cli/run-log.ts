@@ -22,9 +22,31 @@ export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
   for (const { id, phase } of state.tasks.values()) yield { id, phase };
 }
 
-export function rowOf({ task, id, phase }: Placed, { state }: Drover, { retriesFailed }: RunRequest): Row {
+/**
+ * The tasks of an earlier run that stay as they are. What is done stays done; what failed is tried again, unless told
+ * otherwise. What had begun when the run before was killed and must not be repeated has failed only now, when the log
+ * was opened: nobody has seen that yet, so it stays, and with it what was skipped for its sake.
+ */
+export function keptOf(
+  { state }: Drover,
+  { placed }: Placing,
+  { retriesFailed, openedAt }: { readonly retriesFailed: boolean; readonly openedAt: number },
+): ReadonlySet<string> {
+  const [kept, bad] = [new Set<string>(), new Set<string>()];
+  for (const { id, phase, needs } of placed) {
+    const record = state.tasks.get(id as never);
+    const isUnseen = record?.ask.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
+    const staysBad = !retriesFailed || isUnseen || (phase === "skipped" && needs.some((need) => bad.has(need)));
+    if (phase === null || (isBad(phase) ? !staysBad : phase !== "done")) continue;
+    kept.add(id);
+    if (isBad(phase)) bad.add(id);
+  }
+  return kept;
+}
+
+export function rowOf({ task, id, phase }: Placed, { state }: Drover, kept: ReadonlySet<string>): Row {
   const record = state.tasks.get(id as never);
-  const isKept = phase === "done" || (phase !== null && isBad(phase) && !retriesFailed);
+  const isKept = kept.has(id);
   const end = record?.end ?? null;
   return {
     ...{ task, id, attempts: 0, startedAt: null },
@@ -40,7 +62,12 @@ export function rowOf({ task, id, phase }: Placed, { state }: Drover, { retriesF
 const isBad = (phase: string): boolean => phase === "failed" || phase === "skipped";
 
 /** Makes the log hold what the plan says, before anything starts. */
-export async function bringInLine(drover: Drover, { placed, strays }: Placing, request: RunRequest): Promise<void> {
+export async function bringInLine(
+  drover: Drover,
+  { placed, strays }: Placing,
+  request: RunRequest,
+  kept: ReadonlySet<string>,
+): Promise<void> {
   await drover.resume();
   // Those that wait for others first, or the end of one would be the end of the next before we come to it.
   for (const id of strays.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
@@ -50,7 +77,7 @@ export async function bringInLine(drover: Drover, { placed, strays }: Placing, r
       return ((await drover.submit(bodyOf(one, request.plan))).warnings ?? []).filter(
         ({ type }) => type !== "no-workers",
       );
-    if (one.phase === "cancelled" || (isBad(one.phase) && request.retriesFailed)) await drover.retry(one.id);
+    if (one.phase === "cancelled" || (isBad(one.phase) && !kept.has(one.id))) await drover.retry(one.id);
     return [];
   });
   for (const [index, warnings] of (await Promise.all(asked)).entries())

@@ -22,7 +22,7 @@ import type { Plan, PlanTask } from "./plan-file.ts";
 import type { Attempts } from "./run-attempts.ts";
 import { type Board, createBoard, type Fact, type Row } from "./run-board.ts";
 import { type Placing, placeTasks } from "./run-identity.ts";
-import { bringInLine, knownIn, rowOf } from "./run-log.ts";
+import { bringInLine, keptOf, knownIn, rowOf } from "./run-log.ts";
 import { outlookOf } from "./run-outlook.ts";
 
 export type RunRequest = {
@@ -69,15 +69,17 @@ export function startRun(request: RunRequest): Run {
 
 async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{ board: Board; end: RunEnd }> {
   const { data, hears, attempts } = request;
+  const openedAt = Date.now();
   const drover = await openDrover({ data, config: configFor(request), onWarning: hears.noted });
   try {
     const swept = await attempts.sweep();
     if (swept.killed > 0) hears.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
     for (const problem of swept.problems) hears.noted(problem);
     const placing = placeTasks(request.tasks, knownIn(drover));
-    const board = createBoard(placing.placed.map((placed) => rowOf(placed, drover, request)));
+    const kept = keptOf(drover, placing, { retriesFailed: request.retriesFailed, openedAt });
+    const board = createBoard(placing.placed.map((placed) => rowOf(placed, drover, kept)));
     const after = drover.state.seq;
-    await bringInLine(drover, placing, request);
+    await bringInLine(drover, placing, request, kept);
     hears.begun(board);
     if (board.isOver()) return { board, end: { kind: "over" } };
     if (interrupted.aborted) return { board, end: { kind: "interrupted" } };
@@ -227,9 +229,11 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
 const lossInWords = (cause: string): string =>
   cause === "requeue"
     ? "it asks to come back later"
-    : cause === "budget"
-      ? "its budget is used up"
-      : "its worker was lost";
+    : cause === "rate-limited"
+      ? "its provider said to wait"
+      : cause === "budget"
+        ? "its budget is used up"
+        : "its worker was lost";
 
 // ---------------------------------------------------------------- the commands
 
@@ -275,8 +279,8 @@ async function throughGate(
   const call = async (permit: HeldPermit): Promise<Outcome> => {
     outcome = await run();
     if (outcome.usage !== undefined) permit.usage(outcome.usage);
-    const { outcome: how, retryAfterMs, error } = outcome;
-    if (how !== "requeue" || retryAfterMs === undefined || isStopping()) return outcome;
+    const { rateLimited, retryAfterMs, error } = outcome;
+    if (rateLimited !== true || isStopping()) return outcome;
     // The gate is told, so that everybody else waits too. This attempt is over: it must not ask for another permit.
     over.abort();
     throw Object.assign(new Error(error), { status: 429, retryAfterMs });
@@ -291,7 +295,7 @@ async function throughGate(
 
 /** The outcome in the words of a handler: what it returns is the result, what it throws is why not. */
 function answerOf(
-  { outcome, result, error = outcome, retryAfterMs, permanent }: Outcome,
+  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent }: Outcome,
   isStopping: boolean,
 ): unknown {
   if (outcome === "done") return result;
@@ -299,6 +303,7 @@ function answerOf(
   if (isStopping) throw new Error(error);
   switch (outcome) {
     case "requeue":
+      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
       throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
     case "failed":
     case "cancelled":

@@ -209,11 +209,13 @@ function applyTo(
 }
 
 /** The outcome of a command in the words of a handler: what it returns is the result, what it throws is why not. */
-function answer({ outcome, result, error = outcome, retryAfterMs, permanent = false }: ExecOutcome): unknown {
+function answer(given: ExecOutcome): unknown {
+  const { outcome, result, error = given.outcome, retryAfterMs, rateLimited, permanent = false } = given;
   switch (outcome) {
     case "done":
       return result;
     case "requeue":
+      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
       throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
     case "failed":
     case "cancelled":

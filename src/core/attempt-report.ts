@@ -8,10 +8,11 @@ import type { Instant, TaskId } from "./brand.ts";
 import { usedBy } from "./budget.ts";
 import type { AttemptReport, Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
+import { loseAttempt, requeueAttempt, throttleAttempt } from "./loss.ts";
 import type { Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import type { Attempt, State } from "./state.ts";
-import { endOfStop, failAttempt, loseAttempt, stopForBudget } from "./stop.ts";
+import { endOfStop, failAttempt, stopForBudget } from "./stop.ts";
 
 const ERROR_MAX = 4096;
 
@@ -56,7 +57,7 @@ export function decideLoss(state: State, command: Extract<Command, { type: "lose
   const found = liveAttempt(state, command.task, command.attempt);
   if (!found.ok) return found;
   const attempt = found.value;
-  const loss = { cause: "worker-lost", tokens: null, retryAfterMs: null } as const;
+  const loss = { cause: "worker-lost", tokens: null } as const;
   const isStopping = attempt.state === "stopping";
   return ok({ events: [isStopping ? endOfStop(state, attempt, null, now) : loseAttempt(state, attempt, loss, now)] });
 }
@@ -70,7 +71,13 @@ function finish(state: State, attempt: Attempt, report: AttemptReport, now: Inst
   }
   if (attempt.state === "stopping") return [endOfStop(state, attempt, tokens, now)];
   if (report.outcome === "requeue") {
-    return [loseAttempt(state, attempt, { cause: "requeue", tokens, retryAfterMs: report.retryAfterMs }, now)];
+    const given = {
+      tokens,
+      retryAfterMs: report.retryAfterMs,
+      reason: report.error === null ? null : cut(report.error),
+    };
+    if (report.rateLimited === true) return throttleAttempt(state, attempt, given, now);
+    return [requeueAttempt(state, attempt, given, now)];
   }
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";

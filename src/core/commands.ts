@@ -70,6 +70,8 @@ export type AttemptReport = {
   /** Tokens used in all, or null when nobody knows. */
   readonly tokens: number | null;
   readonly retryAfterMs: number | null;
+  /** With `requeue`: the provider said 429 or 529. */
+  readonly rateLimited?: boolean;
   readonly resultHash: string | null;
   readonly resultSize: number;
   /** A failure that another attempt cannot mend. */

@@ -76,7 +76,12 @@ export type SchedulerRules = {
   readonly fairness: FairnessRules;
   readonly placement: PlacementRules;
   readonly backpressure: BackpressureRules;
-  readonly retry: { readonly base: number; readonly max: number; readonly maxLosses: number };
+  readonly retry: {
+    readonly base: number;
+    readonly max: number;
+    readonly maxLosses: number;
+    readonly maxRequeues: number;
+  };
 };
 export type BudgetRules = { readonly limit: number | null; readonly window: number };
 export type ProjectSettings = {
@@ -153,7 +158,7 @@ export const DEFAULT_CONFIG: Config = {
       unresolvedAfter: 60_000,
     },
     backpressure: { perWorker: null, rejectThreshold: 1, throttleAt: 0.5, acceptWithoutWorkers: true },
-    retry: { base: 1000, max: 5 * MINUTE, maxLosses: 5 },
+    retry: { base: 1000, max: 5 * MINUTE, maxLosses: 5, maxRequeues: 100 },
   },
   budget: { limit: null, window: DAY },
   projects: {
@@ -323,7 +328,10 @@ const schedulerFields: Fields<SchedulerRules> = {
     },
     S.backpressure,
   ),
-  retry: section({ base: span(1), max: span(1), maxLosses: whole(1, 1_000_000) }, S.retry),
+  retry: section(
+    { base: span(1), max: span(1), maxLosses: whole(1, 1_000_000), maxRequeues: whole(1, 1_000_000) },
+    S.retry,
+  ),
 };
 
 /** A section whose own fields come first and whose other keys are names: projects and gates. */

@@ -72,7 +72,7 @@ export type TaskSubmitted = Told<
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
 
-export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue";
+export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue" | "rate-limited";
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
 export type Event =
@@ -94,7 +94,16 @@ export type Event =
   | Told<"attempt-failed", { task: TaskId; attempt: number; tokens: number | null; error: string; restUntil: Instant }>
   | Told<
       "attempt-lost",
-      { task: TaskId; attempt: number; tokens: number | null; cause: LossCause; estimate: number; restUntil: Instant }
+      {
+        task: TaskId;
+        attempt: number;
+        tokens: number | null;
+        cause: LossCause;
+        estimate: number;
+        restUntil: Instant;
+        /** In the words of the worker that gave it back. */
+        reason: string | null;
+      }
     >
   | Told<
       "task-done",
@@ -227,7 +236,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "attempt-stopping": ["task", "attempt", "cause", "stopBy"],
   "attempt-stopped": ["task", "attempt", "tokens"],
   "attempt-failed": ["task", "attempt", "tokens", "error", "restUntil"],
-  "attempt-lost": ["task", "attempt", "tokens", "cause", "estimate", "restUntil"],
+  "attempt-lost": ["task", "attempt", "tokens", "cause", "estimate", "restUntil", "reason"],
   "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
   "task-failed": ["task", "attempt", "tokens", "reason", "expired", "stopBy"],
   "task-cancelled": ["task", "reason", "stopBy"],
@@ -277,6 +286,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
   "task-submitted": { onLoss: "retry", action: "" },
+  "attempt-lost": { reason: null },
   "worker-joined": { endpoint: null, path: null, takes: null },
   "permit-asked": { remote: false },
 };

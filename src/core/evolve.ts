@@ -30,13 +30,13 @@ import {
   tellDependents,
   watchPins,
 } from "./lifecycle.ts";
-import { evolvePermit, forgiveGate, openGate, removeGate, restartGates, strike } from "./permits.ts";
+import { countsAsLoss } from "./loss.ts";
+import { evolvePermit, forgiveGate, noteAnswered, openGate, removeGate, restartGates, strike } from "./permits.ts";
 import { zonePin } from "./pin.ts";
 import { requeue, reshapeTasks, settleQueue } from "./queue.ts";
 import { unreachable } from "./result.ts";
 import { evolveSchedule } from "./schedule-order.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
-import { countsAsLoss } from "./stop.ts";
 import { watchTabs } from "./tab.ts";
 import { hearTakes, keyOfTakes } from "./taking.ts";
 import { setTimer } from "./timers.ts";
@@ -226,7 +226,9 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
       task.ownFailures++;
       return rest(state, attempt, event);
     case "attempt-lost":
-      if (countsAsLoss(event.cause)) task.losses++;
+      if (event.cause === "requeue") task.requeues++;
+      else if (event.cause === "rate-limited") task.throttles++;
+      else if (countsAsLoss(event.cause)) task.losses++;
       task.estimate = event.estimate;
       return rest(state, attempt, event);
     default:
@@ -273,6 +275,7 @@ function applyEnd(
   switch (event.kind) {
     case "task-done": {
       const { at, resultHash, resultSize } = event;
+      if (task.ask.provider !== null) noteAnswered(state, attempt as Attempt);
       release(state, attempt as Attempt, event.tokens, at);
       const resultSeq = resultHash === null ? null : state.seq;
       return endTask(state, task, "done", { at, seq: state.seq, error: null, resultHash, resultSize, resultSeq });

@@ -54,6 +54,7 @@ function checkTask(state: State, task: Task, complain: Complain): void {
   complain(task.seq <= task.lastSeq && task.lastSeq <= state.seq, say("was last touched by an event that has been"));
   complain(task.agent.project === task.project, say("is of its agent's project"));
   complain(state.asks.get(task.ask.key) === task.ask, say("asks for what is known"));
+  complain(task.requeues + task.throttles <= task.attempts, say("came back no oftener than it was tried"));
   complain(task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.ask.maxAttempts, say("may still fail"));
 }
 

@@ -60,6 +60,8 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     iteration: event.iteration,
     ownFailures: 0,
     losses: 0,
+    requeues: 0,
+    throttles: 0,
     attempts: 0,
     estimate: event.estimatedTokens,
     runnableAt: -1,
@@ -297,6 +299,8 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.iteration += task.ownFailures + 1;
   task.ownFailures = 0;
   task.losses = 0;
+  task.requeues = 0;
+  task.throttles = 0;
   task.runnableAt = -1;
   task.end = null;
   state.results--;

@@ -142,6 +142,16 @@ export function strike(
   setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
 }
 
+/**
+ * A task of this provider that began after the block has ended well. Where nobody asks for permits that is all one
+ * hears of a provider that answers again, and the strikes are forgotten.
+ */
+export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
+  const gate = state.gates.get(task.ask.provider as GateId);
+  if (gate === undefined || gate.strikes === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
+  if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.strikes = 0;
+}
+
 export function openGate(state: State, id: GateId): void {
   setGateHeld(state.shapes, gateUse(state.shapes, id), false);
 }

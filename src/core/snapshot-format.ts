@@ -13,8 +13,8 @@ import type { RollingFacts } from "./window.ts";
 
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
- * a tombstone was created; format 4, what a task that was lost is to become, which worker ran one that is a tombstone,
- * and how many were rejected.
+ * a tombstone was created; format 4, what a task that was lost is to become, its requeues, which worker ran one that is
+ * a tombstone, and how many were rejected.
  */
 export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
@@ -68,7 +68,7 @@ export type TaskRow = [
 export type TaskMore = [
   ...[paused: boolean, ownFailures: number, losses: number, attempts: number, restUntil: number, deadline: number],
   ...[lastWorker: string | null, startedAt: number, pin: string | null, pinUntil: number],
-  ...[links: LinksRow | null, end: EndRow | null],
+  ...[links: LinksRow | null, end: EndRow | null, requeues?: number, throttles?: number],
 ];
 export type AttemptRow = [
   ...[tag: "attempt", task: number, worker: string, number: number, assignedAt: number, charge: number],

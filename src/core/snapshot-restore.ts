@@ -286,6 +286,8 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     iteration: row[10],
     ownFailures: more[1],
     losses: more[2],
+    requeues: more[12] ?? 0,
+    throttles: more[13] ?? 0,
     attempts: more[3],
     estimate: row[11],
     runnableAt: row[12],

@@ -172,7 +172,7 @@ function moreOf(task: Task, links: format.LinksRow | null): format.TaskMore {
     end === null ? null : [end.at, end.seq, end.error, end.resultHash, end.resultSize, end.resultSeq];
   return [
     ...([paused, ownFailures, losses, attempts, restUntil, deadline] as const),
-    ...([lastWorker, startedAt, pin, pinUntil, links, how] as const),
+    ...([lastWorker, startedAt, pin, pinUntil, links, how, task.requeues, task.throttles] as const),
   ];
 }
 

@@ -103,6 +103,9 @@ export type Task = {
   iteration: number;
   ownFailures: number;
   losses: number;
+  /** How often a worker gave it back, and how often its provider said 429 or 529. */
+  requeues: number;
+  throttles: number;
   /** The number of the last attempt; the next one's is higher by one. */
   attempts: number;
   estimate: number;

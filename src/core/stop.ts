@@ -10,9 +10,10 @@
 
 import { restAfter } from "./attempt.ts";
 import { after, type Instant } from "./brand.ts";
-import { setAside, usedBy } from "./budget.ts";
+import { setAside } from "./budget.ts";
 import type { AttemptReport } from "./commands.ts";
-import type { Event, LossCause } from "./events.ts";
+import type { Event } from "./events.ts";
+import { loseAttempt } from "./loss.ts";
 import { fnv1a } from "./shape.ts";
 import type { Attempt, State } from "./state.ts";
 
@@ -81,40 +82,6 @@ export function failAttempt(
   };
 }
 
-/** A worker that leaves in good order costs its tasks nothing, however often it does. */
-export const countsAsLoss = (cause: LossCause): boolean => cause !== "worker-left";
-
-/** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
-const isOutcomeUnknown = ({ task, startedAt }: Attempt, cause: LossCause): boolean =>
-  task.ask.onLoss === "fail" && startedAt >= 0 && cause !== "requeue";
-
-/** A loss: not the task's own fault, so it counts apart; too many of them end it all the same. */
-export function loseAttempt(
-  state: State,
-  attempt: Attempt,
-  loss: { readonly cause: LossCause; readonly tokens: number | null; readonly retryAfterMs: number | null },
-  now: Instant,
-): Event {
-  const { task, number } = attempt;
-  const { cause, tokens } = loss;
-  if (isOutcomeUnknown(attempt, cause)) {
-    const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
-    const reason = `its outcome is unknown: attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
-    return { kind: "task-failed", at: now, ...ended, reason };
-  }
-  const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
-  if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
-    const ended = { task: task.id, attempt: number, tokens, expired: false, stopBy: null };
-    return { kind: "task-failed", at: now, ...ended, reason: `lost-too-often (${losses} times, last: ${cause})` };
-  }
-  const isAtOnce = cause === "worker-lost" || cause === "worker-left";
-  const rest = isAtOnce ? 0 : restAfter(losses, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
-  const usedSoFar = Math.max(usedBy(attempt), tokens ?? 0);
-  const estimate = cause === "budget" ? Math.max(task.estimate, usedSoFar) : task.estimate;
-  const restUntil = after(now, Math.max(rest, loss.retryAfterMs ?? 0));
-  return { kind: "attempt-lost", at: now, task: task.id, attempt: number, tokens, cause, estimate, restUntil };
-}
-
 /** What follows when a stopping attempt is really over. */
 export function endOfStop(state: State, attempt: Attempt, tokens: number | null, now: Instant): Event {
   const { task, number, stopCause } = attempt;
@@ -124,7 +91,7 @@ export function endOfStop(state: State, attempt: Attempt, tokens: number | null,
       return failAttempt(state, attempt, { error, tokens, retryAfterMs: null, permanent: false }, now);
     }
     case "budget":
-      return loseAttempt(state, attempt, { cause: "budget", tokens, retryAfterMs: null }, now);
+      return loseAttempt(state, attempt, { cause: "budget", tokens }, now);
     default:
       return { kind: "attempt-stopped", at: now, task: task.id, attempt: number, tokens };
   }

@@ -112,10 +112,13 @@ function notBeforeGate(task: Task, now: number): WhyGate {
 
 function restGate(task: Task, now: number): WhyGate {
   const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
-  const tally = { failures: task.ownFailures, losses: task.losses, attempts: task.attempts };
+  const { ownFailures: failures, losses, requeues, throttles, attempts } = task;
+  const tally = { failures, losses, requeues, rateLimits: throttles, attempts };
+  const counts = Object.entries({ failures, losses, requeues, "rate limits": throttles });
+  const after = counts.filter(([, times]) => times > 0).map(([what, times]) => `${times} ${what}`);
   return finding("retry-rest", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
     "it is not resting",
-    `it rests until ${when(until)} after ${task.ownFailures} failures and ${task.losses} losses`,
+    `it rests until ${when(until)} after ${after.join(", ")}`,
   ]);
 }
 

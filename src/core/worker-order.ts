@@ -8,9 +8,10 @@
 import type { Instant, PermitId, WorkerId } from "./brand.ts";
 import type { Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
+import { loseAttempt } from "./loss.ts";
 import { fail, ok } from "./result.ts";
 import type { State, Worker } from "./state.ts";
-import { endOfStop, loseAttempt } from "./stop.ts";
+import { endOfStop } from "./stop.ts";
 
 const WORKERS_MAX = 100_000;
 
@@ -77,7 +78,7 @@ function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event
       .map((attempt) =>
         attempt.state === "stopping"
           ? endOfStop(state, attempt, null, now)
-          : loseAttempt(state, attempt, { cause, tokens: null, retryAfterMs: null }, now),
+          : loseAttempt(state, attempt, { cause, tokens: null }, now),
       ),
     { kind: "worker-left", at: now, worker: worker.id, lost },
   ];

@@ -2,7 +2,7 @@
  * What became of an attempt, in the words of the core: from what a handler returned or threw.
  *
  * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
- * back: a `TaskRequeue`, or a provider's 429 or 529.
+ * back: a `TaskRequeue`; or unless it is nobody's fault: a provider's 429 or 529.
  */
 import type { TaskId } from "../core/brand.ts";
 import type { AttemptReport } from "../core/commands.ts";
@@ -76,7 +76,8 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
     return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
   }
   const retryAfterMs = rateLimitOf(error, wallNow);
-  if (retryAfterMs !== null) return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs } };
+  if (retryAfterMs !== null)
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs, rateLimited: true } };
   return { report: { ...blank(entry), outcome: "failed", error: message, permanent } };
 }
 

@@ -283,7 +283,7 @@ export function createLocalWorkers(deps: {
     letGo(entry);
     // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
     const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
-    if (!isCutShort || report.outcome !== "failed" || report.permanent)
+    if (!isCutShort || report.outcome === "done" || report.permanent || report.rateLimited === true)
       tell(writer, { type: "finish-attempt", report }, text);
     if (idle.size > 0) wakeIdle(crew.id);
   }

@@ -73,11 +73,18 @@ type Read = {
 };
 
 function readReport(task: TaskId, given: ResultReport): Read {
-  const { attempt, outcome, error = null, retryAfterMs, permanent = false, usage } = given;
+  const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
   const tokens = usage === undefined ? null : tokensOf(usage);
   const told = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
-  const plain = { ...blank({ task, attempt, tokens }), outcome, error: told, retryAfterMs: rest, permanent };
+  const plain = {
+    ...blank({ task, attempt, tokens }),
+    outcome,
+    error: told,
+    retryAfterMs: rest,
+    rateLimited,
+    permanent,
+  };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.

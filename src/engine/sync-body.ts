@@ -51,6 +51,8 @@ export type ResultReport = {
   readonly error?: string;
   readonly usage?: Usage;
   readonly retryAfterMs?: number;
+  /** With `requeue`: the provider said 429 or 529. */
+  readonly rateLimited?: boolean;
   /** A failure that another attempt cannot mend. */
   readonly permanent?: boolean;
 };
@@ -124,6 +126,7 @@ const RESULT: Fields<Required<ResultReport>> = {
   error: text(0, 1024 * 1024),
   usage,
   retryAfterMs: finite(0, SPAN_MS_MAX),
+  rateLimited: flag,
   permanent: flag,
 };
 

@@ -92,6 +92,7 @@ export const schedulerSection: Section = s.component(
           base: spanKnob(1, S.retry.base, "The rest after the first failure; it doubles."),
           max: spanKnob(1, S.retry.max, "The longest rest; at least base."),
           maxLosses: knob(s.whole(1, 1_000_000), S.retry.maxLosses, "Attempts lost by no fault of their task."),
+          maxRequeues: knob(s.whole(1, 1_000_000), S.retry.maxRequeues, "How often a worker may give a task back."),
         },
         { description: "Another attempt." },
       ),

@@ -40,6 +40,7 @@ export type AttemptResult = AttemptRef & {
   readonly error?: string;
   readonly usage?: Usage;
   readonly retryAfterMs?: number;
+  readonly rateLimited?: boolean;
   readonly permanent?: boolean;
 };
 export type SyncBody = {
@@ -207,6 +208,10 @@ export const syncBody: s.Schema<SyncBody> = s.component(
           error: s.optional(s.text(0, ERROR_MAX)),
           usage: s.optional(usage),
           retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
+          rateLimited: s.described(
+            s.optional(s.flag()),
+            "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
+          ),
           permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
         }),
         { max: REPORTS_MAX },

@@ -8,6 +8,7 @@ function answer(status: number, body: string | Uint8Array = "", more: Partial<Pu
 const typed = (contentType: string): Partial<PushAnswer> => ({ contentType });
 const permanent = true as const;
 
+const rateLimited = true;
 const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
   ["JSON is the result", answer(200, '{"a":[1]}', typed("application/json")), { outcome: "done", result: { a: [1] } }],
   ["null is a result", answer(200, "null", typed("application/json")), { outcome: "done", result: null }],
@@ -29,11 +30,20 @@ const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
   ["422 is final", answer(422), { outcome: "failed", error: "HTTP 422", permanent }],
   ["408 is of a moment", answer(408), { outcome: "failed", error: "HTTP 408" }],
   ["409 is of a moment", answer(409), { outcome: "failed", error: "HTTP 409" }],
-  ["429 without a hint is of a moment", answer(429), { outcome: "failed", error: "HTTP 429" }],
+  [
+    "429 without a hint goes back to the queue",
+    answer(429),
+    { outcome: "requeue", error: "HTTP 429", retryAfterMs: 0, rateLimited },
+  ],
+  [
+    "529 is a provider's word too",
+    answer(529, "", { retryAfterMs: 5 }),
+    { outcome: "requeue", error: "HTTP 529", retryAfterMs: 5, rateLimited },
+  ],
   [
     "429 with a hint goes back to the queue",
     answer(429, "busy", { retryAfterMs: 2000 }),
-    { outcome: "requeue", error: "HTTP 429: busy", retryAfterMs: 2000 },
+    { outcome: "requeue", error: "HTTP 429: busy", retryAfterMs: 2000, rateLimited },
   ],
   [
     "503 with a hint goes back to the queue, for an hour at most",

@@ -5,9 +5,11 @@
  * type where it is neither, nothing where it is empty. Anything else is a failure with the status and the beginning of
  * the body. Whether the task is tried again depends on whose fault it was:
  *
- * - 429 and 503 with a Retry-After: the worker did not take it. It goes back to the queue for so long, at no cost to
- *   its attempts.
- * - 408, 409, 421, 423, 425 and 429: of a moment. Tried again, as long as the task has attempts left.
+ * - 429 and 529: nobody's. It goes back to the queue, which counts against nothing, and the gate of its provider is
+ *   shut for as long as the answer says.
+ * - 503 with a Retry-After: the worker did not take it. It goes back to the queue for so long, at no cost to its
+ *   attempts.
+ * - 408, 409, 421, 423 and 425: of a moment. Tried again, as long as the task has attempts left.
  * - any other 4xx: the same request would get the same answer. It fails for good, whatever attempts are left.
  * - 5xx, and a redirect, which is not followed: tried again. A task with a tab has one attempt unless it asked for
  *   more, so a click is not repeated.
@@ -19,7 +21,8 @@ import { RESULT_BYTES_MAX } from "../engine/local-worker.ts";
 const ERROR_CHARACTERS = 1000;
 const RETRY_AFTER_MS_MAX = 60 * 60_000;
 /** Client errors that are about when, not about what. */
-const OF_A_MOMENT: ReadonlySet<number> = new Set([408, 409, 421, 423, 425, 429]);
+const OF_A_MOMENT: ReadonlySet<number> = new Set([408, 409, 421, 423, 425]);
+const RATE_LIMITED: ReadonlySet<number> = new Set([429, 529]);
 
 /** As much of a body as can matter: a whole result and a little more, to know that it is too much. */
 export const ANSWER_BYTES_MAX: number = RESULT_BYTES_MAX;
@@ -35,14 +38,15 @@ export type PushAnswer = {
 export type PushOutcome =
   | { readonly outcome: "done"; readonly result?: unknown }
   | { readonly outcome: "failed"; readonly error: string; readonly permanent?: true }
-  | { readonly outcome: "requeue"; readonly error: string; readonly retryAfterMs: number };
+  | { readonly outcome: "requeue"; readonly error: string; readonly retryAfterMs: number; readonly rateLimited?: true };
 
 export function outcomeOf(answer: PushAnswer): PushOutcome {
   const { status, retryAfterMs, isWhole } = answer;
   if (status >= 200 && status <= 299) return isWhole ? resultOf(answer) : tooLarge();
   const error = errorOf(answer);
-  if ((status === 429 || status === 503) && retryAfterMs !== null)
-    return { outcome: "requeue", error, retryAfterMs: Math.min(retryAfterMs, RETRY_AFTER_MS_MAX) };
+  const rest = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX);
+  if (RATE_LIMITED.has(status)) return { outcome: "requeue", error, retryAfterMs: rest, rateLimited: true };
+  if (status === 503 && retryAfterMs !== null) return { outcome: "requeue", error, retryAfterMs: rest };
   const isPermanent = status >= 400 && status <= 499 && !OF_A_MOMENT.has(status);
   return { outcome: "failed", error, ...(isPermanent ? { permanent: true } : {}) };
 }

@@ -16,7 +16,7 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   if (task === undefined) return complain("known-task", `${event.kind} tells of ${event.task}, which nobody submitted`);
   if (event.kind === "task-assigned") return auditStart(task, event, complain);
   if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
-  if (event.kind === "attempt-lost") auditLoss(task, event, complain);
+  if (event.kind === "attempt-lost") auditLoss(shadow, task, event, complain);
   if (ENDS.has(event.kind)) auditEnd(shadow, task, event, complain);
   if (event.kind === "task-queued") auditQueued(shadow, task, complain);
   if (event.kind === "task-retried" && (task.phase !== "ended" || task.outcome === "done")) {
@@ -64,14 +64,35 @@ function auditAttempt(task: ShadowTask, event: Event, number: number, complain: 
   }
 }
 
+type Lost = Extract<Event, { kind: "attempt-lost" }>;
+const THROTTLED_MS_MIN = 1000;
+
+/** By the worker's own word: it knows what it did. */
+const GIVEN_BACK: ReadonlySet<string> = new Set(["requeue", "rate-limited"]);
+
 /** What must not run twice is not queued again once it may have begun. */
-function auditLoss(task: ShadowTask, event: Extract<Event, { kind: "attempt-lost" }>, complain: Complain): void {
+function auditLoss(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {
   const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
-  if (task.told.onLoss === "fail" && hasBegun && event.cause !== "requeue")
+  if (task.told.onLoss === "fail" && hasBegun && !GIVEN_BACK.has(event.cause))
     complain(
       "on-loss",
       `${event.task} is queued again after ${event.cause}, though it had begun and must not be repeated`,
     );
+  auditGivenBack(shadow, task, event, complain);
+}
+
+/** A requeue rests, each time longer; a provider's stop shuts its gate, or has the task rest where it names none. */
+function auditGivenBack(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {
+  const { base, max } = shadow.config.scheduler.retry;
+  const restMs = event.restUntil - event.at;
+  if (event.cause === "requeue" && restMs < Math.min(max, base * 2 ** task.requeues))
+    complain("requeues", `${event.task} rests only ${restMs} ms after requeue ${task.requeues + 1}`);
+  if (event.cause !== "rate-limited") return;
+  const { provider } = task.told;
+  const blockedUntil = provider === null ? -1 : (shadow.gates.get(provider)?.blockedUntil ?? -1);
+  const isShut = event.at < blockedUntil || (task.attempt?.assignedAt ?? 0) < blockedUntil;
+  if (provider === null ? restMs < THROTTLED_MS_MIN : !isShut)
+    complain("throttle", `${event.task} was told to wait and does not, nor is ${provider ?? "any gate"} shut`);
 }
 
 function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Complain): void {
@@ -98,12 +119,16 @@ function auditFailure(
   if (event.reason.startsWith("deadline exceeded")) {
     if (task.deadline === null || event.at < task.deadline) complain("deadline", `${id} fails before its deadline`);
   }
+  const { maxLosses, maxRequeues } = shadow.config.scheduler.retry;
   const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
   if (event.reason.startsWith("its outcome is unknown: attempt") && (task.told.onLoss !== "fail" || !hasBegun)) {
     complain("on-loss", `${id} fails as lost, though it may run again`);
   }
-  if (event.reason.startsWith("lost-too-often") && task.losses + 1 < shadow.config.scheduler.retry.maxLosses) {
+  if (event.reason.startsWith("lost-too-often") && task.losses + 1 < maxLosses) {
     complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);
+  }
+  if (event.reason.startsWith("requeued-too-often") && task.requeues + 1 < maxRequeues) {
+    complain("requeues", `${id} fails as requeued too often after ${task.requeues + 1} requeues`);
   }
 }
 

@@ -159,6 +159,7 @@ export function createRemoteCrew(where: Surroundings, isOpen: () => SimEngine | 
       outcome: does === "requeue" || does === "rate-limited" ? "requeue" : outcome,
       tokens: job.act.used ?? null,
       permanent: does === "give-up",
+      rateLimited: does === "rate-limited",
     };
     send({ type: "finish-attempt", report });
   }

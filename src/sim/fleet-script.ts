@@ -130,7 +130,12 @@ function writeConfig(random: Random): History["config"] {
         unresolvedAfter: random.pick([0, 20 * SECOND]),
       },
       backpressure: { perWorker: random.pick([null, null, 20]), rejectThreshold: random.pick([1, 1, 0.8]) },
-      retry: { base: random.pick([100, SECOND]), max: 30 * SECOND, maxLosses: random.between(2, 5) },
+      retry: {
+        base: random.pick([100, SECOND]),
+        max: 30 * SECOND,
+        maxLosses: random.between(2, 5),
+        maxRequeues: random.between(2, 6),
+      },
     },
     budget: { limit: random.pick([null, null, 150_000]), window: random.pick([MINUTE, 60 * MINUTE]) },
     projects: { default: { maxPriority: random.pick(["high", "critical"]) } },

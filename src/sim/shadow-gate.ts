@@ -119,6 +119,15 @@ function payFor(shadow: Shadow, id: string, tokens: number): void {
   if (project !== undefined) addToLevel(project, tokens);
 }
 
+/**
+ * A task that began after the block and ended well, while nobody has or wants a permit: its provider answers again.
+ */
+export function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
+  const gate = provider === null ? undefined : shadow.gates.get(provider);
+  if (gate === undefined || gate.out.size > 0 || gate.waiting.size > 0) return;
+  if (gate.blockedUntil >= 0 && assignedAt >= gate.blockedUntil) gate.strikes = 0;
+}
+
 function noteStrike(gate: ShadowGate, event: Extract<Event, { kind: "gate-struck" }>): void {
   const permit = event.permit === null ? undefined : gate.out.get(event.permit);
   const isOfThisEpisode = permit === undefined ? event.at < gate.blockedUntil : permit.episode !== gate.episode;

@@ -9,13 +9,14 @@
 import type { Config, ProjectSettings } from "../core/config.ts";
 import { DEFAULT_CONFIG } from "../core/config.ts";
 import type { Event, TaskSubmitted } from "../core/events.ts";
-import { gateSettingsOf, noteGates, type ShadowGate } from "./shadow-gate.ts";
+import { gateSettingsOf, noteAnswered, noteGates, type ShadowGate } from "./shadow-gate.ts";
 
 export type ShadowAttempt = {
   readonly number: number;
   readonly worker: string;
   readonly charge: number;
   readonly express: boolean;
+  readonly assignedAt: number;
   startedAt: number;
   reserve: number;
   reported: number;
@@ -35,6 +36,7 @@ export type ShadowTask = {
   attempts: number;
   ownFailures: number;
   losses: number;
+  requeues: number;
   iteration: number;
   priority: number;
   estimate: number;
@@ -127,7 +129,7 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     told: event,
     seq: shadow.seq,
     shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
-    ...{ phase: "waiting", outcome: null, endedAt: -1, attempts: 0, ownFailures: 0, losses: 0 },
+    ...{ phase: "waiting", outcome: null, endedAt: -1, attempts: 0, ownFailures: 0, losses: 0, requeues: 0 },
     ...{ iteration: event.iteration, priority: event.priority, estimate: event.estimatedTokens },
     ...{ deadline: event.deadline, runnableAt: -1, resting: false, paused: false, pin: event.pin },
     ...{ awaitsArtifact: event.artifact !== null, attempt: null },
@@ -163,7 +165,7 @@ function noteStart(shadow: Shadow, event: Extract<Event, { kind: "task-assigned"
   task.attempts = number;
   task.pin = null;
   task.attempt = {
-    ...{ number, worker, charge, express: event.rank.express, startedAt: -1, reserve },
+    ...{ number, worker, charge, express: event.rank.express, assignedAt: event.at, startedAt: -1, reserve },
     ...{ reported: 0, permitted: 0, known: false, stopping: false, stopBy: -1 },
   };
   shadow.holds.delete(event.task);
@@ -217,7 +219,8 @@ function noteRest(
 ): void {
   if (event.kind === "attempt-failed") task.ownFailures++;
   else {
-    task.losses++;
+    if (event.cause === "worker-lost" || event.cause === "budget") task.losses++;
+    if (event.cause === "requeue") task.requeues++;
     task.estimate = event.estimate;
   }
   task.phase = "queued";
@@ -229,6 +232,7 @@ function noteRetry(shadow: Shadow, task: ShadowTask, event: Extract<Event, { kin
   task.iteration += task.ownFailures + 1;
   task.ownFailures = 0;
   task.losses = 0;
+  task.requeues = 0;
   task.runnableAt = -1;
   task.phase = "waiting";
   task.outcome = null;
@@ -248,6 +252,7 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   const outcome = OUTCOME[event.kind];
   if (outcome === undefined) return;
   const isOver = event.kind === "task-done" || (event.kind === "task-failed" && event.attempt !== null);
+  if (event.kind === "task-done") noteAnswered(shadow, task.told.provider, task.attempt?.assignedAt ?? -1);
   if (isOver && "tokens" in event) release(shadow, task, event.tokens);
   else if ("stopBy" in event && event.stopBy !== null) stop(task.attempt, event.stopBy);
   task.phase = "ended";

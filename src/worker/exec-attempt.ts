@@ -140,6 +140,7 @@ const UNSTARTED = {
   signal: null,
   answer: { kind: "none" },
   failure: null,
+  isRateLimited: false,
   lastWords: "",
   output: "",
 } as const;
@@ -220,9 +221,9 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   }
   const answer = await readAnswer({ file: scene.place.resultFile, ...listener.heard });
   const { code, signal } = end;
-  const { failure } = listener.heard;
+  const { failure, isRateLimited } = listener.heard;
   const spoken = { lastWords: log.lastWords(), output: log.recent() };
-  return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, ...spoken });
+  return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, isRateLimited, ...spoken });
 }
 
 async function cleanUp(work: Work, scene: Scene, script: string): Promise<void> {

@@ -41,6 +41,8 @@ export type ExecOutcome = {
   readonly error?: string;
   readonly usage?: Usage;
   readonly retryAfterMs?: number;
+  /** With `requeue`: the provider said 429 or 529. */
+  readonly rateLimited?: boolean;
   /** Another attempt would fail as well. */
   readonly permanent?: boolean;
 };

@@ -16,6 +16,7 @@ import {
   NOTHING,
   readUsage,
   type Said,
+  saysRateLimited,
 } from "./output-events.ts";
 import { shorten } from "./output-lines.ts";
 import type { Redactor } from "./output-redact.ts";
@@ -26,6 +27,8 @@ export type Heard = {
   lastJson: { readonly value: unknown } | null;
   failure: Failure | null;
   isSessionGone: boolean;
+  /** A line on stderr was a provider's 429 or 529. */
+  isRateLimited: boolean;
 };
 export type Listener = {
   line(stream: "out" | "err", text: string, lostBytes: number): void;
@@ -46,7 +49,14 @@ export function createListener(options: {
 }): Listener {
   const { read, context, redact, onSession } = options;
   let hasProblem = false;
-  const heard: Heard = { usage: null, result: null, lastJson: null, failure: null, isSessionGone: false };
+  const heard: Heard = {
+    usage: null,
+    result: null,
+    lastJson: null,
+    failure: null,
+    isSessionGone: false,
+    isRateLimited: false,
+  };
 
   function complain(problem: string): void {
     if (!hasProblem) options.onProblem(problem);
@@ -83,6 +93,7 @@ export function createListener(options: {
     line(stream, text, lostBytes) {
       const value = stream === "out" && lostBytes === 0 ? parseJson(text) : undefined;
       const json = isRecord(value) ? value : null;
+      if (stream === "err" && saysRateLimited(text)) heard.isRateLimited = true;
       if (value !== undefined && !EVENTS.has(json?.type)) heard.lastJson = { value };
       take(understood({ stream, text, json }));
     },

@@ -5,7 +5,16 @@ import { type Ending, outcomeOf, outcomeOfSpawnError } from "./exec-outcome.ts";
 
 const value = (result: unknown): Ending["answer"] => ({ kind: "value", value: result });
 const plain: Ending = {
-  ...{ code: 0, signal: null, stop: null, answer: { kind: "none" }, failure: null, lastWords: "", output: "" },
+  ...{
+    code: 0,
+    signal: null,
+    stop: null,
+    answer: { kind: "none" },
+    failure: null,
+    isRateLimited: false,
+    lastWords: "",
+    output: "",
+  },
 };
 const idle = { kind: "idle", spanMs: 5000 } as const;
 const cancelled = { kind: "cancelled", reason: "deadline exceeded" } as const;
@@ -26,8 +35,13 @@ const rows: [string, Partial<Ending>, ExecOutcome][] = [
   ["0, but it says it failed", { failure: { error: "broken" } }, failed("broken")],
   [
     "0, but its provider is overloaded",
-    { failure: { error: "429", requeueAfterMs: 7 } },
-    requeue("429", { retryAfterMs: 7 }),
+    { failure: { error: "429", later: { isRateLimited: true, retryAfterMs: 7 } } },
+    requeue("429", { retryAfterMs: 7, rateLimited: true }),
+  ],
+  [
+    "0, but its provider is away for a moment",
+    { failure: { error: "503", later: { isRateLimited: false } } },
+    requeue("503"),
   ],
   ["1", { code: 1, lastWords: "boom" }, failed("exit code 1: boom")],
   ["1 without words", { code: 1 }, failed("exit code 1")],
@@ -52,6 +66,26 @@ const rows: [string, Partial<Ending>, ExecOutcome][] = [
     "75 with nonsense",
     { code: 75, answer: value({ retry_after: -1 }) },
     requeue("it asks to come back later (exit code 75)"),
+  ],
+  [
+    "75 with a provider's message on stderr",
+    { code: 75, isRateLimited: true, lastWords: "HTTP 429" },
+    requeue("it asks to come back later (exit code 75): HTTP 429", { rateLimited: true }),
+  ],
+  [
+    "75 with a provider's message in its result",
+    { code: 75, answer: value({ error: { type: "rate_limit_error" }, retry_after: 3 }) },
+    requeue("it asks to come back later (exit code 75)", { retryAfterMs: 3000, rateLimited: true }),
+  ],
+  [
+    "75 with a status in its result",
+    { code: 75, answer: value({ status: 529 }) },
+    requeue("it asks to come back later (exit code 75)", { rateLimited: true }),
+  ],
+  [
+    "75 with a preset that heard its provider",
+    { code: 75, failure: { error: "overloaded", later: { isRateLimited: true } } },
+    requeue("it asks to come back later (exit code 75)", { rateLimited: true }),
   ],
   ["76", { code: 76, lastWords: "which one?" }, failed("it needs a human (exit code 76): which one?", PERMANENT)],
   ["77", { code: 77 }, requeue("its budget is exhausted (exit code 77)")],

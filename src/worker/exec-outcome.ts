@@ -10,7 +10,7 @@ import { constants } from "node:os";
 import type { ExecOutcome } from "./exec-contract.ts";
 import type { Answer } from "./exec-result.ts";
 import type { Failure } from "./output-events.ts";
-import { isRecord, textOr } from "./output-events.ts";
+import { isRecord, saysRateLimited, textOr } from "./output-events.ts";
 import { shorten } from "./output-lines.ts";
 
 /** Why we stopped it. */
@@ -27,6 +27,8 @@ export type Ending = {
   readonly answer: Answer;
   /** What the tool itself says went wrong. */
   readonly failure: Failure | null;
+  /** Its stderr repeats a provider's 429 or 529. */
+  readonly isRateLimited: boolean;
   /** The last line it wrote. */
   readonly lastWords: string;
   /** The end of its output, for one that says nothing else. */
@@ -45,7 +47,7 @@ export function outcomeOf(ending: Ending): ExecOutcome {
     case 0:
       return failure === null ? done(ending) : failedByItself(ending, failure);
     case 75:
-      return { ...requeue(`it asks to come back later (exit code 75)${words(ending)}`), ...retryAfter(ending.answer) };
+      return comeBack(ending);
     case 76:
       return permanent(`it needs a human (exit code 76)${words(ending)}`);
     case 77:
@@ -88,11 +90,23 @@ function done({ answer, output }: Ending): ExecOutcome {
   return answer.permanent ? permanent(answer.error) : failed(answer.error);
 }
 
-function failedByItself(ending: Ending, { error, requeueAfterMs }: Failure): ExecOutcome {
+/** With a provider's 429 or 529 in its result or on its stderr it is the provider that asks. */
+function comeBack(ending: Ending): ExecOutcome {
+  const { answer, failure } = ending;
+  const inResult = answer.kind === "value" && saysRateLimited(JSON.stringify(answer.value) ?? "");
+  const isRateLimited = inResult || ending.isRateLimited || failure?.later?.isRateLimited === true;
+  return {
+    ...requeue(`it asks to come back later (exit code 75)${words(ending)}`),
+    ...retryAfter(answer),
+    ...(isRateLimited ? { rateLimited: true } : {}),
+  };
+}
+
+function failedByItself(ending: Ending, { error, later }: Failure): ExecOutcome {
   const message = shorten(error, WORDS_MAX);
-  return requeueAfterMs === undefined
-    ? withResult(failed(message), ending.answer)
-    : { ...requeue(message), retryAfterMs: requeueAfterMs };
+  if (later === undefined) return withResult(failed(message), ending.answer);
+  const { isRateLimited, ...rest } = later;
+  return { ...requeue(message), ...rest, ...(isRateLimited ? { rateLimited: true } : {}) };
 }
 
 function failedWith(ending: Ending, code: number): ExecOutcome {

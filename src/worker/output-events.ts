@@ -28,10 +28,16 @@ export type Said = {
   readonly problem?: string;
 };
 /** The tool itself says that it went wrong, whatever its exit code. */
-export type Failure = { readonly error: string; readonly requeueAfterMs?: number };
+export type Failure = { readonly error: string; readonly later?: Later };
+/** It is to come back later: because its provider said 429 or 529, or for another reason that passes. */
+export type Later = { readonly isRateLimited: boolean; readonly retryAfterMs?: number };
 export type LineReader = (line: Line) => Said;
 
 export const NOTHING: Said = {};
+
+const RATE_LIMITED = /\b(429|529)\b|rate.?limit|overloaded|usage limit reached/i;
+/** Whether somebody repeats what a provider says to those who ask too much. */
+export const saysRateLimited = (text: string): boolean => RATE_LIMITED.test(text);
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

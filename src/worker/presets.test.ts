@@ -119,7 +119,7 @@ const claudeFailures: [string, object, object][] = [
   [
     "whose provider is overloaded",
     { is_error: true, result: "API Error: 529 Overloaded" },
-    { outcome: "requeue", error: "API Error: 529 Overloaded", retryAfterMs: 60_000 },
+    { outcome: "requeue", error: "API Error: 529 Overloaded", rateLimited: true },
   ],
 ];
 for (const [name, fields, expected] of claudeFailures)
@@ -162,7 +162,7 @@ const codexFailures: [object, object][] = [
   ],
   [
     { type: "error", message: "rate limit reached, try again in 11.054s" },
-    { outcome: "requeue", error: "rate limit reached, try again in 11.054s", retryAfterMs: 11_054 },
+    { outcome: "requeue", error: "rate limit reached, try again in 11.054s", retryAfterMs: 11_054, rateLimited: true },
   ],
 ];
 for (const [line, expected] of codexFailures)

@@ -12,11 +12,13 @@ import type { AssignedTask, Usage } from "./exec-contract.ts";
 import {
   addUsage,
   createEventReader,
+  type Failure,
   isRecord,
   type LineReader,
   NOTHING,
   readUsage,
   type Said,
+  saysRateLimited,
   textOr,
 } from "./output-events.ts";
 import { shorten } from "./output-lines.ts";
@@ -44,9 +46,8 @@ export type Preset = (task: AssignedTask, facts: InvocationFacts) => Invocation;
 const PROGRESS_TEXT_MAX = 200;
 /** Messages of an agent whose usage may still change; what is older is summed up. */
 const MESSAGES_OPEN_MAX = 64;
-/** When a provider says "later" without saying when. */
-const LATER_MS = 60_000;
-const PROVIDER_FAULT = /\b(429|529|503)\b|rate.?limit|overloaded|usage limit reached/i;
+/** Of a moment, though no limit of rate. */
+const PASSING = /\b503\b/;
 
 export const PRESETS: Readonly<Record<PresetName, Preset>> = { claude, codex, aider };
 
@@ -196,8 +197,10 @@ function rounded(text: string): number {
 }
 
 /** A provider that is overloaded or out of quota is no failure of the task. */
-function withProviderFault(error: string): { error: string; requeueAfterMs?: number } {
-  if (!PROVIDER_FAULT.test(error)) return { error };
+function withProviderFault(error: string): Failure {
+  const isRateLimited = saysRateLimited(error);
+  if (!isRateLimited && !PASSING.test(error)) return { error };
   const [, seconds] = /try again in (\d{1,9}(?:\.\d{1,9})?) ?s/i.exec(error) ?? [];
-  return { error, requeueAfterMs: seconds === undefined ? LATER_MS : Math.ceil(Number(seconds) * 1000) };
+  const ms = Math.ceil(Number(seconds) * 1000);
+  return { error, later: { isRateLimited, ...(Number.isFinite(ms) ? { retryAfterMs: ms } : {}) } };
 }

@@ -19,6 +19,7 @@ export type Report = {
   readonly error?: string;
   readonly usage?: Usage;
   readonly retryAfterMs?: number;
+  readonly rateLimited?: boolean;
   readonly permanent?: boolean;
 };
 /** What there is to tell of an attempt that runs. */

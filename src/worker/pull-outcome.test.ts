@@ -45,7 +45,7 @@ test("errors become reports", () => {
     ],
     [
       { status: 429, retryAfterMs: 9 },
-      { outcome: "requeue", retryAfterMs: 9, usage: used },
+      { outcome: "requeue", retryAfterMs: 9, rateLimited: true, usage: used },
     ],
   ];
   for (const [error, expected] of rows) assert.partialDeepStrictEqual(reportOfError(error, used, NOW), expected);

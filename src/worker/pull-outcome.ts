@@ -24,6 +24,8 @@ export type Outcome = {
   readonly error?: string;
   readonly usage?: Usage;
   readonly retryAfterMs?: number;
+  /** With `requeue`: the provider said 429 or 529. */
+  readonly rateLimited?: boolean;
   /** Another attempt would fail as well. */
   readonly permanent?: boolean;
 };
@@ -46,7 +48,7 @@ export function reportOfValue(value: unknown, used: Usage | null): Report {
 }
 
 export function reportOfOutcome(given: unknown, used: Usage | null): Report {
-  const { outcome, result, error, usage: said, retryAfterMs, permanent } = (given ?? {}) as Outcome;
+  const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent } = (given ?? {}) as Outcome;
   if (!OUTCOMES.includes(outcome))
     throw Object.assign(new TypeError(`outcome must be one of ${OUTCOMES.join(", ")}`), { permanent: true });
   const usage = largerUsage(used, isUsage(said) ? said : null);
@@ -57,6 +59,7 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     ...(error === undefined ? {} : { error: cut(String(error)) }),
     ...(usage === null ? {} : { usage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) }),
+    ...(rateLimited === true ? { rateLimited } : {}),
     ...(permanent === true ? { permanent } : {}),
   };
 }
@@ -74,8 +77,10 @@ export function reportOfError(error: unknown, used: Usage | null, wallNow: numbe
 function readError(error: unknown, used: Usage | null, wallNow: number): Report {
   const message = cut(messageOf(error));
   const usage = used === null ? {} : { usage: used };
-  const requeueMs = requeueOf(error) ?? rateLimitOf(error, wallNow);
+  const requeueMs = requeueOf(error);
   if (requeueMs !== null) return { outcome: "requeue", error: message, retryAfterMs: requeueMs, ...usage };
+  const retryAfterMs = rateLimitOf(error, wallNow);
+  if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
   const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;
   return { outcome: "failed", error: message, ...(isPermanent ? { permanent: true } : {}), ...usage };
 }

@@ -9,7 +9,7 @@ import { startWorkerServer } from "../../test/kits/worker-server.ts";
 import { openDrover } from "../engine/index.ts";
 import { AttemptStopped, type PullWorkerOptions, startWorker, startWorkerWithOutcomes, TaskRequeue } from "./index.ts";
 
-const quick = { scheduler: { retry: { base: 1, max: 1, maxLosses: 3 } } };
+const quick = { scheduler: { retry: { base: 1, max: 1, maxLosses: 1, maxRequeues: 3 } } };
 const silent = { onWarning: () => {} };
 const submit = ({ drover }: Pick<TestServer, "drover">, id: string, more: object = {}) =>
   drover.submit({ id, agentId: "ann", action: "go", ...more });
@@ -50,7 +50,7 @@ test("what a handler throws is a failure, a requeue or the end, as in the engine
     overloaded: () => Object.assign(new Error("slow down"), { response: { status: 529 } }),
   };
   await using worker = await startWorker({ ...silent, url: served.url, slots: 6 }, ({ action }, { attempt }) => {
-    if (action === "flaky" && attempt > 1) return attempt;
+    if (["flaky", "limited", "overloaded"].includes(action) && attempt > 1) return attempt;
     throw thrown[action]?.() ?? new Error("the first time it fails");
   });
   assert.equal(worker.running, 0);
@@ -58,9 +58,9 @@ test("what a handler throws is a failure, a requeue or the end, as in the engine
     ["plain", "failed", /^no luck$/, 3],
     ["text", "failed", /^just text$/, 3],
     ["permanent", "failed", /^never$/, 1],
-    ["requeue", "failed", /^lost-too-often \(3 times, last: requeue\)$/, 3],
-    ["limited", "failed", /^lost-too-often/, 3],
-    ["overloaded", "failed", /^lost-too-often/, 3],
+    ["requeue", "failed", /^requeued-too-often \(3 times, last: later\)$/, 3],
+    ["limited", "done", /^$/, 2],
+    ["overloaded", "done", /^$/, 2],
     ["flaky", "done", /^$/, 2],
   ];
   for (const [action] of rows) await submit(served, action, { action });
@@ -111,18 +111,21 @@ test("a handler that knows outcomes says them outright", async () => {
     failed: { outcome: "failed", error: "exit code 1", result: { ignored: true }, permanent: true },
     cancelled: { outcome: "cancelled", error: "stopped by hand" },
     requeue: { outcome: "requeue", error: "exit code 75", retryAfterMs: 1 },
+    limited: { outcome: "requeue", error: "HTTP 429", rateLimited: true },
     nonsense: { outcome: "won" },
     oddUsage: { outcome: "done", usage: { tokens: 1 } },
   };
   await using _ = await startWorkerWithOutcomes(
     { url: served.url, slots: 6 },
-    ({ action }) => outcomes[action] as never,
+    ({ action, attempt }) =>
+      (action === "limited" && attempt > 1 ? { outcome: "done", result: attempt } : outcomes[action]) as never,
   );
   const rows: [string, string, RegExp, unknown][] = [
     ["done", "done", /^$/, { exitCode: 0 }],
     ["failed", "failed", /^exit code 1$/, undefined],
     ["cancelled", "cancelled", /^stopped by hand$/, undefined],
-    ["requeue", "failed", /^lost-too-often \(3 times, last: requeue\)$/, undefined],
+    ["requeue", "failed", /^requeued-too-often \(3 times, last: exit code 75\)$/, undefined],
+    ["limited", "done", /^$/, 2],
     ["nonsense", "failed", /outcome must be one of done, failed, cancelled, requeue/, undefined],
     ["oddUsage", "done", /^$/, undefined],
   ];

@@ -85,8 +85,8 @@ tasks:
   last: { run: echo last >> ran, needs: held }
 `;
 
-async function heldPlace(): Promise<{ place: PlanPlace; run: Process; pids: number[] }> {
-  const place = planPlace(PLAN);
+async function heldPlace(plan = PLAN): Promise<{ place: PlanPlace; run: Process; pids: number[] }> {
+  const place = planPlace(plan);
   for (const name of ["up.pipe", "never.pipe"]) place.pipe(name);
   const run = start(place);
   await place.hear("up.pipe");
@@ -128,6 +128,19 @@ describe("drover run", LIMIT, () => {
     const next = await finishes(place, /^plan: 1 of 3 tasks done before, 2 at once/);
     assert.deepEqual(pids.map(isAlive), [false, false]);
     assert.match(next.errors(), /^note: \d processes that an earlier run had left behind were killed\n$/);
+  });
+
+  test("killed, a task with onLoss: fail has failed in the next run, and runs in the one after", async () => {
+    const { place, run } = await heldPlace(PLAN.replace("  held:\n", "  held:\n    onLoss: fail\n"));
+    using _ = place;
+    run.child.kill("SIGKILL");
+    assert.equal(await run.ended, "SIGKILL");
+    place.write("free", "");
+    const next = start(place);
+    assert.equal(await next.ended, 1, next.errors());
+    assert.deepEqual(place.ran(), ["first", "held"]);
+    assert.match(next.lines.join("\n"), /its outcome is unknown/);
+    await finishes(place, /^plan: 1 of 3 tasks done before, 2 at once/);
   });
 
   test("a reader that has gone ends it, and what it had started ends with it", async () => {

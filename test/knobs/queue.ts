@@ -198,6 +198,23 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       [4, 4],
     ],
     tell: async (kit) => {
+      let starts = 0;
+      await kit.drover.submit(task("t"));
+      for (; kit.drover.state.tasks.get("t" as never)?.phase !== "failed"; starts++) {
+        const { session } = await kit.drover.remote.join({ id: "w" });
+        await kit.settle();
+        await kit.drover.remote.sync("w", { session });
+        await kit.clock.advance(11_000);
+      }
+      return starts;
+    },
+  },
+  "scheduler.retry.maxRequeues": {
+    cases: [
+      [2, 2],
+      [4, 4],
+    ],
+    tell: async (kit) => {
       const starts = await note(kit, () => {
         throw new TaskRequeue("not now");
       });

@@ -151,10 +151,11 @@ for (const [name, createReader] of Object.entries(READERS))
         splitter.end();
       }
       const { heard } = listener;
+      const { failure, isRateLimited, usage } = heard;
       const spoken = lines.map(([, bytes]) => redact.line(bytes.toString("utf8"))).join("\n");
       const answer = await readAnswer({ file: "/nowhere/at/all", ...heard });
       const words = { lastWords: spoken.slice(-100), output: spoken.slice(-RECENT_MAX) };
-      assertReportable(answer, { ...end, failure: heard.failure, usage: heard.usage, ...words });
+      assertReportable(answer, { ...end, failure, isRateLimited, usage, ...words });
     });
   });
 
@@ -168,7 +169,7 @@ test("no result file ends its worker, and what is reported of it is valid", asyn
     fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
     fc.constantFrom("", " ", "x".repeat(300_000), `"${"x".repeat(262_142)}"`, "[".repeat(262_144)),
   );
-  const rest = { failure: null, usage: null, lastWords: "", output: "" };
+  const rest = { failure: null, isRateLimited: false, usage: null, lastWords: "", output: "" };
   await holdsInTime(2000, fc.tuple(contents, exit), async ([content, end]) => {
     writeFileSync(file, content);
     assertReportable(await readAnswer({ file, result: null, lastJson: null }), { ...end, ...rest });
@@ -189,7 +190,9 @@ for (const [index, [name, make]] of NOT_A_FILE.entries())
     const file = join(room, `odd-${index}`);
     make(file);
     const answer = await readAnswer({ file, result: null, lastJson: null });
-    assertReportable(answer, { code: 0, signal: null, failure: null, usage: null, lastWords: "", output: "" });
+    assertReportable(answer, {
+      ...{ code: 0, signal: null, failure: null, isRateLimited: false, usage: null, lastWords: "", output: "" },
+    });
     // Root may read what nobody may.
     if (name !== "a file nobody may read") assert.equal(answer.kind, "bad");
   });
