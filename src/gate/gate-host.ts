@@ -85,9 +85,15 @@ const SERVICE_MS_UNTIL_KNOWN = 30_000;
 const DEFAULT_PROJECT = "";
 const NO_OPTIONS: AcquireOptions & ReleaseOptions = {};
 
+/** Dates of a clock that cannot be set: one that is set back would hold up every window, one set ahead end them all. */
+const { timeOrigin } = performance;
+const unsettableNow = (): number => timeOrigin + performance.now();
+
 export class GateHost {
   private readonly gate: Gate;
   private readonly clock: () => number;
+  /** What dates are held to. */
+  readonly wallNow: () => number;
   private readonly alarm: Alarm;
   private waiting = 0;
   private readonly stats: GateStats = {
@@ -107,7 +113,8 @@ export class GateHost {
 
   constructor(settings: GateSettings, options: GateOptions) {
     this.gate = newGate(settings);
-    this.clock = options.now ?? Date.now;
+    this.clock = options.now ?? unsettableNow;
+    this.wallNow = options.now ?? Date.now;
     this.alarm = new Alarm({
       ring: () => this.wake(),
       setTimer: options.setTimer,

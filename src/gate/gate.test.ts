@@ -114,6 +114,17 @@ test("T4 completing promotes the next only within the request window", async () 
   assert.deepEqual(admitted, ["b"]);
 });
 
+test("a wall clock that is set back holds up nobody", { timeout: 60_000 }, async (context) => {
+  const { now } = Date;
+  let behindMs = 0;
+  context.mock.method(Date, "now", () => now() - behindMs);
+  const gate = createGate({ requests: 1, windowMs: 20 });
+  gate.schedule("first");
+  behindMs = 3_600_000;
+  assert.equal((await gate.acquire("second")).id, "second");
+  gate.close();
+});
+
 test("T5 completing an unknown id, or twice, changes nothing", () => {
   const { gate } = stage({ maxConcurrent: 1 });
   for (const id of ["a", "b", "c"]) gate.schedule(id);

@@ -41,7 +41,7 @@ export async function withPermit<Value>(
       return value;
     } catch (error) {
       const isRateLimit = isRateLimitError(error);
-      if (isRateLimit) host.rateLimited(retryAfterOf(error, host.advance()), id);
+      if (isRateLimit) host.rateLimited(retryAfterOf(error, host.wallNow()), id);
       permit.release({ ok: false });
       if (!isRateLimit || attempt >= attempts) throw error;
     }
