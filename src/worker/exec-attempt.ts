@@ -259,7 +259,7 @@ async function runProcess(
   const limits =
     what === "command" ? { startMs: startTimeoutMs, idleMs: idleTimeoutMs } : { startMs: null, idleMs: null };
   const watch = createWatch({ host, ...limits, onSilence: (kind, spanMs) => stopper.stop({ kind, spanMs }) });
-  const startedAt = host.now();
+  const startedAt = host.elapsed();
   log.note(`${what}: ${argv.map(shown).join(" ")}`);
   try {
     const plan = {
@@ -277,7 +277,7 @@ async function runProcess(
       .catch((error) => onWarning(`a run is not written down: ${error.message}`));
     const end = await child.ended;
     log.endLines();
-    noteEnd(work, end, host.now() - startedAt);
+    noteEnd(work, end, host.elapsed() - startedAt);
     return end;
   } finally {
     stopper.guard(null);

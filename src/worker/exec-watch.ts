@@ -16,7 +16,7 @@ export function createWatch(options: {
   onSilence(kind: "start" | "idle", spanMs: number): void;
 }): Watch {
   const { host, startMs, idleMs, onSilence } = options;
-  let lastAt = host.now();
+  let lastAt = host.elapsed();
   let hasSpoken = false;
   let cancel = (): void => {};
 
@@ -28,10 +28,10 @@ export function createWatch(options: {
     cancel();
     const next = limit();
     if (next === null) return;
-    cancel = host.setTimer(Math.max(1, lastAt + next.spanMs - host.now()), () => {
+    cancel = host.setTimer(Math.max(1, lastAt + next.spanMs - host.elapsed()), () => {
       const due = limit();
       if (due === null) return;
-      if (host.now() - lastAt >= due.spanMs) onSilence(due.kind, due.spanMs);
+      if (host.elapsed() - lastAt >= due.spanMs) onSilence(due.kind, due.spanMs);
       else arm();
     });
   }
@@ -39,7 +39,7 @@ export function createWatch(options: {
   arm();
   return {
     noteOutput() {
-      lastAt = host.now();
+      lastAt = host.elapsed();
       if (hasSpoken) return;
       hasSpoken = true;
       arm();

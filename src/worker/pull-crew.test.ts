@@ -19,7 +19,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   const own = {
     now: host.now,
     defer: host.defer,
-    setAlarm: (at: number, ring: () => void) => host.setAlarm(at, ring, { keepAlive: false }),
+    setAlarm: (at: number, ring: () => void) => host.ringAt(at, ring, { keepAlive: false }),
   };
   const posts: FromCrew[] = [];
   const runs: Run[] = [];

@@ -11,7 +11,7 @@ function kit() {
   const posts: unknown[] = [];
   const warnings: string[] = [];
   const desk = createNewsDesk({
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
+    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }) },
     post: (items) => void posts.push(items),
     warn: (text) => void warnings.push(text),
   });

@@ -50,7 +50,7 @@ async function kit() {
   const desk = createPermitDesk({
     ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
     session: () => "the session of w",
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
+    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }) },
   });
   await drover.submit({ id: "t", agentId: "ann", action: "go" });
   await drover.remote.join({ id: "w" });

@@ -37,6 +37,7 @@ export function handHost(): HandHost {
   let onSet = (): void => {};
   return {
     now: () => now,
+    elapsed: () => now,
     setTimer(spanMs, ring) {
       const timer = { at: now + spanMs, spanMs, ring };
       timers.add(timer);
