@@ -215,7 +215,11 @@ const options: [name: string, options: unknown, field: string][] = [
   ["a directory with a NUL in its name", { data: "a\0b" }, "data"],
   ["a log that is none", { log: 5 }, "log"],
   ["a log that can do nothing", { log: {} }, "log is {}, and must be a log: an object with the functions append"],
-  ["a host that can do nothing", { host: { now: Date.now } }, "a host: an object with the functions defer, setAlarm"],
+  [
+    "a host that can do nothing",
+    { host: { now: Date.now } },
+    "a host: an object with the functions elapsed, defer, ringAt",
+  ],
   ["a log and a directory", { log: {}, data: "x" }, "log"],
   ["a clock that is none", { now: 5 }, "now"],
   ["a host that is none", { host: "x" }, "host"],

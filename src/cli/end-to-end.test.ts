@@ -229,6 +229,10 @@ describe("the log", LIMIT, () => {
     const [, seq = "", hash = ""] = /\n {2}head (\d+):([0-9a-f]{64})\n$/.exec(out) ?? [];
     assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, 0 signed checkpoints\n/);
     assert.equal((await drover("verify", "--expect", `${seq}:${hash}`)).code, 0);
+    const behind = Object.assign(server.terminalFor(), { now: () => Date.now() - 7_200_000 });
+    const ahead = await server.drover(["verify"], { terminal: behind });
+    assert.match(ahead.out, /\n {2}log time is (2h|1h 59m|1h 60m) ahead of this machine's clock\n {2}head /);
+    assert.doesNotMatch(out, /log time/);
     const other = await drover("verify", "--expect", `1:${hash}`);
     assert.equal(other.code, 1);
     assert.match(other.out, /^✘ the log in \S+ is not what was written/);

@@ -12,7 +12,7 @@ import { dataSetting } from "./config-load.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Output } from "./output.ts";
 import { plain } from "./output-text.ts";
-import { count } from "./output-time.ts";
+import { count, span } from "./output-time.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
 import { type LogPlace, logPlaceOf } from "./serve-words.ts";
 import type { Call, Verb } from "./verb.ts";
@@ -20,6 +20,8 @@ import type { Call, Verb } from "./verb.ts";
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string };
 
 const LOG_FILE = "drover.db";
+/** Log time that is ahead by less is not worth a line. */
+const TELLING_MS = 1000;
 
 export const verifyVerb: Verb<Flags> = {
   name: "verify",
@@ -37,10 +39,14 @@ export const verifyVerb: Verb<Flags> = {
     const directory = directoryOf(call);
     const expect = call.flags.expect === undefined ? {} : { expect: anchorFrom(call.flags.expect) };
     const { LogFailure, openSqliteLog } = await import("../engine/index.ts");
+    const { lastEventAt } = await import("../engine/last-event.ts");
     try {
       const log = await openSqliteLog({ directory, readOnly: true });
       try {
-        const report = (await log.verify(expect as Parameters<typeof log.verify>[0])) as Report;
+        const found = await log.verify(expect as Parameters<typeof log.verify>[0]);
+        const endedAt = found.ok ? await lastEventAt(log) : null;
+        const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
+        const report: Report = { ...found, logTimeAheadMs };
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
       } finally {
@@ -79,11 +85,13 @@ type Report = {
   readonly head: { readonly seq: number; readonly hash: string };
   readonly events: number;
   readonly checkpoints: number;
+  /** How far the log ends in the future, by the clock of this machine. */
+  readonly logTimeAheadMs: number;
   readonly problems: readonly { readonly seq: number; readonly message: string }[];
 };
 
 function shownReport(
-  { ok, base, head, events, checkpoints, problems }: Report,
+  { ok, base, head, events, checkpoints, logTimeAheadMs, problems }: Report,
   directory: string,
   output: Output,
 ): string {
@@ -91,7 +99,11 @@ function shownReport(
   const pruned = base.seq === 0 ? "" : `, the first ${count(base.seq)} pruned`;
   const signed = checkpoints === 1 ? "1 signed checkpoint" : `${checkpoints} signed checkpoints`;
   const what = `${count(events)} events${pruned}, ${signed}`;
-  if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n  head ${head.seq}:${head.hash}\n`;
+  // A server that runs beside may have written since the clock was read.
+  const ahead =
+    logTimeAheadMs < TELLING_MS ? "" : `  log time is ${span(logTimeAheadMs)} ahead of this machine's clock\n`;
+  const end = `${ahead}  head ${head.seq}:${head.hash}\n`;
+  if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n${end}`;
   const rows = problems.map(({ seq, message }) => `  at event ${seq}: ${plain(message)}\n`);
   return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${rows.join("")}`;
 }

@@ -114,7 +114,7 @@ export type Config = {
   readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
   readonly workers: WorkerRules;
   readonly artifacts: ArtifactRules;
-  readonly log: { readonly snapshotEvery: number; readonly retain: number };
+  readonly log: { readonly snapshotEvery: number; readonly retain: number; readonly maxClockJump: number };
 };
 
 const MINUTE = 60_000;
@@ -169,7 +169,7 @@ export const DEFAULT_CONFIG: Config = {
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   artifacts: { root: null, anywhere: false },
-  log: { snapshotEvery: 500_000, retain: 30 * DAY },
+  log: { snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE },
 };
 
 const PRIORITY_NAMES: ReadonlyMap<unknown, number> = new Map([
@@ -386,7 +386,7 @@ const configFields: Fields<Config> = {
     DEFAULT_CONFIG.workers,
   ),
   artifacts: section<ArtifactRules>({ root: orNull(text(1, 4096)), anywhere: flag }, DEFAULT_CONFIG.artifacts),
-  log: section({ snapshotEvery: whole(1), retain: span(1000) }, DEFAULT_CONFIG.log),
+  log: section({ snapshotEvery: whole(1), retain: span(1000), maxClockJump: span(1000) }, DEFAULT_CONFIG.log),
 };
 
 /** A config of an older log or snapshot, which lacks what was added since. */
@@ -394,6 +394,7 @@ export const completed = (config: Config): Config => ({
   ...config,
   workers: { ...DEFAULT_CONFIG.workers, ...config.workers },
   artifacts: { ...DEFAULT_CONFIG.artifacts, ...config.artifacts },
+  log: { ...DEFAULT_CONFIG.log, ...config.log },
 });
 
 /** The effective config: the defaults with the given fields over them, checked as a whole. */

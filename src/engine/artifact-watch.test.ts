@@ -109,18 +109,18 @@ test("a submit whose artifact cannot be looked for is refused by name, and only 
 test("while an artifact is awaited the alarm keeps the program alive, and looks within one poll", async () => {
   const { host, clock, settle } = createHandHost({ at: 0 });
   const alarms = new Map<() => void, { readonly at: number; readonly keepAlive: boolean }>();
-  const setAlarm: Host["setAlarm"] = (at, ring, options) => {
+  const ringAt: Host["ringAt"] = (at, ring, options) => {
     alarms.set(ring, { at, ...options });
     const once = (act: () => void) => (): void => {
       alarms.delete(ring);
       act();
     };
-    return once(host.setAlarm(at, once(ring), options));
+    return once(host.ringAt(at, once(ring), options));
   };
   const there = new Set<string>();
   const kept = (): number[] => [...alarms.values()].filter(({ keepAlive }) => keepAlive).map(({ at }) => at);
   const drover = await openDrover({
-    host: { ...host, setAlarm },
+    host: { ...host, ringAt },
     config: { workers: { artifactPoll: 1000 } },
     artifactExists: async (artifact) => there.has(artifact),
   });

@@ -76,9 +76,9 @@ export function watchArtifacts(deps: {
   function again(): void {
     if (stopped) return;
     cancel?.();
-    const at = host.now() + writer.state.config.workers.artifactPoll;
+    const at = host.elapsed() + writer.state.config.workers.artifactPoll;
     keepAlive = writer.state.artifacts.size > 0;
-    cancel = host.setAlarm(
+    cancel = host.ringAt(
       at,
       () =>
         void look()

@@ -196,7 +196,7 @@ test("an open that fails leaves nothing running", async () => {
   let alarms = 0;
   const counting = {
     ...host,
-    setAlarm: () => {
+    ringAt: () => {
       alarms++;
       return () => void alarms--;
     },

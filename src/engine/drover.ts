@@ -66,7 +66,7 @@ const LEAD_MS = 10_000;
 /** What a log or a host must at least be able to do. */
 const METHODS = {
   log: ["append", "read", "follow", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
-  host: ["now", "defer", "setAlarm", "newId"],
+  host: ["now", "elapsed", "defer", "ringAt", "newId"],
 } as const;
 
 export type OpenOptions = {
@@ -85,6 +85,12 @@ export type OpenOptions = {
   readonly host?: Host;
 };
 
+export type LogTime = {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Below zero while the wall clock has jumped ahead and is not believed yet. */
+  readonly aheadMs: number;
+};
 type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: string } };
 
 export type Drover = AsyncDisposable &
@@ -123,6 +129,8 @@ export type Drover = AsyncDisposable &
     watch(listener: CommitListener): () => void;
     /** Where the log ends. */
     head(): Promise<Head>;
+    /** What time it is in the log, and how far that is ahead of the wall clock. */
+    logTime(): LogTime;
     pause(target?: PauseTarget): Promise<void>;
     resume(target?: PauseTarget): Promise<void>;
     /** Looks for awaited artifacts now instead of at the next poll. */
@@ -228,8 +236,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
       },
     },
   });
-  const desk = createPermitDesk(writer);
   const steady = withSteadyClock(host);
+  const desk = createPermitDesk(writer, steady);
   const permits = createPermitCounter(writer, steady);
   const callbacks = createCallbacks(writer);
   const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
@@ -360,6 +368,7 @@ function faceOf(parts: Parts): Drover {
     events: (given) => readFeed(log, readFeedOptions(given)),
     watch: parts.watch,
     head: () => log.head(),
+    logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     ...createConfigDesk(writer),
     permits,
     schedules,

@@ -1,19 +1,22 @@
 /**
- * The outside world, as the engine sees it: a clock, the next turn, an alarm, names.
+ * The outside world, as the engine sees it: two clocks, the next turn, an alarm, names.
  *
- * Everything the engine does by itself hangs on these four, so a simulator that supplies them owns its time
- * completely. In real life the next turn is the next turn of the event loop: commands that arrive
- * together are decided together and made durable by one fsync.
+ * Everything the engine does by itself hangs on these, so a simulator that supplies them owns its time completely. The
+ * wall clock says what date it is, and may be set. What has elapsed is measured by a clock that cannot be set: spans of
+ * time, such as a lease, a rest or an alarm, are counted by it. In real life the next turn is the next turn of the
+ * event loop: commands that arrive together are decided together and made durable by one fsync.
  */
 import { randomUUID } from "node:crypto";
-import { isReading } from "./log-clock.ts";
 
 export type Host = {
+  /** The wall clock, in milliseconds since 1970. */
   now(): number;
+  /** Whole milliseconds since some beginning; never back, whatever the wall clock does. */
+  elapsed(): number;
   /** Runs later, soon, and after the caller is done. */
   defer(turn: () => void): void;
-  /** Rings once at the instant, or soon after; answers how to call it off. */
-  setAlarm(at: number, ring: () => void, options: { readonly keepAlive: boolean }): () => void;
+  /** Rings once when so much has elapsed, or soon after; answers how to call it off. */
+  ringAt(at: number, ring: () => void, options: { readonly keepAlive: boolean }): () => void;
   /** A name nobody else has, for batches and sessions. */
   newId(): string;
 };
@@ -22,15 +25,27 @@ export type Host = {
 const TIMER_MS_MAX = 2_000_000_000;
 /** How soon an alarm looks again if the clock said nothing sensible. */
 const BLIND_MS = 1000;
+/** The end of the year 9999: what lies behind it cannot be written as a date. */
+const READING_MAX = 253_402_300_799_999;
 
-export function realHost(now: () => number = Date.now): Host {
+/** Whether a clock's reading is an instant. */
+export const isReading = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= READING_MAX;
+
+/** A clock that is given is the only one there is: it also says what has elapsed, and is believed. */
+export function realHost(only?: () => number): Host {
+  const elapsed = only === undefined ? () => Math.trunc(performance.now()) : forwardsOf(only);
+  const isBlind = (): boolean => only !== undefined && readingOf(only) === null;
   return {
-    now,
+    now: only ?? Date.now,
+    elapsed,
     defer: (turn) => {
       setImmediate(turn);
     },
-    setAlarm: (at, ring, { keepAlive }) => {
-      const timer = setTimeout(ring, spanUntil(at, now));
+    ringAt: (at, ring, { keepAlive }) => {
+      // Never a span that a timer takes for none: an alarm that rings at once, for ever, would leave no time for work.
+      const spanMs = isBlind() ? BLIND_MS : Math.min(TIMER_MS_MAX, Math.max(0, Math.ceil(at - elapsed())));
+      const timer = setTimeout(ring, spanMs);
       if (!keepAlive) timer.unref();
       return () => clearTimeout(timer);
     },
@@ -38,28 +53,36 @@ export function realHost(now: () => number = Date.now): Host {
   };
 }
 
-/** The same world, whose clock gives its last good reading again where it would give none. */
+/** The same world, whose wall clock gives its last good reading again where it would give none. */
 export function withSteadyClock(host: Host): Host {
   let last = host.now();
   const now = (): number => {
-    try {
-      const reading: unknown = host.now();
-      if (isReading(reading)) last = reading;
-    } catch {
-      // The writer refuses what is asked meanwhile, and says why.
-    }
+    // The writer refuses what is asked meanwhile, and says why.
+    last = readingOf(host.now) ?? last;
     return last;
   };
   return { ...host, now };
 }
 
-/** Never a span that a timer takes for none: an alarm that rings at once, for ever, would leave no time for work. */
-function spanUntil(at: number, now: () => number): number {
+/** A clock without its steps back, and without what is no reading. */
+function forwardsOf(clock: () => number): () => number {
+  let last = readingOf(clock);
+  let elapsed = last ?? 0;
+  return () => {
+    const reading = readingOf(clock);
+    if (reading === null) return elapsed;
+    elapsed += Math.max(0, reading - (last ?? reading));
+    last = reading;
+    return elapsed;
+  };
+}
+
+/** A clock that throws says as little as one that answers NaN. */
+function readingOf(clock: () => number): number | null {
   try {
-    const reading: unknown = now();
-    if (isReading(reading) && Number.isFinite(at)) return Math.min(TIMER_MS_MAX, Math.max(0, at - reading));
+    const reading: unknown = clock();
+    return isReading(reading) ? reading : null;
   } catch {
-    // A clock that throws says as little as one that answers NaN.
+    return null;
   }
-  return BLIND_MS;
 }

@@ -14,7 +14,7 @@ export { createMemoryLog } from "../log/memory-log.ts";
 export type { ArtifactExists } from "./artifact-watch.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigDesk } from "./config-desk.ts";
-export { type Drover, type OpenOptions, openDrover } from "./drover.ts";
+export { type Drover, type LogTime, type OpenOptions, openDrover } from "./drover.ts";
 export { DroverError, type DroverErrorCode } from "./drover-error.ts";
 export type { FeedEvent } from "./feed.ts";
 export type { Host } from "./host.ts";

@@ -13,10 +13,10 @@ async function open(config: object = {}) {
     config,
     host: {
       ...host,
-      setAlarm: (at, ring, options) => {
+      ringAt: (at, ring, options) => {
         const key = {};
         alarms.set(key, options.keepAlive);
-        const cancel = host.setAlarm(at, ring, options);
+        const cancel = host.ringAt(at, ring, options);
         return () => {
           alarms.delete(key);
           cancel();

@@ -10,9 +10,10 @@ test("D4 nobody is silent while what has arrived is read, however long that take
   let now = 0;
   const book = createLeaseBook({
     host: {
-      now: () => now,
+      now: () => 0,
+      elapsed: () => now,
       defer: (turn) => void turns.push(turn),
-      setAlarm: (_, ring) => {
+      ringAt: (_, ring) => {
         alarms.push(ring);
         return () => {};
       },

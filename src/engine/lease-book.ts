@@ -5,12 +5,11 @@
  * never enter the log: a new engine grants everybody a full one, since silence towards a dead process says nothing.
  *
  * Only silence that this process would have heard counts. The book looks at the clock several times per lease, and if a
- * look comes much later than it was meant to (the event loop stood still, the machine slept, the clock jumped ahead)
- * every worker gets a full lease anew. A lease that ends is ended a turn later, after whatever had arrived was read. A
- * clock that is set back costs nobody anything: only time that passes forwards is counted.
+ * look comes much later than it was meant to (the event loop stood still, the machine slept) every worker gets a full
+ * lease anew. A lease that ends is ended a turn later, after whatever had arrived was read. A wall clock that is set
+ * costs nobody anything: what has elapsed is counted.
  */
 import type { WorkerId } from "../core/brand.ts";
-import { createForwardClock } from "./forward-clock.ts";
 import type { Host } from "./host.ts";
 
 /** How often the book looks at the clock within a lease, and how late a look may be before it counts as a stall. */
@@ -18,7 +17,7 @@ const LOOKS_PER_LEASE = 8;
 const LATE_MS_MIN = 250;
 
 export type LeaseBook = {
-  /** Grants a full lease; answers the instant at which it ends, by the machine's clock. */
+  /** Grants a full lease; answers how long it lasts: longer if it was longer. */
   renew(worker: WorkerId): number;
   end(worker: WorkerId): void;
   stop(): void;
@@ -31,19 +30,19 @@ export function createLeaseBook(options: {
 }): LeaseBook {
   const { host, leaseMs, onSilent } = options;
   const ends = new Map<WorkerId, number>();
-  const clock = createForwardClock(host);
   let cancel: (() => void) | null = null;
   let stopped = false;
 
   function renew(worker: WorkerId): number {
-    const end = grant(worker);
+    const now = host.elapsed();
+    const end = grant(worker, now);
     if (cancel === null) watch();
-    return clock.asHostTime(end);
+    return end - now;
   }
 
   /** A lease that was made shorter takes nothing back: until it hears so, the worker counts on what it has. */
-  function grant(worker: WorkerId): number {
-    const end = Math.max(ends.get(worker) ?? 0, clock.now() + leaseMs());
+  function grant(worker: WorkerId, now: number): number {
+    const end = Math.max(ends.get(worker) ?? 0, now + leaseMs());
     ends.set(worker, end);
     return end;
   }
@@ -53,16 +52,16 @@ export function createLeaseBook(options: {
     cancel?.();
     cancel = null;
     if (stopped || ends.size === 0) return;
-    const now = clock.now();
+    const now = host.elapsed();
     let next = now + Math.max(1, Math.ceil(leaseMs() / LOOKS_PER_LEASE));
     for (const end of ends.values()) if (end < next) next = Math.max(end, now);
-    cancel = host.setAlarm(clock.asHostTime(next), () => look(next), { keepAlive: false });
+    cancel = host.ringAt(next, () => look(next), { keepAlive: false });
   }
 
   function look(meantFor: number): void {
     cancel = null;
-    const now = clock.now();
-    if (now - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll();
+    const now = host.elapsed();
+    if (now - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll(now);
     // What has arrived meanwhile is read before anybody is given up; however long that takes, nobody is silent in it.
     host.defer(() => {
       for (const [worker, end] of ends) {
@@ -74,8 +73,8 @@ export function createLeaseBook(options: {
     });
   }
 
-  function grantAll(): void {
-    for (const worker of ends.keys()) grant(worker);
+  function grantAll(now: number): void {
+    for (const worker of ends.keys()) grant(worker, now);
     watch();
   }
 

@@ -150,8 +150,8 @@ export function createLocalWorkers(deps: {
     crew.onIdle = ended.resolve;
     tell(writer, { type: "change-worker", worker: crew.id, settings: { ...crew.settings, status: "draining" } });
     for (const entry of running.values()) if (entry.crew === crew && entry.stopped === null) tellToStop(entry, reason);
-    const graceEnd = host.now() + writer.state.config.workers.killGrace;
-    const cancel = host.setAlarm(graceEnd, ended.resolve, { keepAlive: true });
+    const graceEnd = host.elapsed() + writer.state.config.workers.killGrace;
+    const cancel = host.ringAt(graceEnd, ended.resolve, { keepAlive: true });
     await ended.promise;
     cancel();
   }

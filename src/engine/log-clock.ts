@@ -1,10 +1,18 @@
 /**
- * Log time: never back, and never still.
+ * Log time: never back, never still, and never far from the truth for long.
  *
- * The instants in the log must not go back, whatever the machine's clock does. Standing still until a clock
- * that was set back has caught up would keep that promise too, but every rest, timeout and deadline would
- * stand still with it, for as long as the clock was wrong. So while log time is ahead of the machine's clock
- * it goes on at half the pace: nothing hangs, and the two meet again in twice the time they were apart.
+ * The instants in the log must not go back, and every deadline and every rest hangs on them; but a wall clock may be
+ * set, by hand, by a time server, by a machine that wakes up. So how much time has passed is measured by a clock that
+ * cannot be set, and the wall clock is only followed:
+ *
+ * - It agrees with what passed, or is ahead by no more than `maxJump`: log time is what it says.
+ * - It is behind: log time goes on at half the pace of what passes, until the two meet. Standing still would hold up
+ *   every timer for as long as the clock was wrong, and going on as before would never come back to the truth.
+ * - It is ahead by more: it is doubted, and log time goes on by what passes. One that has stayed there for a minute is
+ *   believed: the machine slept, or was wrong before. One that comes back to its senses has done no harm.
+ *
+ * So log time is never ahead of what some believed reading and the time passed since would give. At the beginning there
+ * is no past to compare with: the wall clock is believed, unless the log ends later.
  *
  * A reading that is no instant at all (NaN, undefined, text) never becomes time: one such number in the log would
  * make it unreadable for ever. `now` refuses it, so whoever asked is told; `nowOrLast` shows the last good time, for
@@ -12,41 +20,82 @@
  */
 import { type Instant, instant } from "../core/brand.ts";
 import { badInput } from "./drover-error.ts";
+import { type Host, isReading } from "./host.ts";
 
-/** Half the pace: how many milliseconds of the machine's clock one of log time takes while it is ahead. */
+/** Half the pace: how many milliseconds pass for one of log time while the wall clock is behind. */
 const SLOWLY = 2;
-/** The end of the year 9999: what lies behind it cannot be written as a date. */
-const READING_MAX = 253_402_300_799_999;
-
-/** Whether a clock's reading is an instant. */
-export const isReading = (value: unknown): value is number =>
-  typeof value === "number" && value >= 0 && value <= READING_MAX;
+/** So long a wall clock must stay where it has jumped to. */
+const BELIEVED_AFTER_MS = 60_000;
+/** The two clocks cannot be read at one instant: so much may pass in between. */
+const BLINK_MS = 50;
+/** Readings of one and the same millisecond in a row: a busy engine has hundreds, and need not look at both clocks. */
+const SAME_MAX = 16;
+/** No alarm is further away than this: a wall clock that was set meanwhile is noticed then. */
+const LOOK_MS = 60_000;
 
 export type LogClock = {
   /** Refuses a reading that is no instant. */
   now(): Instant;
   /** The last good time if the reading is no instant. */
   nowOrLast(): Instant;
-  /** When, by the machine's clock, log time will be there. */
-  machineTimeOf(at: Instant): number;
+  /** How far log time was ahead of the wall clock at the last reading; below zero while that one is doubted. */
+  aheadMs(): number;
+  /** When, by what has elapsed, to look at the clock for this instant: log time may be there by then. */
+  alarmFor(at: Instant): number;
 };
 
-export function createLogClock(machine: () => number, last: Instant): LogClock {
-  let shown: number = last;
-  let seen = read();
+export function createLogClock(world: {
+  readonly host: Pick<Host, "now" | "elapsed">;
+  /** The time of the last event. */
+  readonly last: Instant;
+  readonly maxJumpMs: () => number;
+}): LogClock {
+  const { host, last, maxJumpMs } = world;
+  /** The last reading, and how far the wall clock is from what has elapsed, where they were read most closely. */
+  const seen = { begun: 0, wall: 0, elapsed: 0, offset: 0, times: 0 };
+  look();
+  let shown = Math.max(last, seen.wall);
+  /** A wall clock that has jumped: how far it is from what has elapsed, and since when. */
+  let doubted: { readonly offset: number; readonly since: number } | null = null;
 
   function read(): number {
-    const reading: unknown = machine();
+    const reading: unknown = host.now();
     if (!isReading(reading)) throw badInput("now", reading, "a clock that answers milliseconds since 1970");
     return reading;
   }
 
+  /** Reads both. If a moment passes in between, it shows in how far they are apart, and is counted. */
+  function look(): void {
+    const begun = host.elapsed();
+    const wall = read();
+    const offset = wall - begun;
+    if (offset < seen.offset || offset > seen.offset + BLINK_MS) seen.offset = offset;
+    seen.begun = begun;
+    seen.times = 0;
+    seen.wall = wall;
+    seen.elapsed = Math.max(seen.elapsed, wall - seen.offset);
+  }
+
   function now(): Instant {
-    const reading = read();
-    const passed = Math.max(0, reading - seen);
-    shown = shown > seen ? Math.max(reading, shown + passed / SLOWLY) : Math.max(reading, shown);
-    seen = reading;
+    if (read() === seen.wall && seen.times++ < SAME_MAX) return instant(shown);
+    const before = seen.elapsed;
+    look();
+    const { wall } = seen;
+    const passed = seen.elapsed - before;
+    const onward = shown + passed;
+    if (wall > onward + maxJumpMs() && !hasStayed()) shown = onward;
+    else {
+      doubted = null;
+      shown = Math.max(wall, shown + passed / SLOWLY);
+    }
     return instant(shown);
+  }
+
+  /** Whether the wall clock has been there for a minute, or there about. */
+  function hasStayed(): boolean {
+    const { begun, offset } = seen;
+    if (doubted === null || Math.abs(offset - doubted.offset) > maxJumpMs()) doubted = { offset, since: begun };
+    return begun - doubted.since >= BELIEVED_AFTER_MS;
   }
 
   return {
@@ -58,9 +107,14 @@ export function createLogClock(machine: () => number, last: Instant): LogClock {
         return instant(shown);
       }
     },
-    machineTimeOf(at) {
-      const meeting = seen + SLOWLY * Math.max(0, shown - seen);
-      return at >= meeting ? at : seen + Math.max(0, at - shown) * SLOWLY;
+    aheadMs: () => Math.trunc(shown - seen.wall),
+    alarmFor(at) {
+      const left = Math.max(0, at - shown);
+      const ahead = Math.max(0, shown - seen.wall);
+      const untilThere = left < ahead ? left * SLOWLY : left + ahead;
+      const untilBelieved = doubted === null ? LOOK_MS : doubted.since + BELIEVED_AFTER_MS - seen.begun;
+      // From before the wall clock was read: an alarm may come a little early, and never late.
+      return seen.begun + Math.min(untilThere, untilBelieved, LOOK_MS);
     },
   };
 }

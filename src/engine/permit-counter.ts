@@ -154,7 +154,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
         else if (signal?.aborted === true) reject(signal.reason);
         else resolve();
       };
-      const cancel = waitMs > 0 ? host.setAlarm(host.now() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+      const cancel = waitMs > 0 ? host.ringAt(host.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
       signal?.addEventListener("abort", over, { once: true });
       waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
     });
@@ -173,7 +173,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
         writer.execute({ type: "drop-permit", permit: id as PermitId });
     };
     givingUp.get(id)?.();
-    givingUp.set(id, host.setAlarm(host.now() + GIVE_UP_MS, drop, { keepAlive: false }));
+    givingUp.set(id, host.ringAt(host.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
   }
 
   function viewOf(permitId: string, gate: GateId): PermitView {

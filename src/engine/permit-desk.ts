@@ -14,6 +14,7 @@ import { type Fields, isRecord, name, oneOf, whole } from "../core/shape-of-inpu
 import { isRateLimitError, retryAfterOf } from "../gate/with-permit.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
+import type { Host } from "./host.ts";
 import { tell, type Writer } from "./writer.ts";
 
 const TRIES_MAX = 10;
@@ -52,7 +53,7 @@ export type Holder = { readonly task: TaskId; readonly attempt: number; readonly
 
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
-export function createPermitDesk(writer: Writer): PermitDesk {
+export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): PermitDesk {
   const waiting = new Map<string, Waiting>();
 
   function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, askedAt: Instant): Promise<PermitId> {
@@ -126,7 +127,7 @@ export function createPermitDesk(writer: Writer): PermitDesk {
         settle(id, true, used);
         return value;
       } catch (error) {
-        const retryAfterMs = rateLimitOf(error, writer.now());
+        const retryAfterMs = rateLimitOf(error, host.now());
         if (retryAfterMs === null) {
           settle(id, false, used);
           throw error;

@@ -7,7 +7,6 @@
  */
 import type { WorkerId } from "../core/brand.ts";
 import type { DroverError } from "./drover-error.ts";
-import { createForwardClock } from "./forward-clock.ts";
 import type { Host } from "./host.ts";
 
 /** A poll looks again by itself this often, so that what a lost answer said is said again. */
@@ -41,7 +40,6 @@ export type PollLine = {
 
 export function createPollLine(host: Host): PollLine {
   const lines = new Map<WorkerId, Line>();
-  const clock = createForwardClock(host);
   let stopped: DroverError | null = null;
 
   function lineOf(worker: WorkerId): Line {
@@ -57,12 +55,11 @@ export function createPollLine(host: Host): PollLine {
     const line = lineOf(worker);
     const round = line.rounds;
     let isOver = false;
-    // By an alarm and not by the clock, which may be set back meanwhile.
     const end = (): void => {
       isOver = true;
       line.wake?.();
     };
-    const cancel = host.setAlarm(host.now() + waitMs, end, { keepAlive: false });
+    const cancel = host.ringAt(host.elapsed() + waitMs, end, { keepAlive: false });
     try {
       while (round === line.rounds && lines.get(worker) === line && !hasNews() && !isOver) {
         if (stopped !== null) throw stopped;
@@ -84,7 +81,7 @@ export function createPollLine(host: Host): PollLine {
         if (line.wake === over) line.wake = null;
         resolve();
       };
-      const cancel = host.setAlarm(host.now() + LOOK_MS, over, { keepAlive: false });
+      const cancel = host.ringAt(host.elapsed() + LOOK_MS, over, { keepAlive: false });
       signal?.addEventListener("abort", over, { once: true });
       line.wake = over;
     });
@@ -101,17 +98,17 @@ export function createPollLine(host: Host): PollLine {
     wait,
     wake: (worker) => lines.get(worker)?.wake?.(),
     tell(worker, keys) {
-      const now = clock.now();
+      const now = host.elapsed();
       const line = lineOf(worker);
       line.told = new Map(keys.map((key) => [key, { first: line.told.get(key)?.first ?? now, last: now }]));
     },
     toldForMs(worker, key) {
       const first = lines.get(worker)?.told.get(key)?.first;
-      return first === undefined ? null : clock.now() - first;
+      return first === undefined ? null : host.elapsed() - first;
     },
     wasTold(worker, key, withinMs = Number.POSITIVE_INFINITY) {
       const last = lines.get(worker)?.told.get(key)?.last;
-      return last !== undefined && clock.now() - last < withinMs;
+      return last !== undefined && host.elapsed() - last < withinMs;
     },
     isEmpty: () => lines.size === 0,
     forget(worker) {

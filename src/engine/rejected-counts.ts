@@ -36,7 +36,7 @@ export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts
     count(agent) {
       counts.set(agent, (counts.get(agent) ?? 0) + 1);
       if (counts.size >= AGENTS_MAX) return flush();
-      cancel ??= host.setAlarm(host.now() + SOON_MS, flush, { keepAlive: false });
+      cancel ??= host.ringAt(host.elapsed() + SOON_MS, flush, { keepAlive: false });
     },
     flush,
   };

@@ -115,7 +115,7 @@ export function createRemoteWorkers(deps: {
     checkSession(find(given), told);
     line.advance(id, told.n);
     if (find(given).status === "unreachable") comeBack(find(given));
-    const leaseUntil = isoTime(leases.renew(id));
+    const leaseUntil = isoTime(host.now() + leases.renew(id));
     const { lease: leaseMs } = state.config.workers;
     const answers = (told.results ?? []).map((result) => results.take(id, result));
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
@@ -285,7 +285,7 @@ export function createRemoteWorkers(deps: {
     };
     // One that comes back and is lost again has its hour anew.
     forgetting.get(worker)?.();
-    forgetting.set(worker, host.setAlarm(host.now() + FORGET_MS, forget, { keepAlive: false }));
+    forgetting.set(worker, host.ringAt(host.elapsed() + FORGET_MS, forget, { keepAlive: false }));
   }
 
   async function drain(given: string, options?: LeaveOptions): Promise<void> {

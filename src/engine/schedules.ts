@@ -91,11 +91,11 @@ export function createSchedules(deps: {
     cancelAlarm = null;
     let next = Number.POSITIVE_INFINITY;
     for (const { nextAt } of schedules.values()) next = Math.min(next, nextAt ?? next);
-    if (!stopped && next < Number.POSITIVE_INFINITY) setAlarm(host.now() + Math.max(0, next - writer.now()));
+    if (!stopped && next < Number.POSITIVE_INFINITY) setAlarm(writer.alarmFor(next as Instant));
   }
 
   function setAlarm(at: number): void {
-    cancelAlarm = host.setAlarm(at, ring, { keepAlive: true });
+    cancelAlarm = host.ringAt(at, ring, { keepAlive: true });
   }
 
   function ring(): void {
@@ -107,8 +107,8 @@ export function createSchedules(deps: {
       if (!isStop(error)) throw error;
       return;
     }
-    if (round.length > 0) setAlarm(host.now());
-    else if (wasFull) setAlarm(host.now() + NO_ROOM_MS);
+    if (round.length > 0) setAlarm(host.elapsed());
+    else if (wasFull) setAlarm(host.elapsed() + NO_ROOM_MS);
     else watch();
   }
 

@@ -52,7 +52,11 @@ export type Writer = {
   committedSeq(): Seq;
   /** Log time: never behind the last event, and the last good one while the clock says nothing sensible. */
   now(): Instant;
-  /** The same for what may not be dated if the clock says nothing sensible: then it throws. */
+  /** How far log time was ahead of the wall clock at the last reading; below zero while that one is doubted. */
+  aheadMs(): number;
+  /** When, by what has elapsed, to look whether log time is there. */
+  alarmFor(at: Instant): number;
+  /** The same as `now` for what may not be dated if the clock says nothing sensible: then it throws. */
   sureNow(): Instant;
   /**
    * Decides and applies at once; durable later. `payload` is the text beside its event. `at` is the time, for whoever
@@ -110,7 +114,7 @@ export function startWriter(options: {
   const spares: Gathering[] = [];
   let cancelAlarm: (() => void) | null = null;
 
-  const clock = createLogClock(host.now, state.at);
+  const clock = createLogClock({ host, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
   const { nowOrLast } = clock;
 
   function apply(event: Event, payload: string | undefined): void {
@@ -201,7 +205,7 @@ export function startWriter(options: {
     if (phase.scheduled) return;
     // The program is kept alive while time will move something, and not for letting go of old results.
     const { next, isOnlyExpiry } = nextChange(state, at);
-    if (next !== null) cancelAlarm = host.setAlarm(clock.machineTimeOf(next), poke, { keepAlive: !isOnlyExpiry });
+    if (next !== null) cancelAlarm = host.ringAt(clock.alarmFor(next), poke, { keepAlive: !isOnlyExpiry });
   }
 
   async function flush(): Promise<void> {
@@ -303,6 +307,8 @@ export function startWriter(options: {
     committedSeq: () => seq(phase.committed),
     now: nowOrLast,
     sureNow: clock.now,
+    aheadMs: clock.aheadMs,
+    alarmFor: clock.alarmFor,
     execute,
     run,
     settled,

@@ -26,7 +26,7 @@ export type EventsQuery = {
 };
 export type EventPage = { readonly events: readonly EventJson[]; readonly nextAfter?: number };
 export type Health = { readonly status: "ok"; readonly version: string };
-export type Readiness = { readonly status: "ready"; readonly seq: number };
+export type Readiness = { readonly status: "ready"; readonly seq: number; readonly logTimeAheadMs: number };
 
 export const EVENTS_MAX = 1000;
 export const EVENTS_DEFAULT = 100;
@@ -70,4 +70,8 @@ export const health: s.Schema<Health> = s.answer<Health>({ status: s.oneOf("ok")
 export const readiness: s.Schema<Readiness> = s.answer<Readiness>({
   status: s.oneOf("ready"),
   seq: s.described(s.whole(0), "The number of the last event in the log."),
+  logTimeAheadMs: s.described(
+    s.whole(Number.MIN_SAFE_INTEGER),
+    "How far log time is ahead of the wall clock: above zero after that one was set back, below while it is doubted.",
+  ),
 });

@@ -135,6 +135,7 @@ export const coreSections: Knobs = {
       url: knob(s.text(1, 2048), DEFAULT_LOG_URL, "Where the log is: sqlite:PATH, or memory:."),
       snapshotEvery: knob(s.whole(1), L.snapshotEvery, "Events between two snapshots."),
       retain: spanKnob(1000, L.retain, "How long events are kept."),
+      maxClockJump: spanKnob(1000, L.maxClockJump, "A clock that jumps ahead further is believed after a minute."),
     },
     { description: "Where everything is remembered." },
   ),

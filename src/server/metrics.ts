@@ -119,13 +119,13 @@ function addProjects(register: Registry, state: State): void {
   });
 }
 
-function addGates(register: Registry, { state }: Drover): void {
+function addGates(register: Registry, { state, logTime }: Drover): void {
   new Gauge({
     ...{ name: "drover_gate_permits", help: "Permits that are out, calls that wait, and whether the gate is blocked." },
     ...{ labelNames: ["gate", "state"] as const, registers: [register] },
     collect() {
       this.reset();
-      const now = Math.max(state.at, Date.now());
+      const { at: now } = logTime();
       const rows = [...state.gates].map(([id, gate]) => {
         const { running, queued, blockedUntil } = gateStanding(gate, now);
         const counts = { held: running, queued, blocked: blockedUntil === null ? 0 : 1 };
@@ -235,6 +235,12 @@ function logMetrics(register: Registry, drover: Drover): (events: number, commit
       const head = await headOf(drover);
       this.reset();
       if (head !== null) this.set({ hash: head.hash }, 1);
+    },
+  });
+  new Gauge({
+    ...{ name: "drover_log_time_ahead_seconds", help: "How far log time is ahead of the wall clock.", registers },
+    collect() {
+      this.set(drover.logTime().aheadMs / 1000);
     },
   });
   return (events, { appendMs }) => {

@@ -115,7 +115,7 @@ export function startDrive(deps: {
         delete waiting.pause;
         resolve();
       };
-      const cancel = host.setAlarm(host.now() + lookMs(), end, { keepAlive: false });
+      const cancel = host.ringAt(host.elapsed() + lookMs(), end, { keepAlive: false });
       waiting.pause = end;
     });
   }
@@ -133,11 +133,11 @@ export function startDrive(deps: {
 
   /** Until it is time to look again, or there is doubt. */
   async function talk(): Promise<void> {
-    const lookedAt = host.now();
+    const lookedAt = host.elapsed();
     // The first is answered at once and says how long a lease is by now; a poll that is cut short says nothing.
     for (let isFirst = true; over === null && !isDoubted; isFirst = false) {
       const until = lookedAt + lookMs();
-      if (host.now() >= until) return;
+      if (host.elapsed() >= until) return;
       await sync(isFirst ? null : until);
       if (attempts.count() === 0 && attempts.results().length === 0) waiting.idle?.();
     }
@@ -153,7 +153,7 @@ export function startDrive(deps: {
     const isPoll = until !== null && results.length === 0 && !attempts.isNaming();
     const poll = new AbortController();
     const ring = (): void => poll.abort(new Error("it is time to look"));
-    const cancel = isPoll ? host.setAlarm(until, ring, { keepAlive: false }) : () => {};
+    const cancel = isPoll ? host.ringAt(until, ring, { keepAlive: false }) : () => {};
     if (isPoll) waiting.poll = poll;
     const status = isStopping || health === "connects" ? "overloaded" : "ready";
     const told = { status, running, results, waitMs: isPoll ? POLL_MS_MAX : 0 } as const;
@@ -200,7 +200,7 @@ export function startDrive(deps: {
     if (graceMs > 0 && over === null && (attempts.count() > 0 || attempts.results().length > 0)) {
       const idle = Promise.withResolvers<void>();
       waiting.idle = idle.resolve;
-      const cancel = host.setAlarm(host.now() + graceMs, idle.resolve, { keepAlive: true });
+      const cancel = host.ringAt(host.elapsed() + graceMs, idle.resolve, { keepAlive: true });
       waiting.poll?.abort(new Error("the server stops"));
       await idle.promise;
       cancel();

@@ -19,7 +19,7 @@ export async function probe(
 ): Promise<Health> {
   const late = new AbortController();
   const ring = (): void => late.abort(new Error(`no answer in ${timeoutMs} ms`));
-  const cancel = host.setAlarm(host.now() + timeoutMs, ring, { keepAlive: false });
+  const cancel = host.ringAt(host.elapsed() + timeoutMs, ring, { keepAlive: false });
   try {
     const answer = await exchange({
       ...{ url: under(endpoint, "/health"), method: "GET", headers: { "User-Agent": `drover/${version}` } },

@@ -30,17 +30,17 @@ export function createPushSession(deps: {
   const { worker, remote, host } = deps;
   let { joined } = deps;
   let n = 0;
-  let saidAt = host.now();
+  let saidAt = host.elapsed();
   return {
     isJoined: () => joined !== null,
     async join() {
       joined = await remote.join(worker);
       n = 0;
-      saidAt = host.now();
+      saidAt = host.elapsed();
     },
     async sync(told, signal) {
       const session = joined?.session;
-      saidAt = host.now();
+      saidAt = host.elapsed();
       const body = { ...told, n: ++n, ...(session === undefined ? {} : { session }) };
       const answer = await remote.sync(worker.id, body, signal === undefined ? {} : { signal });
       // The lease may have been changed since it joined: what the engine grants now is what counts.
@@ -51,6 +51,6 @@ export function createPushSession(deps: {
       n = Math.max(n, last);
     },
     leaseMs: () => joined?.leaseMs ?? LEASE_MS_DEFAULT,
-    silentMs: () => host.now() - saidAt,
+    silentMs: () => host.elapsed() - saidAt,
   };
 }

@@ -38,7 +38,7 @@ export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerN
     ready: async (): Promise<Readiness> => {
       const refusal = phase.refusal();
       if (refusal !== null) throw refusal;
-      return { status: "ready", seq: drover.state.seq };
+      return { status: "ready", seq: drover.state.seq, logTimeAheadMs: drover.logTime().aheadMs };
     },
     metrics: () => faces.metrics(),
     openapi: () => {

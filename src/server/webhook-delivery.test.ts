@@ -172,9 +172,9 @@ test("a try that is over leaves no timer behind", LIMIT, async () => {
   let timers = 0;
   const counting: Outside["host"] = {
     ...host,
-    setAlarm: (...given) => {
+    ringAt: (...given) => {
       timers++;
-      const cancel = host.setAlarm(...given);
+      const cancel = host.ringAt(...given);
       return () => {
         timers--;
         cancel();

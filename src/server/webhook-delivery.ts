@@ -60,8 +60,8 @@ export async function deliver(
   const url = readCallbackUrl(webhook.url, settings);
   if (!url.ok) return { ok: false, reason: `its callbackUrl must be ${url.failure}`, isFinal: true };
   const late = new AbortController();
-  const cancelAlarm = host.setAlarm(
-    host.now() + settings.timeout,
+  const cancelAlarm = host.ringAt(
+    host.elapsed() + settings.timeout,
     () => late.abort(new Error(`no answer in ${settings.timeout} ms`)),
     { keepAlive: true },
   );

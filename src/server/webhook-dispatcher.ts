@@ -168,14 +168,14 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   }
 
   async function tryOnce(delivery: Delivery): Promise<void> {
-    const startedAt = host.now();
+    const startedAt = host.elapsed();
     delivery.tries++;
     const verdict = await verdictOn(delivery);
     if (delivery.end.seq !== null) delivery.snapshot = null;
     lines.release(delivery.host, verdict === null || verdict.ok || verdict.status !== undefined);
     // One that was cut off stays due, and the next process takes it up.
     if (verdict === null || (!verdict.ok && cutOff.signal.aborted)) return;
-    await conclude(delivery, verdict, host.now() - startedAt);
+    await conclude(delivery, verdict, host.elapsed() - startedAt);
   }
 
   async function verdictOn(delivery: Delivery): Promise<Verdict | null> {
@@ -213,7 +213,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       push(unread, delivery);
       readNext();
     };
-    const cancel = host.setAlarm(host.now() + restMs, ring, { keepAlive: false });
+    const cancel = host.ringAt(host.elapsed() + restMs, ring, { keepAlive: false });
     resting.add(cancel);
   }
 
@@ -233,7 +233,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     for (const cancel of resting) cancel();
     if (graceMs > 0) {
       const over = Promise.withResolvers<void>();
-      const cancel = host.setAlarm(host.now() + graceMs, over.resolve, { keepAlive: true });
+      const cancel = host.ringAt(host.elapsed() + graceMs, over.resolve, { keepAlive: true });
       await Promise.race([Promise.all(underWay), over.promise]);
       cancel();
     }

@@ -75,7 +75,7 @@ export function createDue(deps: {
   /** Soon, and once for however many commits ask for it meanwhile. */
   function takeSoon(): void {
     if (walk !== null || isStopped) return;
-    if (wasLong) walk = { cancel: host.setAlarm(host.now() + WALK_PAUSE_MS, take, { keepAlive: false }) };
+    if (wasLong) walk = { cancel: host.ringAt(host.elapsed() + WALK_PAUSE_MS, take, { keepAlive: false }) };
     else {
       walk = { cancel: () => {} };
       host.defer(() => (isStopped ? undefined : take()));

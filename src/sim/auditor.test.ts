@@ -191,7 +191,7 @@ const rows: Row[] = [
   {
     name: "an alarm never rings",
     rule: "wake-up",
-    plant: () => ({ host: (host) => ({ ...host, setAlarm: () => () => {} }) }),
+    plant: () => ({ host: (host) => ({ ...host, ringAt: () => () => {} }) }),
   },
   {
     name: "what falls due while an alarm is set goes unheard",
@@ -199,7 +199,7 @@ const rows: Row[] = [
     plant: () => ({
       host: (host) => ({
         ...host,
-        setAlarm: (at, ring, how) => (at <= host.now() ? () => {} : host.setAlarm(at, ring, how)),
+        ringAt: (at, ring, how) => (at <= host.elapsed() ? () => {} : host.ringAt(at, ring, how)),
       }),
     }),
   },

@@ -21,7 +21,7 @@ import { type Applied, startWriter, type Writer } from "../engine/writer.ts";
 
 type Face =
   | ("cancel" | "pause" | "resume" | "reload" | "snapshot" | "lookForArtifacts" | "close")
-  | ("failed" | "state");
+  | ("failed" | "state" | "logTime");
 export type SimEngine = Pick<Drover, Face> & {
   submit(body: TaskBody): Promise<{ readonly taskId: string }>;
   retry(task: string): Promise<unknown>;
@@ -68,6 +68,7 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
     ...worldVerbs(writer),
     state,
     failed: failed.promise,
+    logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     drover: null,
     command: (command) => writer.execute(command),
     snapshot: async () => 0,

@@ -3,8 +3,7 @@
  *
  * Two times are kept apart. `elapsed` is how long the world has really existed; timers and alarms hang on
  * it, as a machine's timers hang on its monotonic clock. `now` is what the wall clock shows: elapsed time plus
- * every jump it ever made. So an alarm set for an instant rings after the span it was set for, early or late by
- * the jumps in between, exactly as `setTimeout` behaves when somebody moves the clock.
+ * every jump it ever made.
  *
  * Time passes while the engine works. So it may move on with every reading of the clock, mostly by nothing or a
  * millisecond, now and then by a pause; and an alarm may ring a millisecond early, as a real timer does. Whoever reads
@@ -21,6 +20,8 @@ import type { Random } from "./random.ts";
 const TICKS = 40;
 const PAUSES = 2;
 const PAUSE_MS_MAX = 30;
+/** An engine looks at the clock once a minute, and believes a jump ahead after another. */
+const NEWS_MS = 125_000;
 /** In a hundred alarms: so many ring a millisecond early. */
 const EARLY = 30;
 
@@ -29,7 +30,7 @@ export type Life = {
   readonly isAlive: () => boolean;
   /** Rings after so long, unless this life has ended by then; answers how to call it off. */
   after(spanMs: number, ring: () => void): () => void;
-  /** The earliest alarm that the wall clock has passed and that has not rung yet, as after a jump. */
+  /** Whether an alarm is due that has not rung yet. */
   hasLateAlarm(): boolean;
   end(): void;
 };
@@ -38,6 +39,8 @@ export type SimWorld = {
   /** What the wall clock shows. */
   now(): number;
   jump(byMs: number): void;
+  /** Whether the wall clock jumped so lately that an engine need not have noticed, or not believe it yet. */
+  hasJumpedLately(): boolean;
   newLife(): Life;
   /** Rings after so long whatever lives or dies meanwhile: the world outside the engine. */
   after(spanMs: number, ring: () => void): () => void;
@@ -54,27 +57,26 @@ type Timer = {
   readonly order: number;
   readonly ring: () => void;
   readonly isLive: () => boolean;
-  /** The instant an alarm was set for; null for a span. */
-  readonly instant: number | null;
+  /** When an alarm was meant to ring; null for a span. */
+  readonly meantFor: number | null;
 };
 
 export function createSimWorld(startMs: number, chance: Random): SimWorld {
-  const time = { elapsed: 0, skew: startMs };
+  const time = { elapsed: 0, skew: startMs, jumpedAt: Number.NEGATIVE_INFINITY };
   const counts = { timers: 0, lives: 0 };
   let deferred: { turn: () => void; isLive: () => boolean }[] = [];
   const timers = new Set<Timer>();
   const now = (): number => time.elapsed + time.skew;
 
-  /** What the wall clock shows to an engine: reading it takes time. */
-  function read(): number {
-    const reading = now();
+  /** What a clock shows to an engine: reading it takes time. */
+  function read(reading: number): number {
     const luck = chance.below(100);
     if (luck < TICKS) time.elapsed++;
     else if (luck < TICKS + PAUSES) time.elapsed += chance.between(2, PAUSE_MS_MAX);
     return reading;
   }
 
-  function set(spanMs: number, timer: Pick<Timer, "ring" | "isLive" | "instant">): () => void {
+  function set(spanMs: number, timer: Pick<Timer, "ring" | "isLive" | "meantFor">): () => void {
     const entry: Timer = { ...timer, at: time.elapsed + Math.max(0, Math.ceil(spanMs)), order: counts.timers++ };
     timers.add(entry);
     return () => timers.delete(entry);
@@ -106,18 +108,21 @@ export function createSimWorld(startMs: number, chance: Random): SimWorld {
     let alive = true;
     const isLive = (): boolean => alive;
     const host: Host = {
-      now: read,
+      now: () => read(now()),
+      elapsed: () => read(time.elapsed),
       defer: (turn) => {
         deferred.push({ turn, isLive });
       },
-      setAlarm: (at, ring) => set(at - read() - (chance.percent(EARLY) ? 1 : 0), { ring, isLive, instant: at }),
+      ringAt: (at, ring) =>
+        set(at - read(time.elapsed) - (chance.percent(EARLY) ? 1 : 0), { ring, isLive, meantFor: at }),
       newId: () => `life${life}-${++names}`,
     };
     return {
       host,
       isAlive: isLive,
-      after: (spanMs, ring) => set(spanMs, { ring, isLive, instant: null }),
-      hasLateAlarm: () => [...timers].some((timer) => timer.isLive === isLive && (timer.instant ?? Infinity) <= now()),
+      after: (spanMs, ring) => set(spanMs, { ring, isLive, meantFor: null }),
+      hasLateAlarm: () =>
+        [...timers].some((timer) => timer.isLive === isLive && (timer.meantFor ?? Infinity) <= time.elapsed),
       end: () => {
         alive = false;
         for (const timer of timers) if (timer.isLive === isLive) timers.delete(timer);
@@ -130,9 +135,11 @@ export function createSimWorld(startMs: number, chance: Random): SimWorld {
     now,
     jump: (byMs) => {
       time.skew += byMs;
+      time.jumpedAt = time.elapsed;
     },
+    hasJumpedLately: () => time.elapsed < time.jumpedAt + NEWS_MS,
     newLife,
-    after: (spanMs, ring) => set(spanMs, { ring, isLive: () => true, instant: null }),
+    after: (spanMs, ring) => set(spanMs, { ring, isLive: () => true, meantFor: null }),
     runDeferred,
     nextRing,
     moveTo,

@@ -69,7 +69,7 @@ export async function playHistory(history: History, plant: PlantedBug = {}): Pro
 
 async function look(stage: Stage, auditor: Auditor, deep: boolean): Promise<void> {
   const resting = stage.resting();
-  if (resting !== null) auditor.atRest(resting, stage.world.now());
+  if (resting !== null) auditor.atRest(resting.state, resting.now);
   if (deep) await auditor.replay(stage.engine()?.state ?? null);
 }
 

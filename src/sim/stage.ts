@@ -45,8 +45,8 @@ export type Stage = {
   /** The engine of the present life; null while there is none. */
   engine(): SimEngine | null;
   life(): Life;
-  /** Its state while it has nothing to do: all is durable, and no alarm is late. */
-  resting(): State | null;
+  /** Its state, and the time by its log, while it has nothing to do: all is durable, and no alarm is late. */
+  resting(): { readonly state: State; readonly now: number } | null;
   arm(fault: AppendFault, inAppends: number): void;
   crash(): void;
   /** Leaves the present engine alone and opens another on the same store. */
@@ -186,10 +186,12 @@ export function createStage(options: {
     auditor.catchUp();
   }
 
-  function resting(): State | null {
-    const state = engineNow()?.state ?? null;
-    const isBusy = seat.isClosing || state?.seq !== store.head.seq || seat.life.hasLateAlarm();
-    return isBusy ? null : state;
+  function resting(): { state: State; now: number } | null {
+    const engine = engineNow();
+    if (engine === null || seat.isClosing || engine.state.seq !== store.head.seq || world.hasJumpedLately())
+      return null;
+    const { at: now } = engine.logTime();
+    return seat.life.hasLateAlarm() ? null : { state: engine.state, now };
   }
 
   async function pass(ms: number): Promise<void> {
@@ -198,7 +200,7 @@ export function createStage(options: {
     for (;;) {
       await settle();
       const asleep = resting();
-      if (asleep !== null) auditor.asleep(asleep, world.now());
+      if (asleep !== null) auditor.asleep(asleep.state, asleep.now);
       if (auditor.complaints.length > 0) return;
       const next = world.nextRing();
       if (next === null || next > end) break;

@@ -19,8 +19,10 @@ export type TestClock = {
   now(): number;
   /** Turns the clock on; every alarm on the way rings at its instant. Resolves when all is at rest again. */
   advance(ms: number): Promise<void>;
-  /** Puts the clock to an instant, forwards or back, without stopping on the way. Resolves when all is at rest. */
+  /** Puts the clock to an instant without stopping on the way, or back to one. Resolves when all is at rest. */
   set(ms: number): Promise<void>;
+  /** Puts the wall clock to an instant, and no time passes: what somebody does who sets it. */
+  setWall(ms: number): void;
 };
 export type HandHost = {
   readonly host: Host;
@@ -45,9 +47,17 @@ const STILL: Moves = { perReadingMs: 0, earlyMs: 0 };
 export function createHandHost(options: HandHostOptions): HandHost {
   const alarms = new Set<Alarm>();
   const { names = randomUUID(), moves = STILL } = options;
-  let now = checkInstant("at", options.at);
+  /** What has elapsed begins where the wall clock does, so that both read alike until that one is set. */
+  let elapsed = checkInstant("at", options.at);
+  let skew = 0;
+  const wall = (): number => elapsed + skew;
   let turns: (() => void)[] = [];
   let ids = 0;
+
+  function reading(shown: number): number {
+    elapsed += moves.perReadingMs;
+    return shown;
+  }
 
   function runTurns(): void {
     const batch = turns;
@@ -83,32 +93,33 @@ export function createHandHost(options: HandHostOptions): HandHost {
   return {
     settle,
     clock: {
-      now: () => now,
+      now: wall,
       async advance(ms) {
-        const until = now + checkInstant("ms", ms);
+        const until = elapsed + checkInstant("ms", ms);
         await ringUntil(until, ({ at }) => {
-          now = Math.max(now, at);
+          elapsed = Math.max(elapsed, at);
         });
-        now = Math.max(now, until);
+        elapsed = Math.max(elapsed, until);
         await settle();
       },
       async set(ms) {
         await settle();
-        now = checkInstant("ms", ms);
-        await ringUntil(now, () => {});
+        elapsed += Math.max(0, checkInstant("ms", ms) - wall());
+        skew = ms - elapsed;
+        await ringUntil(elapsed, () => {});
+      },
+      setWall: (ms) => {
+        skew = checkInstant("ms", ms) - elapsed;
       },
     },
     host: {
-      now: () => {
-        const reading = now;
-        now += moves.perReadingMs;
-        return reading;
-      },
+      now: () => reading(wall()),
+      elapsed: () => reading(elapsed),
       defer: (turn) => {
         if (turns.length === 0) setImmediate(runTurns);
         turns.push(turn);
       },
-      setAlarm: (at, ring) => {
+      ringAt: (at, ring) => {
         const alarm = { at: at - moves.earlyMs, ring };
         alarms.add(alarm);
         return () => void alarms.delete(alarm);

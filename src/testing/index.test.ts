@@ -12,12 +12,12 @@ test("alarms ring at their own instants, earliest first, those of one instant in
   const { host, clock } = createHandHost({ at: 100 });
   const rung: string[] = [];
   const ring = (name: string) => () => void rung.push(`${name} ${clock.now()}`);
-  host.setAlarm(130, ring("late"), once);
-  host.setAlarm(110, ring("first"), once);
-  host.setAlarm(110, ring("second"), once);
-  host.setAlarm(90, ring("overdue"), once);
-  host.setAlarm(120, ring("called off"), once)();
-  host.setAlarm(110, () => host.setAlarm(115, ring("set on the way"), once), once);
+  host.ringAt(130, ring("late"), once);
+  host.ringAt(110, ring("first"), once);
+  host.ringAt(110, ring("second"), once);
+  host.ringAt(90, ring("overdue"), once);
+  host.ringAt(120, ring("called off"), once)();
+  host.ringAt(110, () => host.ringAt(115, ring("set on the way"), once), once);
   await clock.advance(29);
   assert.deepEqual(rung, ["overdue 100", "first 110", "second 110", "set on the way 115"]);
   assert.equal(clock.now(), 129);
@@ -28,7 +28,7 @@ test("alarms ring at their own instants, earliest first, those of one instant in
 test("set jumps: what is due rings once, at the instant it was set to", async () => {
   const { host, clock } = createHandHost({ at: 0 });
   const rung: number[] = [];
-  for (const at of [5, 10]) host.setAlarm(at, () => void rung.push(clock.now()), once);
+  for (const at of [5, 10]) host.ringAt(at, () => void rung.push(clock.now()), once);
   await clock.set(1000);
   assert.deepEqual(rung, [1000, 1000]);
   await clock.set(3);

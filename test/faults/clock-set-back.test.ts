@@ -70,6 +70,14 @@ const find = (events: readonly EventJson[], kind: string, about: string): EventJ
 };
 const span = (from: EventJson, to: EventJson): number => Date.parse(to.at) - Date.parse(from.at);
 
+/** Whoever looks is told: log time is ahead by the hour, less what it has made up for. */
+async function checkTold({ served: { ask } }: Stage): Promise<void> {
+  const { logTimeAheadMs } = (await ask("ready", {})).json;
+  assert.ok(logTimeAheadMs > HOUR_MS / 2 && logTimeAheadMs <= HOUR_MS, `${logTimeAheadMs} ms`);
+  const [, seconds = ""] = /\ndrover_log_time_ahead_seconds ([\d.]+)\n/.exec((await ask("metrics", {})).text) ?? [];
+  assert.ok(Number(seconds) > HOUR_MS / 2000, `${seconds} s`);
+}
+
 test("a clock set back by an hour ends nothing early, takes nothing away, and holds nothing up", async (t) => {
   const stage = await stageWithClock(t);
   const { ask } = stage.served;
@@ -92,6 +100,7 @@ test("a clock set back by an hour ends nothing early, takes nothing away, and ho
   stage.set(HOUR_MS);
   await stage.event("attempt-lost", "orphan");
   const made = await ticks(stage, 4);
+  await checkTold(stage);
   assert.deepEqual(made, [...new Set(made)].sort(), "each instant once, in order");
   assert.equal((await endOf(stage, "later")).state, "done");
   const slow = await endOf(stage, "slow");

@@ -61,7 +61,11 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
       sync: (_, body, limitMs) => call("sync", body, limitMs),
       leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
     },
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.setAlarm(at, ring, { keepAlive: false }) },
+    clock: {
+      now: host.elapsed,
+      defer: host.defer,
+      setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }),
+    },
     ...more,
   });
   await settle();

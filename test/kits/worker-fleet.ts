@@ -116,8 +116,8 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   };
   const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
   const clockFor = (isDead: () => boolean): Clock => ({
-    now: host.now,
-    setAlarm: (at, ring) => host.setAlarm(at, () => void (isDead() || ring()), { keepAlive: false }),
+    now: host.elapsed,
+    setAlarm: (at, ring) => host.ringAt(at, () => void (isDead() || ring()), { keepAlive: false }),
     defer: (turn) => host.defer(() => void (isDead() || turn())),
   });
 
@@ -131,7 +131,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const breakOff = (): void => reject(hungUp());
     world.pending.add(breakOff);
-    const cancel = host.setAlarm(host.now() + limitMs, breakOff, { keepAlive: false });
+    const cancel = host.ringAt(host.elapsed() + limitMs, breakOff, { keepAlive: false });
     const deliver = async (): Promise<void> => {
       const { drover } = world;
       if (drover === null || !world.pending.has(breakOff)) return breakOff();
@@ -141,7 +141,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         if (cutNow() !== null) return;
         if (fault.kind === "lose-answer") breakOff();
         else if (fault.kind === "slow-answer")
-          host.setAlarm(host.now() + fault.ms, () => resolve(answer), { keepAlive: false });
+          host.ringAt(host.elapsed() + fault.ms, () => resolve(answer), { keepAlive: false });
         else resolve(answer);
       } catch (error) {
         if (fault.kind === "lose-answer") breakOff();
@@ -150,7 +150,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     };
     if (fault.kind === "lose-request") breakOff();
     else if (fault.kind === "slow-request")
-      host.setAlarm(host.now() + fault.ms, () => void deliver(), { keepAlive: false });
+      host.ringAt(host.elapsed() + fault.ms, () => void deliver(), { keepAlive: false });
     else if (fault.kind !== "black-hole") void deliver();
     return promise.finally(() => {
       cancel();
@@ -221,7 +221,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
     };
-    const wire = wireFor(() => (host.now() < worker.cut.until ? worker.cut.way : null));
+    const wire = wireFor(() => (host.elapsed() < worker.cut.until ? worker.cut.way : null));
     const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
     const cut: SimWorker["cut"] = { way: "answers", until: 0 };
     const connection = startConnection(deps);
@@ -230,7 +230,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       own.defer(() => worker.connection.receive(message));
     const crew = createCrew({
       ...{ slots, killGraceMs: KILL_GRACE_MS, clock: crews, perform: performFor(worker, crews), warn, post },
-      isLeaseHeld: () => host.now() < cell.read(),
+      isLeaseHeld: () => host.elapsed() < cell.read(),
       news: createNewsDesk({ clock: crews, warn, post: (items) => post({ type: "news", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
     });
@@ -268,10 +268,10 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         for (const live of others) if (live.worker === worker.id) others.delete(live);
     },
     freeze(worker, ms) {
-      worker.frozenUntil = host.now() + ms;
+      worker.frozenUntil = host.elapsed() + ms;
     },
     cut(worker, way, ms) {
-      worker.cut = { way, until: host.now() + ms };
+      worker.cut = { way, until: host.elapsed() + ms };
     },
     calm() {
       world.left.splice(0);

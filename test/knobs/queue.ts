@@ -309,4 +309,14 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       return kit.store.base.seq > 0;
     },
   },
+  "log.maxClockJump": {
+    cases: [
+      ["30m", 0],
+      ["29m", -1_800_000],
+    ],
+    tell: async (kit) => {
+      kit.clock.setWall(kit.clock.now() + 1_800_000);
+      return kit.drover.logTime().aheadMs;
+    },
+  },
 };
