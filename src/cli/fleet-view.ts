@@ -3,7 +3,7 @@
  */
 import type { GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../protocol/index.ts";
 import type { Output } from "./output.ts";
-import type { Tint } from "./output-text.ts";
+import { plain, type Tint } from "./output-text.ts";
 import { age, count, span } from "./output-time.ts";
 
 const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {
@@ -15,6 +15,12 @@ const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {
 };
 
 export const workerTable = (workers: readonly WorkerJson[], output: Output): string =>
+  [tableOf(workers, output), ...workers.map(noteOf)].join("");
+
+/** Why it takes nothing, in its own words. */
+const noteOf = ({ id, note }: WorkerJson): string => (note === undefined ? "" : `${plain(id)}: ${plain(note)}\n`);
+
+const tableOf = (workers: readonly WorkerJson[], output: Output): string =>
   output.table(workers, [
     { title: "ID", of: ({ id }) => id, stays: true },
     { title: "KIND", of: ({ kind }) => kind },

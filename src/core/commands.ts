@@ -60,6 +60,8 @@ export type WorkerSettings = {
   readonly memory: number | null;
   readonly zone: string | null;
   readonly status: "ready" | "overloaded" | "draining";
+  /** In its own words: why it takes nothing. */
+  readonly note?: string | null;
 };
 
 export type AttemptReport = {

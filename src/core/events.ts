@@ -157,9 +157,12 @@ export type Event =
         memory: number | null;
         zone: string | null;
         status: "ready" | "overloaded" | "draining";
+        note: string | null;
       }
     >
   | Told<"worker-left", { worker: WorkerId; lost: boolean }>
+  /** Another worker named tabs of this one, which it does not own any more. */
+  | Told<"tabs-moved", { worker: WorkerId; to: WorkerId; capabilities: readonly string[] }>
   | Told<
       "permit-asked",
       {
@@ -262,8 +265,9 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "path",
     "takes",
   ],
-  "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status"],
+  "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status", "note"],
   "worker-left": ["worker", "lost"],
+  "tabs-moved": ["worker", "to", "capabilities"],
   "permit-asked": ["permit", "gate", "task", "attempt", "project", "weight", "class", "tokens", "askedAt", "remote"],
   "permit-granted": ["permit", "gate"],
   "permit-dropped": ["permit", "gate"],
@@ -288,6 +292,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "task-submitted": { onLoss: "retry", action: "" },
   "attempt-lost": { reason: null },
   "worker-joined": { endpoint: null, path: null, takes: null },
+  "worker-changed": { note: null },
   "permit-asked": { remote: false },
 };
 

@@ -72,6 +72,8 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
       return changePause(state, event);
     case "artifact-appeared":
       return meetArtifact(state, event.artifact);
+    case "tabs-moved":
+      return moveTabs(state, event);
     case "worker-joined":
     case "worker-changed":
     case "worker-left":
@@ -334,7 +336,8 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     const cpu = event.cpu ?? Number.POSITIVE_INFINITY;
     const memory = event.memory ?? Number.POSITIVE_INFINITY;
     const offers = capabilities.join(" ");
-    const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status };
+    const note = event.kind === "worker-changed" ? event.note : null;
+    const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status, note };
     if (event.kind === "worker-joined") {
       if (known !== undefined) drop(state, known);
       const holds = { attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
@@ -358,6 +361,17 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
 function drop(state: State, worker: Worker): void {
   dropWorker(state.fleet, state.shapes, worker);
   if (hearTakes(state.fleet, worker.takes, -1)) reshapeTasks(state);
+}
+
+/** The new owner's own event comes next. */
+function moveTabs(state: State, { worker: id, capabilities: moved }: Of<"tabs-moved">): void {
+  const worker = state.fleet.byId.get(id) as Worker;
+  const capabilities = worker.capabilities.filter((capability) => !moved.includes(capability));
+  const offer = { capabilities, capabilitySet: new Set(capabilities), offers: capabilities.join(" ") };
+  if (worker.hold !== null) dropHold(state, worker.hold.task);
+  reshapeWorker(state.fleet, state.shapes, worker, () => Object.assign(worker, offer));
+  watchTabs(state);
+  watchPins(state, id);
 }
 
 function expireResults(state: State, count: number): void {

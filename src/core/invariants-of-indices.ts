@@ -16,7 +16,7 @@ import { fixedOf, isRunnable } from "./queue.ts";
 import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
 import { beginningOf, items, type SortedList } from "./sorted-list.ts";
 import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
-import { tabCapability } from "./tab.ts";
+import { isTab, tabCapability } from "./tab.ts";
 import { refusalsOf } from "./taking.ts";
 
 export type Complain = (holds: boolean, claim: string | (() => string)) => void;
@@ -258,6 +258,8 @@ function checkFleet(state: State, complain: Complain): void {
     complain(fleet.byId.get(worker.id) === worker, () => `${worker.id} is known by its id`);
     complain(worker.capabilitySet.size === worker.capabilities.length, () => `${worker.id} knows its capabilities`);
   }
+  const tabs = fleet.order.flatMap(({ capabilities }) => capabilities.filter(isTab));
+  complain(new Set(tabs).size === tabs.length, "a tab has one owner");
   const offers = (all: ReadonlyMap<string, number>): string =>
     [...all]
       .map((pair) => pair.join("="))

@@ -211,7 +211,7 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 
 function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
-  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null] = row;
+  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
   hearTakes(state.fleet, takes, 1);
   const attempts = new AttemptSet();
   addWorker(state.fleet, state.shapes, {
@@ -230,6 +230,7 @@ function loadWorker(state: State, row: format.WorkerRow): void {
     memory: memory ?? Number.POSITIVE_INFINITY,
     zone,
     status,
+    note,
     ...{ attempts, usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
   });
 }

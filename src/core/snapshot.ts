@@ -96,12 +96,12 @@ function projectRow(project: Project): format.ProjectRow {
 
 /** Unlimited room is written as null: JSON has no infinity. */
 function workerRow(worker: Worker): format.WorkerRow {
-  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes } =
+  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes, note } =
     worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
   return [
     ...(["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status] as const),
-    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null, takes] as const),
+    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null, takes, note] as const),
   ];
 }
 

@@ -259,6 +259,8 @@ export type Worker = {
   memory: number;
   zone: string | null;
   status: "ready" | "overloaded" | "draining" | "unreachable";
+  /** In its own words: why it takes nothing. */
+  note: string | null;
   readonly joinedAt: Instant;
   readonly attempts: AttemptSet;
   usedCpu: number;

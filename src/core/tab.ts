@@ -11,7 +11,9 @@ import { insert, remove, sortedList } from "./sorted-list.ts";
 import type { State, Tab, Task } from "./state.ts";
 import { setTabTimer } from "./timers.ts";
 
-export const tabCapability = (tab: string): string => `tab:${tab}`;
+const PREFIX = "tab:";
+export const tabCapability = (tab: string): string => `${PREFIX}${tab}`;
+export const isTab = (capability: string): boolean => capability.startsWith(PREFIX);
 
 export const newTab = (id: string, seq: number, ownerlessSince: number): Tab => ({
   ...{ id, seq, ownerlessSince, timer: null },

@@ -30,6 +30,8 @@ type Census = {
   /** Workers that would have room but for a hold. */
   onlyHeld: number;
   readonly missing: Map<string, number>;
+  /** What those that could run it say of themselves: why they take nothing. */
+  readonly notes: Set<string>;
 };
 
 export function workerGates(state: State, task: Task): WhyGate[] {
@@ -46,7 +48,7 @@ export function workerGates(state: State, task: Task): WhyGate[] {
 function take(state: State, task: Task): Census {
   const census: Census = {
     ...{ known: 0, reachable: 0, capable: 0, feasible: 0, status: 0, slots: 0, cpu: 0, memory: 0 },
-    ...{ capability: 0, refusing: 0, held: 0, onlyHeld: 0, missing: new Map() },
+    ...{ capability: 0, refusing: 0, held: 0, onlyHeld: 0, missing: new Map(), notes: new Set() },
   };
   for (const worker of state.fleet.order) count(state, task, worker, census);
   return census;
@@ -63,6 +65,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (isCapable) census.capable++;
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
   if (worker.status !== "ready") census.status++;
+  if (worker.note !== null && isCapable) census.notes.add(`worker ${worker.id}: ${worker.note}`);
   if (worker.attempts.size >= worker.slots + room) census.slots++;
   if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
   if (worker.memory - worker.usedMemory < memory) census.memory++;
@@ -121,9 +124,11 @@ function roomGate(state: State, task: Task, census: Census): WhyGate {
     [held, "held for another task"],
   ] as const;
   const told = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
+  const notes = [...census.notes].slice(0, NAMED_MAX);
+  const said = notes.length === 0 ? "" : `; ${notes.join("; ")}`;
   return finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
     feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
-    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${told.join(", ")}`,
+    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${told.join(", ")}${said}`,
   ]);
 }
 

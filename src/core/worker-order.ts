@@ -4,6 +4,8 @@
  * A worker that goes, or is given up for lost, loses its attempts: they are queued again under a new
  * number, and each counts as a loss of its task, not as a failure. Local workers are functions in the
  * engine's own process, so none of them outlives it: a new engine begins by giving them up.
+ *
+ * A tab has one owner. Who names it last has it, and whoever had it before has lost it, here or out of reach.
  */
 import type { Instant, PermitId, WorkerId } from "./brand.ts";
 import type { Command, Decided } from "./commands.ts";
@@ -12,6 +14,7 @@ import { loseAttempt } from "./loss.ts";
 import { fail, ok } from "./result.ts";
 import type { State, Worker } from "./state.ts";
 import { endOfStop } from "./stop.ts";
+import { isTab } from "./tab.ts";
 
 const WORKERS_MAX = 100_000;
 
@@ -27,13 +30,25 @@ export function decideJoin(state: State, command: Extract<Command, { type: "join
     return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
   }
   const { kind: workerKind, session, settings, target = null, takes = null } = command;
+  const { note: _, ...offered } = settings;
   const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
   return ok({
     events: [
       ...(isTaken ? leave(state, known, true, now) : []),
-      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...settings, ...where, takes },
+      ...takeTabs(state, id, settings.capabilities.filter(isTab), now),
+      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...offered, ...where, takes },
     ],
     id,
+  });
+}
+
+/** Those of the tabs that somebody else owns move. */
+function takeTabs(state: State, to: WorkerId, tabs: readonly string[], now: Instant): Event[] {
+  if (tabs.length === 0) return [];
+  const named = new Set(tabs);
+  return state.fleet.order.flatMap(({ id, capabilities: held }): Event[] => {
+    const capabilities = id === to ? [] : held.filter((capability) => named.has(capability));
+    return capabilities.length === 0 ? [] : [{ kind: "tabs-moved", at: now, worker: id, to, capabilities }];
   });
 }
 
@@ -47,7 +62,12 @@ export function decideChange(
     return fail({ type: "worker-unknown", worker: command.worker });
   const { settings } = command;
   if (isSame(worker, settings)) return ok({ events: [], repeated: true });
-  return ok({ events: [{ kind: "worker-changed", at: now, worker: worker.id, ...settings }] });
+  const { note = null, ...offered } = settings;
+  // What it has it need not take; mostly nothing is named at all.
+  const isNamed = settings.capabilities !== worker.capabilities;
+  const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !worker.capabilitySet.has(one)) : [];
+  const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note };
+  return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
 }
 
 function isSame(worker: Worker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
@@ -55,6 +75,7 @@ function isSame(worker: Worker, settings: Extract<Command, { type: "change-worke
     worker.slots === settings.slots &&
     worker.zone === settings.zone &&
     worker.status === settings.status &&
+    worker.note === (settings.note ?? null) &&
     worker.cpu === (settings.cpu ?? Number.POSITIVE_INFINITY) &&
     worker.memory === (settings.memory ?? Number.POSITIVE_INFINITY) &&
     worker.capabilities.length === settings.capabilities.length &&

@@ -12,6 +12,7 @@
  */
 import type { Seq, WorkerId } from "../core/brand.ts";
 import type { Command, WorkerSettings } from "../core/commands.ts";
+import type { Event } from "../core/events.ts";
 import { name, text } from "../core/shape-of-input.ts";
 import type { Attempt, Task, Worker } from "../core/state.ts";
 import { blank } from "./attempt-report.ts";
@@ -54,6 +55,8 @@ export type SyncAnswer = {
   readonly leaseUntil: string;
   /** How long a lease is now: it may have been changed since the worker joined. */
   readonly leaseMs: number;
+  /** Tabs that another worker has named since, until this one names its capabilities anew. */
+  readonly lost?: readonly string[];
   readonly drain?: true;
 };
 export type LeaveOptions = { readonly session?: string };
@@ -87,6 +90,8 @@ export function createRemoteWorkers(deps: {
   /** Those that somebody has told to drain: it stays so until they join anew. */
   const drained = new Set<WorkerId>();
   const forgetting = new Map<WorkerId, () => void>();
+  /** Tabs that were taken over, by the worker that had them. */
+  const lost = new Map<WorkerId, Set<string>>();
   const line = createPollLine(host);
   const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
 
@@ -101,7 +106,9 @@ export function createRemoteWorkers(deps: {
     if (!decided.ok) throw refused(decided.failure);
     const workerId = decided.value.id as WorkerId;
     line.forget(workerId);
+    line.tell(workerId, []);
     drained.delete(workerId);
+    lost.delete(workerId);
     leases.renew(workerId);
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
@@ -214,17 +221,27 @@ export function createRemoteWorkers(deps: {
   /** What it offers now. */
   function adjust(worker: Worker, told: SyncBody): void {
     const { want, capabilities, resources } = told;
+    if (capabilities !== undefined) lost.delete(worker.id);
     const slots = want === undefined ? worker.offered : Math.min(worker.offered, worker.attempts.size + want);
     const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
     const settings: WorkerSettings = {
       ...settingsOf(worker),
       slots: Math.max(1, slots),
       status: statusFor(worker, told, slots),
+      note: told.note === undefined || told.note === "" ? null : told.note.toWellFormed(),
       ...(capabilities === undefined ? {} : { capabilities }),
       ...(resources === undefined ? {} : room),
     };
     must({ type: "change-worker", worker: worker.id, settings });
   }
+
+  /** Once it is durable. */
+  function noteMove({ worker, capabilities }: Extract<Event, { kind: "tabs-moved" }>): void {
+    lost.set(worker, new Set([...lostBy(worker), ...capabilities]));
+    line.wake(worker);
+  }
+
+  const lostBy = (worker: WorkerId): string[] => [...(lost.get(worker) ?? [])];
 
   /** The attempts it should know of: those it has not named, and those it must stop. */
   function dueFor(worker: Worker): Attempt[] {
@@ -235,7 +252,8 @@ export function createRemoteWorkers(deps: {
   function hasNews(id: WorkerId, stray: readonly Named[]): boolean {
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) return true;
-    return keysFor(worker, dueFor(worker), stray).some((key) => !line.wasTold(id, key, SAY_AGAIN_MS));
+    const isUnheard = keysFor(worker, dueFor(worker), stray).some((key) => !line.wasTold(id, key, SAY_AGAIN_MS));
+    return isUnheard || lostBy(id).some((tab) => !line.wasTold(id, lossOf(tab)));
   }
 
   async function say(
@@ -244,13 +262,15 @@ export function createRemoteWorkers(deps: {
     leaseUntil: string,
   ): Promise<Omit<SyncAnswer, "results" | "leaseUntil" | "leaseMs">> {
     const due = dueFor(worker);
-    line.tell(worker.id, keysFor(worker, due, stray));
+    const gone = lostBy(worker.id);
+    line.tell(worker.id, [...keysFor(worker, due, stray), ...gone.map(lossOf)]);
     const given = due.filter(({ state: at }) => at === "assigned");
     const assignments = await Promise.all(given.map((attempt) => assignmentOf(attempt, leaseUntil)));
     const stopping = due.filter(({ state: at }) => at === "stopping").map(nameOf);
     return {
       assignments: assignments.filter((assignment) => assignment !== null),
       cancel: [...stopping, ...stray],
+      ...(gone.length === 0 ? {} : { lost: gone }),
       ...(worker.status === "draining" ? { drain: true as const } : {}),
     };
   }
@@ -282,6 +302,7 @@ export function createRemoteWorkers(deps: {
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
       tell(writer, { type: "leave-worker", worker, lost: false });
       line.forget(worker);
+      lost.delete(worker);
     };
     // One that comes back and is lost again has its hour anew.
     forgetting.get(worker)?.();
@@ -304,6 +325,7 @@ export function createRemoteWorkers(deps: {
     leases.end(id);
     // Not later: it may have joined again by the time that its leave is durable.
     line.forget(id);
+    lost.delete(id);
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
@@ -311,6 +333,7 @@ export function createRemoteWorkers(deps: {
     ...{ join, sync, drain, leave },
     begin() {
       for (const { id, kind, status } of state.fleet.order) {
+        if (kind !== "local") line.tell(id, []);
         if (status === "unreachable") forgetLater(id);
         else if (kind !== "local") leases.renew(id);
       }
@@ -324,7 +347,8 @@ export function createRemoteWorkers(deps: {
           // What a former attempt said of itself is not true of this one.
           progress.delete(event.task);
           line.wake(event.worker);
-        } else if (event.kind === "worker-changed" || event.kind === "worker-left") line.wake(event.worker);
+        } else if (event.kind === "tabs-moved") noteMove(event);
+        else if (event.kind === "worker-changed" || event.kind === "worker-left") line.wake(event.worker);
         else if ("task" in event && event.task !== null) {
           const task = state.tasks.get(event.task);
           if (task === undefined || task.attempt === null) progress.delete(event.task);
@@ -340,6 +364,7 @@ export function createRemoteWorkers(deps: {
   };
 }
 
+const lossOf = (tab: string): string => `${tab} lost`;
 const nameOf = ({ task, number }: Attempt): Named => ({ taskId: task.id, attempt: number });
 const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
 
@@ -358,8 +383,8 @@ function statusFor({ status }: Worker, told: SyncBody, slots: number): WorkerSet
 }
 
 function settingsOf(worker: Worker): WorkerSettings {
-  const { slots, capabilities, cpu, memory, zone, status } = worker;
+  const { slots, capabilities, cpu, memory, zone, status, note } = worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
   const shown = status === "unreachable" ? "ready" : status;
-  return { slots, capabilities, cpu: orNull(cpu), memory: orNull(memory), zone, status: shown };
+  return { slots, capabilities, cpu: orNull(cpu), memory: orNull(memory), zone, status: shown, note };
 }

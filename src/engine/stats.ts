@@ -131,6 +131,8 @@ export type WorkerView = {
   readonly slots: number;
   readonly inFlight: number;
   readonly capabilities: readonly string[];
+  /** In its own words: why it takes nothing. */
+  readonly note?: string;
   readonly zone?: string;
   /** Which tasks it takes; absent: all. */
   readonly actions?: readonly string[];
@@ -151,6 +153,7 @@ export const workerView = (worker: Worker): WorkerView => ({
   slots: worker.slots,
   inFlight: worker.attempts.size,
   capabilities: worker.capabilities,
+  ...(worker.note === null ? {} : { note: worker.note }),
   ...(worker.zone === null ? {} : { zone: worker.zone }),
   ...takesView(worker),
   ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),

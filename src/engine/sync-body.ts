@@ -28,13 +28,14 @@ import { canonical } from "./canonical.ts";
 import { badInput, DroverError, reading, refused } from "./drover-error.ts";
 import type { WorkerOptions } from "./local-worker.ts";
 import { tokensOf, type Usage } from "./permit-desk.ts";
-import { readWorker } from "./worker-options.ts";
+import { capability, readWorker } from "./worker-options.ts";
 
 export const WAIT_MS_MAX: number = 60_000;
 export const SESSION_MAX = 256;
 const REPORTS_MAX = 10_000;
 const PROGRESS_BYTES_MAX = 16 * 1024;
 const ATTEMPT_MAX = 1_000_000_000;
+const NOTE_MAX = 1000;
 
 export type JoinBody = WorkerOptions & { readonly endpoint?: string; readonly path?: string };
 export type RunningReport = {
@@ -65,6 +66,8 @@ export type SyncBody = {
   /** How long the answer may wait for something to say. */
   readonly waitMs?: number;
   readonly status?: WorkerSettings["status"];
+  /** Why it takes nothing, for whoever asks why a task does not start. */
+  readonly note?: string;
   readonly capabilities?: readonly string[];
   readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
   /** All it runs. What it ran and no longer names is queued again; absent: nothing has changed. */
@@ -159,7 +162,8 @@ const SYNC: Fields<Required<SyncBody>> = {
   want: whole(0, 100_000),
   waitMs: whole(0, WAIT_MS_MAX),
   status: oneOf("ready", "overloaded", "draining"),
-  capabilities: setOf(name(), 10_000),
+  note: text(0, NOTE_MAX),
+  capabilities: setOf(capability, 10_000),
   resources: section<Room>({ cpuMillicores: orNull(whole(0)), memoryBytes: orNull(whole(0)) }, unlimited),
   running: reports<RunningReport>(RUNNING, ["taskId", "attempt"]),
   results: reports<ResultReport>(RESULT, ["taskId", "attempt", "outcome"]),

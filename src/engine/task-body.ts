@@ -27,6 +27,7 @@ import {
 import { actionName } from "../core/taking.ts";
 import { canonical, escapedUntilNow, hashOf, type SpelledKey, sizeOf, spelledKey, withField } from "./canonical.ts";
 import { badInput, faultOfReading, refused } from "./drover-error.ts";
+import { capability } from "./worker-options.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
@@ -117,7 +118,7 @@ const FIELDS = {
     { cpuMillicores: whole(0, 1_000_000_000), memoryBytes: whole(0) },
     { cpuMillicores: 0, memoryBytes: 0 },
   ),
-  capabilities: setOf(name(), 64),
+  capabilities: setOf(capability, 64),
   locks: setOf(name(), 64),
   zone: name(),
   provider: name(),

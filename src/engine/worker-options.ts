@@ -2,12 +2,15 @@
  * What a program says of a worker it adds, read at the door.
  */
 import type { WorkerSettings } from "../core/commands.ts";
-import { name, orNull, readSection, section, setOf, whole } from "../core/shape-of-input.ts";
+import { name, orNull, type Reader, readSection, section, setOf, whole } from "../core/shape-of-input.ts";
 import type { Takes } from "../core/taking.ts";
 import { refused } from "./drover-error.ts";
 
 /** A worker that tells more things apart than this is better told apart by a capability. */
 const PATTERNS_MAX = 100;
+
+/** Long enough for `tab:` and a tab's whole name. */
+export const capability: Reader<string> = name(260);
 
 type ParsedOptions = {
   readonly id: string | null;
@@ -26,7 +29,7 @@ export function readWorker(options: unknown): { id: string | null; settings: Wor
     {
       id: orNull(name()),
       slots: whole(1, 100_000),
-      capabilities: setOf(name(), 10_000),
+      capabilities: setOf(capability, 10_000),
       resources: section({ cpuMillicores: orNull(whole(0)), memoryBytes: orNull(whole(0)) }, unlimited),
       zone: orNull(name()),
       ...{ actions: patterns, types: patterns, projects: patterns },

@@ -114,8 +114,10 @@ export const priority = (): s.Schema<number | PriorityName> =>
     expectedBy(corePriority),
   );
 
-const names = (max: number): s.Schema<readonly string[]> =>
-  s.noted(s.list(s.name(), { max }), { expected: `a list of at most ${max} names` });
+/** `tab:` and a tab's whole name. */
+export const CAPABILITY_LENGTH_MAX = 260;
+const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
 
 export const resources: s.Schema<Resources> = s.object<Resources>({
   cpuMillicores: s.described(s.optional(s.whole(0, 1_000_000_000)), "Thousandths of a CPU."),
@@ -153,7 +155,7 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
     "A file under artifacts.root that must exist before it may start.",
   ),
   resources: s.optional(resources),
-  capabilities: s.described(s.optional(names(64)), "What a worker must offer."),
+  capabilities: s.described(s.optional(names(64, CAPABILITY_LENGTH_MAX)), "What a worker must offer."),
   locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),
   zone: s.optional(s.name()),
   provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),

@@ -5,7 +5,7 @@
  * answer loses nothing and every sync may be repeated.
  */
 import * as s from "./schema.ts";
-import { type Resources, resources, type TaskJson, taskJson } from "./task-shapes.ts";
+import { CAPABILITY_LENGTH_MAX, type Resources, resources, type TaskJson, taskJson } from "./task-shapes.ts";
 
 export type Usage = {
   readonly inputTokens?: number;
@@ -49,6 +49,7 @@ export type SyncBody = {
   readonly want?: number;
   readonly waitMs?: number;
   readonly status?: "ready" | "overloaded" | "draining";
+  readonly note?: string;
   readonly capabilities?: readonly string[];
   readonly resources?: WorkerResources;
   readonly running?: readonly RunningAttempt[];
@@ -79,6 +80,7 @@ export type SyncAnswer = {
   readonly leaseUntil: string;
   readonly leaseMs: number;
   readonly logs?: readonly WantedLog[];
+  readonly lost?: readonly string[];
   readonly drain?: true;
   readonly closing?: true;
 };
@@ -89,6 +91,7 @@ export type WorkerJson = {
   readonly slots: number;
   readonly inFlight: number;
   readonly capabilities: readonly string[];
+  readonly note?: string;
   readonly zone?: string;
   readonly actions?: readonly string[];
   readonly types?: readonly string[];
@@ -107,6 +110,7 @@ export type WorkerStatus = { readonly status: "draining" | "left"; readonly work
 export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;
 const PATTERNS_MAX = 100;
+const NOTE_MAX = 1000;
 const ATTEMPT_MAX = 1_000_000_000;
 const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -116,7 +120,9 @@ export const LOG_BYTES_MAX = 262_144;
 const LOG_ERROR_MAX = 1024;
 
 const capabilities = (): s.Schema<readonly string[]> =>
-  s.noted(s.list(s.name(), { max: CAPABILITIES_MAX }), { expected: `a list of at most ${CAPABILITIES_MAX} names` });
+  s.noted(s.list(s.name(CAPABILITY_LENGTH_MAX), { max: CAPABILITIES_MAX }), {
+    expected: `a list of at most ${CAPABILITIES_MAX} names`,
+  });
 const patterns = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: PATTERNS_MAX }), {
     expected: `a list of at most ${PATTERNS_MAX} names or patterns such as build-*`,
@@ -184,7 +190,14 @@ export const syncBody: s.Schema<SyncBody> = s.component(
     want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
     waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
     status: s.optional(s.oneOf("ready", "overloaded", "draining")),
-    capabilities: s.optional(capabilities()),
+    note: s.described(
+      s.optional(s.text(0, NOTE_MAX)),
+      "Why it takes nothing now, shown with the worker and by why. A sync without it takes it back.",
+    ),
+    capabilities: s.described(
+      s.optional(capabilities()),
+      "What it offers from now on. A tab:… that another worker owned is this one's now.",
+    ),
     resources: s.optional(workerResources),
     running: s.described(
       s.optional(
@@ -277,6 +290,10 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       s.optional(s.list(wantedLog)),
       "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
     ),
+    lost: s.described(
+      s.optional(s.list(s.name(CAPABILITY_LENGTH_MAX))),
+      "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",
+    ),
     drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
     closing: s.described(s.optional(s.onlyTrue()), "The server stops: keep what runs, and come back when it is there."),
   }),
@@ -289,7 +306,8 @@ const workerJson: s.Schema<WorkerJson> = s.component(
     status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
     slots: s.whole(0),
     inFlight: s.whole(0),
-    capabilities: s.list(s.name()),
+    capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
+    note: s.described(s.optional(s.text(0, NOTE_MAX)), "In its own words: why it takes nothing."),
     zone: s.optional(s.name()),
     actions: s.described(s.optional(s.list(s.name())), "Which tasks it takes, by their action; absent: all."),
     types: s.described(s.optional(s.list(s.name())), "The same, by their type."),

@@ -324,6 +324,12 @@ function noteWorld(shadow: Shadow, event: Event): void {
     case "worker-changed":
     case "worker-left":
       return noteWorker(shadow, event);
+    case "tabs-moved": {
+      const former = shadow.workers.get(event.worker) as ShadowWorker;
+      former.capabilities = former.capabilities.filter((capability) => !event.capabilities.includes(capability));
+      for (const [task, worker] of shadow.holds) if (worker === event.worker) shadow.holds.delete(task);
+      return;
+    }
     default:
   }
 }

@@ -184,13 +184,14 @@ export function startConnection(deps: ConnectionDeps): Connection {
   function onHeard(n: number, answer: SyncAnswer): void {
     if (at.phase !== "joined" || !session.isOpen(n)) return;
     const now = clock.now();
-    const { start, stop: stops, refused, drain, wanted, isNews } = session.hear(n, answer, now);
+    const { start, stop: stops, refused, drain, lost, wanted, isNews } = session.hear(n, answer, now);
     cell.write(session.leaseEnd);
     tellStops(stops);
     if (start.length > 0) tell({ type: "start", assignments: start });
     if (wanted !== null) tell({ type: "logs", wanted });
     for (const { taskId, attempt, code } of refused)
       warn(`the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
+    if (lost.length > 0) warn(`another worker has taken over ${lost.join(", ")}: not this one's any more`);
     if (drain && !session.isDraining) {
       session.drain();
       tell({ type: "draining" });

@@ -61,6 +61,8 @@ export type Heard = {
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
   readonly drain: boolean;
+  /** Tabs that another worker has taken over, if it is news. */
+  readonly lost: readonly string[];
   /** Logs that somebody wants to see. */
   readonly wanted: WantedLogs | null;
   /** Whether it said anything that was not known. */
@@ -109,7 +111,9 @@ export type PullSession = {
   unsaid(now: number): "urgent" | "mild" | "nothing";
 };
 
-const NOTHING_HEARD: Heard = { start: [], stop: [], refused: [], drain: false, wanted: null, isNews: false };
+const NOTHING_HEARD: Heard = {
+  ...{ start: [], stop: [], refused: [], drain: false, lost: [], wanted: null, isNews: false },
+};
 
 export function createPullSession({
   slots,
@@ -126,6 +130,7 @@ export function createPullSession({
     ...{ n: 0, lastHeard: 0, last: null as Flight | null },
     ...{ isDraining: false, isClosing: false, isCautious: false },
     wantedIds: new Set<string>() as ReadonlySet<string>,
+    lost: new Set<string>() as ReadonlySet<string>,
   };
   const all = (): Held[] => [...held.values()];
 
@@ -204,7 +209,9 @@ export function createPullSession({
     const { wanted, isNewWish } = hearWishes(answer.logs ?? []);
     const isNews =
       taken.length + start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
-    return { start, stop, refused, drain, wanted, isNews };
+    const lost = (answer.lost ?? []).filter((tab) => !at.lost.has(tab));
+    at.lost = new Set(answer.lost);
+    return { start, stop, refused, drain, lost, wanted, isNews };
   }
 
   /** An answer lists all that is wanted, so what the last one did not have is new. */
