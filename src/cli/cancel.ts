@@ -5,7 +5,7 @@
  * the first refusal. With --json there is one line for each, as the API answers or refuses it.
  */
 import { type Client, ClientError } from "../client/index.ts";
-import { type CancelFilter, FILTER_STATES } from "../protocol/index.ts";
+import { type CancelFilter, TASK_STATES } from "../protocol/index.ts";
 import { clientFor, clientProblem } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { plain } from "./output-text.ts";
@@ -100,7 +100,7 @@ export function filterFrom(where: readonly string[]): CancelFilter {
     const key = at < 0 ? undefined : KEYS.get(text.slice(0, at).trim());
     const value = text.slice(at + 1).trim();
     if (key === undefined || value === "") {
-      const hint = `project=NAME, agent=NAME, type=NAME, state=${FILTER_STATES.slice(0, 2).join(",")}, or all, alone`;
+      const hint = `project=NAME, agent=NAME, type=NAME, state=${TASK_STATES.slice(0, 2).join(",")}, or all, alone`;
       throw usageProblem(`--where "${text}" is no filter`, hint);
     }
     return [key, key === "state" ? value.split(",").map((state) => state.trim()) : value];

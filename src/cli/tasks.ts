@@ -2,7 +2,7 @@
  * `drover tasks`: which tasks there are, page by page.
  */
 import type { Client } from "../client/index.ts";
-import { FILTER_STATES, PAGE_MAX, type TaskJson, type TaskPage, type TaskState } from "../protocol/index.ts";
+import { PAGE_MAX, TASK_STATES, type TaskJson, type TaskPage, type TaskState } from "../protocol/index.ts";
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { taskTable } from "./task-view.ts";
@@ -24,7 +24,7 @@ export const FILTER_FLAGS: readonly FlagSpec[] = [
   { flags: "-p, --project <name>", about: "only of this project" },
   { flags: "-a, --agent <name>", about: "only of this agent" },
   { flags: "-t, --type <name>", about: "only of this type" },
-  { flags: "-s, --state <states>", about: `only in these states: ${FILTER_STATES.join(", ")}`, read: several },
+  { flags: "-s, --state <states>", about: `only in these states: ${TASK_STATES.join(", ")}`, read: several },
 ];
 
 export const tasksVerb: Verb<Flags> = {

@@ -29,7 +29,7 @@ const ATTEMPTS_DEFAULT = 3;
 /** A click must not be repeated. */
 const ATTEMPTS_DEFAULT_WITH_TAB = 1;
 /** Ids Drover makes; a caller may not choose one. */
-const OWN_IDS = /^tsk_\d+$/;
+const OWN_IDS = /^tsk_\d+$|^rej_/;
 
 export type Load = {
   readonly queued: number;
@@ -80,7 +80,7 @@ export function decideSubmit(state: State, task: Submission, now: Instant): Deci
       : fail({ type: "task-exists", task: known.id });
   }
   if (task.id !== null && OWN_IDS.test(task.id)) {
-    return fail(badField("id", task.id, "an id not of the form tsk_<number>, which Drover makes itself"));
+    return fail(badField("id", task.id, "an id not of the form tsk_<number> or rej_…, which Drover makes itself"));
   }
   if (task.deadline !== null && task.deadline <= now) {
     return fail({ type: "past-deadline", field: "deadline", deadline: task.deadline, now });

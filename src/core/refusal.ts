@@ -157,6 +157,7 @@ function aboutStanding(refusal: Standing): string {
     case "task-exists":
       return `task ${refusal.task} exists with another body; use a new id, or send the same body again`;
     case "task-ended":
+      if (refusal.state === "rejected") return `task ${refusal.task} was rejected and never let in; submit it again`;
       return refusal.expired === true
         ? `task ${refusal.task} ended as ${refusal.state}; its record has expired ` +
             "(scheduler.resultTtl, scheduler.resultMax); submit it under a new id"

@@ -87,8 +87,19 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
 
   async function cancel(task: string, options?: { reason?: string }): Promise<void> {
     const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
-    await writer.run({ type: "cancel-task", task: idOf(task), reason });
+    const id = idOf(task);
+    checkLetIn(id);
+    await writer.run({ type: "cancel-task", task: id, reason });
   }
+
+  /** One that was turned away has ended before it began. */
+  function checkLetIn(id: TaskId): void {
+    if (state.tasks.has(id) || state.tombstones.has(id) || !isRejected(id)) return;
+    throw refused({ type: "task-ended", task: id, state: "rejected" });
+  }
+
+  const isRejected = (id: TaskId): boolean =>
+    parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null;
 
   async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number> {
     const matches = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
@@ -109,6 +120,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
 
   /** What a command made of a task, as of when it was decided: by the time that is durable it may have gone on. */
   async function decideOn(id: TaskId, command: (id: TaskId) => Command): Promise<Submitted> {
+    checkLetIn(id);
     const decided = writer.execute(command(id));
     const answer = decided.ok ? answerFor(parts, id, state.tasks.get(id), decided.value.warnings) : null;
     await writer.settled();
@@ -148,8 +160,7 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
   async function endOf(id: TaskId): Promise<TaskState> {
     await writer.settled();
     const found = state.tasks.get(id) ?? state.tombstones.get(id);
-    if (found === undefined && parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null)
-      return "rejected";
+    if (found === undefined && isRejected(id)) return "rejected";
     if (found === undefined) throw refused({ type: "task-unknown", task: id });
     return found.phase;
   }

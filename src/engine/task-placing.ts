@@ -61,13 +61,12 @@ export function takeIn(
 /** What found no room is remembered for a while, under an id to ask by. */
 export function turnAway(
   { writer, rejected, rejections }: PlacingParts,
-  { submission }: ReadTask,
+  { submission, text }: ReadTask,
   failure: Refusal,
 ): DroverError {
   if (!isForWantOfRoom(failure)) return refused(failure);
-  const { id, agent: agentId, project } = submission;
-  const turnedAway = rejected.add({ id, agentId, project, error: sentence(failure) }, writer.now());
-  rejections.count(agentId);
+  const turnedAway = rejected.add({ submission, text, error: sentence(failure) }, writer.now());
+  rejections.count(submission.agent);
   return refused(failure, { taskId: turnedAway });
 }
 

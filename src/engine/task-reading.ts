@@ -13,7 +13,7 @@ import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
 import type { BodyStore } from "./body-store.ts";
 import { badInput, reading, refused } from "./drover-error.ts";
-import type { RejectedRing } from "./rejected.ts";
+import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
 import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
@@ -68,7 +68,7 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
     const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
     return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
   }
-  if (turnedAway !== null) return turnedAway;
+  if (turnedAway !== null) return viewOfRejected(turnedAway);
   throw refused({ type: "task-unknown", task: id });
 }
 
@@ -91,7 +91,17 @@ async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: st
   return "reason" in event && typeof event.reason === "string" ? { error: event.reason, ...attempt } : attempt;
 }
 
-const STATES = ["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const;
+const STATES = [
+  ...(["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const),
+  "rejected",
+] as const;
+/** What tasks are looked for by, whether they were let in or not. */
+type Listed = {
+  readonly phase: TaskState;
+  readonly agent: { readonly id: string };
+  readonly project: { readonly id: string };
+  readonly ask: { readonly type: string };
+};
 
 /** One name, or a list of them. */
 const namesOf: Reader<string | readonly string[]> = (value, field) =>
@@ -99,12 +109,10 @@ const namesOf: Reader<string | readonly string[]> = (value, field) =>
 const PROJECTS_MAX = 1000;
 
 /** `more` are fields that the caller has read already; they are named where an unknown one is refused. */
-export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Task) => boolean {
+export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Listed) => boolean {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) {
-    if (state === "rejected")
-      throw badInput("state", state, "of a task that was let in; ask task(id) for one that was not");
     const read = oneOf(...STATES)(state, "state");
     if (!read.ok) throw refused(read.failure);
   }
@@ -125,12 +133,21 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): (task
     (type === undefined || task.ask.type === type);
 }
 
-/** Tasks in the order they were submitted; the cursor is the number of the last one given out. */
+/**
+ * Tasks in the order they were submitted; the cursor is the number of the last one given out. Those that were turned
+ * away, where they are asked for by their state, come after all others, in their own order.
+ */
 export async function readPage(
   parts: TaskSources,
   filter: TaskFilter & { limit?: number; cursor?: string },
 ): Promise<TaskPage> {
-  const { size, after, matches } = reading(filter, "", () => readWanted(filter));
+  const wanted = reading(filter, "", () => readWanted(filter));
+  if (wanted.afterRejected !== null) {
+    const page = rejectedPage(parts, wanted, { after: wanted.afterRejected, size: wanted.size });
+    await parts.writer.settled();
+    return page;
+  }
+  const { size, after, matches } = wanted;
   const { state } = parts.writer;
   const found: Task[] = [];
   for (const task of state.tasks.values()) {
@@ -143,11 +160,33 @@ export async function readPage(
   await parts.writer.settled();
   const tasks = await withBodies(parts.bodies, seen);
   const last = seen[tasks.length - 1];
-  return {
-    tasks,
-    count: tasks.length,
-    ...(found.length > tasks.length && last !== undefined ? { nextCursor: String(last.seq) } : {}),
-  };
+  if (found.length > tasks.length && last !== undefined)
+    return { tasks, count: tasks.length, nextCursor: String(last.seq) };
+  const rest = rejectedPage(parts, wanted, { after: 0, size: size - tasks.length });
+  return { ...rest, tasks: [...tasks, ...rest.tasks], count: tasks.length + rest.count };
+}
+
+/** As many of those that were turned away as there is room for, if they are asked for. */
+function rejectedPage(
+  { writer, rejected }: TaskSources,
+  { matches, wantsRejected }: Wanted,
+  { after, size }: { readonly after: number; readonly size: number },
+): TaskPage {
+  const { state } = writer;
+  // One that was let in since, under the id it chose, is a task like any other.
+  const isStill = ({ id }: Rejected): boolean => !state.tasks.has(id as TaskId) && !state.tombstones.has(id as TaskId);
+  const kept = wantsRejected ? [...rejected.list(writer.now(), state.config.scheduler.resultTtl)] : [];
+  const found = kept.filter((entry) => entry.order > after && isStill(entry) && matches(entry));
+  const shown: Rejected[] = [];
+  let characters = 0;
+  for (const entry of found) {
+    if (shown.length >= size || characters > PAGE_BYTES) break;
+    characters += entry.text.length;
+    shown.push(entry);
+  }
+  const tasks = shown.map(viewOfRejected);
+  const nextCursor = `r${shown.at(-1)?.order ?? after}`;
+  return { tasks, count: tasks.length, ...(found.length > shown.length ? { nextCursor } : {}) };
 }
 
 type Seen = { readonly show: (body: TaskBody | null) => TaskView; readonly seq: Seq };
@@ -169,16 +208,27 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
   return tasks;
 }
 
-function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): {
+type Wanted = {
   readonly size: number;
   readonly after: number;
-  readonly matches: (task: Task) => boolean;
-} {
+  /** A page that goes on behind the last one of those that were turned away. */
+  readonly afterRejected: number | null;
+  readonly wantsRejected: boolean;
+  readonly matches: (task: Listed) => boolean;
+};
+
+function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
   const size = whole(1, PAGE_MAX)(limit, "limit");
   if (!size.ok) throw refused(size.failure);
-  if (typeof cursor !== "string" || !/^\d{1,16}$/.test(cursor))
+  if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
-  return { size: size.value, after: Number(cursor), matches: matcher(wanted, ["limit", "cursor"]) };
+  const isRejected = cursor.startsWith("r");
+  const after = Number(isRejected ? cursor.slice(1) : cursor);
+  return {
+    ...{ size: size.value, after, afterRejected: isRejected ? after : null },
+    wantsRejected: [wanted.state].flat().includes("rejected"),
+    matches: matcher(wanted, ["limit", "cursor"]),
+  };
 }

@@ -112,6 +112,21 @@ function turnOf(state: State, task: Task, now: number): Pick<TaskView, "score" |
   };
 }
 
+type TurnedAway = {
+  readonly id: string;
+  readonly agent: { readonly id: string };
+  readonly project: { readonly id: string };
+  readonly at: number;
+  readonly error: string;
+};
+
+/** One that was never let in: as it was submitted, and why not. */
+export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body: TaskBody): TaskView => ({
+  ...submittedOf(body),
+  ...{ taskId: id, state: "rejected", attempt: 0, agentId: agent.id, project: project.id, error },
+  ...{ createdAt: isoTime(at), completedAt: isoTime(at), latencyMs: 0 },
+});
+
 export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {
   return {
     ...submittedOf(body),

@@ -3,7 +3,7 @@
  */
 import * as s from "./schema.ts";
 import { type PriorityName, priority, type TaskJson, taskJson } from "./task-shapes.ts";
-import { FILTER_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
+import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
 
 export type TaskFilter = {
   readonly agentId?: string;
@@ -56,7 +56,7 @@ export const PAGE_DEFAULT = 100;
 export const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;
 
-const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...FILTER_STATES);
+const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...TASK_STATES);
 const filterFields: s.Fields<Omit<TaskFilter, "state">> = {
   agentId: s.optional(s.name()),
   project: s.optional(s.name()),
@@ -67,7 +67,7 @@ export const tasksQuery: s.Schema<TasksQuery> = s.object<TasksQuery>({
   ...filterFields,
   state: s.described(
     s.optional(s.list(filterState(), { min: 1, max: 100 })),
-    "One or more, as in state=queued,running.",
+    "One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if asked for.",
   ),
   limit: s.described(s.optional(s.whole(1, PAGE_MAX)), "How many at most; large tasks end a page sooner.", {
     default: PAGE_DEFAULT,
@@ -105,7 +105,7 @@ const cancelFilter: s.Schema<CancelFilter> = s.refined(
       s.either(
         filterState(),
         s.list(filterState(), { min: 1, max: 100 }),
-        `one of ${FILTER_STATES.join(", ")}, or a list of these`,
+        `one of ${TASK_STATES.join(", ")}, or a list of these`,
       ),
     ),
     all: s.described(s.optional(s.onlyTrue()), "Every task there is; alone."),
@@ -154,7 +154,7 @@ export const whyAnswer: s.Schema<WhyAnswer> = s.component(
   "Why",
   s.answer<WhyAnswer>({
     task: s.name(),
-    state: s.oneOf<TaskState>(...FILTER_STATES),
+    state: s.oneOf<TaskState>(...TASK_STATES),
     summary: s.described(s.text(0, 10_000), "One sentence, for people."),
     gates: s.described(
       s.list(

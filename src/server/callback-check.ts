@@ -82,9 +82,12 @@ function unacceptable(item: unknown): BatchTask {
 /** Only what found no room has an id: what was wrong never became a task. */
 function tellRejected(parts: Parts, body: TaskBody, taskId: unknown, why: DroverError | string): void {
   if (typeof taskId !== "string") return;
-  const [error, code] = typeof why === "string" ? [why, "no_room"] : [why.message, why.code];
+  const code = typeof why === "string" ? "no_room" : why.code;
   parts.onTurnedAway({ taskId, agentId: body.agentId, code });
   if (body.callbackUrl === undefined) return;
-  const { id: _, tasks: __, ...submitted } = body as TaskBody & { readonly tasks?: unknown };
-  parts.onRejected({ ...submitted, taskId, state: "rejected", attempt: 0, error } as Snapshot);
+  // It is told as it is shown. One that was let in since, under the id it chose, has nothing to tell yet.
+  parts.drover.task(taskId).then(
+    (task) => (task.state === "rejected" ? parts.onRejected(task as Snapshot) : undefined),
+    () => {},
+  );
 }

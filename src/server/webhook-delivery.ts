@@ -23,7 +23,12 @@ const ANSWER_BYTES_READ = 16 * 1024;
 const GONE = 410;
 
 /** What is sent: a task as callers see it. */
-export type Snapshot = { readonly taskId: string; readonly state: string; readonly callbackUrl?: string };
+export type Snapshot = {
+  readonly taskId: string;
+  readonly state: string;
+  readonly callbackUrl?: string;
+  readonly completedAt?: string;
+};
 export type Webhook = { readonly snapshot: Snapshot; readonly url: string; readonly deliveryId: string };
 export type Resolve = (name: string) => Promise<readonly ResolvedAddress[]>;
 /** The world outside, which a test replaces. */

@@ -119,8 +119,9 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   }
 
   function hand(end: DueEnd | Unlogged): void {
-    const id = `${end.taskId}:${end.seq ?? end.state}`;
     const snapshot = end.seq === null ? (rejected.get(end.taskId)?.snapshot ?? null) : null;
+    // An id that its caller chose may be turned away again and again.
+    const id = `${end.taskId}:${end.seq ?? rejectionOf(snapshot)}`;
     push(unread, { id, end, snapshot, host: "", tries: 0 });
     readNext();
   }
@@ -258,7 +259,12 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   function reject(task: Snapshot): void {
     const { taskId, state, callbackUrl } = task;
     if (stopping !== null || callbackUrl === undefined || rejected.has(taskId)) return;
-    const tooMany = { kind: "failed", taskId, deliveryId: `${taskId}:${state}`, event: `task.${state}` } as const;
+    const tooMany = {
+      kind: "failed",
+      taskId,
+      deliveryId: `${taskId}:${rejectionOf(task)}`,
+      event: `task.${state}`,
+    } as const;
     const size = JSON.stringify(task).length;
     if (rejected.size >= REJECTED_MAX || rejectedSize + size > REJECTED_CHARACTERS_MAX)
       return tell({ ...tooMany, host: "", attempt: 0, ms: 0, reason: "too many rejected tasks wait already" });
@@ -281,6 +287,8 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   };
 }
 
+const rejectionOf = (task: Snapshot | null): string =>
+  task?.completedAt === undefined ? "rejected" : `rejected:${task.completedAt}`;
 /** Which error, without its text, which may hold anything. */
 const kindOf = (error: unknown): string =>
   error instanceof DroverError ? error.code : error instanceof Error ? error.name : "unknown";

@@ -197,5 +197,5 @@ test("P18 a rejected task is told too", LIMIT, async () => {
   await assert.rejects(life.drover.submit(body), { code: "queue_full" });
   life.webhooks.rejected({ ...(await life.drover.task("second")), callbackUrl: hook.url });
   assert.equal((await life.outcome()).event, "task.rejected");
-  assert.deepEqual(events(hook), ["second:rejected task.rejected"]);
+  assert.deepEqual(events(hook), ["second:rejected:2026-01-31T12:00:00.000Z task.rejected"]);
 });

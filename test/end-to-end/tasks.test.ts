@@ -78,3 +78,22 @@ test("a task says its depth, what its turn goes by and which try it is, and what
   const { depth, score, effectivePriority, startedAt } = await read("root");
   assert.deepEqual([depth, score, effectivePriority, startedAt], [0, undefined, undefined, undefined]);
 });
+
+test("a rejected task over HTTP: whole, listed by its state, and cancelling it is a conflict", async () => {
+  await using at = await openServer({ settings: { scheduler: { maxQueue: 1 } } });
+  await at.ask("submit", { body: { agentId: "ann", action: "first" } });
+  const body = { agentId: "ann", action: "go", params: { deep: [1] }, tabId: "a" };
+  const refusal = await at.ask("submit", { body });
+  assert.equal(refusal.status, 429);
+  const id = String(refusal.problem.details?.taskId);
+  assert.partialDeepStrictEqual((await at.ask("task", { params: { id } })).json, { ...body, state: "rejected" });
+  const { json } = await at.ask("tasks", { query: { state: ["rejected"] } });
+  assert.deepEqual(
+    json.tasks.map(({ taskId, params }) => [taskId, params]),
+    [[id, body.params]],
+  );
+  const cancelled = await at.ask("cancel", { params: { id }, body: {} });
+  assert.deepEqual([cancelled.status, cancelled.problem.code], [409, "conflict"]);
+  const chosen = await at.ask("submit", { body: { ...body, id } });
+  assert.deepEqual([chosen.status, chosen.problem.code], [400, "bad_request"]);
+});
