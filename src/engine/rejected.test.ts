@@ -92,7 +92,7 @@ test("what was rejected cannot be cancelled, retried or patched: it has ended", 
   await assert.rejects(drover.cancel("rej_1_1"), { code: "not_found" });
 });
 
-test("an id of the form of a rejected task cannot be chosen, alone or in a batch, and none is given twice", async () => {
+test("an id like that of a rejected task cannot be chosen, alone or in a batch, and none is given twice", async () => {
   const { drover, turnAway, clock } = await full();
   const first = await turnAway({ agentId: "ann", action: "go" });
   for (const id of ["rej_1", "rej_x", first])
