@@ -3,8 +3,10 @@
  * `drover`, in a clone and when installed.
  *
  * In a clone there are sources, which the right Node runs as they are; an installed package has them compiled. A clone's
- * own pinned Node (`npm ci` brings it) takes over when the one that started this file is too old. This file must itself
- * run on any Node of the last years, so it is plain JavaScript and imports nothing of ours.
+ * own pinned Node (`npm ci` brings it) takes over when the one that started this file is too old. What ends one of the
+ * two ends the other: signals are passed on, and a launcher that is killed, npm or this file on an old Node, leaves
+ * nothing behind. This file must itself run on any Node of the last years, so it is plain JavaScript and imports nothing
+ * of ours.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -14,12 +16,17 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NODE_MAJOR_MIN = 24;
 const EXIT_BROKEN = 6;
+/** The process that only started this one, said by itself. */
+const LAUNCHER = "DROVER_LAUNCHER_PID";
+const LOOK_MS = 500;
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 // Sources win over a build that somebody made yesterday.
 const main = [at("src/cli/main.ts"), at("dist/cli/main.js")].find((path) => existsSync(path));
 const pinned = at(process.platform === "win32" ? "node_modules/node/bin/node.exe" : "node_modules/node/bin/node");
 const isOld = Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN;
+
+endWithLauncher();
 
 if (main === undefined) {
   complain(
@@ -44,9 +51,37 @@ function complain(message) {
   process.exitCode = EXIT_BROKEN;
 }
 
+/**
+ * Ends in good order when whoever started this has gone without a word. A supervisor, a shell or a terminal may go: only
+ * what does nothing but start this counts, which is this file on an old Node, `npm start` in a clone, and npx.
+ */
+function endWithLauncher() {
+  const end = () => process.kill(process.pid, "SIGTERM");
+  const launcher = process.env[LAUNCHER];
+  delete process.env[LAUNCHER];
+  if (launcher === String(process.ppid) && process.channel) {
+    process.on("disconnect", end);
+    process.channel.unref();
+    return;
+  }
+  const { npm_lifecycle_event: event, npm_package_json: of } = process.env;
+  if (event !== "npx" && !(event === "start" && of === at("package.json"))) return;
+  const parent = process.ppid;
+  const look = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(look);
+    end();
+  }, LOOK_MS);
+  look.unref();
+}
+
 /** The same command on another Node: same terminal, same signals, same end. */
 function runWith(node) {
-  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    // The channel says nothing. It closes with this process, and the other hears that.
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+    env: { ...process.env, [LAUNCHER]: String(process.pid) },
+  });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => complain(`${node} cannot be started: ${error.message}`));
   child.on("exit", (code, signal) => {
