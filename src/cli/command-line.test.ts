@@ -156,7 +156,7 @@ describe("a wrong call", () => {
 describe("flags as values", () => {
   const good: [name: string, read: (text: string) => unknown, text: string, value: unknown][] = [
     ["milliseconds", milliseconds, "30s", 30_000],
-    ["milliseconds", milliseconds, "250", 250],
+    ["milliseconds", milliseconds, "250ms", 250],
     ["byteCount", byteCount, "512MiB", 536_870_912],
     ["byteCount", byteCount, "1.5 GB", 1_500_000_000],
     ["cpuMillicores", cpuMillicores, "0.5", 500],
@@ -170,6 +170,7 @@ describe("flags as values", () => {
   for (const [name, read, text, value] of good) test(`${name} of ${text}`, () => assert.deepEqual(read(text), value));
   const bad: [name: string, read: (text: string) => unknown, text: string][] = [
     ["milliseconds", milliseconds, "soon"],
+    ["milliseconds", milliseconds, "250"],
     ["milliseconds", milliseconds, "-1s"],
     ["byteCount", byteCount, "2 zebras"],
     ["cpuMillicores", cpuMillicores, "1e9"],

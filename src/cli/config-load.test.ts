@@ -16,6 +16,7 @@ import { toObject } from "./config-layers.ts";
 import { BadConfig, shownProblem } from "./config-problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-settings.ts";
 import { variableOf } from "./config-variables.ts";
+import { isSpan } from "./span-unit.ts";
 import type { Environment } from "./terminal.ts";
 import { VERBS } from "./verbs.ts";
 
@@ -189,7 +190,8 @@ function another(schema: JsonSchema): unknown {
   if (kinds.some(({ type }) => type === "array")) return schema.description === "" ? [] : undefined;
   const numbers = kinds.filter(({ type }) => type === "integer" || type === "number");
   const [first] = numbers;
-  if (first !== undefined) return Math.min(Number(first.minimum ?? 1) + 1001, Number(first.maximum) - 1);
+  const number = Math.min(Number(first?.minimum ?? 1) + 1001, Number(first?.maximum) - 1);
+  if (first !== undefined) return isSpan(schema) ? `${number}ms` : number;
   return "memory:other";
 }
 

@@ -16,6 +16,7 @@ import {
 } from "../protocol/index.ts";
 import type { JsonSchema } from "./config-knobs.ts";
 import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
+import { findUnitless } from "./span-unit.ts";
 
 export const SETTINGS_SCHEMA: JsonSchema = settingsSchema as unknown as JsonSchema;
 
@@ -37,6 +38,8 @@ function checkEach(given: unknown): Verdict<unknown> {
   const isOfTokens = !read.ok && faultOf(read.failure).field.startsWith("server.tokens");
   const { server } = given as { readonly server?: { readonly tokens?: unknown } | null };
   const [first, ...also] = read.ok || isOfTokens ? tokenFaults(server?.tokens).map(faultOf) : [];
+  const unitless = read.ok ? findUnitless(given, SETTINGS_SCHEMA) : null;
+  if (unitless !== null) return { ok: false, ...unitless };
   return first === undefined ? verdictOf(read) : { ok: false, ...first, also };
 }
 

@@ -8,7 +8,10 @@
 import type { TSchema } from "typebox";
 import { checkOf, nearest, readShape, sentence } from "../protocol/index.ts";
 import { notesOf, type Schema } from "../protocol/schema.ts";
+import type { JsonSchema } from "./config-knobs.ts";
 import { isRecord, type Path, type Spot } from "./plan-file-source.ts";
+
+import { isSpan, unitMissing } from "./span-unit.ts";
 
 export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
 
@@ -29,8 +32,10 @@ export function* problemsIn(schema: TSchema, value: unknown, path: Path): Genera
   else if (walked.type === "array" && Array.isArray(value) && isCount(walked, value.length))
     for (const [index, item] of value.entries()) yield* problemsIn(walked.items ?? {}, item, [...path, index]);
   else {
+    const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
-    if (!read.ok) yield { message: sentence(read.failure), path, spot: "value" };
+    const message = unitless ?? (read.ok ? null : sentence(read.failure));
+    if (message !== null) yield { message, path, spot: "value" };
   }
 }
 

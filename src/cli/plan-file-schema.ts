@@ -9,7 +9,7 @@
 import { type TSchema, Type } from "typebox";
 import { settingsSchema } from "../protocol/index.ts";
 import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../protocol/knob.ts";
-import { type Published, published } from "../protocol/published.ts";
+import { type Published, published, withUnits } from "../protocol/published.ts";
 import * as s from "../protocol/schema.ts";
 import { priority } from "../protocol/task-shapes.ts";
 
@@ -160,8 +160,8 @@ export const planSchema: Section = section({
 export const planJsonSchema = (): Published => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: "A plan for drover run",
-  description: "Spans are whole milliseconds or text such as 250ms, 30s, 5m, 24h, 30d.",
-  ...published(planSchema),
+  description: "Spans are text with a unit: 250ms, 30s, 5m, 24h, 30d.",
+  ...withUnits(published(planSchema)),
   required: ["tasks"],
 });
 

@@ -143,11 +143,13 @@ export function numberAbove(bound: number, max: number): (text: string) => numbe
 
 const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `30s`, `5m`, `250ms`, or whole milliseconds. */
+/** `30s`, `5m`, `250ms`; zero is zero in every unit. */
 export function milliseconds(text: string): number {
-  const [, digits = "", unit = "ms"] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? [];
-  if (digits === "") throw new InvalidArgumentError("It must be a span such as 250ms, 30s, 5m, 24h, or milliseconds.");
-  return Number(digits) * (SPAN_UNITS[unit] ?? 1);
+  const [, digits = "", unit] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  if (digits === "") throw new InvalidArgumentError("It must be a span such as 250ms, 30s, 5m, 24h.");
+  if (unit === undefined && Number(digits) !== 0)
+    throw new InvalidArgumentError(`It must be a span with its unit: say ${digits}s or ${digits}ms.`);
+  return Number(digits) * (SPAN_UNITS[unit ?? "ms"] ?? 1);
 }
 
 const BYTE_UNITS: Readonly<Record<string, number>> = {

@@ -32,6 +32,7 @@ export * from "./project-shapes.ts";
 export * from "./schedule-shapes.ts";
 export * from "./scheduler-shapes.ts";
 export type { Schema } from "./schema.ts";
+export { SPAN_PATTERN } from "./schema.ts";
 export {
   readSettings,
   type ServerSettings,

@@ -5,7 +5,7 @@
  * shape once.
  */
 import type { TSchema } from "typebox";
-import { notesOf, PRIVATE_NOTES } from "./schema.ts";
+import { notesOf, PRIVATE_NOTES, SPAN_PATTERN } from "./schema.ts";
 
 export type Published = Record<string, unknown>;
 /** Gives the reference under which a named schema is found. */
@@ -52,4 +52,17 @@ function part(key: string, value: unknown, refTo: RefTo | null): unknown {
     default:
       return value;
   }
+}
+
+/** The same for a file, where a span is written with its unit, and only zero may do without. */
+export function withUnits(shown: Published): Published {
+  return Object.fromEntries(Object.entries(shown).map(([key, value]) => [key, partWithUnits(key, value)]));
+}
+
+function partWithUnits(key: string, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const isSpan = key === "anyOf" && value.some((one) => one?.pattern === SPAN_PATTERN);
+    return value.map((one) => (isSpan && one?.type === "integer" ? { const: 0 } : partWithUnits("", one)));
+  }
+  return isSchema(value) ? withUnits(value as unknown as Published) : value;
 }

@@ -146,7 +146,8 @@ export const span = (minMs: number): Schema<number | string> => {
   const forms = [Type.Integer({ minimum: minMs, maximum: core.SPAN_MS_MAX }), Type.String({ pattern: SPAN_PATTERN })];
   return typed(Type.Refine(Type.Union(forms, { expected: expectedBy(reader) }), lets(reader)));
 };
-const SPAN_PATTERN = "^[0-9]{1,15}(ms|s|m|h|d)$";
+/** How a span with its unit is written. */
+export const SPAN_PATTERN = "^[0-9]{1,15}(ms|s|m|h|d)$";
 
 export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
   return typed(Type.Union([schema, Type.Null()], { expected: `${notesOf(schema).expected ?? "a value"}, or null` }));

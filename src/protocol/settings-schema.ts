@@ -3,7 +3,7 @@
  */
 import { DEFAULT_CONFIG } from "../core/config.ts";
 import { type Knobs, knob, namedSection, type Section, section, sizeSchema, spanKnob } from "./knob.ts";
-import { type Published, published } from "./published.ts";
+import { type Published, published, withUnits } from "./published.ts";
 import { schedulerSection } from "./scheduler-section.ts";
 import * as s from "./schema.ts";
 import { priority } from "./task-shapes.ts";
@@ -152,6 +152,6 @@ export const settingsSchema: Section = section({
 export const settingsJsonSchema = (): Published => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: "drover.yml",
-  description: "The config of Drover. Spans are whole milliseconds or text such as 250ms, 30s, 5m, 24h, 30d.",
-  ...published(settingsSchema),
+  description: "The config of Drover. Spans are text with a unit: 250ms, 30s, 5m, 24h, 30d.",
+  ...withUnits(published(settingsSchema)),
 });

@@ -61,8 +61,11 @@ for (const [name, words] of LAUNCHERS) {
 test("a server outlives a shell that started it and has gone", LIMIT, async () => {
   const note = join(place, "pid");
   const data = join(place, "alone");
-  const line = `"${process.execPath}" "${BIN}" serve --port 0 --data "${data}" --json --log-level silent > "${note}" & exec cat`;
-  const shell = spawn("sh", ["-c", line], { env: clean, stdio: ["pipe", "ignore", "inherit"] });
+  const line = '"$0" "$1" serve --port 0 --data "$2" --json --log-level silent > "$3" & exec cat';
+  const shell = spawn("sh", ["-c", line, process.execPath, BIN, data, note], {
+    env: clean,
+    stdio: ["pipe", "ignore", "inherit"],
+  });
   const written = spawn("sh", ["-c", 'while ! grep -q } "$1"; do sleep 0.05; done', "sh", note], { stdio: "ignore" });
   await once(written, "exit");
   const { pid, url } = JSON.parse(readFileSync(note, "utf8")) as { pid: number; url: string };

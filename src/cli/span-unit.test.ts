@@ -1,0 +1,56 @@
+/**
+ * Wherever a person writes a span, it has its unit.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type JsonSchema, knobs, schemaAt } from "./config-knobs.ts";
+import { loadSettings, SETTINGS_SCHEMA } from "./config-settings.ts";
+import { problemsIn } from "./plan-file-check.ts";
+import { planSchema } from "./plan-file-schema.ts";
+import { isSpan } from "./span-unit.ts";
+import { milliseconds } from "./verb.ts";
+
+const load = (sets: readonly string[], env: Record<string, string> = {}): unknown =>
+  loadSettings({ env, cwd: "/nowhere", home: "/nowhere", sets });
+const spans = [...knobs(SETTINGS_SCHEMA)].filter((path) => isSpan(schemaAt(SETTINGS_SCHEMA, path) as JsonSchema));
+
+test("every span of the config is refused without a unit, and says both readings", () => {
+  assert.ok(spans.length > 15);
+  for (const path of spans) {
+    const field = path.join(".");
+    const says = {
+      message: new RegExp(`${field.replaceAll(".", "\\.")} is 5000, which has no unit: say 5000s or 5000ms`),
+    };
+    assert.throws(() => load([`${field}=5000`]), says);
+  }
+});
+
+test("also by a variable, inside a section, and for a project of one's own", () => {
+  assert.throws(() => load([], { DROVER_SCHEDULER__RETRY__BASE: "10" }), /retry\.base is 10, .*say 10s or 10ms/);
+  assert.throws(() => load(["scheduler.retry={base: 10}"]), /--set scheduler\.retry: scheduler\.retry\.base is 10/);
+  assert.throws(() => load(["projects.web.budget={limit: 5, window: 3600}"]), /projects\.web\.budget\.window is 3600/);
+  assert.throws(() => load(["gates.a/b.window=60"]), /gates\.a\/b\.window is 60, .*say 60s or 60ms/);
+});
+
+test("with a unit it is taken, and zero is zero in every unit", () => {
+  load(["scheduler.retry.base=10s", "server.shutdownGrace=0", "scheduler.placement.unresolvedAfter=0s"]);
+  assert.deepEqual([milliseconds("10s"), milliseconds("10ms"), milliseconds("0")], [10_000, 10, 0]);
+});
+
+test("a flag without a unit is refused", () => {
+  assert.throws(() => milliseconds("10"), { message: "It must be a span with its unit: say 10s or 10ms." });
+});
+
+test("a plan's span without a unit is refused", () => {
+  const told = (plan: unknown): string[] => [...problemsIn(planSchema, plan, [])].map(({ message }) => message);
+  assert.deepEqual(told({ tasks: { a: { run: "x", timeout: 10 } } }), [
+    "tasks.a.timeout is 10, which has no unit: say 10s or 10ms",
+  ]);
+  assert.deepEqual(told({ defaults: { idleTimeout: 5 }, budget: { limit: 1, window: 60 }, tasks: {} }), [
+    "defaults.idleTimeout is 5, which has no unit: say 5s or 5ms",
+    "budget.window is 60, which has no unit: say 60s or 60ms",
+  ]);
+  assert.deepEqual(told({ scheduler: { retry: { base: 7 } }, tasks: { a: { run: "x", timeout: null } } }), [
+    "scheduler.retry.base is 7, which has no unit: say 7s or 7ms",
+  ]);
+});

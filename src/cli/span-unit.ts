@@ -1,0 +1,35 @@
+/**
+ * A span that somebody wrote has its unit: `timeout: 10` is ten seconds to one person and ten milliseconds to another.
+ *
+ * Programs give numbers of milliseconds, and the schemas take those. In files, variables and flags a bare number is
+ * refused, with both readings of it. Zero is zero in every unit.
+ */
+import { SPAN_PATTERN } from "../protocol/index.ts";
+import { alternatives, type JsonSchema, schemaUnder } from "./config-knobs.ts";
+
+export const isSpan = (schema: JsonSchema): boolean =>
+  alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);
+
+/** What is wrong with a number in the place of a span; null if nothing is. */
+export const unitMissing = (field: string, value: unknown): string | null =>
+  typeof value === "number" && value !== 0
+    ? `${field} is ${value}, which has no unit: say ${value}s or ${value}ms`
+    : null;
+
+/** The first span without a unit in a config. */
+export function findUnitless(
+  given: unknown,
+  schema: JsonSchema,
+  path: readonly string[] = [],
+): { readonly field: string; readonly message: string } | null {
+  const field = path.join(".");
+  const message = isSpan(schema) ? unitMissing(field, given) : null;
+  if (message !== null) return { field, message };
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return null;
+  for (const [key, value] of Object.entries(given)) {
+    const inner = schemaUnder(schema, key);
+    const found = inner === null ? null : findUnitless(value, inner, [...path, key]);
+    if (found !== null) return found;
+  }
+  return null;
+}
