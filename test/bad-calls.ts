@@ -38,7 +38,7 @@ export const badCalls: { name: string; call: (drover: Drover) => unknown; expect
   {
     name: "a task that needs itself",
     call: (drover) => drover.submit(body({ id: "me", needs: ["me"] })),
-    expected: { field: /circle: me → me/ },
+    expected: { field: /cycle: me → me/ },
   },
   {
     name: "a batch without an agent",

@@ -201,9 +201,9 @@ for (const [name, call] of Object.entries(withOptions))
       await refuses(() => call(wrong(value)), { field: /^(options|filter|\(body\)) is / });
   });
 
-test("a circle is refused by its path wherever it lies", async () => {
-  await refuses(() => drover.submit(body({ payload: circular() })), { field: /^payload\.self\.self.* no circle/ });
-  await refuses(() => drover.submit(body({ params: circular() })), { field: /^params\.self.* no circle/ });
+test("a cycle is refused by its path wherever it lies", async () => {
+  await refuses(() => drover.submit(body({ payload: circular() })), { field: /^payload\.self\.self.* no cycle/ });
+  await refuses(() => drover.submit(body({ params: circular() })), { field: /^params\.self.* no cycle/ });
 });
 
 const options: [name: string, options: unknown, field: string][] = [

@@ -99,7 +99,7 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
 }
 
 const WORDS: YamlWords = {
-  DUPLICATE_KEY: "this name stands twice in the same section; keep one of the two",
+  DUPLICATE_KEY: "duplicate key: this name stands twice in the same section; keep one of the two",
   TAB_AS_INDENT: "a tab cannot indent YAML; use spaces",
   MULTIPLE_DOCS: "a config is one document; take out what follows the ---",
   TAG_RESOLVE_FAILED: "tags are not read here; write the plain value",

@@ -1,16 +1,16 @@
 /**
- * The order in which tasks can go, and the circles in which none can.
+ * The order in which tasks can go, and the cycles in which none can.
  *
- * A wave is what could start once the waves before it are done. A circle is named by its path, since that is what a
+ * A wave is what could start once the waves before it are done. A cycle is named by its path, since that is what a
  * person must cut.
  */
 
 export type Ordered = { readonly name: string; readonly needs: readonly string[] };
 export type Order<Task> = {
-  /** Tasks that stand on or behind a circle are in no wave. */
+  /** Tasks that stand on or behind a cycle are in no wave. */
   readonly waves: readonly (readonly Task[])[];
   /** Each a path whose last name is its first. */
-  readonly circles: readonly (readonly string[])[];
+  readonly cycles: readonly (readonly string[])[];
 };
 
 /** Every need must be the name of one of the tasks. */
@@ -33,14 +33,14 @@ export function orderOf<Task extends Ordered>(tasks: readonly Task[]): Order<Tas
     }
     wave = next;
   }
-  return { waves, circles: circlesIn(tasks.filter(({ name }) => unmet.has(name))) };
+  return { waves, cycles: cyclesIn(tasks.filter(({ name }) => unmet.has(name))) };
 }
 
-/** From any task that never comes up, going on to what it needs ends on a circle. Each circle is told once. */
-function circlesIn(stuck: readonly Ordered[]): string[][] {
+/** From any task that never comes up, going on to what it needs ends on a cycle. Each cycle is told once. */
+function cyclesIn(stuck: readonly Ordered[]): string[][] {
   const needsOf = new Map(stuck.map(({ name, needs }) => [name, needs]));
   const seen = new Set<string>();
-  const circles: string[][] = [];
+  const cycles: string[][] = [];
   for (const { name } of stuck) {
     const path: string[] = [];
     let next: string | undefined = name;
@@ -50,9 +50,9 @@ function circlesIn(stuck: readonly Ordered[]): string[][] {
       next = needsOf.get(next)?.find((need) => needsOf.has(need));
     }
     const from = next === undefined ? -1 : path.indexOf(next);
-    if (from >= 0) circles.push([...path.slice(from), next as string]);
+    if (from >= 0) cycles.push([...path.slice(from), next as string]);
   }
-  return circles;
+  return cycles;
 }
 
 /** The tasks with these names, and all that they need, however far. */

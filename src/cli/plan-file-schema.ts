@@ -3,7 +3,7 @@
  *
  * The sections that are also in drover.yml (scheduler, projects, gates) are the same schemas, so a knob means the same
  * in both. What is new here is how work is written down: a task is a command line, or an object with the command and
- * what it waits for. Checks that need more than one value (needs that exist, circles, commands) are in
+ * what it waits for. Checks that need more than one value (needs that exist, cycles, commands) are in
  * plan-file-tasks.ts.
  */
 import { type TSchema, Type } from "typebox";

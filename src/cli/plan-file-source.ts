@@ -61,7 +61,9 @@ export function readPlanSource(file: string, text: string): PlanSource {
   const repeats: number[] = [];
   const value = walk(document, places, repeats, (message, offset) => new BadPlan([complainAt(message, offset)]));
   if (repeats.length > 0)
-    throw new BadPlan(repeats.map((at) => complainAt("this name stands twice here; keep one of the two", at)));
+    throw new BadPlan(
+      repeats.map((at) => complainAt("duplicate key: this name stands twice here; keep one of the two", at)),
+    );
   return {
     file,
     value,

@@ -99,7 +99,7 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
     }
   }
   const tasks = resolveNeeds(drafts, broken, note);
-  noteCircles(tasks, note);
+  noteCycles(tasks, note);
   return tasks;
 }
 
@@ -296,16 +296,16 @@ const LISTED_MAX = 20;
 const clipped = (names: readonly string[]): string =>
   names.length <= LISTED_MAX ? names.join(", ") : `${names.slice(0, LISTED_MAX).join(", ")}, …`;
 
-function noteCircles(tasks: readonly PlanTask[], note: Note): void {
+function noteCycles(tasks: readonly PlanTask[], note: Note): void {
   const byName = new Map(tasks.map((task) => [task.name, task]));
-  for (const circle of orderOf(tasks).circles) {
-    const definition = byName.get(circle[0] ?? "")?.definition ?? "";
+  for (const cycle of orderOf(tasks).cycles) {
+    const definition = byName.get(cycle[0] ?? "")?.definition ?? "";
     const path: Path = ["tasks", definition, "needs"];
-    const isOwn = circle.length === 2;
+    const isOwn = cycle.length === 2;
     note(
       isOwn
-        ? `${circle[0]} needs itself; take it out of its needs`
-        : `these tasks wait for each other in a cycle: ${circle.join(" → ")}; take one of the needs out`,
+        ? `${cycle[0]} needs itself; take it out of its needs`
+        : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`,
       path,
     );
   }

@@ -170,7 +170,7 @@ const mistakes: Mistake[] = [
     "tasks: [a",
     ["1:10 this is not YAML: Flow sequence in block collection must be sufficiently indented and end with a ]"],
   ],
-  ["a task twice", "tasks:\n  a: x\n  a: y", ["3:3 this name stands twice here; keep one of the two"]],
+  ["a task twice", "tasks:\n  a: x\n  a: y", ["3:3 duplicate key: this name stands twice here; keep one of the two"]],
   ["a tab", "tasks:\n\ta: x", ["2:1 a tab cannot indent YAML; use spaces"]],
   ["a second document", "tasks: { a: a }\n---\nb: c", ["2:1 a plan is one document; take out what follows the ---"]],
   ["a tag", "tasks: { a: !!js/regexp x }", ["1:13 tags are not read here; write the plain value"]],
@@ -212,7 +212,7 @@ const mistakes: Mistake[] = [
   ],
   ["itself", "tasks: { a: { run: a, needs: a } }", ["1:30 a needs itself; take it out of its needs"]],
   [
-    "a circle",
+    "a cycle",
     "tasks:\n  a: { run: a, needs: b }\n  b: { needs: [c] }\n  c: { needs: [a] }\n  d: { run: d, needs: a }",
     ["2:23 these tasks wait for each other in a cycle: a → b → c → a; take one of the needs out"],
   ],
@@ -339,7 +339,7 @@ tasks:
     assert.deepEqual([told.length, told.at(-1)], [51, " and 30 more"]);
   });
 
-  test("a long chain is no circle, and quick to read", () => {
+  test("a long chain is no cycle, and quick to read", () => {
     const tasks = Array.from(
       { length: 5000 },
       (_, at) => `  t${at}: { run: x${at === 0 ? "" : `, needs: t${at - 1}`} }`,

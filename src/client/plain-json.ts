@@ -1,7 +1,7 @@
 /**
  * Whether a value is what JSON says it is, and if not, where and why.
  *
- * `JSON.stringify` drops functions, makes null of NaN and text of dates, and fails at a circle without saying where.
+ * `JSON.stringify` drops functions, makes null of NaN and text of dates, and fails at a cycle without saying where.
  * Here all of these are faults, named by their path, by the same rules as in the engine's own process. A key whose
  * value is undefined is left out, as JSON does; in a list there is no such thing as leaving out.
  */
@@ -41,8 +41,8 @@ function faultIn(value: unknown, place: Place): JsonFault | null {
 
 function faultInObject(value: object, place: Place): JsonFault | null {
   const { path } = place;
-  const round = circleOf(value, place);
-  if (round !== null) return fault(path, `circular (it is ${round} again)`, "JSON without a circle");
+  const round = cycleOf(value, place);
+  if (round !== null) return fault(path, `circular (it is ${round} again)`, "JSON without a cycle");
   const keys = keysOf(value);
   if (keys === "throws") return fault(path, THROWS, "plain data");
   if (keys === "not plain") return fault(path, kindInWords(value), "plain JSON (text for dates, base64 for bytes)");
@@ -82,7 +82,7 @@ function keysOf(value: object): readonly string[] | "list" | "not plain" | "thro
 }
 
 /** The path at which this very object stands further up; null if it does not. */
-function circleOf(value: object, { above }: Place): string | null {
+function cycleOf(value: object, { above }: Place): string | null {
   for (let holder = above; holder !== null; holder = holder.place.above)
     if (holder.value === value) return holder.place.path === "" ? "the body" : holder.place.path;
   return null;

@@ -29,7 +29,7 @@ const refusedParams = (params: unknown): Promise<ClientError> =>
 
 const rows: [params: unknown, message: RegExp][] = [
   [{ d: 1n }, /^params\.d is a BigInt, and must be JSON$/],
-  [{ a: circular() }, /^params\.a\.self is circular \(it is params\.a again\), and must be JSON without a circle$/],
+  [{ a: circular() }, /^params\.a\.self is circular \(it is params\.a again\), and must be JSON without a cycle$/],
   [{ n: Number.NaN }, /^params\.n is NaN, and must be a finite number$/],
   [{ n: [Number.NEGATIVE_INFINITY] }, /^params\.n\[0\] is -Infinity, and must be a finite number$/],
   [{ f: () => 1 }, /^params\.f is a function, and must be JSON$/],

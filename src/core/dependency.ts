@@ -2,8 +2,8 @@
  * Order among the tasks of one batch, and what the end of a task means for those that wait for it.
  *
  * Items of a batch may need each other by id in any order. They are submitted in an order in which every
- * dependency comes first; items on a circle are refused with the circle's path, and so are those that
- * depend on a refused one. Outside a batch a circle cannot arise, since a dependency must be known before
+ * dependency comes first; items on a cycle are refused with the cycle's path, and so are those that
+ * depend on a refused one. Outside a batch a cycle cannot arise, since a dependency must be known before
  * the task that names it.
  *
  * When a task ends its dependents are told in slices, so that a parent of a hundred thousand never stops
@@ -97,7 +97,7 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
         order.push(top.index);
         path.pop();
       } else if (mark[target] === 1)
-        refuseCircle(
+        refuseCycle(
           path.map(({ index }) => index),
           target,
         );
@@ -105,10 +105,10 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
     }
   }
 
-  function refuseCircle(path: readonly number[], target: number): void {
-    const circle = path.slice(path.indexOf(target));
-    const names = [...circle, target].map((index) => items[index]?.id ?? "");
-    for (const index of circle) if (!refused.has(index)) refused.set(index, { type: "cycle", path: names });
+  function refuseCycle(path: readonly number[], target: number): void {
+    const cycle = path.slice(path.indexOf(target));
+    const names = [...cycle, target].map((index) => items[index]?.id ?? "");
+    for (const index of cycle) if (!refused.has(index)) refused.set(index, { type: "cycle", path: names });
   }
 }
 

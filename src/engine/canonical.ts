@@ -3,7 +3,7 @@
  *
  * Two bodies that mean the same have the same bytes and so the same hash, whatever order their keys came in;
  * that is how a repeated submit is known to be the same task. What JSON cannot hold (a function, NaN, a
- * circle) is refused by its path instead of being dropped in silence.
+ * cycle) is refused by its path instead of being dropped in silence.
  *
  * Every task and every result is spelled, and hardly any is refused: so the text is put together without a thought
  * for paths, and only when that meets something it cannot spell is the value walked again to say what and where.
@@ -144,7 +144,7 @@ export function spelledKey(name: string): SpelledKey | null {
 
 /** Throws what is wrong with the value, the first of its faults in the order of the text. */
 function check(value: unknown, path: string, depth: number): void {
-  if (depth > DEPTH_MAX) throw badInput(path, "…", `at most ${DEPTH_MAX} levels deep, and no circle`);
+  if (depth > DEPTH_MAX) throw badInput(path, "…", `at most ${DEPTH_MAX} levels deep, and no cycle`);
   switch (typeof value) {
     case "string":
       if (!value.isWellFormed()) throw badInput(path, value, "well-formed text");

@@ -58,7 +58,7 @@ const results: { name: string; returned: unknown; state: string; result?: unknow
     error: /result is "262145 bytes".*artifact/,
   },
   { name: "a function is no result", returned: { f: () => 1 }, state: "failed", error: /result\.f is a function/ },
-  { name: "a circle is no result", returned: circle(), state: "failed", error: /no circle/ },
+  { name: "a cycle is no result", returned: cycle(), state: "failed", error: /no cycle/ },
   { name: "NaN is no result", returned: [Number.NaN], state: "failed", error: /result\[0\] is NaN/ },
 ];
 for (const { name, returned, state, result, error } of results)
@@ -69,7 +69,7 @@ for (const { name, returned, state, result, error } of results)
     assert.match(view.error ?? "", error ?? /^$/);
   });
 
-function circle(): unknown {
+function cycle(): unknown {
   const round: { self?: unknown } = {};
   round.self = round;
   return round;

@@ -3,7 +3,7 @@
  *
  * A poll ends when there is news, when its time is over, when a newer sync of the same worker arrives, when its caller
  * goes away or when the engine stops. What a worker was told is remembered for a moment, so that one that is
- * busy stopping something is not told so in a tight circle.
+ * busy stopping something is not told so in a tight loop.
  */
 import type { WorkerId } from "../core/brand.ts";
 import type { DroverError } from "./drover-error.ts";

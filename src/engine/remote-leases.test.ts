@@ -29,7 +29,7 @@ test("a worker that comes back is told to stop what it no longer holds", async (
   await kit.clock.advance(10_000);
   const told = { running: [one("t")], want: 0, waitMs: 30_000 };
   assert.deepEqual((await ann.sync(told)).cancel, [one("t")]);
-  // While it is busy with that it is not told so in a tight circle.
+  // While it is busy with that it is not told so in a tight loop.
   const again = ann.sync(told);
   assert.equal(await Promise.race([again, kit.settle()]), undefined);
   await kit.clock.advance(1000);

@@ -110,7 +110,7 @@ test("cancelling a running task reaches its worker, which confirms", async () =>
   await kit.drover.close();
 });
 
-test("a worker that is busy stopping is not told so in a tight circle", async () => {
+test("a worker that is busy stopping is not told so in a tight loop", async () => {
   const kit = await kitWith();
   const ann = await join(kit);
   await submit(kit, "t");

@@ -82,7 +82,7 @@ function plainly(value: unknown, path: string, depth: number): string {
   const not = (expected: string, field = path, what = value): never => {
     throw new DroverError("bad_request", "", { refusal: badField(field, what, expected) });
   };
-  if (depth > 64) not("at most 64 levels deep, and no circle", path, "…");
+  if (depth > 64) not("at most 64 levels deep, and no cycle", path, "…");
   if (typeof value === "string" && !value.isWellFormed()) not("well-formed text");
   if (typeof value === "number" && !Number.isFinite(value)) not("a finite number");
   if (["string", "number", "boolean"].includes(typeof value) || value === null) return JSON.stringify(value);
@@ -139,15 +139,15 @@ test("a key that is met again, or the thousandth of many, is counted and spelled
     assert.deepEqual(payloadOf(value, ""), described(plainly(value, "", 0)));
 });
 
-test("sixty-four levels are read, one more and a circle are not", () => {
+test("sixty-four levels are read, one more and a cycle are not", () => {
   const nested = (levels: number, inmost: unknown): unknown[] =>
     [0, 1].map((first) =>
       Array.from({ length: levels }).reduce((inner, _, at) => (at % 2 === first ? [inner] : { a: inner }), inmost),
     );
-  const circle: Fields = {};
-  circle.around = [circle];
+  const cycle: Fields = {};
+  cycle.around = [cycle];
   for (const inmost of ["text", "é", 1, null, [], {}, undefined])
-    for (const value of [...[63, 64, 65, 66].flatMap((levels) => nested(levels, inmost)), circle])
+    for (const value of [...[63, 64, 65, 66].flatMap((levels) => nested(levels, inmost)), cycle])
       assert.deepEqual(
         outcome(() => canonical(value, "")),
         outcome(() => plainly(value, "", 0)),

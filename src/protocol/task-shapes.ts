@@ -157,7 +157,7 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   resources: s.optional(resources),
   capabilities: s.described(s.optional(names(64, CAPABILITY_LENGTH_MAX)), "What a worker must offer."),
   locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),
-  zone: s.optional(s.name()),
+  zone: s.described(s.optional(s.name()), "Its preferred zone, where placement looks at zones."),
   provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),
   estimatedTokens: s.optional(s.finite(0, 1_000_000_000_000)),
   iteration: s.described(

@@ -12,7 +12,7 @@
 import { randomUUID } from "node:crypto";
 import type { Host } from "../engine/host.ts";
 
-/** So many turns without coming to rest is a circle, not work. */
+/** So many turns without coming to rest is a cycle, not work. */
 const TURNS_MAX = 1_000_000;
 
 export type TestClock = {

@@ -115,7 +115,7 @@ test("with work at stake the rests stay short", async () => {
   }
 });
 
-test("a server that answers at once and says nothing new is not asked in a tight circle", async () => {
+test("a server that answers at once and says nothing new is not asked in a tight loop", async () => {
   const { calls, last, advance } = await joinedKit();
   for (let times = 0; times < 4; times++) {
     const before = calls.length;

@@ -14,7 +14,7 @@
  * - Who is thrown out because another has joined under its id joins again once: it may have been its own join that
  *   came late, or a server that was set back. If it happens again soon, two have the same id, and instead of throwing
  *   each other out for ever the one that was there first gives up.
- * - A server that answers at once and says nothing new is not asked in a tight circle.
+ * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
 import type { JoinBody, Joined, SyncAnswer } from "../protocol/index.ts";
 import type { Clock, LeaseCell } from "./pull-clock.ts";

@@ -1,7 +1,7 @@
 /**
  * What a handler gives back, as JSON text.
  *
- * What JSON cannot hold (a function, NaN, a date, a circle) is refused by its path instead of being dropped or
+ * What JSON cannot hold (a function, NaN, a date, a cycle) is refused by its path instead of being dropped or
  * changed in silence, by the same rules as for a worker inside the engine's process. Nobody could mend that by trying
  * again, so the error is permanent.
  */

@@ -15,7 +15,7 @@ import { largerUsage, tokensOf } from "./pull-usage.ts";
 
 const TRIES_MAX = 10;
 const WAIT_MS = 20_000;
-/** A server that says "queued" sooner than asked is not asked in a tight circle. */
+/** A server that says "queued" sooner than asked is not asked in a tight loop. */
 const PACE_MS = 250;
 const REST_MS = { first: 100, max: 10_000 };
 const SETTLE = { retries: 8, timeoutMs: 5000 };

@@ -77,18 +77,18 @@ test("a result that cannot be kept fails the task for good and says why", async 
     date: { at: new Date() },
     nan: [1, Number.NaN],
     function: () => {},
-    circle: {},
+    cycle: {},
     large: "x".repeat(300_000),
     half: "\ud800",
     "half-key": { "\ud800": 1 },
   };
-  (results.circle as { self?: unknown }).self = results.circle;
+  (results.cycle as { self?: unknown }).self = results.cycle;
   await using _ = await startWorker({ url: served.url, slots: 6 }, ({ action }) => results[action]);
   const rows: [string, RegExp][] = [
     ["date", /result\.at must be plain JSON/],
     ["nan", /result\[1\] must be a finite number/],
     ["function", /result must be JSON, not a function/],
-    ["circle", /result\.self must be JSON without a circle/],
+    ["cycle", /result\.self must be JSON without a cycle/],
     ["large", /result is 300002 bytes, and at most 262144/],
     ["half", /result must be well-formed text, not text that holds half of a character \(a lone surrogate\)/],
     [

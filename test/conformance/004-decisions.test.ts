@@ -178,7 +178,7 @@ test("C9 a node that failed for good skips what depends on it; before that it is
   assert.deepEqual(["a", "b"].map(world.phaseOf), ["failed", "skipped"]);
 });
 
-test("C10 an unknown dependency and a circle are refused", () => {
+test("C10 an unknown dependency and a cycle are refused", () => {
   const world = createWorld();
   const unknown = world.trySubmit("t", { needs: ["ghost"] });
   assert.deepEqual(unknown.ok ? null : unknown.failure, {
