@@ -102,7 +102,8 @@ describe("a file", () => {
     [
       "a name twice",
       "budget:\n  limit: 1\n  limit: 2\n",
-      "drover.yml:3:3: duplicate key: this name stands twice in the same section; keep one of the two\n  3 |   limit: 2\n    |   ^",
+      "drover.yml:3:3: duplicate key: this name stands twice in the same section; keep one of the two\n" +
+        "  3 |   limit: 2\n    |   ^",
     ],
     [
       "a tab",

@@ -180,7 +180,7 @@ function aboutStanding(refusal: Standing): string {
     case "batch-too-large":
       return `the batch has ${refusal.submitted} tasks; scheduler.maxBatch is ${refusal.max}: send them in parts`;
     case "project-unknown":
-      return `no project is called ${refusal.project}; register it, name it in the config, or set projects.autoCreate`;
+      return `no project is called ${refusal.project}; register it, or name it in the config`;
     case "too-many":
       return refusal.kept === undefined
         ? `there are ${refusal.max} ${refusal.what} already, which is the maximum`
