@@ -270,6 +270,32 @@ describe("gates", () => {
     assert.match(out, /9 of 10 .* open, slow start at 1\n/);
     assert.match(out, /9, limit 1 /);
   });
+  test("one is shown with its totals and its calls", async () => {
+    const stats = { scheduled: 1200, completed: 1197, rateLimited: 4, waitMs: 60_000, serviceMs: 2_394_000 };
+    const calls = [
+      { id: "p7", class: "high", state: "running", seconds: 12.4, project: "web", task: "tsk_1" },
+      { id: "call-9", class: "normal", state: "queued", seconds: 61, project: "docs" },
+    ];
+    const gate = { ...open, tokensUsed: none, stats: { ...stats, peakQueued: 9, peakRunning: 10 }, calls };
+    const place = "GET /gates/anthropic%2Fdefault";
+    const { out } = await drover(["gates", "show", "anthropic/default"], { [place]: gate });
+    assert.equal(
+      out,
+      lines(
+        "GATE                   OUT  WAITING  REQUESTS        STATE",
+        "anthropic/default  3 of 10        7  12 of 50 in 1m  open",
+        "",
+        "1 200 let out, 1 197 came back, 4 rate limited; on average 50ms waited and 2s out; " +
+          "at most 9 waiting and 10 out",
+        "",
+        "CALL    STATE      FOR  CLASS   PROJECT  TASK",
+        "p7      running    12s  high    web      tsk_1",
+        "call-9  queued   1m 1s  normal  docs",
+      ),
+    );
+    const idle = await drover(["gates", "show", "anthropic/default"], { [place]: { ...gate, calls: [] } });
+    assert.match(idle.out, /\nNo call is out, and none waits\.\n$/);
+  });
   test("one is reset or deleted by its name", async () => {
     const place = "/gates/anthropic%2Fdefault";
     const asked = await drover(["gates", "reset", "anthropic/default"], {

@@ -1,7 +1,7 @@
 /**
  * Workers, projects, gates and schedules as tables.
  */
-import type { GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../protocol/index.ts";
+import type { GateDetail, GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../protocol/index.ts";
 import type { Output } from "./output.ts";
 import { plain, type Tint } from "./output-text.ts";
 import { age, count, span } from "./output-time.ts";
@@ -102,6 +102,29 @@ function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson
   if (held !== null) return heldUntil === undefined ? `held: ${held}` : `held: ${held}, until ${age(heldUntil, now)}`;
   return slowStart === null ? "open" : `open, slow start at ${limit}`;
 }
+
+/** What a gate has done in all, as one line. */
+export function gateTotals({ stats }: GateDetail): string {
+  const { scheduled, completed, rateLimited, waitMs, serviceMs, peakQueued, peakRunning } = stats;
+  const mean = (sum: number, of: number): string => (of === 0 ? "-" : span(Math.round(sum / of)));
+  return (
+    `\n${count(scheduled)} let out, ${count(completed)} came back, ${count(rateLimited)} rate limited; ` +
+    `on average ${mean(waitMs, scheduled)} waited and ${mean(serviceMs, completed)} out; ` +
+    `at most ${count(peakQueued)} waiting and ${count(peakRunning)} out\n`
+  );
+}
+
+export const callTable = ({ calls }: GateDetail, output: Output): string =>
+  calls.length === 0
+    ? "No call is out, and none waits.\n"
+    : `\n${output.table(calls, [
+        { title: "CALL", of: ({ id }) => id, stays: true },
+        { title: "STATE", of: ({ state }) => state, tint: ({ state }) => (state === "running" ? "cyan" : null) },
+        { title: "FOR", of: ({ seconds }) => span(Math.round(seconds * 1000)), align: "right" },
+        { title: "CLASS", of: (call) => call.class },
+        { title: "PROJECT", of: ({ project }) => project, shrinks: true },
+        { title: "TASK", of: ({ task }) => task ?? "", shrinks: true },
+      ])}`;
 
 export const scheduleTable = (schedules: readonly ScheduleJson[], output: Output): string => {
   const now = output.now();

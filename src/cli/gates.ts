@@ -1,14 +1,26 @@
 /**
  * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
- * and how to lift a block or remove a gate that nobody wants.
+ * one gate call by call; and how to lift a block or remove a gate that nobody wants.
  */
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
-import { gateTable } from "./fleet-view.ts";
+import { callTable, gateTable, gateTotals } from "./fleet-view.ts";
 import { plain } from "./output-text.ts";
 import type { Verb } from "./verb.ts";
 
 const id = { name: "<id>", about: "the gate" };
+
+const show: Verb<Record<never, never>> = {
+  name: "show",
+  summary: "show one gate: its totals, and the calls that are out or wait",
+  takes: [id],
+  examples: [["drover gates show anthropic/default", "who is out, who waits, for how long"]],
+  run: async (call) => {
+    const gate = await clientFor(call).gate(call.args[0] ?? "");
+    call.output.answer(gate, () => gateTable([gate], call.output) + gateTotals(gate) + callTable(gate, call.output));
+    return EXIT.ok;
+  },
+};
 
 const reset: Verb<Record<never, never>> = {
   name: "reset",
@@ -36,9 +48,9 @@ const remove: Verb<Record<never, never>> = {
 
 export const gatesVerb: Verb<Record<never, never>> = {
   name: "gates",
-  summary: "list the gates before LLM providers; reset or delete one",
+  summary: "list the gates before LLM providers; show, reset or delete one",
   examples: [["drover gates", "calls out and waiting, windows, and what is blocked until when"]],
-  verbs: [reset, remove],
+  verbs: [show, reset, remove],
   run: async (call) => {
     const list = await clientFor(call).gates();
     call.output.answer(list, () =>

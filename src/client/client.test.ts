@@ -310,6 +310,7 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   settlePermit: (client) => client.settlePermit("x"),
   dropPermit: (client) => client.dropPermit("x"),
   gates: (client) => client.gates(),
+  gate: (client) => client.gate("x"),
   resetGate: (client) => client.resetGate("x"),
   removeGate: (client) => client.removeGate("x"),
   events: (client) => client.eventPage({ after: 5 }),

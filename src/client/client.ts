@@ -84,6 +84,7 @@ export type Client = {
   settlePermit(id: string, outcome?: SettleBody, options?: Options): Reply<"settlePermit">;
   dropPermit(id: string, options?: Options & DropQuery): Reply<"dropPermit">;
   gates(options?: Options): Reply<"gates">;
+  gate(id: string, options?: Options): Reply<"gate">;
   resetGate(id: string, options?: Options): Reply<"resetGate">;
   removeGate(id: string, options?: Options): Reply<"removeGate">;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
@@ -228,7 +229,10 @@ function fleetMethods(wiring: Wiring): FleetMethods {
 
 const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
 
-type PermitMethods = Pick<Client, "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate">;
+type PermitMethods = Pick<
+  Client,
+  "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate"
+>;
 
 function permitMethods(wiring: Wiring): PermitMethods {
   const ask = askOf(wiring);
@@ -244,6 +248,7 @@ function permitMethods(wiring: Wiring): PermitMethods {
         ifGone({ status: "dropped", permitId: id }),
       ),
     gates: (options) => ask("gates", {}, options),
+    gate: (id, options) => ask("gate", { params: { id } }, options),
     resetGate: (id, options) => ask("resetGate", { params: { id } }, options),
     removeGate: (id, options) =>
       ask("removeGate", { params: { id } }, options, ifGone({ status: "removed", gate: id })),

@@ -176,6 +176,8 @@ export type Event =
         tokens: number;
         askedAt: Instant;
         remote: boolean;
+        /** Its place among those of its instant, if it comes back after a 429; else it is this event's number. */
+        order: number | null;
       }
     >
   | Told<"permit-granted", { permit: PermitId; gate: GateId }>
@@ -268,7 +270,19 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status", "note"],
   "worker-left": ["worker", "lost"],
   "tabs-moved": ["worker", "to", "capabilities"],
-  "permit-asked": ["permit", "gate", "task", "attempt", "project", "weight", "class", "tokens", "askedAt", "remote"],
+  "permit-asked": [
+    "permit",
+    "gate",
+    "task",
+    "attempt",
+    "project",
+    "weight",
+    "class",
+    "tokens",
+    "askedAt",
+    "remote",
+    "order",
+  ],
   "permit-granted": ["permit", "gate"],
   "permit-dropped": ["permit", "gate"],
   "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
@@ -293,7 +307,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "attempt-lost": { reason: null },
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
-  "permit-asked": { remote: false },
+  "permit-asked": { remote: false, order: null },
 };
 
 /** The task an event is about, if it is about one. */

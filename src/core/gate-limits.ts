@@ -14,6 +14,7 @@
 import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./gate-order.ts";
 import type { Gate, Permit, TokenLimit } from "./gate-state.ts";
 import { TOKEN_LIMITS } from "./gate-state.ts";
+import { estimatedWait } from "./gate-totals.ts";
 
 export type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
 export type GateRoomLimit = "probe" | "slow-start" | "concurrency";
@@ -141,9 +142,33 @@ export function ticketPosition(gate: Gate, id: string, now: number): number | nu
   return positionOf(gate.queue, id, now, gate.settings.agingPerClassMs);
 }
 
-/** All that wait, next first. */
-export function queuedTickets(gate: Gate, now: number): Ticket[] {
-  return ticketsInOrder(gate.queue, now, gate.settings.agingPerClassMs);
+/** Those that wait, next first: all, or so many at most. */
+export function queuedTickets(gate: Gate, now: number, most: number = Number.POSITIVE_INFINITY): Ticket[] {
+  return ticketsInOrder(gate.queue, now, gate.settings.agingPerClassMs, most);
+}
+
+/** Why one waits, and for how long: a window or a block that time lifts, or others before it. */
+export type Waiting =
+  | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
+  | { readonly status: "rate-limited"; readonly position: number; readonly retryAfterMs: number };
+
+export function waitingOf(gate: Gate, id: string, now: number): Waiting | null {
+  const ticket = gate.queue.entries.get(id)?.ticket;
+  const position = ticketPosition(gate, id, now);
+  if (ticket === undefined || position === null) return null;
+  const until = rateLimitedUntil(gate, ticket.tokens, now);
+  if (until !== null) return { status: "rate-limited", position, retryAfterMs: until - now };
+  const estimatedWaitMs = estimatedWait(gate.totals, position, gate.settings.maxConcurrent);
+  return { status: "queued", position, estimatedWaitMs };
+}
+
+/** How many of those that wait could go out at once, as far as can be told without looking at each. */
+export function admissible(gate: Gate, tokens: number, now: number): number {
+  const { held, slowStart, fresh, settings } = gate;
+  if (rateLimit(gate, tokens, now) !== null) return 0;
+  const room = settings.maxConcurrent - held.size;
+  const mayGo = slowStart === null ? room : Math.min(room, slowStart - fresh);
+  return Math.max(0, Math.min(mayGo, settings.requests - gate.requests.total(now)));
 }
 
 /** Calls that began before the episode still count against maxConcurrent, but are no reason to put off the probe. */

@@ -7,7 +7,7 @@
  * Within one class of one project the one who came first beats all others, whatever the time and the levels.
  * So there is one line per (project, class), and choosing compares the heads of lines only: its cost grows
  * with the projects that wait, never with the tickets. "Came first" is askedAt, then order, then id. A call that
- * comes back after a 429 brings its old askedAt and so its old place.
+ * comes back after a 429 brings its old askedAt and order, and so its old place, also among those of one instant.
  *
  * Leaving from the middle marks the entry dead; dead ones are swept when they outnumber the living, so it is
  * constant in the long run. The head of a line is always alive.
@@ -30,6 +30,8 @@ export type Ticket = {
   readonly tokens: number;
   readonly askedAt: number;
   readonly order: number;
+  /** When it was put back, if it was out before and met a 429: its wait is shorter than its age. */
+  readonly since?: number | undefined;
   readonly task?: string;
   readonly attempt?: number;
   /** Whoever asked is in another process, and may hold it longer than this one lives. */
@@ -95,14 +97,20 @@ export function bestTicket(queue: Queue, now: number, agingPerClassMs: number): 
   return best;
 }
 
-/** All that wait, in the order in which they would go at today's levels. */
-export function ticketsInOrder(queue: Queue, now: number, agingPerClassMs: number): Ticket[] {
+/** The first that wait, in the order in which they would go at today's levels. They are the first of their lines. */
+export function ticketsInOrder(queue: Queue, now: number, agingPerClassMs: number, most: number): Ticket[] {
   const ranked: { ticket: Ticket; rank: number; level: number }[] = [];
-  for (const { ticket, lane } of queue.entries.values()) {
-    ranked.push({ ticket, rank: rankAt(lane.rank, ticket, now, agingPerClassMs), level: lane.share.level });
+  for (const lane of queue.active) {
+    let taken = 0;
+    for (let index = lane.head; index < lane.entries.length && taken < most; index++) {
+      const { ticket, live } = lane.entries[index] as Entry;
+      if (!live) continue;
+      taken++;
+      ranked.push({ ticket, rank: rankAt(lane.rank, ticket, now, agingPerClassMs), level: lane.share.level });
+    }
   }
   ranked.sort((a, b) => a.rank - b.rank || (goesFirst(a.ticket, a.level, b.ticket, b.level) ? -1 : 1));
-  return ranked.map(({ ticket }) => ticket);
+  return ranked.slice(0, most).map(({ ticket }) => ticket);
 }
 
 /** 1 + the tickets ahead; null if it does not wait here. Those ahead are the front of each line: a binary search. */

@@ -11,6 +11,7 @@
 
 import { enqueue, joinShare, newQueue, type Queue, type Ticket } from "./gate-order.ts";
 import type { GateSettings } from "./gate-settings.ts";
+import { type GateTotals, newTotals } from "./gate-totals.ts";
 import { SlotMap } from "./slot-map.ts";
 import { FixedSum, type RollingFacts, RollingSum, type SumFacts, sumFromFacts, type UsageSum } from "./window.ts";
 
@@ -41,6 +42,7 @@ export type Gate = {
   slowStart: number | null;
   /** Held permits of this episode. */
   fresh: number;
+  readonly totals: GateTotals;
 };
 
 export type GateFacts = {
@@ -55,6 +57,8 @@ export type GateFacts = {
   readonly strikes: number;
   readonly episode: number;
   readonly slowStart: number | null;
+  /** Absent in what an older version wrote. */
+  readonly totals?: GateTotals;
 };
 
 const TOKEN_WINDOW_MS: Readonly<Record<TokenLimit, number>> = {
@@ -80,6 +84,7 @@ export function newGate(settings: GateSettings): Gate {
     episode: 0,
     slowStart: null,
     fresh: 0,
+    totals: newTotals(),
   };
   setTokenWindows(gate);
   return gate;
@@ -114,6 +119,7 @@ export function gateFacts(gate: Gate): GateFacts {
     strikes: gate.strikes,
     episode: gate.episode,
     slowStart: gate.slowStart,
+    totals: { ...gate.totals },
   };
 }
 
@@ -124,6 +130,7 @@ export function gateFromFacts(settings: GateSettings, facts: GateFacts): Gate {
   gate.strikes = facts.strikes;
   gate.episode = facts.episode;
   gate.slowStart = facts.slowStart;
+  Object.assign(gate.totals, facts.totals);
   gate.requests = RollingSum.fromFacts(facts.requests);
   for (const [limit, used] of facts.tokens) gate.tokens.set(limit, sumFromFacts(used));
   for (const [project, level] of facts.levels) {

@@ -20,7 +20,7 @@
  * tokens stays at the estimate. Every permit runs out, so an abandoned one returns by itself.
  */
 
-import { isHeld, isOpen } from "./gate-limits.ts";
+import { admissible, isHeld, isOpen, rateLimitedUntil } from "./gate-limits.ts";
 import type { Ticket } from "./gate-order.ts";
 import { chargeShare, clearQueue, enqueue, joinShare, type Share, settleShare, takeOut } from "./gate-order.ts";
 import type { Gate, Permit } from "./gate-state.ts";
@@ -43,6 +43,8 @@ export {
   rateLimitedUntil,
   roomLimit,
   ticketPosition,
+  type Waiting,
+  waitingOf,
 } from "./gate-limits.ts";
 export type { Ticket } from "./gate-order.ts";
 export {
@@ -63,18 +65,30 @@ export {
   type Permit,
   type TokenLimit,
 } from "./gate-state.ts";
+export type { GateTotals } from "./gate-totals.ts";
 
 /** What became of a call; unknown tokens (null) are charged at the estimate. */
-export type PermitOutcome = { readonly ok: boolean; readonly tokens: number | null; readonly at: number };
+export type PermitOutcome = {
+  readonly ok: boolean;
+  readonly tokens: number | null;
+  readonly at: number;
+  /** Nobody gave it back: its time was over. */
+  readonly expired?: boolean;
+};
 
 const STRIKES_THAT_COUNT = 6;
 
-/** The id must be new here: neither queued nor held. */
-export function askPermit(gate: Gate, ticket: Ticket): void {
+/** The id must be new here: neither queued nor held. `at` is when it takes its place; its age may be older. */
+export function askPermit(gate: Gate, ticket: Ticket, at: number = ticket.askedAt): void {
   const isNew = !gate.held.has(ticket.id) && !gate.queue.entries.has(ticket.id);
   // The claim is put into words only when it fails: this is a hot path.
   if (!isNew) invariant(false, `${ticket.id} asks once`);
-  enqueue(gate.queue, ticket);
+  const { totals, queue } = gate;
+  enqueue(queue, ticket);
+  if (ticket.since === undefined && rateLimitedUntil(gate, ticket.tokens, at) !== null) totals.rateLimited++;
+  if (queue.entries.size <= totals.peakQueued) return;
+  const waiting = queue.entries.size - admissible(gate, ticket.tokens, at);
+  if (waiting > totals.peakQueued) totals.peakQueued = waiting;
 }
 
 export function grantPermit(gate: Gate, id: string, now: number): Permit {
@@ -97,6 +111,10 @@ export function dropTicket(gate: Gate, id: string): boolean {
 export function releasePermit(gate: Gate, id: string, outcome: PermitOutcome): Permit | null {
   const permit = gate.held.take(id);
   if (permit === undefined) return null;
+  if (outcome.expired !== true) {
+    gate.totals.completed++;
+    gate.totals.serviceMs += Math.max(0, outcome.at - permit.grantedAt);
+  }
   const spent = outcome.tokens ?? permit.tokens;
   gate.reserved -= permit.tokens;
   if (gate.tokens.size > 0) for (const sum of gate.tokens.values()) sum.add(spent, outcome.at);
@@ -113,6 +131,7 @@ export function strikeGate(
   gate: Gate,
   strike: { readonly at: number; readonly retryAfterMs: number | null; readonly id?: string | undefined },
 ): void {
+  gate.totals.rateLimited++;
   const permit = strike.id === undefined ? undefined : gate.held.get(strike.id);
   // A call nobody can name is taken to belong to the episode whose block still lasts.
   const isOfThisEpisode = permit === undefined ? isHeld(gate, strike.at) : permit.episode !== gate.episode;
@@ -159,6 +178,10 @@ function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
   gate.requests.add(1, now);
   gate.reserved += tokens;
   gate.fresh++;
+  const { totals } = gate;
+  totals.scheduled++;
+  totals.waitMs += Math.max(0, now - (ticket.since ?? askedAt));
+  if (gate.held.size > totals.peakRunning) totals.peakRunning = gate.held.size;
   return permit;
 }
 

@@ -65,18 +65,7 @@ export function evolvePermit(state: State, event: PermitEvent): void {
     case "permit-asked":
       state.permits.set(event.permit, event.gate);
       if (event.task === null) bookCall(state, event, 1);
-      return askPermit(gate, {
-        id: event.permit,
-        class: event.class,
-        project: event.project,
-        weight: event.weight,
-        tokens: event.tokens,
-        askedAt: event.askedAt,
-        order: state.seq,
-        ...(event.task === null ? {} : { task: event.task }),
-        ...(event.attempt === null ? {} : { attempt: event.attempt }),
-        ...(event.remote ? { remote: true as const } : {}),
-      });
+      return askPermit(gate, ticketOf(event, state.seq), event.at);
     case "permit-granted":
       grantPermit(gate, event.permit, event.at);
       return;
@@ -90,6 +79,22 @@ export function evolvePermit(state: State, event: PermitEvent): void {
     default:
       return unreachable(event);
   }
+}
+
+function ticketOf(event: Extract<Event, { kind: "permit-asked" }>, seq: number): Ticket {
+  return {
+    id: event.permit,
+    class: event.class,
+    project: event.project,
+    weight: event.weight,
+    tokens: event.tokens,
+    askedAt: event.askedAt,
+    order: event.order ?? seq,
+    ...(event.order === null ? {} : { since: event.at }),
+    ...(event.task === null ? {} : { task: event.task }),
+    ...(event.attempt === null ? {} : { attempt: event.attempt }),
+    ...(event.remote ? { remote: true as const } : {}),
+  };
 }
 
 function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "permit-settled" }>): void {
@@ -178,7 +183,7 @@ export function restartGates(state: State): void {
   }
 }
 
-const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
+export const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
 
 /** Whether a gate that is not there yet may be made for a project. Those that the config names always may. */
 export function refusalForGate(state: State, id: GateId, project: string | null): Refusal | null {
@@ -257,6 +262,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     tokens: command.tokens,
     askedAt: command.askedAt ?? now,
     remote: command.remote ?? false,
+    order: command.order ?? null,
   };
   return ok({ events: [...made, asked], id: permit });
 }

@@ -9,7 +9,7 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-import { type GateId, milliseconds, type ProjectId, seq } from "../core/brand.ts";
+import { milliseconds, type ProjectId, seq } from "../core/brand.ts";
 import { type Config, projectFields, readConfig } from "../core/config.ts";
 import { settingsFor } from "../core/config-change.ts";
 import { badField } from "../core/refusal.ts";
@@ -29,6 +29,7 @@ import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
 import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
 import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
+import { type GateDetail, type GateView, gateDetail, gateViews } from "./gate-view.ts";
 import { type Host, realHost, withSteadyClock } from "./host.ts";
 import {
   createLocalWorkers,
@@ -40,7 +41,7 @@ import {
 import { createPast } from "./past.ts";
 import { type PauseTarget, readTarget } from "./pause-target.ts";
 import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permit-counter.ts";
-import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions } from "./permit-desk.ts";
+import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions, readGateName } from "./permit-desk.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
 import { recover } from "./recovery.ts";
 import { createRejectedRing } from "./rejected.ts";
@@ -49,16 +50,7 @@ import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remo
 import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
 import { directoryPath, openSqliteLog } from "./sqlite-log.ts";
-import {
-  type GateView,
-  gateViews,
-  type ProjectView,
-  projectViews,
-  type Stats,
-  statsOf,
-  type WorkerView,
-  workerView,
-} from "./stats.ts";
+import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./stats.ts";
 import { createTaskDesk, type TaskDesk } from "./task-desk.ts";
 import { startWriter, type Writer } from "./writer.ts";
 
@@ -114,6 +106,8 @@ export type Drover = AsyncDisposable &
     /** Registers a project or changes its settings; what is absent keeps its value. */
     putProject(id: string, settings: unknown): Promise<ProjectView>;
     gates(): Promise<GateView[]>;
+    /** One gate, with what it has done in all and the calls that are out or wait. */
+    gate(id: string): Promise<GateDetail>;
     /** Lifts the block of a gate, and forgets its strikes: it begins with a probe. */
     resetGate(gate: string): Promise<void>;
     /** Removes a gate that the config does not name and nobody uses. */
@@ -325,9 +319,7 @@ function faceOf(parts: Parts): Drover {
   }
 
   async function onGate(type: "reset-gate" | "remove-gate", given: string): Promise<void> {
-    const read = name()(given, "gate");
-    if (!read.ok) throw refused(read.failure);
-    await writer.run({ type, gate: read.value as GateId });
+    await writer.run({ type, gate: readGateName(given) });
   }
 
   async function shut(): Promise<void> {
@@ -358,6 +350,7 @@ function faceOf(parts: Parts): Drover {
     projects: () => read(() => projectViews(state, writer.now())),
     putProject: (id, settings) => putProject(writer, id, settings),
     gates: () => read(() => gateViews(state, writer.now())),
+    gate: (id) => read(() => gateDetail(state, readGateName(id), writer.now())),
     resetGate: (gate) => onGate("reset-gate", gate),
     removeGate: (gate) => onGate("remove-gate", gate),
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),

@@ -17,6 +17,7 @@ export type { ConfigDesk } from "./config-desk.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover } from "./drover.ts";
 export { DroverError, type DroverErrorCode } from "./drover-error.ts";
 export type { FeedEvent } from "./feed.ts";
+export type { GateCall, GateDetail, GateView } from "./gate-view.ts";
 export type { Host } from "./host.ts";
 export {
   type AssignedTask,
@@ -33,7 +34,7 @@ export type { Assignment, Joined, RemoteWorkers, SyncAnswer } from "./remote-wor
 export type { ScheduleBody } from "./schedule-body.ts";
 export type { Schedules, ScheduleView } from "./schedules.ts";
 export { openSqliteLog } from "./sqlite-log.ts";
-export type { GateView, ProjectView, Stats, WorkerView } from "./stats.ts";
+export type { ProjectView, Stats, WorkerView } from "./stats.ts";
 export type { JoinBody, ResultReport, RunningReport, SyncBody } from "./sync-body.ts";
 export type { BatchAnswer, BatchBody } from "./task-batch.ts";
 export type { TaskBody } from "./task-body.ts";

@@ -12,7 +12,8 @@ test("a permit is granted, queued behind another, and granted when that one is s
   const first = await drover.permits.ask({ gate: "g" });
   assert.equal(first.status, "granted");
   const second = await drover.permits.ask({ gate: "g", id: "mine" });
-  assert.deepEqual(second, { permitId: "mine", gate: "g", status: "queued", position: 1 });
+  const wait = { status: "queued", position: 1, estimatedWaitMs: 30_000 };
+  assert.deepEqual(second, { permitId: "mine", gate: "g", ...wait });
   const waiting = drover.permits.ask({ gate: "g", id: "mine", waitMs: 30_000 });
   await clock.advance(1000);
   await drover.permits.settle(first.permitId, { usage: { inputTokens: 5 } });
@@ -54,7 +55,8 @@ test("a 429 that a caller reports blocks the gate", async () => {
   const { drover } = await createTestDrover();
   const { permitId } = await drover.permits.ask({ gate: "g" });
   await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: 30_000 } });
-  assert.equal((await drover.permits.ask({ gate: "g" })).status, "queued");
+  const next = await drover.permits.ask({ gate: "g" });
+  assert.deepEqual([next.status, next.retryAfterMs, next.position], ["rate-limited", 30_000, 1]);
   await drover.close();
 });
 
@@ -63,10 +65,27 @@ test("a caller that takes an instant for a span shuts the gate for a day, not fo
   const { permitId } = await drover.permits.ask({ gate: "g" });
   await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: clock.now() } });
   await clock.set(clock.now() + 24 * 3_600_000 - 1000);
-  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "queued");
+  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "rate-limited");
   await clock.advance(1000);
   assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "granted");
   await drover.close();
+});
+
+test("a call that met a 429 comes back to its own place, by its former permit or by the same id", async () => {
+  for (const again of [{ id: "once-more", again: "first" }, { id: "first" }]) {
+    const { drover, clock } = await createTestDrover({ config: ONE });
+    await drover.permits.ask({ gate: "g", id: "first" });
+    await drover.permits.ask({ gate: "g", id: "second" });
+    await drover.permits.settle("first", { rateLimited: { retryAfterMs: 1000 } });
+    await drover.permits.ask({ gate: "g", id: "thief", again: "first", project: "other" });
+    const { ticket } = drover.state.gates.get("g" as never)?.queue.entries.get("thief") ?? {};
+    assert.equal(ticket?.since, undefined, "the place is not another payer's");
+    await drover.permits.drop("thief");
+    assert.equal((await drover.permits.ask({ gate: "g", ...again })).position, 1);
+    await clock.advance(2000);
+    assert.equal((await drover.permits.ask({ gate: "g", ...again })).status, "granted");
+    await drover.close();
+  }
 });
 
 test("T17 a permit of another process outlives the engine, and runs out by itself", async () => {

@@ -7,9 +7,9 @@
  * of this process's own callers are none of their business, whatever id they name.
  */
 
-import type { GateId, PermitId, ProjectId, TaskId } from "../core/brand.ts";
+import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
-import { type GateClass, ticketPosition } from "../core/gate.ts";
+import { type GateClass, waitingOf } from "../core/gate.ts";
 import {
   type Fields,
   finite,
@@ -49,14 +49,19 @@ export type PermitBody = {
   readonly attempt?: number;
   /** How long the answer may wait for the grant. */
   readonly waitMs?: number;
+  /** The permit of the same call that was settled as rate limited: this one takes its place in the line. */
+  readonly again?: string;
 };
 export type PermitView = {
   readonly permitId: string;
   readonly gate: string;
-  readonly status: "granted" | "queued";
+  /** `rate-limited`: a window or a block is why it waits. It keeps its place like one that is queued. */
+  readonly status: "granted" | "queued" | "rate-limited";
   readonly expiresAt?: string;
   /** 1: next. */
   readonly position?: number;
+  readonly estimatedWaitMs?: number;
+  readonly retryAfterMs?: number;
 };
 export type SettleBody = {
   readonly ok?: boolean;
@@ -64,6 +69,7 @@ export type SettleBody = {
   /** The provider answered 429 or 529, and asked to wait so long. */
   readonly rateLimited?: { readonly retryAfterMs: number };
 };
+type Place = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
 export type SettleOptions = { readonly retryAfterMsMax?: number };
 export type PermitCounter = {
   ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView>;
@@ -81,6 +87,8 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
   const settled = new Set<string>();
   /** Ids of Drover's own that were given out and are over. */
   const gone = new Set<string>();
+  /** The places of calls that met a 429, by their permits: they may come back. */
+  const turnedAway = new Map<string, Place>();
   const begunAt = state.seq;
   let stopped: DroverError | null = null;
 
@@ -102,6 +110,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
 
   function enqueue(call: PermitBody): string {
     if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
+    const place = placeOf(call);
     const decided = writer.execute({
       type: "ask-permit",
       permit: (call.id ?? null) as PermitId | null,
@@ -111,11 +120,22 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
       project: (call.project ?? "default") as ProjectId,
       class: call.class ?? null,
       tokens: call.tokens ?? 0,
-      askedAt: null,
+      askedAt: place?.askedAt ?? null,
+      order: place?.order ?? null,
       remote: true,
     });
     if (!decided.ok) throw refused(decided.failure);
+    if (place !== null) turnedAway.delete((call.again ?? call.id) as string);
     return decided.value.id as string;
+  }
+
+  /** The place the same call had before its 429; of another gate or payer it is none of this one's. */
+  function placeOf({ gate, project, taskId, again: before, id }: PermitBody): Place | null {
+    const place = turnedAway.get(before ?? id ?? "");
+    if (place === undefined || place.gate !== gate) return null;
+    const task = taskId === undefined ? undefined : state.tasks.get(taskId as TaskId);
+    const payer = task?.project.id ?? project ?? "default";
+    return place.project === payer ? place : null;
   }
 
   /** It was given out and is gone, perhaps before this engine began; or the caller has made it up. */
@@ -180,8 +200,8 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     const queue = state.gates.get(gate);
     const held = queue?.held.get(permitId);
     if (held !== undefined) return { permitId, gate, status: "granted", expiresAt: isoTime(held.expiresAt) };
-    const position = queue === undefined ? null : ticketPosition(queue, permitId, writer.now());
-    return { permitId, gate, status: "queued", ...(position === null ? {} : { position }) };
+    const waiting = queue === undefined ? null : waitingOf(queue, permitId, writer.now());
+    return { permitId, gate, ...(waiting ?? { status: "queued" }) };
   }
 
   async function settle(permit: string, body: SettleBody = {}, options?: SettleOptions): Promise<void> {
@@ -198,6 +218,7 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     const gate = state.permits.get(id) as GateId;
     if (rateLimited !== undefined) {
       const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), retryAfterMsMax);
+      keepPlace(gate, id);
       writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
@@ -205,6 +226,14 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
     keep(settled, id);
     await writer.settled();
+  }
+
+  function keepPlace(gate: GateId, id: PermitId): void {
+    const held = state.gates.get(gate)?.held.get(id);
+    if (held === undefined) return;
+    const { askedAt, order, project } = held;
+    turnedAway.set(id, { gate, askedAt: askedAt as Instant, order, project });
+    if (turnedAway.size > IDS_KEPT_MAX) turnedAway.delete(turnedAway.keys().next().value as string);
   }
 
   async function drop(permit: string): Promise<void> {
@@ -253,6 +282,7 @@ const ASK: Fields<Required<PermitBody>> = {
   taskId: name(),
   attempt: whole(1, 1_000_000_000),
   waitMs: whole(0, WAIT_MS_MAX),
+  again: name(),
 };
 const SETTLE: Fields<Required<SettleBody>> = {
   ok: flag,

@@ -80,6 +80,27 @@ test("a 429 strikes the gate, gives the slot back, and the call returns to the q
   assert.equal((await kit.drover.gates())[0]?.strikes, 0);
 });
 
+test("calls of one instant keep their order after a 429", async () => {
+  const kit = await createTestDrover({ config: oneAtATime });
+  const order: string[] = [];
+  const first = openCall();
+  const calls = [
+    kit.drover.withPermit("llm", async () => {
+      const value = await first.call();
+      order.push("first");
+      return value;
+    }),
+    kit.drover.withPermit("llm", () => order.push("second")),
+  ];
+  await kit.settle();
+  first.fail(limited(1000));
+  first.end();
+  await kit.settle();
+  await kit.clock.advance(5000);
+  await Promise.all(calls);
+  assert.deepEqual(order, ["first", "second"]);
+});
+
 test("a gate that the config names is listed before its first use, and looking changes nothing", async () => {
   const config = (maxConcurrent: number) => ({ gates: { llm: { maxConcurrent, tokens: { perMinute: 500 } } } });
   const kit = await createTestDrover({ config: config(3) });

@@ -51,12 +51,15 @@ export type PermitDesk = {
 /** The attempt on whose reservation a call draws. */
 export type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
 
+/** The place a call has in the line, and keeps when it is put back after a 429. */
+type Place = { readonly askedAt: Instant; readonly order: number | null };
+
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
 export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): PermitDesk {
   const waiting = new Map<string, Waiting>();
 
-  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, askedAt: Instant): Promise<PermitId> {
+  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, place: Place): Promise<PermitId> {
     const { signal } = options;
     signal?.throwIfAborted();
     const decided = writer.execute({
@@ -68,7 +71,7 @@ export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): Permi
       project: (options.project ?? "default") as ProjectId,
       class: options.class ?? null,
       tokens: options.tokens ?? 0,
-      askedAt,
+      ...place,
     });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as PermitId;
@@ -108,8 +111,10 @@ export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): Permi
     if (typeof call !== "function") throw badInput("call", call, "a function that makes the call");
     const options = untilEither(readOptions<PermitOptions>(OPTIONS, given), holder?.signal);
     const askedAt = writer.now();
+    let order: number | null = null;
     for (let tries = 1; ; tries++) {
-      const id = await acquire(gate, options, holder ?? null, askedAt);
+      const id = await acquire(gate, options, holder ?? null, { askedAt, order });
+      order ??= writer.state.gates.get(gate)?.held.get(id)?.order ?? null;
       if (options.signal?.aborted === true) {
         // It fired between the grant and here: nobody wants the call any more.
         settle(id, false, 0);
@@ -161,7 +166,7 @@ const OPTIONS: Fields<Required<PermitOptions>> = {
   signal: abortSignal,
 };
 
-function readGateName(gate: unknown): GateId {
+export function readGateName(gate: unknown): GateId {
   const read = name()(gate, "gate");
   if (!read.ok) throw refused(read.failure);
   return read.value as GateId;

@@ -1,14 +1,12 @@
 /**
- * Numbers for people and dashboards: queues, totals, projects, workers, gates.
+ * Numbers for people and dashboards: queues, totals, projects, workers.
  *
  * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
  * remembered, which is bounded. A task that found no room was submitted too.
  */
-import type { GateId } from "../core/brand.ts";
 import { setAside } from "../core/budget.ts";
 import type { Config } from "../core/config.ts";
 import { sharesOf, shownLevel } from "../core/fairness.ts";
-import { type GateStanding, gateStanding, newGate } from "../core/gate.ts";
 import type { Project, State, Worker } from "../core/state.ts";
 import { isoTime } from "./task-view.ts";
 
@@ -113,15 +111,6 @@ export function projectViews(state: State, now: number): ProjectView[] {
     spent: project.spent.total(now),
     reserved: setAside(project),
   }));
-}
-
-export type GateView = GateStanding & { readonly id: string };
-
-/** Those that were used, then those that only the config names: shown as the first permit would find them. */
-export function gateViews({ gates, config }: State, now: number): GateView[] {
-  const used = [...gates].map(([id, gate]) => ({ id, ...gateStanding(gate, now) }));
-  const idle = Object.entries(config.gates.named).filter(([id]) => !gates.has(id as GateId));
-  return [...used, ...idle.map(([id, settings]) => ({ id, ...gateStanding(newGate(settings), now) }))];
 }
 
 export type WorkerView = {

@@ -17,6 +17,7 @@ import {
   type Gate,
   type GateClass,
   type GateSettings,
+  type GateTotals,
   grantPermit,
   type Permit as HeldPermit,
   isHeld,
@@ -26,11 +27,11 @@ import {
   nextPermitExpiry,
   queuedTickets,
   rateLimit,
-  rateLimitedUntil,
   releasePermit,
   roomLimit,
   strikeGate,
-  ticketPosition,
+  type Waiting,
+  waitingOf,
 } from "../core/gate.ts";
 import { Alarm } from "./alarm.ts";
 import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
@@ -55,16 +56,7 @@ export type ScheduleResult =
   | { readonly status: "rate-limited"; readonly retryAfterMs: number }
   | { readonly status: "rejected"; readonly reason: "Already running" | "Already queued" };
 
-export type GateStats = {
-  /** Admitted, whichever way. */
-  scheduled: number;
-  completed: number;
-  rateLimited: number;
-  waitMs: number;
-  serviceMs: number;
-  peakQueued: number;
-  peakRunning: number;
-};
+export type GateStats = GateTotals;
 
 export type QueueState = {
   readonly running: number;
@@ -81,7 +73,6 @@ export type QueueDetail = {
   readonly runMs?: number;
 };
 
-const SERVICE_MS_UNTIL_KNOWN = 30_000;
 const DEFAULT_PROJECT = "";
 const NO_OPTIONS: AcquireOptions & ReleaseOptions = {};
 
@@ -96,15 +87,6 @@ export class GateHost {
   readonly wallNow: () => number;
   private readonly alarm: Alarm;
   private waiting = 0;
-  private readonly stats: GateStats = {
-    scheduled: 0,
-    completed: 0,
-    rateLimited: 0,
-    waitMs: 0,
-    serviceMs: 0,
-    peakQueued: 0,
-    peakRunning: 0,
-  };
   private lastNow = 0;
   private order = 0;
   /** No permit runs out before this. */
@@ -133,13 +115,9 @@ export class GateHost {
     if (this.tryAdmit(ticket, now) !== null) return { status: "ready" };
     this.enqueue(ticket, now);
     if (this.gate.held.has(id)) return { status: "ready" };
-    const until = rateLimit(this.gate, 0, now) === null ? null : rateLimitedUntil(this.gate, 0, now);
-    if (until !== null) {
-      this.stats.rateLimited++;
-      return { status: "rate-limited", retryAfterMs: until - now };
-    }
-    const position = ticketPosition(this.gate, id, now) ?? 1;
-    return { status: "queued", position, estimatedWaitMs: this.estimate(position) };
+    const waiting = waitingOf(this.gate, id, now) as Waiting;
+    if (waiting.status === "queued") return waiting;
+    return { status: "rate-limited", retryAfterMs: waiting.retryAfterMs };
   }
 
   acquire(id: string, options?: AcquireOptions): Promise<Permit> {
@@ -211,7 +189,6 @@ export class GateHost {
     const restMs = parseRetryAfter(retryAfterMs);
     if (id !== undefined) checkId(id);
     const now = this.advance();
-    this.stats.rateLimited++;
     strikeGate(this.gate, { at: now, retryAfterMs: restMs, id });
     this.advanceTo(now);
   }
@@ -220,7 +197,7 @@ export class GateHost {
     const now = this.advance();
     const { held, queue } = this.gate;
     const rateLimited = rateLimit(this.gate, 0, now) !== null;
-    return { running: held.size, queued: queue.entries.size, rateLimited, stats: { ...this.stats } };
+    return { running: held.size, queued: queue.entries.size, rateLimited, stats: { ...this.gate.totals } };
   }
 
   queueDetails(): QueueDetail[] {
@@ -285,7 +262,7 @@ export class GateHost {
 
   private returnExpired(now: number): void {
     for (const { id } of expiredPermits(this.gate, now)) {
-      releasePermit(this.gate, id, { ok: false, tokens: null, at: now });
+      releasePermit(this.gate, id, { ok: false, tokens: null, at: now, expired: true });
     }
     this.expiryFrom = nextPermitExpiry(this.gate) ?? Number.POSITIVE_INFINITY;
     this.setAlarm(this.expiryFrom, now);
@@ -306,18 +283,12 @@ export class GateHost {
   }
 
   private enqueue(ticket: HostTicket, now: number): void {
-    askPermit(this.gate, ticket);
-    const queued = this.gate.queue.entries.size;
-    if (queued > this.stats.peakQueued) this.stats.peakQueued = queued;
+    askPermit(this.gate, ticket, now);
     this.advanceTo(now);
   }
 
   /** The one point of admission. */
   private admitted(held: HeldPermit, ticket: HostTicket, now: number): void {
-    const { stats } = this;
-    stats.scheduled++;
-    stats.waitMs += now - ticket.since;
-    if (this.gate.held.size > stats.peakRunning) stats.peakRunning = this.gate.held.size;
     if (held.expiresAt < this.expiryFrom) {
       this.expiryFrom = held.expiresAt;
       this.setAlarm(held.expiresAt, now);
@@ -326,10 +297,7 @@ export class GateHost {
   }
 
   private release(id: string, ok: boolean, tokens: number | null, now: number): void {
-    const held = releasePermit(this.gate, id, { ok, tokens, at: now });
-    if (held === null) return;
-    this.stats.completed++;
-    this.stats.serviceMs += now - held.grantedAt;
+    releasePermit(this.gate, id, { ok, tokens, at: now });
   }
 
   private waitFor(ticket: HostTicket, signal: AbortSignal | undefined): Promise<Permit> {
@@ -359,18 +327,12 @@ export class GateHost {
 
   private newTicket(id: string, ticketClass: GateClass, options: AcquireOptions, now: number): HostTicket {
     const { project = DEFAULT_PROJECT, weight = 1, tokens = 0 } = options;
-    return new HostTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ }, now);
+    return new HostTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ });
   }
 
   private duplicate(id: string): (RefusalReason & ("Already running" | "Already queued")) | null {
     if (this.gate.held.has(id)) return "Already running";
     return this.gate.queue.entries.has(id) ? "Already queued" : null;
-  }
-
-  private estimate(position: number): number {
-    const { completed, serviceMs } = this.stats;
-    const meanMs = completed === 0 ? SERVICE_MS_UNTIL_KNOWN : Math.floor(serviceMs / completed);
-    return Math.floor((position * meanMs) / this.gate.settings.maxConcurrent);
   }
 
   /** Whole milliseconds that never go back. */

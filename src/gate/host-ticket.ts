@@ -27,8 +27,7 @@ export class HostTicket implements Ticket {
   readonly tokens: number;
   readonly askedAt: number;
   readonly order: number;
-  /** When this wait began: a call that was sent back is older than its wait. */
-  readonly since: number;
+  readonly since: number | undefined;
   /** Null until someone waits. */
   promise: Promise<Permit> | null = null;
   resolve: Resolve | null = null;
@@ -36,7 +35,7 @@ export class HostTicket implements Ticket {
   private signal: AbortSignal | null = null;
   private onAbort: (() => void) | null = null;
 
-  constructor(ticket: Ticket, since: number) {
+  constructor(ticket: Ticket, since?: number) {
     this.id = ticket.id;
     this.class = ticket.class;
     this.project = ticket.project;

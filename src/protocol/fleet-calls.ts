@@ -26,6 +26,7 @@ export type FleetCalls = {
   readonly settlePermit: Call<{ params: Id; body: permit.SettleBody }, permit.PermitStatus>;
   readonly dropPermit: Call<{ params: Id; query: permit.DropQuery }, permit.PermitStatus>;
   readonly gates: Call<Record<never, never>, project.GateList>;
+  readonly gate: Call<{ params: Id }, project.GateDetail>;
   readonly resetGate: Call<{ params: Id }, permit.GateStatus>;
   readonly removeGate: Call<{ params: Id }, permit.GateStatus>;
 };
@@ -167,7 +168,7 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
   }),
 };
 
-type GateNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate";
+type GateNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";
 const gateCalls: Pick<FleetCalls, GateNames> = {
   askPermit: call("askPermit", {
     tag: "gates",
@@ -204,6 +205,17 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     summary: "All gates: what is out, what waits, what holds them",
     description: "Those that were used, then those that the config names and nobody has used yet.",
     answers: { 200: project.gateList },
+  }),
+  gate: call("gate", {
+    tag: "gates",
+    roles: EVERYBODY,
+    params: gateId,
+    summary: "One gate: how it stands, its totals, and the calls that are out or wait",
+    description:
+      "Calls that are out in the order of their start, then those that wait, next first; at most 1000. A token that " +
+      "is tied to a project or an agent sees its own calls only.",
+    answers: { 200: project.gateDetail },
+    errors: ["not_found"],
   }),
   resetGate: call("resetGate", {
     tag: "gates",

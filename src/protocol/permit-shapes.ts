@@ -16,14 +16,17 @@ export type PermitBody = {
   readonly taskId?: string;
   readonly attempt?: number;
   readonly waitMs?: number;
+  readonly again?: string;
   readonly session?: string;
 };
 export type PermitAnswer = {
   readonly permitId: string;
   readonly gate: string;
-  readonly status: "granted" | "queued";
+  readonly status: "granted" | "queued" | "rate-limited";
   readonly expiresAt?: string;
   readonly position?: number;
+  readonly estimatedWaitMs?: number;
+  readonly retryAfterMs?: number;
 };
 export type SettleBody = {
   readonly ok?: boolean;
@@ -59,6 +62,10 @@ export const permitBody: s.Schema<PermitBody> = s.component(
         taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
         attempt: s.optional(s.whole(1, 1_000_000_000)),
         waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
+        again: s.described(
+          s.optional(s.name()),
+          "The permit of the same call that was settled as rateLimited: this one takes its place in the queue.",
+        ),
         session: session(),
       },
       { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
@@ -72,9 +79,18 @@ export const permitAnswer: s.Schema<PermitAnswer> = s.component(
   s.answer<PermitAnswer>({
     permitId: s.name(),
     gate: s.name(),
-    status: s.described(s.oneOf("granted", "queued"), "queued: ask again with the same id, within 60 s."),
+    status: s.described(
+      s.oneOf("granted", "queued", "rate-limited"),
+      "queued: others go first; rate-limited: a window or a block is in its way. It keeps its place either way: ask " +
+        "again with the same id, within 60 s.",
+    ),
     expiresAt: s.described(s.optional(s.instant()), "A permit nobody settles returns by itself then."),
     position: s.described(s.optional(s.whole(1)), "Its place in the queue."),
+    estimatedWaitMs: s.described(
+      s.optional(s.whole(0)),
+      "queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent.",
+    ),
+    retryAfterMs: s.described(s.optional(s.whole(0)), "rate-limited: when the window or the block may let it go."),
   }),
 );
 export const settleBody: s.Schema<SettleBody> = s.component(

@@ -57,6 +57,7 @@ export const PLACES: { readonly [Name in CallName]: Place } = {
   settlePermit: place("POST", "/permits/{id}/settle", { repeatable: true }),
   dropPermit: place("DELETE", "/permits/{id}"),
   gates: place("GET", "/gates"),
+  gate: place("GET", "/gates/{id}"),
   resetGate: place("POST", "/gates/{id}/reset", { repeatable: true }),
   removeGate: place("DELETE", "/gates/{id}"),
   stats: place("GET", "/scheduler/stats"),

@@ -50,6 +50,24 @@ export type GateJson = {
   readonly held: string | null;
   readonly heldUntil?: string;
 };
+export type GateStats = {
+  readonly scheduled: number;
+  readonly completed: number;
+  readonly rateLimited: number;
+  readonly waitMs: number;
+  readonly serviceMs: number;
+  readonly peakQueued: number;
+  readonly peakRunning: number;
+};
+export type GateCall = {
+  readonly id: string;
+  readonly class: PriorityName;
+  readonly state: "running" | "queued";
+  readonly seconds: number;
+  readonly project: string;
+  readonly task?: string;
+};
+export type GateDetail = GateJson & { readonly stats: GateStats; readonly calls: readonly GateCall[] };
 export type GateList = { readonly gates: readonly GateJson[]; readonly count: number };
 
 const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);
@@ -106,28 +124,49 @@ export const projectList: s.Schema<ProjectList> = s.answer<ProjectList>({
 
 const tokenWindow = (): s.Schema<TokenWindow> =>
   s.nullable(s.answer<NonNullable<TokenWindow>>({ limit: s.whole(0), used: s.finite(0, 1e300) }));
-const gateJson: s.Schema<GateJson> = s.component(
-  "Gate",
-  s.answer<GateJson>({
-    id: s.name(),
-    running: s.whole(0),
-    queued: s.whole(0),
-    limit: s.described(s.whole(0), "How many may run now: maxConcurrent, or fewer while it recovers."),
-    maxConcurrent: s.whole(1),
-    blockedUntil: s.described(s.optional(s.instant()), "The provider said 429 or 529: nothing goes out until then."),
-    strikes: s.described(s.whole(0), "Episodes of 429 in a row."),
-    slowStart: s.nullable(s.whole(1)),
-    requests: s.whole(0),
-    requestsUsed: s.finite(0, 1e300),
-    windowMs: s.whole(1),
-    tokensUsed: s.answer<GateJson["tokensUsed"]>({
-      perMinute: tokenWindow(),
-      perHour: tokenWindow(),
-      perDay: tokenWindow(),
-    }),
-    tokensReserved: s.finite(-1e300, 1e300),
-    held: s.described(s.nullable(s.name()), "What holds the next call, if anything does."),
-    heldUntil: s.described(s.optional(s.instant()), "When time alone may let it go."),
+const gateFields: s.Fields<GateJson> = {
+  id: s.name(),
+  running: s.whole(0),
+  queued: s.whole(0),
+  limit: s.described(s.whole(0), "How many may run now: maxConcurrent, or fewer while it recovers."),
+  maxConcurrent: s.whole(1),
+  blockedUntil: s.described(s.optional(s.instant()), "The provider said 429 or 529: nothing goes out until then."),
+  strikes: s.described(s.whole(0), "Episodes of 429 in a row."),
+  slowStart: s.nullable(s.whole(1)),
+  requests: s.whole(0),
+  requestsUsed: s.finite(0, 1e300),
+  windowMs: s.whole(1),
+  tokensUsed: s.answer<GateJson["tokensUsed"]>({
+    perMinute: tokenWindow(),
+    perHour: tokenWindow(),
+    perDay: tokenWindow(),
   }),
+  tokensReserved: s.finite(-1e300, 1e300),
+  held: s.described(s.nullable(s.name()), "What holds the next call, if anything does."),
+  heldUntil: s.described(s.optional(s.instant()), "When time alone may let it go."),
+};
+const gateJson: s.Schema<GateJson> = s.component("Gate", s.answer<GateJson>(gateFields));
+const gateStats = (): s.Schema<GateStats> =>
+  s.answer<GateStats>({
+    scheduled: s.described(s.whole(0), "Calls that were let out."),
+    completed: s.described(s.whole(0), "Calls that came back; those whose permit ran out are not counted."),
+    rateLimited: s.described(s.whole(0), "Calls that met a window or a block when they asked, and 429s reported."),
+    waitMs: s.described(s.whole(0), "The waits of all that were let out."),
+    serviceMs: s.described(s.whole(0), "The time all that came back were out."),
+    peakQueued: s.whole(0),
+    peakRunning: s.whole(0),
+  });
+const gateCall = (): s.Schema<GateCall> =>
+  s.answer<GateCall>({
+    id: s.described(s.name(), "Its permit."),
+    class: s.oneOf("critical", "high", "normal", "low"),
+    state: s.oneOf("running", "queued"),
+    seconds: s.described(s.finite(0, 1e300), "Since it was let out, or since it was first asked for."),
+    project: s.name(),
+    task: s.described(s.optional(s.name()), "The task that makes the call, if one does."),
+  });
+export const gateDetail: s.Schema<GateDetail> = s.component(
+  "GateDetail",
+  s.answer<GateDetail>({ ...gateFields, stats: gateStats(), calls: s.list(gateCall()) }),
 );
 export const gateList: s.Schema<GateList> = s.answer<GateList>({ gates: s.list(gateJson), count: s.whole(0) });

@@ -9,7 +9,7 @@ import type { WorkerId } from "../core/brand.ts";
 import type { Worker } from "../core/state.ts";
 import type { Drover } from "../engine/drover.ts";
 import { refused } from "../engine/drover-error.ts";
-import type { GateView } from "../engine/stats.ts";
+import type { GateView } from "../engine/gate-view.ts";
 import { isoTime } from "../engine/task-view.ts";
 import type { FleetCalls } from "../protocol/fleet-calls.ts";
 import type {
@@ -197,7 +197,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
   };
 }
 
-type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "resetGate" | "removeGate";
+type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
@@ -238,6 +238,11 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     gates: async (_, { caller }) => {
       const gates = ownGates(drover.state, caller, await drover.gates()).map(gateJson);
       return { gates, count: gates.length };
+    },
+    gate: async ({ params }, { caller }) => {
+      const { stats, calls, ...gate } = await drover.gate(params.id);
+      if (ownGates(drover.state, caller, [gate]).length === 0) throw refused({ type: "gate-unknown", gate: params.id });
+      return { ...gateJson(gate), stats, calls: calls.filter(({ id }) => own.isSeen(caller, id)) };
     },
     resetGate: async ({ params }) => {
       await drover.resetGate(params.id);

@@ -21,6 +21,8 @@ export type OwnPermits = {
   /** Throws, as if there were no such permit, unless it is the caller's own, or nobody's yet. */
   check(caller: Caller, permit: string, session: string | undefined): void;
   isThere(permit: string): boolean;
+  /** Whether this caller may know of it: a tied one knows its own only. */
+  isSeen(caller: Caller, permit: string): boolean;
   /** A ticket was made for this caller. */
   note(caller: Caller, permit: string, session: string | undefined): void;
 };
@@ -56,6 +58,7 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
       if (!isCallers(caller, permit, session)) throw refused({ type: "permit-unknown", permit });
     },
     isThere: (permit) => state.permits.has(permit as PermitId),
+    isSeen: (caller, permit) => !isTied(caller) || isCallers(caller, permit, undefined),
     note({ agentId }, permit, session = undefined) {
       // Whoever had a permit of this name before has it no more, also if nobody in particular has it now.
       askedBy.delete(permit);

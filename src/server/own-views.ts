@@ -9,7 +9,7 @@
 import type { GateId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Agent, Project, State } from "../core/state.ts";
 import type { Why, WhyGate } from "../core/why.ts";
-import type { GateView } from "../engine/stats.ts";
+import type { GateView } from "../engine/gate-view.ts";
 import type { QueueJson, StatsJson, WorkerJson } from "../protocol/index.ts";
 import { type Caller, isTied } from "./access.ts";
 import { isOwn } from "./own-work.ts";

@@ -42,6 +42,7 @@ export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> =
   settlePermit: "own",
   dropPermit: "own",
   gates: "common",
+  gate: "own",
   resetGate: "nobody",
   removeGate: "nobody",
   stats: "own",

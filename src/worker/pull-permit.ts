@@ -72,9 +72,11 @@ export function createPermitDesk(deps: {
     const { taskId, attempt } = holder;
     // That of the attempt: a worker that joins anew has a new one, and its old attempts are stopped.
     const session = deps.session();
+    let before: { readonly again?: string } = {};
     for (let tries = 1; ; tries++) {
       const id = deps.newId();
-      await acquire({ ...options, gate, id, taskId, attempt, session }, signal);
+      await acquire({ ...options, ...before, gate, id, taskId, attempt, session }, signal);
+      before = { again: id };
       let used: Usage | null = null;
       const usage = (more: Usage): void => {
         tokensOf(more);

@@ -88,6 +88,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   settlePermit: { params: { id: "call-1" }, body: { ok: true, usage: { inputTokens: 3, outputTokens: 4 } } },
   dropPermit: { params: { id: "call-2" }, query: {} },
   gates: {},
+  gate: { params: { id: "g" } },
   resetGate: { params: { id: "g" } },
   removeGate: { params: { id: "unused" } },
   stats: {},

@@ -164,6 +164,7 @@ function gateOrder(dice: Dice, state: State, now: Instant): Command {
         ...{ class: dice.pick([null, "critical", "high", "normal", "low"] as const), tokens: dice.pick([0, 10, 200]) },
         ...(dice.chance(30) ? { remote: true } : {}),
         askedAt: dice.chance(80) ? null : ((now - dice.pick(SPANS_MS)) as Instant),
+        order: dice.chance(90) ? null : 1 + dice.below(20),
       };
     }
   }
