@@ -71,7 +71,7 @@ function damaged(): PlantedBug {
     log: (inner, store) => ({
       ...inner,
       append: (...call) => {
-        const row = store.rows[4];
+        const row = store.rows[1];
         if (row !== undefined && store.rows.length === 9) row.bytes[6] = (row.bytes[6] ?? 0) ^ 1;
         return inner.append(...call);
       },

@@ -73,7 +73,7 @@ const STEPS: readonly (readonly [weight: number, write: Write, fault?: Fault])[]
   [1, () => ({ do: "reopen" })],
   [3, leaveStep, "workers"],
   [3, ({ random }) => ({ do: "storm", gate: random.pick(GATES), ms: writeSpan(random) }), "storm"],
-  [2, ({ random }) => ({ do: "jump", ms: random.pick([-1, 1]) * writeSpan(random) }), "clock"],
+  [2, ({ random }) => ({ do: "jump", ms: random.pick([-1, 1]) * writeJump(random) }), "clock"],
   [2, () => ({ do: "crash" }), "crash"],
   [3, ({ random }) => faultStep(random, ["crash-before", "crash-after"]), "crash"],
   [3, ({ random }) => faultStep(random, ["unknown-lost", "unknown-landed"]), "unknown"],
@@ -93,6 +93,9 @@ function writeStep(script: Script): Step {
 
 const writeSpan = (random: Random): number =>
   random.pick([random.between(1, 50), random.between(100, 3000), random.between(5, 90) * SECOND, 20 * MINUTE]);
+
+/** From what a time server mends to what a person mistypes. */
+const writeJump = (random: Random): number => (random.percent(25) ? 24 * 60 * MINUTE : writeSpan(random));
 
 const someTask = ({ random, ids }: Script): string => (ids.length === 0 ? "t0" : random.pick(ids.slice(-30)));
 

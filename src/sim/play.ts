@@ -15,7 +15,8 @@ import type { Act, History, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
 import type { Stage } from "./stage.ts";
 
-const CLEAR_UP_ROUNDS = 80;
+/** A week: what was put off by a wall clock that was days ahead comes too. */
+const CLEAR_UP_ROUNDS = 1000;
 const CLEAR_UP_ROUND_MS = 600_000;
 /** Codes that say nothing about the request: the engine went away. */
 const GONE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
