@@ -28,7 +28,7 @@ import { type CommitListener, createCommitWatch } from "./commit-watch.ts";
 import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
 import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
 import { createEndWatch, isEnd } from "./end-watch.ts";
-import { type FeedEvent, type FeedOptions, readFeed, readFeedOptions } from "./feed.ts";
+import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import { type GateDetail, type GateView, gateDetail, gateViews } from "./gate-view.ts";
 import { type Host, realHost, withSteadyClock } from "./host.ts";
 import {
@@ -218,6 +218,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         callbacks.onCommitted(batch);
         snapshots.onCommitted(writer.committedSeq());
         commits.onCommitted(batch, commit);
+        feed.onCommitted();
       },
       onStopped: (error) => {
         desk.stop(error);
@@ -230,6 +231,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
       },
     },
   });
+  const feed = createFeed({ log, head: writer.committedSeq });
   const steady = withSteadyClock(host);
   const desk = createPermitDesk(writer, steady);
   const permits = createPermitCounter(writer, steady);
@@ -255,6 +257,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   return faceOf({
     writer,
     log,
+    feed,
     tasks,
     workers,
     remote,
@@ -274,6 +277,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
 type Parts = {
   readonly writer: Writer;
   readonly log: Log;
+  readonly feed: Feed;
   readonly tasks: TaskDesk;
   readonly workers: LocalWorkers;
   readonly remote: RemoteDesk;
@@ -291,7 +295,7 @@ type Parts = {
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
 function faceOf(parts: Parts): Drover {
-  const { writer, log, tasks, workers, desk, rejections, snapshots, artifacts, failed } = parts;
+  const { writer, log, feed, tasks, workers, desk, rejections, snapshots, artifacts, failed } = parts;
   const { remote, permits, schedules, callbacks } = parts;
   const { state } = writer;
   const past = createPast(log);
@@ -330,6 +334,7 @@ function faceOf(parts: Parts): Drover {
     await snapshots.stop();
     rejections.flush();
     await writer.close();
+    feed.close();
     await log.close();
   }
 
@@ -358,7 +363,7 @@ function faceOf(parts: Parts): Drover {
       rejections.flush();
       return read(() => statsOf(state));
     },
-    events: (given) => readFeed(log, readFeedOptions(given)),
+    events: (given) => feed.read(readFeedOptions(given)),
     watch: parts.watch,
     head: () => log.head(),
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),

@@ -8,7 +8,7 @@ import type { Log } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
 import type { Drover } from "./drover.ts";
-import { type FeedEvent, readFeed, readFeedOptions } from "./feed.ts";
+import type { FeedEvent } from "./feed.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 
@@ -84,35 +84,87 @@ test("closing ends every follower", async () => {
   await following;
 });
 
-test("a follower reads the past without payloads, and goes on behind it without a gap", async () => {
-  const log = createMemoryLog();
+/** A log that notes what is read of it. */
+function spiedOn(log: Log): { readonly log: Log; readonly asked: string[] } {
   const asked: string[] = [];
-  const spied: Log = {
-    ...log,
-    read: (after, options) => {
-      asked.push(`read ${after} ${options?.beside}`);
-      return log.read(after, options);
-    },
-    follow: (after, signal) => {
-      asked.push(`follow ${after}`);
-      return log.follow(after, signal);
-    },
+  const read: Log["read"] = (after, options) => {
+    asked.push(`read ${after} ${options?.beside} ${options?.bytesMax}`);
+    return log.read(after, options);
   };
+  return { log: { ...log, read }, asked };
+}
+
+test("a follower reads without payloads, and goes on behind what is there without a gap", async () => {
+  const { log, asked } = spiedOn(createMemoryLog());
   const { drover } = await createTestDrover({ log });
   await drover.submit({ id: "a", agentId: "ann", action: "x" });
   const { seq: past } = drover.state;
+  asked.length = 0;
   const stop = new AbortController();
   const seen: number[] = [];
-  for await (const { seq } of readFeed(spied, readFeedOptions({ after: 1, follow: true, signal: stop.signal }))) {
+  for await (const { seq } of drover.events({ after: 1, follow: true, signal: stop.signal })) {
     seen.push(seq);
     if (seq === past) void drover.submit({ id: "b", agentId: "ann", action: "x" });
     if (seq === past + 1) stop.abort();
   }
-  assert.deepEqual(asked, ["read 1 false", `follow ${past}`]);
+  assert.deepEqual(asked, ["read 1 false 8192", `read ${past} false 8192`]);
   assert.deepEqual(
     seen,
     Array.from({ length: past }, (_, index) => index + 2),
   );
   await drover.close();
-  for await (const event of readFeed(log, readFeedOptions({ follow: true }))) assert.fail(`${event.seq} after the end`);
+  for await (const event of drover.events({ follow: true })) assert.fail(`${event.seq} after the end`);
+});
+
+/** As many events as it takes to fill several pages. */
+async function longLog() {
+  const { log, asked } = spiedOn(createMemoryLog());
+  const { drover } = await createTestDrover({ log });
+  for (let round = 0; round < 40; round++)
+    await Promise.all(Array.from({ length: 100 }, (_, index) => drover.submit(task(`t${round}-${index}`))));
+  asked.length = 0;
+  return { drover, asked };
+}
+
+test("readers of the same events read each page once, and one that wants an event reads a small one", async () => {
+  const { drover, asked } = await longLog();
+  await Promise.all(Array.from({ length: 20 }, () => eventsOf(drover)));
+  assert.ok(asked.length > 4 && asked.length === new Set(asked).size, asked.join("; "));
+  asked.length = 0;
+  for await (const _ of drover.events({ after: 2000 })) break;
+  assert.deepEqual(asked, [], "what was read last is at hand");
+  const { drover: other, asked: again } = await longLog();
+  for await (const _ of other.events({ after: 2000 })) break;
+  assert.deepEqual(again, ["read 2000 false 8192"]);
+});
+
+test("between two slices of events the event loop turns, however many read", async () => {
+  const { drover } = await longLog();
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  const [events] = await Promise.all(Array.from({ length: 10 }, () => eventsOf(drover)));
+  isOver = true;
+  const slices = 10 * Math.ceil((events ?? []).length / 128);
+  assert.ok(turns >= slices - 10, `${turns} turns for ${slices} slices`);
+});
+
+test("one page is read at a time", async () => {
+  const inner = createMemoryLog();
+  let [open, most] = [0, 0];
+  const read: Log["read"] = async function* (...asked) {
+    most = Math.max(most, ++open);
+    yield* inner.read(...asked);
+    await fewTurns();
+    open--;
+  };
+  const { drover } = await createTestDrover({ log: { ...inner, read } });
+  for (let index = 0; index < 50; index++) await drover.submit(task(`t${index}`));
+  most = 0;
+  await Promise.all([0, 10, 20, 30, 40].map((after) => eventsOf(drover, after)));
+  assert.equal(most, 1);
 });

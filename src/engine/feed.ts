@@ -2,14 +2,25 @@
  * The feed of committed events, as anybody may read it.
  *
  * It is the log itself, decoded: from any event on, in order, each with its place in the chain. A slow
- * reader reads slowly and holds up nobody: nothing is buffered for it beyond the page it is at.
+ * reader reads slowly and holds up nobody: nothing is buffered for it. All readers share the pages that were read last
+ * (feed-pages.ts), and take turns: in one turn of the event loop one of them gets a slice of events, so that what comes
+ * in meanwhile, a submit or the answer of the disk, waits for one slice and not for all readers.
  */
 import { type Seq, seq } from "../core/brand.ts";
 import { type Event, taskOf } from "../core/events.ts";
+import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
 import { flag, whole } from "../core/shape-of-input.ts";
 import { decodeEvent } from "../log/codec.ts";
-import { type Log, LogFailure, type ReadBatch } from "../log/log.ts";
+import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/log.ts";
+import { createBell } from "../log/read-log.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
+import { createFeedPages } from "./feed-pages.ts";
+
+/** Who wants one event is not to read many; who reads on reads more at a time. */
+const FIRST_PAGE_BYTES = 8 * 1024;
+const PAGE_BYTES = 64 * 1024;
+/** Events that one reader gets in one turn of the event loop. */
+const SLICE = 128;
 
 export type FeedEvent = {
   readonly seq: number;
@@ -36,38 +47,95 @@ export function readFeedOptions(given: unknown): Wanted {
   return { after: seq(after), follow, signal };
 }
 
-/** Events behind `after`: those there are, or, with `follow`, also those to come until the signal fires. */
-export async function* readFeed(log: Log, options: Wanted): AsyncGenerator<FeedEvent> {
-  let { after } = options;
-  // The past is read without payloads; a log that is closed meanwhile ends a follower in silence, as `follow` does.
-  for await (const batch of options.follow ? untilClosed(pastOf(log, after)) : pastOf(log, after)) {
-    if (options.follow && options.signal?.aborted === true) return;
-    yield* eventsOf(batch, after);
-    after = seq(batch.firstSeq + batch.records.length - 1);
-  }
-  if (!options.follow) return;
-  for await (const batch of log.follow(after, options.signal)) yield* eventsOf(batch, after);
-}
+export type Feed = {
+  /** Events behind `after`: those there are, or, with `follow`, also those to come until the signal fires. */
+  read(options: Wanted): AsyncGenerator<FeedEvent>;
+  /** Something was committed. */
+  onCommitted(): void;
+  /** Every follower ends. */
+  close(): void;
+};
 
-const pastOf = (log: Log, after: Seq): AsyncIterable<ReadBatch> => log.read(after, { beside: false });
+/** `head` is the last event that was committed. */
+export function createFeed({ log, head }: { readonly log: Pick<Log, "read">; readonly head: () => Seq }): Feed {
+  const pages = createFeedPages(log);
+  const nextTurn = createTurns();
+  const bell = createBell();
+  const closing = new AbortController();
 
-async function* untilClosed(batches: AsyncIterable<ReadBatch>): AsyncGenerator<ReadBatch> {
-  try {
-    yield* batches;
-  } catch (error) {
-    if (!(error instanceof LogFailure) || error.code !== "closed") throw error;
-  }
-}
-
-function* eventsOf(batch: ReadBatch, after: Seq): Generator<FeedEvent> {
-  let prior = hex(batch.priorHash);
-  for (const [index, { bytes }] of batch.records.entries()) {
-    const at = seq(batch.firstSeq + index);
-    const post = hex(batch.hashes[index] as Uint8Array);
-    if (at > after) {
-      const { event, cause } = decodeEvent(bytes, at);
-      yield envelope(event, cause, at, prior, post);
+  /** What is there up to `until`; answers the last event it came to. */
+  async function* past(from: Seq, until: Seq): AsyncGenerator<FeedEvent, Seq> {
+    let after = from;
+    for (let pageBytes = FIRST_PAGE_BYTES; after < until; pageBytes = PAGE_BYTES) {
+      const batch = await pages.batchBehind(after, pageBytes);
+      if (batch === null) break;
+      for (const event of eventsOf(batch, after, until)) {
+        if ((event.seq - from) % SLICE === 1) await nextTurn(after === from);
+        yield event;
+        after = seq(event.seq);
+      }
     }
+    return after;
+  }
+
+  async function* follow(from: Seq, signals: readonly AbortSignal[]): AsyncGenerator<FeedEvent> {
+    const isOver = (): boolean => signals.some(({ aborted }) => aborted);
+    try {
+      for (let after = from; !isOver(); ) {
+        const heard = bell.rings();
+        for await (const event of past(after, head())) {
+          if (isOver()) return;
+          yield event;
+          after = seq(event.seq);
+        }
+        await bell.waitPast(heard, signals);
+      }
+    } catch (error) {
+      // A log that is closed meanwhile ends a follower in silence.
+      if (!(error instanceof LogFailure) || error.code !== "closed") throw error;
+    }
+  }
+
+  return {
+    read({ after, follow: isFollower, signal }) {
+      if (!isFollower) return past(after, head());
+      return follow(after, signal === undefined ? [closing.signal] : [closing.signal, signal]);
+    },
+    onCommitted: bell.ring,
+    close: () => closing.abort(),
+  };
+}
+
+/**
+ * In one turn of the event loop one of those that read on has its turn, and one that has just begun: who wants a few
+ * events does not wait behind all who want everything.
+ */
+function createTurns(): (isFirst: boolean) => Promise<void> {
+  const beginners: Fifo<() => void> = fifo();
+  const others: Fifo<() => void> = fifo();
+  const count = (): number => beginners.length + others.length;
+  function serve(): void {
+    shift(beginners)?.();
+    shift(others)?.();
+    if (count() > 0) setImmediate(serve);
+  }
+  return (isFirst) =>
+    new Promise((resolve) => {
+      push(isFirst ? beginners : others, resolve);
+      if (count() === 1) setImmediate(serve);
+    });
+}
+
+/** Those behind `after` and up to `until`, each decoded when it is asked for. */
+function* eventsOf({ firstSeq, priorHash, hashes, records }: ReadBatch, after: Seq, until: Seq): Generator<FeedEvent> {
+  const first = Math.max(0, after + 1 - firstSeq);
+  const end = Math.min(records.length, until + 1 - firstSeq);
+  let prior = hex(first === 0 ? priorHash : (hashes[first - 1] as Uint8Array));
+  for (let index = first; index < end; index++) {
+    const at = seq(firstSeq + index);
+    const post = hex(hashes[index] as Uint8Array);
+    const { event, cause } = decodeEvent((records[index] as LogRecord).bytes, at);
+    yield envelope(event, cause, at, prior, post);
     prior = post;
   }
 }

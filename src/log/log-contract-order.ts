@@ -78,6 +78,17 @@ export function pagingStories(tell: Tell): void {
     assert.equal(without.flatMap((batch) => batch.records).length, 120);
   });
 
+  tell(
+    "a reader that names a limit of bytes gets whole batches until it is reached, and at least one",
+    async ({ log }) => {
+      await fill(log, [2, 2, 2]);
+      const readUpTo = async (bytesMax: number) => eventsOf(await collect(log.read(seq(1), { bytesMax })));
+      assert.deepEqual(await readUpTo(1), ["event 2"]);
+      assert.deepEqual(await readUpTo(100), namesOf(2, 4));
+      assert.deepEqual(await readUpTo(1_000_000_000), namesOf(2, 6));
+    },
+  );
+
   tell("a reader that stops early leaves the log usable", async ({ log }) => {
     await fill(log, [2, 2]);
     for await (const batch of log.read(seq(0))) {

@@ -90,6 +90,8 @@ export type AppendResult = Appended | Conflict | Unknown;
 export type ReadOptions = {
   /** Whether payloads are read too (default true). A recovery needs none and reads faster without. */
   readonly beside?: boolean;
+  /** Ends with the batch that brings the bytes of events to about so many; a mebibyte at most. Absent: reads on. */
+  readonly bytesMax?: number;
 };
 
 export type SnapshotInput = Anchor & { readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array> };

@@ -63,9 +63,11 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
     return work();
   }
   const pagesOf = (withBeside: boolean): FetchPage => {
-    return (cursor) => whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor), cursor.after, withBeside));
+    return (cursor, bytesMax) =>
+      whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor, bytesMax), cursor.after, withBeside));
   };
-  const read: Log["read"] = (after, { beside = true } = {}) => readBatches(pagesOf(beside), startAfter(after));
+  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
+    readBatches(pagesOf(beside), startAfter(after), bytesMax);
   const close = async () => closing.abort();
   return {
     directory: null,

@@ -18,7 +18,7 @@ import { fromHex, hashOf, toHex } from "./chain.ts";
 import type { Anchor, Head } from "./log.ts";
 import { corruptAt, LogFailure } from "./log.ts";
 
-const PAGE_BYTES = 1024 * 1024;
+export const PAGE_BYTES: number = 1024 * 1024;
 
 /** The end of a row: what the next one must be linked to. */
 export type RowEnd = { readonly seq: Seq; readonly hash: Uint8Array; readonly batchId: string };
@@ -42,13 +42,13 @@ export type Break = { readonly seq: Seq; readonly message: string };
 
 export type RowPage = { readonly head: Head; readonly rows: readonly BatchRow[]; readonly break: Break | null };
 
-export function readPage(source: RowSource, { after, prior }: Cursor): RowPage {
+export function readPage(source: RowSource, { after, prior }: Cursor, bytesMax: number = PAGE_BYTES): RowPage {
   checkSeq(after);
   const { head, base } = source;
   if (after < base.seq) throw prunedFailure(after, base);
   const rows: BatchRow[] = [];
   try {
-    const reached = takeRows(source, { after, prior }, rows);
+    const reached = takeRows(source, { after, prior }, rows, bytesMax);
     if (reached >= head.seq || rows.length === 0) checkHead(source);
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "corrupt" || rows.length === 0) throw error;
@@ -79,7 +79,7 @@ export function checkHead({ head, base, endBefore }: RowSource): void {
 }
 
 /** Fills `rows` with checked rows until the page is full; answers the last seq it reached. */
-function takeRows(source: RowSource, { after, prior }: Cursor, rows: BatchRow[]): Seq {
+function takeRows(source: RowSource, { after, prior }: Cursor, rows: BatchRow[], bytesMax: number): Seq {
   let link = prior;
   let expected = seq(after + 1);
   let size = 0;
@@ -92,7 +92,7 @@ function takeRows(source: RowSource, { after, prior }: Cursor, rows: BatchRow[])
     link = row.postHash;
     expected = seq(row.lastSeq + 1);
     size += row.bytes.length + row.hashes.length;
-    if (size >= PAGE_BYTES) break;
+    if (size >= bytesMax) break;
   }
   return seq(expected - 1);
 }

@@ -12,21 +12,27 @@ import { seq } from "../core/brand.ts";
 import type { Head, ReadBatch } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Break, Cursor } from "./page.ts";
+import { PAGE_BYTES } from "./page.ts";
 
 export type Page = { readonly head: Head; readonly batches: readonly ReadBatch[]; readonly break: Break | null };
-export type FetchPage = (cursor: Cursor) => Promise<Page>;
+export type FetchPage = (cursor: Cursor, bytesMax?: number) => Promise<Page>;
 
 export const startAfter = (after: Seq): Cursor => ({ after, prior: null });
 
-/** Everything behind the cursor up to the head as the first page finds it. */
-export async function* readBatches(fetch: FetchPage, start: Cursor): AsyncGenerator<ReadBatch, void, undefined> {
-  let page = await fetch(start);
+/** Everything behind the cursor up to the head as the first page finds it; or one page of about so many bytes. */
+export async function* readBatches(
+  fetch: FetchPage,
+  start: Cursor,
+  bytesMax?: number,
+): AsyncGenerator<ReadBatch, void, undefined> {
+  let page = await fetch(start, Math.min(bytesMax ?? PAGE_BYTES, PAGE_BYTES));
   const until = page.head.seq;
   for (;;) {
     const last = page.batches.at(-1);
     if (last === undefined) return;
     const cursor = cursorBehind(last);
-    const next = cursor.after < until && page.break === null ? fetch(cursor) : null;
+    const readsOn = bytesMax === undefined && cursor.after < until && page.break === null;
+    const next = readsOn ? fetch(cursor) : null;
     next?.catch(() => {}); // Awaited below, unless the reader stops first.
     yield* page.batches;
     if (page.break !== null) throw new LogFailure("corrupt", page.break.message, page.break.seq);

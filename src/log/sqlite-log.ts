@@ -88,7 +88,8 @@ function createHandle(session: Session): Log {
     return session;
   };
   const state = () => thread.ask("state", undefined);
-  const read: Log["read"] = (after, { beside = true } = {}) => readBatches(pagesOf(thread, beside), startAfter(after));
+  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
+    readBatches(pagesOf(thread, beside), startAfter(after), bytesMax);
 
   async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
     const { head, base, checkpoints } = await state();
@@ -165,8 +166,8 @@ function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
-  return async (cursor) => {
-    const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside });
+  return async (cursor, bytesMax) => {
+    const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside, bytesMax });
     const besides = collectBeside(blocks);
     return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, besides)) };
   };

@@ -39,7 +39,7 @@ export type AppendInput = {
   readonly blanks: Blanks;
 };
 
-export type PageInput = { readonly cursor: Cursor; readonly beside: boolean };
+export type PageInput = { readonly cursor: Cursor; readonly beside: boolean; readonly bytesMax?: number | undefined };
 export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
 export type StoreState = { readonly head: Head; readonly base: Anchor; readonly checkpoints: readonly Checkpoint[] };
 
@@ -72,7 +72,7 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
   }
   return {
     append,
-    page: ({ cursor, beside }) => database.look("read", () => readStored(database, cursor, beside)),
+    page: (input) => database.look("read", () => readStored(database, input)),
     record: (wanted) => database.look("read an event", () => readRecord(database, wanted)),
     state: () =>
       database.look("read the head", () => {
@@ -97,8 +97,8 @@ function storeBatch(database: Database, { beside, blanks, ...input }: AppendInpu
   return { type: "appended", head: plan.head };
 }
 
-function readStored(database: Database, cursor: Cursor, beside: boolean): StoredPage {
-  const page = readPage(database.source(), cursor);
+function readStored(database: Database, { cursor, beside, bytesMax }: PageInput): StoredPage {
+  const page = readPage(database.source(), cursor, bytesMax);
   const first = page.rows[0];
   const last = page.rows.at(-1);
   const blocks = beside && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
