@@ -14,7 +14,7 @@ import type { RollingFacts } from "./window.ts";
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
  * a tombstone was created; format 4, what a task that was lost is to become, its requeues, which worker ran one that is
- * a tombstone, and how many were rejected.
+ * a tombstone, how many were rejected, and how a task had ended of which somebody is to be told.
  */
 export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
@@ -83,7 +83,13 @@ export type StoneRow = [
   ...[createdAt?: number, lastWorker?: string | null],
 ];
 /** A task that is to be told of when it ends, or an end that is still to be told. */
-export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number];
+export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number, told?: ToldRow | null];
+/** How it had ended. */
+export type ToldRow = [
+  ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
+  ...[iteration: number, ownFailures: number, attempts: number, runnableAt: number, startedAt: number],
+  ...[deadline: number, lastWorker: string | null, onLoss: Ask["onLoss"], end: EndRow],
+];
 export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
   ...[lastTask: string | null],
@@ -122,7 +128,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 14],
-  callback: [2, 4],
+  callback: [2, 5],
   schedule: [6, 6],
   rejected: [3, 3],
   end: [2, 2],

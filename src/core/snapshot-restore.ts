@@ -27,7 +27,7 @@ import { EXPRESS_PRIORITY } from "./priority.ts";
 import { settleQueue } from "./queue.ts";
 import { BrokenInvariant } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
-import { loadCallback, loadSchedule } from "./snapshot-extras.ts";
+import { endOf, loadCallback, loadSchedule } from "./snapshot-extras.ts";
 import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
 import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
@@ -318,8 +318,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   const [, , , , , deadline, , , pin, pinUntil, links, end] = more;
   if (links !== null) loadLinks(loading, task, links);
   if (end !== null) {
-    const [at, seq, error, resultHash, resultSize, resultSeq] = end;
-    task.end = { at: at as Instant, seq, error, resultHash, resultSize, resultSeq };
+    task.end = endOf(end);
     state.results++;
   } else if (deadline >= 0) setTimer(state, task, "deadline", deadline);
   if (pin !== null) {

@@ -18,9 +18,10 @@
  * The last line says how many went before it, so a file that was cut is told from a whole one. Whether
  * bytes were changed is for whoever stores them to know, by their hash.
  */
+import type { Ended } from "./callbacks.ts";
 import { gateFacts } from "./gate.ts";
 import * as format from "./snapshot-format.ts";
-import type { Agent, Ask, Attempt, Project, State, Task, Tombstone, Worker } from "./state.ts";
+import type { Agent, Ask, Attempt, End, Project, State, Task, Tombstone, Worker } from "./state.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./snapshot-format.ts";
 export { restore } from "./snapshot-restore.ts";
@@ -65,8 +66,8 @@ function* rowsOf(state: State): Generator<format.Row> {
   for (const stone of stones) yield stoneRow(stone);
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
-  for (const { task, end, phase } of state.callbacks.due.values()) {
-    yield ["callback", task, end, format.PHASES.indexOf(phase)];
+  for (const { task, end, phase, told } of state.callbacks.due.values()) {
+    yield ["callback", task, end, format.PHASES.indexOf(phase), told === null ? null : toldRow(told)];
   }
   for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
     yield ["schedule", id, body, nextAt, lastAt, lastTask];
@@ -168,11 +169,22 @@ const isPlain = (task: Task): boolean =>
 function moreOf(task: Task, links: format.LinksRow | null): format.TaskMore {
   const { paused, ownFailures, losses, attempts, restUntil, deadline, lastWorker, startedAt, pin, end } = task;
   const pinUntil = task.timers?.find((timer) => timer.kind === "pin")?.at ?? -1;
-  const how: format.EndRow | null =
-    end === null ? null : [end.at, end.seq, end.error, end.resultHash, end.resultSize, end.resultSeq];
+  const how = end === null ? null : endRow(end);
   return [
     ...([paused, ownFailures, losses, attempts, restUntil, deadline] as const),
     ...([lastWorker, startedAt, pin, pinUntil, links, how, task.requeues, task.throttles] as const),
+  ];
+}
+
+const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [
+  ...([at, seq, error, resultHash, resultSize, resultSeq] as const),
+];
+
+function toldRow(told: Ended): format.ToldRow {
+  const { seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts } = told;
+  return [
+    ...([seq, project.id, agent.id, createdAt, depth, priority, iteration, ownFailures, attempts] as const),
+    ...([told.runnableAt, told.startedAt, told.deadline, told.lastWorker, told.ask.onLoss, endRow(told.end)] as const),
   ];
 }
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { restore, snapshotLines } from "../core/snapshot.ts";
 import { createTestDrover } from "../testing/index.ts";
 
 const callbackUrl = "https://example.com/done";
@@ -54,4 +55,60 @@ test("every end of a task that wants it is due once, until it is settled, also a
   assert.equal((await second.drover.task("other")).callbackUrl, callbackUrl);
   await second.drover.close();
   await rm(data, { recursive: true });
+});
+
+test("what is told of an end is the same ever after: retried, ended again, expired, reopened", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-callbacks-"));
+  const first = await createTestDrover({ data, config: { scheduler: { retry: { base: 1, max: 1 } } } });
+  const { drover, clock } = first;
+  const outcomes = [new Error("first time"), { deep: [1] }];
+  const handler = () => {
+    const outcome = outcomes.shift();
+    if (outcome instanceof Error) throw Object.assign(outcome, { permanent: true });
+    return outcome;
+  };
+  const worker = await drover.worker({ id: "w" }, handler);
+  await drover.submit({ agentId: "a", action: "x", id: "t", callbackUrl, priority: "high", params: { a: 1 } });
+  await first.settle();
+  const atFirst = await drover.task("t");
+  assert.deepEqual([atFirst.state, atFirst.error], ["failed", "first time"]);
+  const [failed] = [...drover.callbacks.pending()];
+  const tellAgain = async (who: typeof drover, seq: number | undefined) => who.callbacks.snapshot(seq ?? -1);
+  assert.deepEqual(await tellAgain(drover, failed?.seq), atFirst, "as GET shows it");
+  await clock.advance(5000);
+  await drover.patch("t", { priority: 5 }).catch(() => {});
+  await drover.retry("t");
+  assert.deepEqual(await tellAgain(drover, failed?.seq), atFirst, "while it is queued again");
+  await first.settle();
+  const atLast = await drover.task("t");
+  const [, done] = [...drover.callbacks.pending()];
+  assert.deepEqual([atLast.state, atLast.result, atLast.attempt], ["done", { deep: [1] }, 2]);
+  assert.deepEqual(await tellAgain(drover, failed?.seq), atFirst, "when it has ended again");
+  assert.deepEqual(await tellAgain(drover, done?.seq), atLast);
+  await clock.advance(301_000);
+  assert.equal(drover.state.tasks.size, 0, "its record has expired");
+  assert.deepEqual([await tellAgain(drover, failed?.seq), await tellAgain(drover, done?.seq)], [atFirst, atLast]);
+  await worker.close();
+  await drover.snapshot();
+  await drover.close();
+  const { drover: second } = await createTestDrover({ data, at: clock.now() });
+  assert.deepEqual([await tellAgain(second, failed?.seq), await tellAgain(second, done?.seq)], [atFirst, atLast]);
+  await second.callbacks.settle(done?.seq as number, { ok: true, attempts: 1 });
+  assert.equal(await tellAgain(second, done?.seq), null);
+  await second.close();
+  await rm(data, { recursive: true });
+});
+
+test("an end that an older snapshot knows only by its number is told as its task shows it", async () => {
+  const { drover } = await createTestDrover();
+  await drover.submit({ agentId: "a", action: "x", id: "t", callbackUrl });
+  await drover.cancel("t");
+  const lines = [...snapshotLines(drover.state)];
+  const older = lines.map((line) => {
+    const row = JSON.parse(line) as unknown[];
+    if (row[0] === "drover") row[1] = 3;
+    return JSON.stringify(row[0] === "callback" ? row.slice(0, 4) : row);
+  });
+  assert.notDeepEqual(older, lines);
+  assert.deepEqual([...snapshotLines(restore(older))].slice(1), lines.slice(1), "the task is there and says it");
 });

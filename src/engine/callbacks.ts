@@ -4,24 +4,35 @@
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
  */
-import { seq } from "../core/brand.ts";
+import { type Seq, seq } from "../core/brand.ts";
 import type { CallbackOutcome } from "../core/commands.ts";
 import { flag, orNull, readSection, whole } from "../core/shape-of-input.ts";
+import type { BodyStore } from "./body-store.ts";
 import { refused } from "./drover-error.ts";
 import { isEnd } from "./end-watch.ts";
+import { parseStored } from "./task-body.ts";
+import { endedView, type TaskView } from "./task-view.ts";
 import type { Applied, Writer } from "./writer.ts";
 
 export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
 export type Callbacks = {
   /** Not settled yet, the oldest end first; found as far as it is read, since there may be many. */
   pending(): Iterable<DueCallback>;
+  /** The task as it had ended then, also if it has run again since; null if there is nothing to tell any more. */
+  snapshot(seq: number): Promise<TaskView | null>;
   /** Hears of new ones once they are durable; answers how to stop hearing. */
   onDue(listener: () => void): () => void;
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
 };
 export type CallbackDesk = Callbacks & { onCommitted(batch: readonly Applied[]): void };
 
-export function createCallbacks(writer: Writer): CallbackDesk {
+export function createCallbacks(deps: {
+  readonly writer: Writer;
+  readonly bodies: BodyStore;
+  /** The task as it is now. */
+  readonly task: (id: string) => Promise<TaskView>;
+}): CallbackDesk {
+  const { writer, bodies } = deps;
   const { state } = writer;
   const listeners = new Set<() => void>();
   return {
@@ -30,6 +41,21 @@ export function createCallbacks(writer: Writer): CallbackDesk {
         if (end > writer.committedSeq()) return;
         yield { taskId: task, seq: end, state: phase };
       }
+    },
+    async snapshot(at) {
+      const due = state.callbacks.due.get(at as Seq);
+      if (due === undefined) return null;
+      const { task, phase, told } = due;
+      // An older log did not keep it: as well as can be.
+      if (told === null) return { ...(await deps.task(task)), state: phase };
+      await writer.settled();
+      const body = await bodies.read(told.seq as Seq);
+      const { resultSeq } = told.end;
+      const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
+      return {
+        ...endedView(told, body === null ? null : parseStored(body)),
+        ...(result === null ? {} : { result: JSON.parse(result) as unknown }),
+      };
     },
     onDue(listener) {
       listeners.add(listener);

@@ -235,7 +235,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const steady = withSteadyClock(host);
   const desk = createPermitDesk(writer, steady);
   const permits = createPermitCounter(writer, steady);
-  const callbacks = createCallbacks(writer);
+  const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
   const remote = createRemoteWorkers({ writer, host: steady, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);

@@ -4,6 +4,7 @@
  * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
  * its agent's queue, counted now.
  */
+import type { Ended } from "../core/callbacks.ts";
 import { priority as readPriority } from "../core/config.ts";
 import { effectivePriority, shownScore } from "../core/priority.ts";
 import { countAhead, fixedOf } from "../core/queue.ts";
@@ -77,8 +78,23 @@ function submittedOf(body: TaskBody | null): Partial<Omit<TaskBody, "id">> {
   };
 }
 
+/** A task as it had ended, whatever has become of it since. */
+export function endedView(task: Ended, body: TaskBody | null): TaskView {
+  const { priority, deadline: _, ...submitted } = submittedOf(body);
+  return { ...submitted, ...priorityOf(task.priority, priority), ...known(task) };
+}
+
 /** Where a task stands, without its body. */
 export function standing(state: State, task: Task, now: number): TaskView {
+  return {
+    ...known(task),
+    ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
+    ...(task.end === null ? turnOf(state, task, now) : {}),
+  };
+}
+
+/** What does not change by the mere passing of time. */
+function known(task: Task | Ended): TaskView {
   const { end } = task;
   return {
     taskId: task.id,
@@ -94,10 +110,8 @@ export function standing(state: State, task: Task, now: number): TaskView {
     ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),
-    ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
     depth: task.depth,
     ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
-    ...(end === null ? turnOf(state, task, now) : {}),
   };
 }
 

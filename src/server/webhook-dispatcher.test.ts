@@ -149,15 +149,6 @@ test("the ends of one task are told in order, the next when the one before is se
   assert.deepEqual(nth(sent(kit), -1), "t:3 task.done");
 });
 
-test("what is told is how the task had ended, though it was retried since", async () => {
-  const kit = await start();
-  kit.end("t", { state: "failed" });
-  kit.tasks.set("t", { taskId: "t", state: "running", callbackUrl: "http://hook.example/" });
-  await kit.settle();
-  const body = JSON.parse(String(nth(kit.calls, 0).request.body)) as Snapshot;
-  assert.deepEqual([sent(kit), body.state], [["t:1 task.failed"], "failed"]);
-});
-
 test("P23 concurrency is bounded, and one host cannot take it all", async () => {
   const kit = await start({ settings: { concurrency: 8 } });
   for (let index = 0; index < 30; index++) kit.end(`a${index}`, { callbackUrl: "http://hangs.example/x" });
@@ -211,10 +202,12 @@ test("a task that cannot be read now is read again later, up to the limit of tri
   const fake = fakeEngine();
   let fails = 2;
   const engine: WebhookEngine = {
-    ...fake.engine,
-    task: async (id) => {
-      if (fails-- > 0) throw new DroverError("overloaded", "not now");
-      return fake.engine.task(id);
+    callbacks: {
+      ...fake.engine.callbacks,
+      snapshot: async (seq) => {
+        if (fails-- > 0) throw new DroverError("overloaded", "not now");
+        return fake.engine.callbacks.snapshot(seq);
+      },
     },
   };
   const kit = await start({ fake, drover: engine });
@@ -228,7 +221,6 @@ test("an engine that has stopped ends it quietly", async () => {
   const fake = fakeEngine();
   const closed = new DroverError("closed", "closed");
   const engine: WebhookEngine = {
-    task: (id) => fake.engine.task(id),
     callbacks: { ...fake.engine.callbacks, settle: () => Promise.reject(closed) },
   };
   const kit = await start({ fake, drover: engine });
@@ -236,7 +228,10 @@ test("an engine that has stopped ends it quietly", async () => {
   await kit.settle();
   nth(kit.calls, 0).answer(200);
   await kit.settle();
-  const shut = await start({ fake, drover: { ...engine, task: () => Promise.reject(closed) } });
+  const shut = await start({
+    fake,
+    drover: { callbacks: { ...engine.callbacks, snapshot: () => Promise.reject(closed) } },
+  });
   await shut.settle();
   assert.deepEqual([kit.problems, shut.problems, shut.calls], [[], [], []]);
 });

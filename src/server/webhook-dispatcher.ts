@@ -9,8 +9,9 @@
  * that fails leaves a finished task finished.
  *
  * Which host's turn it is, is webhook-lines.ts. To know a webhook's host its task has to be read, so a task is read
- * when its end is taken, and again when its turn comes, unless that is at once. The count of tries is in memory: a
- * restart begins anew. Rejected tasks are in no log; theirs are tried the same way and are lost with the process.
+ * when its end is taken, and again when its turn comes, unless that is at once. It is read as it had ended, so every
+ * try of one delivery has the same body. The count of tries is in memory: a restart begins anew. Rejected tasks are in
+ * no log; theirs are tried the same way and are lost with the process.
  */
 
 import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
@@ -31,8 +32,9 @@ const REJECTED_CHARACTERS_MAX = 16 * 1024 * 1024;
 
 /** What is used of the engine. */
 export type WebhookEngine = {
-  task(taskId: string): Promise<Snapshot>;
   readonly callbacks: DueSource & {
+    /** The task as it had ended; null if nothing is to be told of it any more. */
+    snapshot(seq: number): Promise<Snapshot | null>;
     settle(seq: number, outcome: { ok: boolean; status?: number; attempts: number }): Promise<void>;
   };
 };
@@ -155,12 +157,11 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
 
   /** The task as it is to be sent, or why it cannot be; null if the engine has stopped. */
   async function load({ end, snapshot }: Delivery): Promise<Snapshot | Verdict | null> {
-    if (snapshot !== null) return snapshot;
+    if (snapshot !== null || end.seq === null) return snapshot;
     try {
-      const task = await drover.task(end.taskId);
-      if (typeof task.callbackUrl !== "string") return giveUp("its task has no callbackUrl");
-      // A task that was retried since has moved on; what is told is how it had ended.
-      return task.state === end.state ? task : { ...task, state: end.state };
+      const task = await drover.callbacks.snapshot(end.seq);
+      if (task === null) return giveUp("its task is no longer in the log");
+      return typeof task.callbackUrl === "string" ? task : giveUp("its task has no callbackUrl");
     } catch (error) {
       if (isStop(error)) return null;
       if (error instanceof DroverError && error.code === "not_found") return giveUp("its task is no longer in the log");

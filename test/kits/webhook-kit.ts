@@ -3,7 +3,6 @@
  */
 
 import assert from "node:assert/strict";
-import { DroverError } from "../../src/engine/drover-error.ts";
 import type { WebhookSettings } from "../../src/protocol/index.ts";
 import { ExchangeFailure, type OutboundRequest } from "../../src/server/outbound-exchange.ts";
 import type { Snapshot } from "../../src/server/webhook-delivery.ts";
@@ -32,13 +31,13 @@ export function fakeEngine() {
   const reads: string[] = [];
   let seq = 0;
   const engine: WebhookEngine = {
-    async task(taskId) {
-      reads.push(taskId);
-      const task = tasks.get(taskId);
-      if (task === undefined) throw new DroverError("not_found", `no task is called ${taskId}`);
-      return task;
-    },
     callbacks: {
+      async snapshot(at) {
+        const { taskId = "", state = "" } = due.get(at) ?? {};
+        reads.push(taskId);
+        const task = tasks.get(taskId);
+        return task === undefined ? null : { ...task, state };
+      },
       pending: () => due.values(),
       onDue(listener) {
         listeners.add(listener);
