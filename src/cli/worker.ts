@@ -10,6 +10,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../client/index.ts";
 import type { WorkerResources } from "../protocol/index.ts";
+import { watchRoom } from "../worker/exec-room.ts";
 import {
   createExecHandler,
   type ExecHandler,
@@ -18,6 +19,7 @@ import {
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../worker/index.ts";
+import { realExecHost } from "../worker/process-host.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
@@ -46,18 +48,32 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   makeWorkerData(data);
   await sweep(crew.now(), warn);
   const stop = stopper(terminal, crew);
+  const slots = flags.slots ?? 1;
+  const joined = Promise.withResolvers<PullWorker>();
+  joined.promise.catch(() => {});
+  const trees = watchRoom({
+    ...{ room: () => crew.now().room(), slots, warn, host: realExecHost },
+    limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
+  });
   try {
     const worker = await startWorkerWithOutcomes(
       {
         ...joinFrom(flags),
         ...{ url, signal: stop.beforeJoin, onWarning: warn, killGraceMs: killGraceOf(options) },
         ...(address.token === undefined ? {} : { token: address.token }),
+        // None until it is known how many worktrees there may be.
+        ...(options.isolation === "worktree" ? { limit: 0 } : {}),
         logs: execLogs(data, (...asked) => crew.now().tail(...asked)),
       },
-      (task, context) => crew.now().run(task, context),
+      async (task, context) => {
+        const outcome = await crew.now().run(task, context);
+        await trees.look();
+        return outcome;
+      },
     );
     await crew.heed(worker.maxWorktrees);
-    const slots = flags.slots ?? 1;
+    joined.resolve(worker);
+    await trees.look();
     const ready = { workerId: worker.id, url, slots, data };
     output.line(ready, () => `${worker.id} has joined ${url}: ${slots === 1 ? "1 task" : `${slots} tasks`} at a time`);
     return await stop.end(worker);
@@ -67,6 +83,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     return exitOf(heard);
   } finally {
     stop.silence();
+    trees.end();
     // Who will not wait leaves the process, and that kills what still runs.
     if (!stop.isForced()) await crew.now().close();
   }

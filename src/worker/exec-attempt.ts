@@ -43,7 +43,7 @@ export type Attempt = {
 };
 
 const TROUBLE_RETRY_MS = 15_000;
-const NO_ROOM_RETRY_MS = 60_000;
+const NO_ROOM_RETRY_MS = 10_000;
 const CLEANUP_MS_MAX = 60_000;
 
 /** What one attempt's steps share. */

@@ -7,6 +7,7 @@
 import type { Usage } from "../protocol/index.ts";
 import type { Following } from "./output-follow.ts";
 import type { Tail, TailSize } from "./output-tail.ts";
+import type { TreeRoom } from "./worktree.ts";
 
 export type { Usage } from "../protocol/index.ts";
 
@@ -68,6 +69,8 @@ export type ExecHandler = AsyncDisposable & {
   tail(taskId: string, attempt: number | undefined, options?: TailOptions): Promise<AttemptTail | null>;
   /** Cleans up after workers that are gone. To be called once before the first task. */
   sweep(): Promise<SweepReport>;
+  /** How many tasks it could give a worktree at the same time; null if it makes none. */
+  room(): Promise<TreeRoom | null>;
   /** Takes no more and stops what runs, by the ladder; resolves when nothing is left. May be called twice. */
   close(): Promise<void>;
 };

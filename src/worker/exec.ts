@@ -94,7 +94,11 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
     return closed;
   }
 
-  return { run, tail, sweep: () => sweepWith(tools), close, [Symbol.asyncDispose]: close };
+  return {
+    ...{ run, tail, close, [Symbol.asyncDispose]: close },
+    sweep: () => sweepWith(tools),
+    room: async () => (await tools.worktrees?.room()) ?? null,
+  };
 }
 
 const keyOf = (taskId: string, attempt: number): string => `${attempt} ${taskId}`;

@@ -26,6 +26,8 @@ export type ConnectionSettings = {
   readonly join: JoinBody & { readonly id: string; readonly slots: number };
   /** How long the server may be away before the worker gives up; null: for ever. */
   readonly giveUpMs: number | null;
+  /** How many it runs at once to begin with; as many as it has slots if absent. */
+  readonly limit?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
 };
@@ -67,7 +69,7 @@ const AT_ONCE = Number.NEGATIVE_INFINITY;
 
 export function startConnection(deps: ConnectionDeps): Connection {
   const { wire, clock, cell, tell } = deps;
-  const session = createPullSession({ slots: deps.join.slots, logPlace: deps.logPlace });
+  const session = createPullSession({ slots: deps.join.slots, limit: deps.limit, logPlace: deps.logPlace });
   const at = {
     phase: "joining" as "joining" | "joined" | "leaving" | "over",
     ...{ isCalling: false, hasJoined: false, joinedAt: AT_ONCE, shortLives: 0, taken: 0 },
@@ -321,6 +323,9 @@ export function startConnection(deps: ConnectionDeps): Connection {
             ...(progress === undefined ? {} : { progress }),
             ...(usage === undefined ? {} : { usage }),
           });
+        break;
+      case "limit":
+        session.limit(message.count, message.note);
         break;
       case "drain":
         session.drain();

@@ -35,6 +35,8 @@ export type FromCrew =
   /** A report of null: it was never begun, and there is nothing to say of it. */
   | ({ readonly type: "ended"; readonly report: Report | null } & AttemptRef)
   | { readonly type: "news"; readonly items: readonly (AttemptRef & News)[] }
+  /** Run at most so many at once from now on; with 0, the note says why. */
+  | { readonly type: "limit"; readonly count: number; readonly note: string | null }
   /** Take no more, and leave when all has ended. */
   | { readonly type: "drain" }
   /** Take no more: handlers are being stopped. */

@@ -20,6 +20,8 @@ export type PullWorkerOptions = {
   readonly id?: string;
   /** How many tasks at once; 1 if absent. */
   readonly slots?: number;
+  /** How many of the slots it uses to begin with, until its `limit` is called; all if absent. */
+  readonly limit?: number;
   readonly capabilities?: readonly string[];
   readonly resources?: WorkerResources;
   readonly zone?: string | null;
@@ -51,13 +53,25 @@ export type ReadOptions = {
   readonly signal: AbortSignal | null;
   readonly killGraceMs: number;
   readonly giveUpMs: number | null;
+  readonly limit: number | null;
   readonly logs: WorkerLogs | null;
   readonly onWarning: (message: string) => void;
   readonly fetch: ClientOptions["fetch"] | null;
   readonly client: Client | null;
 };
 
-const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "logs", "onWarning", "fetch", "client"] as const;
+const OWN = [
+  "url",
+  "token",
+  "signal",
+  "killGraceMs",
+  "giveUpMs",
+  "limit",
+  "logs",
+  "onWarning",
+  "fetch",
+  "client",
+] as const;
 const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"] as const;
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
@@ -73,6 +87,7 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   return {
     ...{ join, onWarning, killGraceMs: readSpan("killGraceMs", killGraceMs) },
     giveUpMs: giveUpMs === undefined ? null : readSpan("giveUpMs", giveUpMs),
+    limit: options.limit === undefined ? null : readSpan("limit", options.limit),
     logs: options.logs === undefined ? null : readLogs(options.logs),
     ...{ url: url ?? null, token: token ?? null, signal: signal ?? null },
     ...{ fetch: fetch ?? null, client: client ?? null },

@@ -399,3 +399,20 @@ test("one that was never handed over is given back: cancelled if it was, else as
   exchange(expired, { assignments: [once("a")] });
   assert.deepEqual([expired.expire(), expired.isEmpty], [[], true]);
 });
+
+test("with a limit it wants no more than that, says why, and says so at once", () => {
+  const session = createPullSession({ slots: 2, limit: 0 });
+  session.join(JOINED, 0);
+  assert.deepEqual([exchange(session).body.want, session.unsaid(0)], [0, "nothing"]);
+  session.limit(1, null);
+  assert.equal(session.unsaid(0), "urgent");
+  run(session, "a");
+  session.limit(0, "3 worktrees of 3");
+  assert.equal(session.unsaid(0), "urgent");
+  session.end(one("a"), done);
+  const { body } = exchange(session, { results: [{ ...one("a"), accepted: true }] });
+  assert.deepEqual([body.want, body.note, session.unsaid(0)], [0, "3 worktrees of 3", "nothing"]);
+  session.limit(5, null);
+  const { want, note } = session.compose(0, 0).body;
+  assert.deepEqual([want, note], [2, undefined]);
+});

@@ -20,6 +20,7 @@
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
 import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../protocol/index.ts";
+import { shorten } from "./output-lines.ts";
 import { type Ended, packBody, type Running } from "./pull-body.ts";
 import type { WantedLogs } from "./pull-logs.ts";
 import { type Handed, keyOf, type News, type Report, type Stop, type StopCause } from "./pull-messages.ts";
@@ -30,6 +31,8 @@ const RESULTS_MAX = 10_000;
 /** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
 const STUCK_MS = 1000;
 const NOT_BEGUN_LEASES = 1.5;
+/** With room for the mark of what was cut off. */
+const NOTE_MAX = 900;
 
 type Held = AttemptRef & {
   stage: "handed" | "running" | "ended";
@@ -49,6 +52,8 @@ type Flight = {
   readonly n: number;
   readonly sentAt: number;
   readonly want: number;
+  readonly limit: number;
+  readonly note: string | null;
   readonly isDraining: boolean;
   readonly running: readonly string[];
   readonly results: readonly string[];
@@ -105,6 +110,8 @@ export type PullSession = {
   end(attempt: AttemptRef, report: Report | null): void;
   tell(attempt: AttemptRef, news: News): void;
   drain(): void;
+  /** It runs at most so many at once from now on; what runs goes on. The note says why. */
+  limit(count: number, note: string | null): void;
   /** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
   close(): void;
   /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
@@ -117,9 +124,12 @@ const NOTHING_HEARD: Heard = {
 
 export function createPullSession({
   slots,
+  limit: limitAtFirst = slots,
   logPlace,
 }: {
   readonly slots: number;
+  /** How many it runs at once to begin with; as many as it has slots if absent. */
+  readonly limit?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
 }): PullSession {
@@ -129,6 +139,7 @@ export function createPullSession({
     ...{ workerId: null as string | null, session: "", leaseMs: 0, leaseEnd: Number.NEGATIVE_INFINITY },
     ...{ n: 0, lastHeard: 0, last: null as Flight | null },
     ...{ isDraining: false, isClosing: false, isCautious: false },
+    ...{ limit: limitAtFirst, note: null as string | null },
     wantedIds: new Set<string>() as ReadonlySet<string>,
     lost: new Set<string>() as ReadonlySet<string>,
   };
@@ -149,7 +160,7 @@ export function createPullSession({
   function free(now: number): number {
     const isStuck = nextUp(now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
     if (at.isDraining || isStuck) return 0;
-    return Math.max(0, slots - held.size + count("ended"));
+    return Math.max(0, Math.min(slots, at.limit) - held.size + count("ended"));
   }
 
   function join({ workerId, session, leaseMs }: Joined, sentAt: number): void {
@@ -165,9 +176,9 @@ export function createPullSession({
     for (const one of told) unsayNews(keyOf(one));
     const n = ++at.n;
     const want = free(now);
-    const { isDraining, session } = at;
+    const { isDraining, session, limit, note } = at;
     const flight = {
-      ...{ n, sentAt: now, want, isDraining, told },
+      ...{ n, sentAt: now, want, limit, note, isDraining, told },
       ...{ running: packed.running.map(keyOf), results: packed.results.map(keyOf) },
     };
     flights.set(n, flight);
@@ -177,6 +188,7 @@ export function createPullSession({
       ...{ session, n, want, waitMs, running: named },
       ...(results.length === 0 ? {} : { results }),
       ...(isDraining ? { status: "draining" } : {}),
+      ...(note === null ? {} : { note }),
       ...(logPlace === undefined ? {} : { logPlace }),
     };
     return { n, workerId: at.workerId ?? "", body };
@@ -331,6 +343,7 @@ export function createPullSession({
   function unsaid(now: number): "urgent" | "mild" | "nothing" {
     const { last, isDraining } = at;
     if (last === null || (isDraining && !last.isDraining) || free(now) > last.want) return "urgent";
+    if (at.limit !== last.limit || at.note !== last.note) return "urgent";
     const [results, running] = [new Set(last.results), new Set(last.running)];
     if (all().some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
     const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
@@ -380,6 +393,10 @@ export function createPullSession({
     },
     drain() {
       at.isDraining = true;
+    },
+    limit(count, note) {
+      at.limit = count;
+      at.note = note === null ? null : shorten(note, NOTE_MAX);
     },
     close() {
       at.isDraining = true;

@@ -39,6 +39,8 @@ export type PullWorker = AsyncDisposable & {
   readonly leaseMs: number;
   /** How many worktrees a worker of this fleet may keep; null if the server does not say. */
   readonly maxWorktrees: number | null;
+  /** Runs at most so many at once from now on; what runs goes on. The note tells whoever asks why. */
+  limit(count: number, note?: string | null): void;
   /** Takes no more, lets what runs end, and leaves. May be called twice. */
   drain(): Promise<void>;
   /** Takes no more, tells what runs to stop, waits up to the kill grace, and leaves. May be called twice. */
@@ -75,7 +77,8 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
   const { workerId: id, leaseMs, maxWorktrees } = await joined.promise;
   return {
     ...{ id, leaseMs, maxWorktrees },
-    ...{ drain: life.drain, close: life.close, closed: life.closed, [Symbol.asyncDispose]: life.close },
+    ...{ limit: life.limit, drain: life.drain, close: life.close, closed: life.closed },
+    [Symbol.asyncDispose]: life.close,
     get running() {
       return life.crew.running;
     },
@@ -86,6 +89,7 @@ type Joined = Omit<Extract<ToCrew, { type: "joined" }>, "type">;
 type Life = {
   readonly crew: Crew;
   readonly closed: Promise<void>;
+  limit(count: number, note?: string | null): void;
   drain(): Promise<void>;
   close(): Promise<void>;
 };
@@ -161,6 +165,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   return {
     crew,
     closed: end.promise,
+    limit: (count, note = null) => link.post({ type: "limit", count, note }),
     async drain() {
       link.post({ type: "drain" });
       await end.promise;
@@ -189,7 +194,7 @@ function openLink(
   onMessage: (message: ToCrew) => void,
 ): Link {
   const { join, giveUpMs, url, token } = read;
-  const settings = { join, giveUpMs, logPlace: read.logs?.place };
+  const settings = { join, giveUpMs, limit: read.limit ?? undefined, logPlace: read.logs?.place };
   if (read.fetch === null && read.client === null) return openThreadLink({ url, token, cell, settings, onMessage });
   const connection = startConnection({
     ...{ ...settings, cell, wire: wireOf(client), clock: realClock, chance: Math.random },

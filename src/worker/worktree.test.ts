@@ -219,10 +219,26 @@ test("more worktrees than allowed are refused for now, and the limit is named", 
   const stage = stageIn(t, repo, { script: `[ "$DROVER_TASK_ID" = clean ] || echo x > n`, maxWorktrees: 2 });
   for (const taskId of ["clean", "a", "b"]) assert.equal((await stage.run({ taskId })).outcome, "done");
   const { outcome, error, retryAfterMs } = await stage.run({ taskId: "c" });
-  assert.deepEqual([outcome, retryAfterMs], ["requeue", 60_000]);
-  assert.match(error ?? "", /there are 2 worktrees of 2 \(maxWorktrees\); .* raise workers\.maxWorktrees/);
+  assert.deepEqual([outcome, retryAfterMs], ["requeue", 10_000]);
+  assert.match(
+    error ?? "",
+    /^2 worktrees of 2 \(maxWorktrees\) are there: .*a-1, .*b-1; .* raise workers\.maxWorktrees$/,
+  );
+  assert.deepEqual(await stage.handler.room(), { count: 0, note: error });
   git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a-1"));
+  assert.equal((await stage.handler.room())?.count, 1);
   assert.equal((await stage.run({ taskId: "c", attempt: 2 })).outcome, "done");
+});
+
+test("a tree that an attempt works in leaves room for that attempt", async (t) => {
+  const repo = createRepo(t);
+  const stage = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });
+  const run = stage.start();
+  await run.said("ready");
+  assert.equal((await stage.handler.room())?.count, 50);
+  writeFileSync(join(repo.home, "go"), "");
+  await run.outcome;
+  assert.equal(await createStage(t, { script: "true" }).handler.room(), null);
 });
 
 const hopeless: [string, (repo: Repo) => StageOptions, RegExp][] = [

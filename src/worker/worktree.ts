@@ -43,7 +43,10 @@ export type Worktrees = {
   close(workspace: Workspace): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
   sweep(): Promise<TreeSweep>;
+  /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
+  room(): Promise<TreeRoom>;
 };
+export type TreeRoom = { readonly count: number; readonly note: string };
 
 /** Thrown when an attempt cannot have a workspace. */
 export class WorkspaceRefusal extends Error {
@@ -70,6 +73,8 @@ export type WorktreeOptions = {
 
 const BRANCH_PREFIX = "drover/";
 const NAMES_MAX = 1000;
+const PATHS_NAMED = 3;
+const isSame = (left: Owner, right: Owner): boolean => left.pid === right.pid && left.startedAt === right.startedAt;
 const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
 const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
 
@@ -98,12 +103,24 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     return { cwd: join(note.path, repository.inside), note: ready, leftOut };
   }
 
+  const present = async (): Promise<TreeNote[]> => (await readNotes(root)).filter(({ path }) => existsSync(path));
+
   async function refuseTooMany(): Promise<void> {
-    const notes = await readNotes(root);
-    const count = notes.filter(({ path }) => existsSync(path)).length;
-    if (count < countMax) return;
-    const advice = "merge or remove those that are kept (git worktree list), or raise workers.maxWorktrees";
-    throw new WorkspaceRefusal("requeue", `there are ${count} worktrees of ${countMax} (maxWorktrees); ${advice}`);
+    const trees = await present();
+    if (trees.length >= countMax) throw new WorkspaceRefusal("requeue", crowded(trees));
+  }
+
+  /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
+  async function room(): Promise<TreeRoom> {
+    const inTheWay = (await present()).filter(({ state, owner: whose }) => state === "kept" || !isSame(whose, owner));
+    return { count: Math.max(0, countMax - inTheWay.length), note: crowded(inTheWay) };
+  }
+
+  function crowded(trees: readonly TreeNote[]): string {
+    const paths = trees.slice(0, PATHS_NAMED).map(({ path }) => path);
+    const more = trees.length > paths.length ? ` and ${trees.length - paths.length} more` : "";
+    const advice = "merge what they hold and remove them (git worktree remove PATH), or raise workers.maxWorktrees";
+    return `${trees.length} worktrees of ${countMax} (maxWorktrees) are there: ${paths.join(", ")}${more}; ${advice}`;
   }
 
   /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
@@ -169,7 +186,7 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     return found;
   }
 
-  return { open, close, sweep };
+  return { open, close, sweep, room };
 }
 
 /** Whether a worktree could be made here now; throws the refusal an attempt would meet. */
