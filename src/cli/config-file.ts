@@ -9,6 +9,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Path } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
+import { withoutAnyCredentials } from "./url-secret.ts";
 import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
 
 export const FILE_BYTES_MAX: number = 1024 * 1024;
@@ -69,7 +70,7 @@ const problem = (message: string): BadConfig => new BadConfig([{ message, origin
 export function parseConfigFile(file: string, text: string): ConfigFile {
   const counter = new LineCounter();
   const lines = text.split(/\r\n|\n|\r/);
-  const line = (number: number): string => (lines[number - 1] ?? "").replace(SECRET, "$1 (hidden)");
+  const line = (number: number): string => withoutAnyCredentials((lines[number - 1] ?? "").replace(SECRET, "$1 (hidden)"));
   const placeAt = (offset: number): FileOrigin => {
     const { line: found, col } = counter.linePos(offset);
     return { kind: "file", file, line: Math.max(1, found), column: Math.max(1, col) };

@@ -12,6 +12,7 @@ import { toObject } from "./config-layers.ts";
 import { type Origin, shownOrigin } from "./config-problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
+import { withoutAnyCredentials } from "./url-secret.ts";
 import type { Environment } from "./terminal.ts";
 import { type Call, each, type FlagSpec, type Verb } from "./verb.ts";
 
@@ -148,5 +149,6 @@ function hide(value: unknown, at: JsonSchema): unknown {
       Object.entries(value).map(([key, inner]) => [key, hide(inner, schemaAt(at, [key]) ?? {})]),
     );
   const isSecret = [at, ...alternatives(at)].some(({ secret }) => secret === true);
+  if (typeof value === "string" && !isSecret) return withoutAnyCredentials(value);
   return isSecret && value !== null ? HIDDEN : value;
 }

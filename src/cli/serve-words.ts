@@ -7,6 +7,7 @@ import type { ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Paint } from "./output-text.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
+import { withoutCredentials } from "./url-secret.ts";
 import { versionText } from "./version.ts";
 
 export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
@@ -17,7 +18,7 @@ export function logPlaceOf(url: string, cwd: string): LogPlace {
   const [, path = ""] = /^sqlite:(.+)$/.exec(url) ?? [];
   if (path === "") {
     const hint = "sqlite:PATH, such as sqlite:.drover/drover.db, or memory: to keep nothing";
-    throw usageProblem(`log.url is ${JSON.stringify(url)}, which this version cannot open`, hint);
+    throw usageProblem(`log.url is ${JSON.stringify(withoutCredentials(url))}, which this version cannot open`, hint);
   }
   const plain = path.replace(/^\/\//, "");
   return { kind: "sqlite", directory: resolve(cwd, plain.endsWith(".db") ? dirname(plain) : plain) };
