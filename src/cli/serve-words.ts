@@ -1,7 +1,8 @@
 /**
  * What `drover serve` says: a welcome with a first thing to try, and plain words for what keeps it from starting.
  */
-import { dirname, relative, resolve } from "node:path";
+import { statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import type { Settings } from "../protocol/index.ts";
 import type { ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
@@ -26,6 +27,21 @@ export function logPlaceOf(url: string, cwd: string): LogPlace {
 
 export const isReachableByOthers = (host: string): boolean =>
   !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
+
+/** What a start writes beside what is there: the index of the write-ahead log, the first events, the marks of a lock. */
+const START_BYTES = 1024 * 1024;
+const MIB = 1024 * 1024;
+
+/**
+ * How much must be free on a full disk before a server starts again; null if nothing is kept. What the write-ahead log
+ * holds is moved into the database then, which may grow by as much.
+ */
+export function roomToStart(place: LogPlace): string | null {
+  if (place.kind !== "sqlite") return null;
+  const { size = 0 } = statSync(join(place.directory, "drover.db-wal"), { throwIfNoEntry: false }) ?? {};
+  const mib = Math.ceil((START_BYTES + size) / MIB);
+  return `make at least ${mib} MiB free for ${place.directory}, and start it again`;
+}
 
 /** Why others than the programs of whoever started the server may submit to it; null if they may not. */
 export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {

@@ -27,6 +27,7 @@ import {
   othersWhoMaySubmit,
   ownName,
   portTaken,
+  roomToStart,
   welcome,
 } from "./serve-words.ts";
 import { type LocalCrew, startLocalCrew } from "./serve-worker.ts";
@@ -93,6 +94,7 @@ function engineConfig({ settings, effective }: ServerConfig): Settings["config"]
 // ------------------------------------------------------------------- the parts
 
 type Parts = {
+  readonly place: LogPlace;
   readonly drover: Drover;
   readonly server: Server;
   readonly worker: LocalCrew;
@@ -120,12 +122,12 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     const apply = applyTo({ drover, server, worker, complain }, first);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
-    return { drover, server, worker, reloading };
+    return { place, drover, server, worker, reloading };
   } catch (error) {
     await worker?.stop();
     // A server that listens already would keep the process, and its port, for ever.
     await (server === null ? drover.close() : server.close({ graceMs: 0 })).catch(() => {});
-    throw error instanceof DroverError ? engineProblem(error) : error;
+    throw error instanceof DroverError ? engineProblem(error, place) : error;
   }
 }
 
@@ -135,15 +137,15 @@ async function open(place: LogPlace, first: ServerConfig, complain: (text: strin
   try {
     return await openDrover({ ...data, config, onWarning: complain });
   } catch (error) {
-    if (error instanceof LogFailure) throw logProblem(error);
+    if (error instanceof LogFailure) throw logProblem(error, place);
     if (error instanceof DroverError) throw usageProblem(error.message);
     throw error;
   }
 }
 
-function logProblem({ code, message }: LogFailure): CliProblem {
+function logProblem({ code, message }: LogFailure, place: LogPlace): CliProblem {
   const elsewhere = `another directory: --data DIR; that server: ${ownName()} tasks, or --url`;
-  const hint = code === "locked" ? elsewhere : undefined;
+  const hint = code === "locked" ? elsewhere : code === "disk-full" ? (roomToStart(place) ?? undefined) : undefined;
   // The log's own advice is for programs that embed it; nobody opens a directory readOnly from here.
   const told = message.replace(
     ", choose another directory, or open this one with readOnly",
@@ -157,8 +159,9 @@ function logProblem({ code, message }: LogFailure): CliProblem {
   });
 }
 
-function engineProblem({ message, code }: DroverError): CliProblem {
-  const hint = "nothing that was acknowledged is lost; start it again when the disk is fine";
+function engineProblem({ message, code, details }: DroverError, place: LogPlace): CliProblem {
+  const again = details.log === "disk-full" ? roomToStart(place) : null;
+  const hint = `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
   return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
 
@@ -246,7 +249,7 @@ function listen(terminal: Terminal): Listening {
 }
 
 async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Promise<ExitCode> {
-  const { drover, reloading } = parts;
+  const { drover, reloading, place } = parts;
   const failed = await Promise.race([stop.first.then(() => null), drover.failed]);
   reloading.stop();
   if (failed === null) {
@@ -256,7 +259,7 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Prom
   }
   // What ends an engine that has failed can only fail as well, and the first reason is the one to tell.
   await Promise.race([end(parts).catch(() => {}), stop.second]);
-  throw engineProblem(failed);
+  throw engineProblem(failed, place);
 }
 
 async function end({ server, worker, reloading }: Parts): Promise<void> {

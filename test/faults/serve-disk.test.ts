@@ -76,7 +76,7 @@ type Room = {
   readonly skip: string | false;
   readonly log: string;
   /** Makes the data directory small; answers what a shell does before it serves there, and how to make room. */
-  readonly make: (t: TestContext, data: string) => { readonly before: string; readonly grow: () => void };
+  readonly make: (t: TestContext, data: string) => { readonly before: string; readonly grow: (kib: number) => void };
 };
 const rooms: Room[] = [
   {
@@ -159,9 +159,11 @@ describe("while it serves,", LIMIT, () => {
         /^could not append a batch \(.*drover\.db\): .*(Make room on|Check) the disk, then/,
       );
       assert.doesNotMatch(said.error ?? "", /maxBytes/);
-      assert.match(said.hint ?? "", /nothing that was acknowledged is lost; start it again when the disk is fine/);
-
-      grow();
+      assert.match(said.hint ?? "", /^nothing that was acknowledged is lost; (make at least|start it again when)/);
+      const [, mib] = /make at least (\d+) MiB free for \S+data, and start it again$/.exec(said.hint ?? "") ?? [];
+      assert.equal(mib !== undefined, log === "disk-full", said.hint);
+      // As much as it said, and no more.
+      grow(Number(mib ?? 0) * 1024);
       await using roomy = await startServe({ cwd, flags: [...flags, "--port", port] });
       assert.equal(new URL(roomy.url).port, port, "the port is free again");
       const next = clientOf(roomy.url);
@@ -182,7 +184,9 @@ describe("while it serves,", LIMIT, () => {
       assert.equal(await roomy.stop(), EXIT.ok);
     });
 
-  test("a disk that is full from the beginning is refused with what to do", { skip: cannotMount() }, (t) => {
+  test("a disk that is full from the beginning is refused with what to do, and how much", {
+    skip: cannotMount(),
+  }, async (t) => {
     const cwd = emptyPlace();
     const data = join(cwd, "data");
     mkdirSync(data);
@@ -192,5 +196,9 @@ describe("while it serves,", LIMIT, () => {
     const { status, problem } = failToServe(cwd, data);
     assert.deepEqual([status, problem.code], [EXIT.broken, "log_disk-full"]);
     assert.match(problem.error ?? "", /Make room on the disk, then start again\.$/);
+    const [, mib] = /make at least (\d+) MiB free/.exec(problem.hint ?? "") ?? [];
+    disk.grow(Number(mib) * 1024);
+    await using server = await startServe({ cwd, flags: ["--data", data, "--log-level", "silent"] });
+    assert.equal(await server.stop(), EXIT.ok);
   });
 });

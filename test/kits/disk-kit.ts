@@ -40,8 +40,8 @@ export function makeReadOnly(directory: string): () => void {
 }
 
 export type SmallDisk = {
-  /** Makes room. */
-  readonly grow: () => void;
+  /** Makes room for so many KiB more. */
+  readonly grow: (kib: number) => void;
   readonly remove: () => void;
 };
 
@@ -49,7 +49,7 @@ export type SmallDisk = {
 export function mountSmallDisk(directory: string, kib: number): SmallDisk {
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kib}k`, "tmpfs", directory]);
   return {
-    grow: () => void execFileSync("mount", ["-o", `remount,size=${kib * 64}k`, directory]),
+    grow: (more) => void execFileSync("mount", ["-o", `remount,size=${kib + more}k`, directory]),
     remove: () => void spawnSync("umount", [directory]),
   };
 }
