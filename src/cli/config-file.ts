@@ -70,7 +70,8 @@ const problem = (message: string): BadConfig => new BadConfig([{ message, origin
 export function parseConfigFile(file: string, text: string): ConfigFile {
   const counter = new LineCounter();
   const lines = text.split(/\r\n|\n|\r/);
-  const line = (number: number): string => withoutAnyCredentials((lines[number - 1] ?? "").replace(SECRET, "$1 (hidden)"));
+  const line = (number: number): string =>
+    withoutAnyCredentials((lines[number - 1] ?? "").replace(SECRET, "$1 (hidden)"));
   const placeAt = (offset: number): FileOrigin => {
     const { line: found, col } = counter.linePos(offset);
     return { kind: "file", file, line: Math.max(1, found), column: Math.max(1, col) };

@@ -12,8 +12,8 @@ import { toObject } from "./config-layers.ts";
 import { type Origin, shownOrigin } from "./config-problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
-import { withoutAnyCredentials } from "./url-secret.ts";
 import type { Environment } from "./terminal.ts";
+import { withoutAnyCredentials } from "./url-secret.ts";
 import { type Call, each, type FlagSpec, type Verb } from "./verb.ts";
 
 export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };

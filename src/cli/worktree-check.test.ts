@@ -59,6 +59,36 @@ for (const [claim, cwd, base, said] of refused)
     assert.match(terminal.complained(), said);
   });
 
+test("a worker whose script the worktree would not have is refused before it joins, and one that has it is not", async () => {
+  const own = makeRepo(join(home, "scripts"));
+  const tried = async (cwd: string, command: string): Promise<string> => {
+    const tree = { command, isolation: "worktree" } as const;
+    return checkWorktree(tree, cwd).then(
+      () => "",
+      (error: Error) => error.message,
+    );
+  };
+  writeFileSync(join(own, "agent.sh"), "#!/bin/sh\n", { mode: 0o755 });
+  const missing =
+    /^the program \.\/agent\.sh is not in the commit of HEAD, so it would be missing in a worktree; commit it/;
+  assert.match(await tried(own, "./agent.sh --fast"), missing);
+  const env = { PATH: process.env.PATH, DROVER_URL: "http://127.0.0.1:9" };
+  const terminal = testTerminal({ cwd: own, home, env });
+  assert.equal(await runCommandLine(["worker", "--exec", "./agent.sh", "--worktree"], terminal, VERBS), 2);
+  assert.match(terminal.complained(), /\nhint: {2}without --worktree tasks run in the directory itself\n/);
+  git(own, "add", "agent.sh");
+  assert.match(await tried(own, "./agent.sh"), missing, "staged is not committed");
+  git(own, "commit", "--quiet", "-m", "script");
+  assert.equal(await tried(own, "./agent.sh"), "");
+  assert.equal(await tried(join(own, "kept"), "../agent.sh"), "");
+  assert.match(await tried(join(own, "kept"), "./agent.sh"), /is not in the commit/);
+  writeFileSync(join(own, "plain.sh"), "#!/bin/sh\n", { mode: 0o644 });
+  git(own, "add", "plain.sh");
+  git(own, "commit", "--quiet", "-m", "plain");
+  assert.match(await tried(own, "./plain.sh"), /is not executable in the commit of HEAD, .*chmod=\+x plain\.sh/);
+  assert.equal(await tried(own, join(own, "agent.sh")), "", "a whole path is the same everywhere");
+});
+
 test("one that can make them is not, nor one whose directory may be copied in", async () => {
   const tree = { command: "true", isolation: "worktree" } as const;
   await checkWorktree(tree, repo);

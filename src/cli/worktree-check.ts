@@ -11,11 +11,13 @@ import type { ExecOptions } from "../worker/index.ts";
 import { findRepository, probeWorktree, WorkspaceRefusal } from "../worker/worktree.ts";
 import type { PlanTask } from "./plan-file.ts";
 import { usageProblem } from "./problem.ts";
+import { programInTree } from "./program-check.ts";
 import { type Known, placeTasks } from "./run-identity.ts";
 
 export async function checkWorktree(options: Omit<ExecOptions, "data">, cwd: string): Promise<void> {
   if (options.isolation !== "worktree") return;
-  const why = await refusalOf(() => probeWorktree({ cwd: options.cwd ?? cwd, base: options.base ?? "HEAD" }));
+  const where = { cwd: options.cwd ?? cwd, base: options.base ?? "HEAD", program: programInTree(options) };
+  const why = await refusalOf(() => probeWorktree(where));
   if (why === null) return;
   throw usageProblem(`${why}: this worker could run nothing`, "without --worktree tasks run in the directory itself");
 }

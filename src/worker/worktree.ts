@@ -78,6 +78,9 @@ const isSame = (left: Owner, right: Owner): boolean => left.pid === right.pid &&
 const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
 const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
 
+/** A worktree that is to be made, and what is to run in it: a path from its directory. */
+export type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string | null };
+
 export function createWorktrees({ cwd, base, root, countMax, owner, table }: WorktreeOptions): Worktrees {
   async function open(run: { taskId: string; attempt: number; runId: string }): Promise<Workspace> {
     const repository = await findRepository(cwd);
@@ -190,15 +193,36 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
 }
 
 /** Whether a worktree could be made here now; throws the refusal an attempt would meet. */
-export async function probeWorktree({ cwd, base }: Pick<WorktreeOptions, "cwd" | "base">): Promise<void> {
+export async function probeWorktree({ cwd, base, program = null }: Probe): Promise<void> {
   const repository = await findRepository(cwd);
   const { top, inside } = repository;
   const commit = await resolveBase(top, base);
   // What git does not know may still be copied in, by a list that is read when there is a tree.
-  if (inside === "" || existsSync(join(top, INCLUDE_FILE))) return;
+  if (existsSync(join(top, INCLUDE_FILE))) return;
   const kind = await git(top, ["cat-file", "-t", `${commit}:${inside}`], { quietExit: 128 });
-  if (kind.trim() !== "tree") throw notCommitted(repository, base);
+  if (inside !== "" && kind.trim() !== "tree") throw notCommitted(repository, base);
+  if (program !== null) await probeProgram(repository, commit, base, program);
 }
+
+/** Whether the commit has the program, which is named by a path from the directory, and lets it be executed. */
+async function probeProgram({ top, inside }: Repository, commit: string, base: string, program: string): Promise<void> {
+  const path = join(inside, program);
+  // What lies outside is not of the worktree.
+  if (path.startsWith("..")) return;
+  const [mode = ""] = (await git(top, ["ls-tree", commit, "--", `:(top,literal)${path}`])).split(" ");
+  const refuse = (why: string, instead: string): WorkspaceRefusal =>
+    new WorkspaceRefusal("permanent", `the program ${program} is not ${why} in a worktree; ${instead}`);
+  if (mode === "")
+    throw refuse(`in the commit of ${base}, so it would be missing`, "commit it, or name a base that has it");
+  if (mode === PLAIN_FILE)
+    throw refuse(
+      `executable in the commit of ${base}, so it could not be run`,
+      `git update-index --chmod=+x ${path}, and commit`,
+    );
+}
+
+/** The mode of a file that may not be executed. */
+const PLAIN_FILE = "100644";
 
 const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefusal =>
   new WorkspaceRefusal(
