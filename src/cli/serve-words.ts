@@ -28,7 +28,7 @@ export function logPlaceOf(url: string, cwd: string): LogPlace {
 export const isReachableByOthers = (host: string): boolean =>
   !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
 
-/** What a start writes beside what is there: the index of the write-ahead log, the first events, the marks of a lock. */
+/** What a start writes beside what is there: the index of the write-ahead log, the first events, a lock. */
 const START_BYTES = 1024 * 1024;
 const MIB = 1024 * 1024;
 
