@@ -23,7 +23,8 @@ const CONFIG = {
     // As the peers are set: what is done is let go, but for those who still ask.
     ...{ resultMax: 1000, remember: "1s" },
   },
-  projects: { default: { maxConcurrent: 5000 } },
+  // One project does it all here, and stores more than one should in a minute.
+  projects: { default: { maxConcurrent: 5000, bytesPerMinute: null } },
 };
 const WITHOUT_SNAPSHOTS = { ...CONFIG, log: { snapshotEvery: 1_000_000_000 } };
 /** In the rounds of a peer nobody else may be at work: nothing is left to be forgotten then. */

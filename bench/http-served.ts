@@ -14,7 +14,8 @@ const CONFIG = {
     ...{ maxInFlight: 100_000, maxPerAgentInFlight: 100_000, maxQueue: 2_000_000, maxPerAgent: 2_000_000 },
     ...{ maxBatch: 1000, perType: { plan: null, spec: null, phase: null, code: null } },
   },
-  projects: { default: { maxConcurrent: 100_000 } },
+  // One project does it all here, and stores more than one should in a minute.
+  projects: { default: { maxConcurrent: 100_000, bytesPerMinute: null } },
 };
 
 /** Results and tombstones go after seconds, so that a soak reaches its level early. */

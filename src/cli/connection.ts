@@ -75,6 +75,8 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   queue_full: [EXIT.noRoom, LATER],
   backpressure: [EXIT.noRoom, LATER],
   limit: [EXIT.noRoom],
+  bytes_per_minute: [EXIT.noRoom, LATER],
+  log_full: [EXIT.noRoom, "raise log.maxBytes of the server, or lower its log.retain"],
   budget_exhausted: [EXIT.noRoom, LATER],
   overloaded: [EXIT.noRoom, LATER],
   internal: [EXIT.broken, "the server's own log says more"],

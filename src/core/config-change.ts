@@ -9,7 +9,14 @@
 
 import { setFull } from "./agent-load.ts";
 import type { ProjectId } from "./brand.ts";
-import { type Config, completed, type PriorityRules, type ProjectSettings, typeLimit } from "./config.ts";
+import {
+  type Config,
+  completed,
+  completedProject,
+  type PriorityRules,
+  type ProjectSettings,
+  typeLimit,
+} from "./config.ts";
 import { type ConfigPatch, withPatch } from "./config-patch.ts";
 import { newProject } from "./empty-state.ts";
 import { restartHalvings } from "./fairness.ts";
@@ -65,7 +72,8 @@ export function putProject(state: State, id: ProjectId, settings: ProjectSetting
   applySettings(state, project, settings, source);
 }
 
-function applySettings(state: State, project: Project, settings: ProjectSettings, source: Project["source"]): void {
+function applySettings(state: State, project: Project, given: ProjectSettings, source: Project["source"]): void {
+  const settings = completedProject(given);
   const isBudgetNew = project.settings.budget.limit !== settings.budget.limit;
   const from = projectPlace(state, project);
   project.settings = settings;

@@ -35,7 +35,10 @@ test("a type that is called like something every object has is a type like any o
 
 test("a config of an older log or snapshot has the defaults of what was added since", () => {
   const { killGrace, artifactPoll } = DEFAULT_CONFIG.workers;
-  const { artifacts: _, ...former } = DEFAULT_CONFIG;
+  const { artifacts: _, ...rest } = DEFAULT_CONFIG;
+  const { bytesPerMinute: __, ...settings } = DEFAULT_CONFIG.projects.default;
+  const { maxBytes: ___, ...log } = DEFAULT_CONFIG.log;
+  const former = { ...rest, projects: { ...rest.projects, default: settings }, log };
   const old = { ...former, workers: { killGrace, artifactPoll } } as Config;
   const state = emptyState();
   evolve(state, { kind: "config-changed", at: 1 as Instant, config: old, patch: null });

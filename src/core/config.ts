@@ -6,6 +6,7 @@
  * here on. The effective config is itself an event in the log, so that a replay decides under the
  * rules of its day. Zero is never "unset": where nothing is meant, the value is null.
  */
+import { size } from "./byte-size.ts";
 import { DEFAULT_GATE_SETTINGS, type GateSettings } from "./gate.ts";
 import { badField, type Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
@@ -90,6 +91,8 @@ export type ProjectSettings = {
   readonly budget: BudgetRules;
   readonly maxPriority: number;
   readonly provider: string | null;
+  /** What it may store in a minute; null: as much as it likes. */
+  readonly bytesPerMinute: number | null;
 };
 export type WorkerRules = {
   readonly lease: number;
@@ -103,6 +106,13 @@ export type ArtifactRules = {
   /** Whether an input artifact may be any path. */
   readonly anywhere: boolean;
 };
+export type LogRules = {
+  readonly snapshotEvery: number;
+  readonly retain: number;
+  readonly maxClockJump: number;
+  /** Beyond so many bytes no more work is taken in; null: as long as there is room. */
+  readonly maxBytes: number | null;
+};
 export type Config = {
   readonly scheduler: SchedulerRules;
   readonly budget: BudgetRules;
@@ -114,9 +124,13 @@ export type Config = {
   readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
   readonly workers: WorkerRules;
   readonly artifacts: ArtifactRules;
-  readonly log: { readonly snapshotEvery: number; readonly retain: number; readonly maxClockJump: number };
+  readonly log: LogRules;
 };
 
+const MIB = 1_048_576;
+/** Bounds of a bound on bytes. */
+export const BYTES_MIN = 1024;
+export const BYTES_MAX: number = 1024 * 1024 * 1024 * MIB;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -163,13 +177,16 @@ export const DEFAULT_CONFIG: Config = {
   budget: { limit: null, window: DAY },
   projects: {
     autoCreate: true,
-    default: { weight: 1, maxConcurrent: 50, budget: { limit: null, window: DAY }, maxPriority: -100, provider: null },
+    default: {
+      ...{ weight: 1, maxConcurrent: 50, budget: { limit: null, window: DAY }, maxPriority: -100, provider: null },
+      bytesPerMinute: 256 * MIB,
+    },
     named: {},
   },
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   artifacts: { root: null, anywhere: false },
-  log: { snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE },
+  log: { snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE, maxBytes: null },
 };
 
 const PRIORITY_NAMES: ReadonlyMap<unknown, number> = new Map([
@@ -231,6 +248,7 @@ export function projectFields(base: ProjectSettings): Fields<ProjectSettings> {
     budget: section(budgetFields, base.budget),
     maxPriority: priority,
     provider: orNull(name()),
+    bytesPerMinute: orNull(size(BYTES_MIN, BYTES_MAX)),
   };
 }
 
@@ -386,14 +404,31 @@ const configFields: Fields<Config> = {
     DEFAULT_CONFIG.workers,
   ),
   artifacts: section<ArtifactRules>({ root: orNull(text(1, 4096)), anywhere: flag }, DEFAULT_CONFIG.artifacts),
-  log: section({ snapshotEvery: whole(1), retain: span(1000), maxClockJump: span(1000) }, DEFAULT_CONFIG.log),
+  log: section<LogRules>(
+    {
+      ...{ snapshotEvery: whole(1), retain: span(1000), maxClockJump: span(1000) },
+      maxBytes: orNull(size(BYTES_MIN, BYTES_MAX)),
+    },
+    DEFAULT_CONFIG.log,
+  ),
 };
+
+/** The settings of a project in an older log or snapshot. */
+export const completedProject = (settings: ProjectSettings): ProjectSettings =>
+  settings.bytesPerMinute === undefined ? { ...DEFAULT_CONFIG.projects.default, ...settings } : settings;
 
 /** A config of an older log or snapshot, which lacks what was added since. */
 export const completed = (config: Config): Config => ({
   ...config,
   workers: { ...DEFAULT_CONFIG.workers, ...config.workers },
   artifacts: { ...DEFAULT_CONFIG.artifacts, ...config.artifacts },
+  projects: {
+    ...config.projects,
+    default: completedProject(config.projects.default),
+    named: Object.fromEntries(
+      Object.entries(config.projects.named).map(([id, settings]) => [id, completedProject(settings)]),
+    ),
+  },
   log: { ...DEFAULT_CONFIG.log, ...config.log },
 });
 

@@ -13,6 +13,7 @@ const limits: [refusal: Refusal, knob: string][] = [
   [{ type: "backpressure", usage: 1, rejectThreshold: 1, agent: "ann" }, "scheduler.backpressure.rejectThreshold"],
   [{ type: "no-workers", agent: "ann" }, "scheduler.backpressure.acceptWithoutWorkers"],
   [{ type: "batch-too-large", submitted: 51, max: 50 }, "scheduler.maxBatch"],
+  [{ type: "bytes-per-minute", project: "web", stored: 2, max: 1, retryAfterMs: 5 }, "projects.default.bytesPerMinute"],
 ];
 for (const [refusal, knob] of limits)
   test(`${knob}: who meets the limit is told the name of the knob, and there is such a knob`, () => {

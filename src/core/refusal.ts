@@ -37,6 +37,21 @@ export type Refusal =
   | { readonly type: "batch-too-large"; readonly submitted: number; readonly max: number }
   | { readonly type: "project-unknown"; readonly project: string }
   | { readonly type: "too-many"; readonly what: string; readonly max: number; readonly kept?: number }
+  | {
+      readonly type: "bytes-per-minute";
+      readonly project: string;
+      readonly stored: number;
+      readonly max: number;
+      readonly retryAfterMs: number;
+    }
+  | {
+      readonly type: "log-full";
+      readonly bytes: number;
+      readonly max: number;
+      /** What is left is kept for projects that have stored less than this one. */
+      readonly project?: string;
+      readonly kept?: number;
+    }
   | { readonly type: "gate-unknown"; readonly gate: string }
   | { readonly type: "gate-configured"; readonly gate: string }
   | { readonly type: "gate-in-use"; readonly gate: string; readonly running: number; readonly queued: number }
@@ -200,7 +215,7 @@ type Holders = Extract<
     type:
       | ("worker-unknown" | "worker-exists" | "attempt-stale" | "session-lost" | "sync-stale")
       | ("permit-exists" | "permit-unknown" | "schedule-unknown")
-      | ("gate-unknown" | "gate-configured" | "gate-in-use")
+      | ("gate-unknown" | "gate-configured" | "gate-in-use" | "bytes-per-minute" | "log-full")
       | ("budget-exhausted" | "dependency-failed");
   }
 >;
@@ -221,6 +236,16 @@ function aboutHolders(refusal: Holders): string {
       return `sync ${refusal.n} of worker ${refusal.worker} came after sync ${refusal.last}; it is ignored`;
     case "permit-unknown":
       return `no permit ${refusal.permit} is queued or held; it was settled, given up or ran out`;
+    case "bytes-per-minute":
+      return (
+        `project ${refusal.project} has stored ${refusal.stored} bytes in the last minute; its bytesPerMinute ` +
+        `(projects.default.bytesPerMinute if it has none of its own) is ${refusal.max}: try again later`
+      );
+    case "log-full":
+      return refusal.kept === undefined
+        ? `the log has ${refusal.bytes} of log.maxBytes ${refusal.max} bytes; raise it, or lower log.retain`
+        : `the last ${refusal.kept} of log.maxBytes ${refusal.max} bytes are kept for projects that have stored ` +
+            `little; ${refusal.project} has stored more: raise it, or lower log.retain`;
     case "gate-unknown":
       return `no gate is called ${refusal.gate}`;
     case "gate-configured":

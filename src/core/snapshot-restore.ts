@@ -14,7 +14,7 @@ import { internAsk } from "./ask.ts";
 import { attach } from "./attempt.ts";
 import { AttemptSet } from "./attempt-set.ts";
 import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "./brand.ts";
-import { completed } from "./config.ts";
+import { completed, completedProject } from "./config.ts";
 import { withPatch } from "./config-patch.ts";
 import { emptyState, newProject } from "./empty-state.ts";
 import { push } from "./fifo.ts";
@@ -186,7 +186,8 @@ function loadHeader(loading: Loading, row: format.HeaderRow): void {
 
 function loadProject(loading: Loading, row: format.ProjectRow): void {
   const { state } = loading;
-  const [, id, settings, source, status, level, charged, spent, recent, starts, means] = row;
+  const [, id, given, source, status, level, charged, spent, recent, starts, means] = row;
+  const settings = completedProject(given);
   const fairWindow = state.config.scheduler.fairness.window;
   const project = newProject(id as ProjectId, state.registrations++, settings, fairWindow);
   Object.assign(project, { source, status, level, charged });

@@ -9,7 +9,7 @@ import { unreadable } from "../core/unreadable.ts";
 
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
-  | ("session_lost" | "stale_sync")
+  | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full")
   | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
@@ -37,6 +37,8 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "permit-exists": "conflict",
   "permit-unknown": "not_found",
   "schedule-unknown": "not_found",
+  "bytes-per-minute": "bytes_per_minute",
+  "log-full": "log_full",
   "gate-unknown": "not_found",
   "gate-configured": "conflict",
   "gate-in-use": "conflict",
@@ -44,7 +46,15 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "dependency-failed": "conflict",
 };
 const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
-  ...(["queue_full", "backpressure", "overloaded", "deposed", "budget_exhausted"] as const),
+  ...([
+    "queue_full",
+    "backpressure",
+    "overloaded",
+    "deposed",
+    "budget_exhausted",
+    "bytes_per_minute",
+    "log_full",
+  ] as const),
 ]);
 
 export class DroverError extends Error {

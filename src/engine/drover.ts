@@ -51,6 +51,7 @@ import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.
 import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
 import { directoryPath, openSqliteLog } from "./sqlite-log.ts";
 import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./stats.ts";
+import { createStorageGuard } from "./storage-guard.ts";
 import { createTaskDesk, type TaskDesk } from "./task-desk.ts";
 import { startWriter, type Writer } from "./writer.ts";
 
@@ -194,9 +195,10 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const ends = createEndWatch();
   const rejected = createRejectedRing();
   const commits = createCommitWatch(onWarning);
+  const storage = createStorageGuard({ state, log });
   let artifacts: ArtifactWatch | null = null;
   const writer: Writer = startWriter({
-    ...{ state, log, epoch: lead.epoch, host },
+    ...{ state, log, epoch: lead.epoch, host, storage },
     hooks: {
       onApplied: (event) => {
         desk.onApplied(event);
@@ -249,28 +251,17 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const rejections = createRejectedCounts(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
   const { desk: tasks, placer } = createTaskDesk(sources);
-  const schedules = createSchedules({ writer, host: steady, submit: placer.place, artifacts: place, onWarning });
+  const schedules = createSchedules({
+    ...{ writer, host: steady, submit: placer.place, artifacts: place, storage, onWarning },
+  });
   await beginLife(writer, config);
+  await storage.measure();
   remote.begin();
   schedules.begin();
   artifacts = watchArtifacts({ writer, host: steady, exists: place.exists, onWarning });
   return faceOf({
-    writer,
-    log,
-    feed,
-    tasks,
-    workers,
-    remote,
-    permits,
-    schedules,
-    callbacks,
-    watch: commits.watch,
-    desk,
-    rejections,
-    snapshots,
-    artifacts,
-    place,
-    failed: failed.promise,
+    ...{ writer, log, feed, tasks, workers, remote, permits, schedules, callbacks, watch: commits.watch },
+    ...{ desk, rejections, snapshots, artifacts, place, failed: failed.promise },
   });
 }
 

@@ -8,7 +8,7 @@
  * same, or the former task is cancelled. croner knows the calendar.
  */
 import { Cron } from "croner";
-import { type Instant, instant, type ScheduleId, type TaskId } from "../core/brand.ts";
+import { type Instant, instant, type ProjectId, type ScheduleId, type TaskId } from "../core/brand.ts";
 import type { Schedule } from "../core/schedule-order.ts";
 import { hasEnded } from "../core/state.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
@@ -16,6 +16,7 @@ import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
+import type { StorageGuard } from "./storage-guard.ts";
 import { ScheduledBody } from "./task-body.ts";
 import { isoTime } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
@@ -46,6 +47,7 @@ export function createSchedules(deps: {
   /** Submits now; durable later. */
   readonly submit: (body: unknown) => unknown;
   readonly artifacts: Pick<ArtifactPlace, "check">;
+  readonly storage: Pick<StorageGuard, "add">;
   readonly onWarning: (message: string) => void;
 }): ScheduleDesk {
   const { writer, host } = deps;
@@ -67,6 +69,10 @@ export function createSchedules(deps: {
     const isSame = known?.body === text;
     const nextAt = isSame ? known.nextAt : nextOf(schedule, from);
     if (nextAt === null && !isSame && !schedule.paused) throw neverDue(schedule, from);
+    const full = isSame
+      ? null
+      : deps.storage.add((schedule.task.project ?? "default") as ProjectId, text.length, writer.now());
+    if (full !== null) throw refused(full);
     const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
     if (!decided.ok) throw refused(decided.failure);
     watch();

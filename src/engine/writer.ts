@@ -21,6 +21,7 @@ import { decide } from "../core/decide.ts";
 import type { Event } from "../core/events.ts";
 import { evolve } from "../core/evolve.ts";
 import { pump as nextStep } from "../core/pump.ts";
+import { fail } from "../core/result.ts";
 import type { State } from "../core/state.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
 import { type Head, type Log, LogFailure } from "../log/log.ts";
@@ -28,6 +29,7 @@ import type { Commit } from "./commit-watch.ts";
 import { DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
+import type { StorageGuard } from "./storage-guard.ts";
 
 const STEPS_PER_TURN_MAX = 32;
 const BATCH_EVENTS_MAX = 20_000;
@@ -92,16 +94,20 @@ type Pending = { readonly applied: Applied[]; readonly bytes: Gathering; last: n
 /** All who wait for the same batch wait for one promise. */
 type Waiter = PromiseWithResolvers<void> & { seq: number };
 
-export function startWriter(options: {
+export type WriterOptions = {
   readonly state: State;
   readonly log: Log;
   readonly epoch: number;
   readonly host: Host;
   readonly hooks: WriterHooks;
+  /** Says what there is no room to store; without it, there always is. */
+  readonly storage?: Pick<StorageGuard, "weigh">;
   /** How many events may wait for the disk before what adds work is refused. */
   readonly uncommittedMax?: number;
-}): Writer {
-  const { state, log, epoch, host, hooks, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
+};
+
+export function startWriter(options: WriterOptions): Writer {
+  const { state, log, epoch, host, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const waiters: Waiter[] = [];
   /** Those who wait for the batch that is on its way, and those who wait for the one that is gathering. */
   const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
@@ -146,6 +152,8 @@ export function startWriter(options: {
     try {
       const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
+        const full = storage?.weigh(command, at) ?? null;
+        if (full !== null) return fail(full);
         for (const event of decided.value.events) apply(event, payload);
         poke();
       }

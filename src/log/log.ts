@@ -135,6 +135,8 @@ export interface Log extends AsyncDisposable {
   /** One record, or null if there is none. A pruned one whose payload was kept has empty `bytes`. */
   readRecord(seq: Seq): Promise<LogRecord | null>;
   head(): Promise<Head>;
+  /** How many bytes it takes now; what was pruned and may be used again is not counted. */
+  bytes(): Promise<number>;
 
   /** Stores the state as of `seq`; `hash` must be the chain's hash there. */
   saveSnapshot(snapshot: SnapshotInput): Promise<Checkpoint>;

@@ -79,6 +79,7 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
     },
     readRecord: (wanted) => whileOpen(() => readRecord(store, wanted)),
     head: () => whileOpen(() => store.head),
+    bytes: () => whileOpen(() => bytesOf(store)),
     saveSnapshot: (snapshot) => whileOpen(() => saveSnapshot(store, snapshot)),
     loadSnapshot: () => whileOpen(() => loadSnapshot(store)),
     checkpoints: () => whileOpen(() => [...store.checkpoints]),
@@ -93,6 +94,13 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function bytesOf({ rows, besides }: MemoryStore): number {
+  let bytes = 0;
+  for (const row of rows) bytes += row.bytes.length;
+  for (const payload of besides.values()) bytes += payload.length;
+  return bytes;
 }
 
 const signer = createMemorySigner();

@@ -37,7 +37,11 @@ export type OpenOptions = {
   readonly maxBytes: number | null;
 };
 
-export type Database = LogTables & { close(): void };
+export type Database = LogTables & {
+  /** What its pages take; those that are free to be used again do not count. */
+  bytes(): number;
+  close(): void;
+};
 
 export function openDatabase(options: OpenOptions): Database {
   const { directory, readOnly } = options;
@@ -52,11 +56,18 @@ export function openDatabase(options: OpenOptions): Database {
     prepareFile(database, options);
     const tables = createTables(database, path, options.maxBytes);
     if (!readOnly) tables.look("check the end of the log", () => checkEnd(tables));
-    return { ...tables, close: closer(database, lock) };
+    return { ...tables, bytes: meterOf(database), close: closer(database, lock) };
   } catch (error) {
     closer(database, lock)();
     throw storageFailure(error, { doing: `open ${path}` });
   }
+}
+
+function meterOf(database: DatabaseSync): () => number {
+  const pages = database.prepare(
+    "SELECT page_count - freelist_count AS count FROM pragma_page_count(), pragma_freelist_count()",
+  );
+  return () => Number((pages.get() as { count: number }).count) * PAGE_BYTES;
 }
 
 /** SQLite says of a directory only that it cannot open a file in it; what is wrong with it is found out here. */

@@ -110,6 +110,7 @@ function createHandle(session: Session): Log {
     },
     readRecord: (wanted) => thread.ask("record", wanted),
     head: async () => (await state()).head,
+    bytes: () => thread.ask("bytes", undefined),
     saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),
     loadSnapshot: () => loadSnapshot(session),
     checkpoints: async () => (await state()).checkpoints,

@@ -49,6 +49,7 @@ export type SqliteStore = {
   page(input: PageInput): StoredPage;
   record(wanted: Seq): LogRecord | null;
   state(): StoreState;
+  bytes(): number;
   hashAt(at: Seq): string | null;
   addCheckpoint(checkpoint: Checkpoint): null;
   raiseEpoch(): number;
@@ -79,6 +80,7 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
         const { head, base } = database.source();
         return { head, base, checkpoints: database.checkpoints() };
       }),
+    bytes: () => database.look("measure the log", () => database.bytes()),
     hashAt: (at) => database.look("read a hash", () => hashAt(database.source(), at)),
     addCheckpoint: (checkpoint) => database.write("store a checkpoint", () => database.putCheckpoint(checkpoint)),
     raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database)),

@@ -5,25 +5,13 @@
  * are shown the way people write them.
  */
 import { type TSchema, Type } from "typebox";
-import { badField } from "../core/refusal.ts";
-import { fail, ok } from "../core/result.ts";
-import { NAMED_IN_WORDS, type Reader, sectionInWords } from "../core/shape-of-input.ts";
+import { SIZE_PATTERN, size } from "../core/byte-size.ts";
+import { NAMED_IN_WORDS, sectionInWords } from "../core/shape-of-input.ts";
 import * as s from "./schema.ts";
 
 export type Section = s.Schema<Readonly<Record<string, unknown>>>;
 export type Knobs = Readonly<Record<string, s.Schema>>;
 
-const SIZE_PATTERN = "^([0-9]{1,15})(B|kB|KiB|MB|MiB|GB|GiB)$";
-const SIZE = new RegExp(SIZE_PATTERN);
-const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
-  ["B", 1],
-  ["kB", 1000],
-  ["KiB", 1024],
-  ["MB", 1_000_000],
-  ["MiB", 1_048_576],
-  ["GB", 1_000_000_000],
-  ["GiB", 1_073_741_824],
-]);
 const DAY_MS = 86_400_000;
 const SPAN_UNITS: readonly (readonly [unit: string, ms: number])[] = [
   ["d", DAY_MS],
@@ -38,21 +26,6 @@ export function spanText(ms: number): string {
     ms > 0 && ms % size === 0 && !(ms === DAY_MS && size === DAY_MS);
   const [unit, size] = SPAN_UNITS.find(fits) ?? ["ms", 1];
   return `${ms / size}${unit}`;
-}
-
-/** A size: whole bytes, or text such as `512KiB`, `1MiB`, `2MB`. */
-export function size(min: number, max: number): Reader<number> {
-  const expected = `a size from ${min} to ${max} bytes: whole bytes, or text such as 512KiB, 1MiB, 2MB`;
-  return (value, field) => {
-    let bytes: unknown = value;
-    if (typeof value === "string") {
-      const [, count = "", unit = ""] = SIZE.exec(value) ?? [];
-      bytes = count === "" ? Number.NaN : Number(count) * (SIZE_UNITS.get(unit) ?? Number.NaN);
-    }
-    return typeof bytes === "number" && Number.isSafeInteger(bytes) && bytes >= min && bytes <= max
-      ? ok(bytes)
-      : fail(badField(field, value, expected));
-  };
 }
 
 export function sizeSchema(min: number, max: number): s.Schema<number | string> {

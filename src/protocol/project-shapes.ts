@@ -1,7 +1,8 @@
 /**
  * Projects and gates on the wire: who pays, and what stands before a provider.
  */
-import type { ProjectSettings } from "../core/config.ts";
+import { BYTES_MAX, BYTES_MIN, type ProjectSettings } from "../core/config.ts";
+import { sizeSchema } from "./knob.ts";
 import * as s from "./schema.ts";
 import { type PriorityName, priority } from "./task-shapes.ts";
 
@@ -12,6 +13,7 @@ export type ProjectBody = {
   readonly budget?: { readonly limit?: number | null; readonly window?: number | string };
   readonly maxPriority?: number | PriorityName;
   readonly provider?: string | null;
+  readonly bytesPerMinute?: number | string | null;
 };
 export type ProjectJson = ProjectSettings & {
   readonly id: string;
@@ -89,6 +91,10 @@ export const projectBody: s.Schema<ProjectBody> = s.component(
         "The most urgent its tasks may be; −200 opens the express lane.",
       ),
       provider: s.described(s.optional(s.nullable(s.name())), "The gate of tasks that name none."),
+      bytesPerMinute: s.described(
+        s.optional(s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX))),
+        "What it may store in a minute, such as 256MiB; null: as much as it likes.",
+      ),
     },
     { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
   ),
@@ -105,6 +111,7 @@ export const projectJson: s.Schema<ProjectJson> = s.component(
     }),
     maxPriority: s.whole(-1_000_000_000, 1_000_000_000),
     provider: s.nullable(s.name()),
+    bytesPerMinute: s.nullable(s.whole(1)),
     status: s.oneOf("active", "paused"),
     queued: s.described(s.whole(0), "Waiting and queued tasks."),
     inFlight: s.whole(0),

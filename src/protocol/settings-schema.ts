@@ -1,7 +1,8 @@
 /**
  * The whole of `drover.yml` as a schema, so that editors complete it, explain it and show every default.
  */
-import { DEFAULT_CONFIG } from "../core/config.ts";
+import { sizeText } from "../core/byte-size.ts";
+import { BYTES_MAX, BYTES_MIN, DEFAULT_CONFIG } from "../core/config.ts";
 import { type Knobs, knob, namedSection, type Section, section, sizeSchema, spanKnob } from "./knob.ts";
 import { type Published, published, withUnits } from "./published.ts";
 import { schedulerSection } from "./scheduler-section.ts";
@@ -30,6 +31,11 @@ const projectSection: Section = section(
     budget: budget(),
     maxPriority: knob(priority(), "high", "The most urgent its tasks may be; critical opens the express lane."),
     provider: knob(s.nullable(s.name()), P.provider, "The gate of tasks that name none."),
+    bytesPerMinute: knob(
+      s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX)),
+      sizeText(P.bytesPerMinute ?? 0),
+      "What it may store in a minute: bodies, results, events; null: as much as it likes.",
+    ),
   },
   { description: "A project." },
 );
@@ -136,6 +142,11 @@ export const coreSections: Knobs = {
       snapshotEvery: knob(s.whole(1), L.snapshotEvery, "Events between two snapshots."),
       retain: spanKnob(1000, L.retain, "How long events are kept."),
       maxClockJump: spanKnob(1000, L.maxClockJump, "A clock that jumps ahead further is believed after a minute."),
+      maxBytes: knob(
+        s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX)),
+        L.maxBytes,
+        "No more work is taken in when the log is so large; null: as long as the disk has room.",
+      ),
     },
     { description: "Where everything is remembered." },
   ),

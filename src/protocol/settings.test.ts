@@ -84,7 +84,7 @@ const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   [
     "a core section of another kind",
     { log: 1 },
-    "log is 1, and must be an object such as { snapshotEvery: …, retain: …, maxClockJump: … }",
+    "log is 1, and must be an object such as { snapshotEvery: …, retain: …, maxClockJump: …, … }",
   ],
   [
     "a knob nobody knows",

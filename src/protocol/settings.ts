@@ -5,11 +5,13 @@
  * that is written into the log, and tokens and secrets must not be. A section that is there but empty, as when all
  * its lines are comments, is as good as absent.
  */
+
+import { size } from "../core/byte-size.ts";
 import { type Config, readConfig } from "../core/config.ts";
 import { badField, type Refusal } from "../core/refusal.ts";
 import { fail, ok, type Result } from "../core/result.ts";
 import { isRecord, type Reader, span } from "../core/shape-of-input.ts";
-import { type Section, size } from "./knob.ts";
+import type { Section } from "./knob.ts";
 import {
   BODY_LIMIT,
   coreSections,

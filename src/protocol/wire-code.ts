@@ -8,6 +8,7 @@ export type WireCode =
   | ("bad_request" | "unsupported_protocol" | "batch_too_large" | "unauthorized" | "forbidden" | "not_found")
   | ("method_not_allowed" | "conflict" | "stale_attempt" | "session_lost" | "stale_sync" | "too_large")
   | ("unsupported_media_type" | "queue_full" | "backpressure" | "limit" | "budget_exhausted" | "internal")
+  | ("bytes_per_minute" | "log_full")
   | ("overloaded" | "closed" | "deposed" | "log_failed" | "worker_silent");
 
 type Meaning = { readonly status: number; readonly retryable: boolean; readonly meaning: string };
@@ -35,6 +36,8 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   queue_full: meaning(429, "No room in the queue: scheduler.maxQueue or scheduler.maxPerAgent", true),
   backpressure: meaning(429, "Usage has reached backpressure.rejectThreshold, or there is no worker", true),
   limit: meaning(429, "A maximum number of projects, workers, schedules, gates or connections is reached"),
+  bytes_per_minute: meaning(429, "The project has stored its bytesPerMinute: projects.default.bytesPerMinute", true),
+  log_full: meaning(429, "The log has reached log.maxBytes, or what is left of it is kept for others", true),
   budget_exhausted: meaning(429, "The budget of the project is used up", true),
   internal: meaning(500, "A bug of Drover; the server's log has it"),
   overloaded: meaning(503, "More at once than the server takes in", true),

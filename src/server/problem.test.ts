@@ -95,6 +95,8 @@ test("every refusal of the core has a status and a body the protocol knows", () 
     "sync-stale": { type: "sync-stale", worker: "a", n: 1, last: 2 },
     "permit-exists": { type: "permit-exists", permit: "a" },
     "permit-unknown": { type: "permit-unknown", permit: "a" },
+    "bytes-per-minute": { type: "bytes-per-minute", project: "a", stored: 2, max: 1, retryAfterMs: 5 },
+    "log-full": { type: "log-full", bytes: 2, max: 1 },
     "gate-unknown": { type: "gate-unknown", gate: "a" },
     "gate-configured": { type: "gate-configured", gate: "a" },
     "gate-in-use": { type: "gate-in-use", gate: "a", running: 1, queued: 0 },

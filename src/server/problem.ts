@@ -23,6 +23,8 @@ const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
   backpressure: "backpressure",
   batch_too_large: "batch_too_large",
   limit: "limit",
+  bytes_per_minute: "bytes_per_minute",
+  log_full: "log_full",
   session_lost: "session_lost",
   stale_sync: "stale_sync",
   budget_exhausted: "budget_exhausted",

@@ -114,3 +114,37 @@ test("ten agent names fill nine tenths of the queue, and a project that has litt
   assert.equal((await submit("ann", calm)).status, 429, "it has a hundredth of it now");
   assert.equal((await at.ask("submit", { body: { agentId: "b", action: "x", project: "third" } }, admin)).status, 202);
 });
+
+test("submitting and cancelling fills no disk: the project has its bytes in a minute, and others go on", async () => {
+  await using at = await open({ projects: { default: { bytesPerMinute: "4MiB" } } });
+  const body = { agentId: "a", action: "x", params: { text: "x".repeat(512 * 1024) } };
+  const statuses: number[] = [];
+  for (let n = 0; n < 12; n++) {
+    const id = `t${n}`;
+    const reply = await at.ask("submit", { body: { ...body, id } }, rude);
+    statuses.push(reply.status);
+    if (reply.status === 202) await at.ask("cancel", { params: { id }, body: {} }, rude);
+    else {
+      assert.equal(reply.problem.code, "bytes_per_minute");
+      assert.match(reply.problem.error, /projects\.default\.bytesPerMinute/);
+      const after = Number(reply.headers.get("retry-after"));
+      assert.ok(after > 1 && after <= 61, `Retry-After: ${after}`);
+    }
+  }
+  assert.deepEqual(statuses, [...Array(7).fill(202), ...Array(5).fill(429)]);
+  assert.equal((await at.ask("submit", { body }, calm)).status, 202);
+});
+
+test("a full log refuses work by name, ends are taken, and its last tenth is for who stored little", async () => {
+  const config = { log: { maxBytes: "4MiB" } };
+  await using at = await openServer({ settings: { server: { tokens } }, open: { config } });
+  const body = { agentId: "a", action: "x", params: { text: "x".repeat(256 * 1024) } };
+  let taken = 0;
+  let last = await at.ask("submit", { body: { ...body, id: "first" } }, rude);
+  for (; last.status === 202; taken++) last = await at.ask("submit", { body }, rude);
+  assert.ok(taken > 10, `${taken}`);
+  assert.deepEqual([last.status, last.problem.code], [429, "log_full"]);
+  assert.match(last.problem.error, /log\.maxBytes/);
+  assert.equal((await at.ask("cancel", { params: { id: "first" }, body: {} }, rude)).status, 200);
+  assert.equal((await at.ask("submit", { body: { agentId: "a", action: "x" } }, calm)).status, 202);
+});

@@ -68,6 +68,17 @@ export const rowsOfProjects: Readonly<Record<string, Knob>> = {
       return runningOf(kit, 1);
     },
   },
+  "projects.default.bytesPerMinute": {
+    cases: [
+      ["64KiB", "bytes_per_minute"],
+      [null, "ok"],
+    ],
+    tell: async ({ drover }) => {
+      const big = { params: { text: "x".repeat(40_000) } };
+      await drover.submit(task("t0", big));
+      return codeOf(drover.submit(task("t1", big)));
+    },
+  },
   "projects.named": {
     cases: [
       [{}, 5],

@@ -283,6 +283,17 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
     ],
     tell: (kit) => stateWithArtifact(kit, import.meta.filename),
   },
+  "log.maxBytes": {
+    cases: [
+      ["64KiB", "log_full"],
+      [null, "ok"],
+    ],
+    tell: async ({ drover }) => {
+      const big = { params: { text: "x".repeat(30_000) } };
+      for (let index = 0; index < 2; index++) await drover.submit(task(`t${index}`, { ...big, project: `p${index}` }));
+      return codeOf(drover.submit(task("t2", { ...big, project: "p2" })));
+    },
+  },
   "log.snapshotEvery": {
     cases: [
       [5, true],

@@ -302,6 +302,7 @@ export function settingsOf(dice: Dice): ProjectSettings {
     budget: { limit: dice.pick([null, null, 100, 300, 2000]), window: dice.pick([1000, 60_000, 3_600_000]) },
     maxPriority: dice.pick([-100, -200, -200, 0]),
     provider: dice.chance(10) ? dice.pick(GATES) : null,
+    bytesPerMinute: null,
   };
 }
 

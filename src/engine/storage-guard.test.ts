@@ -1,0 +1,114 @@
+/**
+ * How much may be stored: by a project in a minute, and by all in the log.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createMemoryLog, createMemoryStore } from "../log/memory-log.ts";
+import { createTestDrover, type TestDrover } from "../testing/index.ts";
+import type { DroverError } from "./drover-error.ts";
+
+const KIB = 1024;
+const big = (size: number) => ({ params: { text: "x".repeat(size) } });
+let count = 0;
+const submit = ({ drover }: TestDrover, project: string, size: number): Promise<string> =>
+  drover.submit({ id: `t${++count}`, agentId: "ann", action: "x", project, ...big(size) }).then(
+    () => "ok",
+    ({ code, details }: DroverError) =>
+      details.retryAfterMs === undefined ? code : `${code} in ${details.retryAfterMs} ms`,
+  );
+
+test("a project stores so much in a minute, however soon it cancels, and others go on", async () => {
+  const kit = await createTestDrover({
+    at: 1_000_000,
+    config: { projects: { default: { bytesPerMinute: 100 * KIB } } },
+  });
+  for (let index = 0; index < 9; index++) {
+    assert.equal(await submit(kit, "rude", 10 * KIB), "ok", `${index}`);
+    await kit.drover.cancel(`t${count}`);
+    await kit.clock.advance(1000);
+  }
+  const { seq } = kit.drover.state;
+  assert.equal(await submit(kit, "rude", 10 * KIB), "bytes_per_minute in 51999 ms");
+  assert.equal(kit.drover.state.seq, seq, "what is refused is not stored");
+  assert.equal(await submit(kit, "calm", 90 * KIB), "ok");
+  await kit.clock.advance(51_998);
+  assert.match(await submit(kit, "rude", 10 * KIB), /^bytes_per_minute/);
+  await kit.clock.advance(1);
+  assert.equal(await submit(kit, "rude", 10 * KIB), "ok");
+});
+
+test("one body is taken though it is larger than what a minute has", async () => {
+  const kit = await createTestDrover({ config: { projects: { p: { bytesPerMinute: "16KiB" } } } });
+  assert.equal(await submit(kit, "p", 40 * KIB), "ok");
+  assert.match(await submit(kit, "p", 1), /^bytes_per_minute/);
+  assert.equal(await submit(kit, "another", 40 * KIB), "ok", "the limit is that project's own");
+});
+
+test("results count and are never refused; schedules, retries and calls count and are", async () => {
+  const config = { projects: { default: { bytesPerMinute: 64 * KIB } } };
+  const kit = await createTestDrover({ config });
+  const { drover } = kit;
+  for (const id of ["a", "b", "c"]) await drover.submit({ id, agentId: "ann", action: "x" });
+  const worker = await drover.worker({ slots: 9 }, () => "y".repeat(40 * KIB));
+  await kit.settle();
+  assert.deepEqual(
+    await Promise.all(["a", "b", "c"].map(async (id) => (await drover.task(id)).state)),
+    Array(3).fill("done"),
+  );
+  await worker.close();
+  assert.match(await submit(kit, "default", 1), /^bytes_per_minute/);
+  const codeOf = (call: Promise<unknown>): Promise<unknown> =>
+    call.then(
+      () => "ok",
+      ({ code }: DroverError) => code,
+    );
+  const task = { agentId: "ann", action: "x" };
+  assert.equal(await codeOf(drover.schedules.put("s", { cron: "@daily", task })), "bytes_per_minute");
+  assert.equal(await codeOf(drover.permits.ask({ gate: "g" })), "bytes_per_minute");
+  assert.equal(await codeOf(drover.permits.ask({ gate: "g", project: "calm" })), "ok");
+  await kit.clock.advance(61_000);
+  assert.equal(await codeOf(drover.schedules.put("s", { cron: "@daily", task })), "ok");
+});
+
+test("the same submit again is the same task, also when there is no room for another", async () => {
+  const kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: 16 * KIB } } } });
+  const body = { id: "same", agentId: "ann", action: "x", ...big(20 * KIB) };
+  await kit.drover.submit(body);
+  assert.equal((await kit.drover.submit(body)).taskId, "same");
+});
+
+test("a log that is full takes no more work and all reports; its last tenth is for who stored little", async () => {
+  const store = createMemoryStore();
+  const config = { log: { maxBytes: 1000 * KIB } };
+  const kit = await createTestDrover({ config, log: createMemoryLog({ store }) });
+  const taken: string[] = [];
+  for (let index = 0; index < 110; index++) taken.push(await submit(kit, "rude", 10 * KIB));
+  const first = taken.indexOf("log_full");
+  assert.ok(first > 80 && first < 92, `${first} of 110 were taken`);
+  assert.deepEqual(new Set(taken.slice(first)), new Set(["log_full"]));
+  assert.equal(await submit(kit, "calm", 5 * KIB), "ok");
+  assert.equal(await submit(kit, "calm", 60 * KIB), "ok", "it had stored less than a hundredth");
+  assert.equal(await submit(kit, "calm", 1), "log_full");
+  assert.equal(await submit(kit, "third", 60 * KIB), "log_full", "that would be more than all");
+  await kit.drover.cancel("t1").catch(() => {});
+  await kit.drover.worker({ slots: 50 }, () => "done");
+  await kit.settle();
+  assert.ok((await kit.drover.stats()).metrics.tasksCompleted > 0, "what was let in goes on");
+  const again = await createTestDrover({ config, log: createMemoryLog({ store }) });
+  assert.equal(await submit(again, "rude", 60 * KIB), "log_full", "a new engine asks the log how large it is");
+});
+
+test("room that comes back is noticed", async () => {
+  const log = createMemoryLog();
+  let bytes = 900 * KIB;
+  const kit = await createTestDrover({
+    config: { log: { maxBytes: 800 * KIB } },
+    log: { ...log, bytes: async () => bytes },
+  });
+  assert.equal(await submit(kit, "p", 1), "log_full");
+  bytes = 100 * KIB;
+  await kit.clock.advance(1000);
+  assert.equal(await submit(kit, "p", 1), "log_full", "this one makes it look again");
+  await kit.settle();
+  assert.equal(await submit(kit, "p", 1), "ok");
+});
