@@ -12,6 +12,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { createPump } from "./output-pump.ts";
 import type { ExecHost } from "./process-host.ts";
 import { killLeftovers, type Leader, type Leftovers, sendSignal } from "./process-leftovers.ts";
 import type { ProcessTable } from "./process-table.ts";
@@ -65,7 +66,7 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
   }
   // Until its exit is seen nobody has asked for it, so the number cannot have passed to another.
   const leader: Leader = { pid, startedAt: tools.table.read(pid)?.startedAt ?? null };
-  const drained = connect(child, plan);
+  const output = connect(child, plan);
   const ladder = createLadder(child, pid, plan, tools);
   return { leader, ended: settle(), stop: ladder.stop, kill: ladder.kill };
 
@@ -76,22 +77,36 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
     if (holder === null || holder.startedAt === leader.startedAt) sendSignal(-leader.pid, "SIGKILL");
     const leftovers = await killLeftovers(tools.table, { id: plan.runId, leader, since: leader.startedAt });
     const waiting = new AbortController();
-    await Promise.race([drained, pause(PIPE_MS_MAX, undefined, { signal: waiting.signal }).catch(() => {})]);
+    await Promise.race([output.drained, pause(PIPE_MS_MAX, undefined, { signal: waiting.signal }).catch(() => {})]);
     waiting.abort();
+    output.end();
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
     return { code, signal, leftovers };
   }
 }
 
-/** Resolves when both pipes are read to their end. */
-function connect(child: ChildProcess, { stdin, onOutput }: ProcessPlan): Promise<unknown> {
+/** `drained` resolves when both pipes are read to their end; `end` hands on what has come, if that takes too long. */
+function connect(
+  child: ChildProcess,
+  { stdin, onOutput }: ProcessPlan,
+): { readonly drained: Promise<unknown>; end(): void } {
   child.on("error", () => {}); // Signals are sent by number, not through the child: nothing else can fail here.
-  child.stdout?.on("data", (chunk: Buffer) => onOutput("out", chunk)).on("error", () => {});
-  child.stderr?.on("data", (chunk: Buffer) => onOutput("err", chunk)).on("error", () => {});
+  const pumps = (["out", "err"] as const).flatMap((name) => {
+    const stream = name === "out" ? child.stdout : child.stderr;
+    stream?.on("error", () => {});
+    return stream === null ? [] : [createPump(stream, (piece) => onOutput(name, piece))];
+  });
   // A child that does not read its task is free not to.
   child.stdin?.on("error", () => {});
   child.stdin?.end(stdin);
-  return new Promise((resolve) => child.once("close", resolve));
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  const drained = closed.then(() => Promise.all(pumps.map((pump) => pump.drained())));
+  return {
+    drained,
+    end() {
+      for (const pump of pumps) pump.end();
+    },
+  };
 }
 
 type LadderRun = { stop(): void; kill(): void; end(): void };
