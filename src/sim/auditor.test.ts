@@ -187,6 +187,23 @@ const rows: Row[] = [
     faults: ["storm"],
     plant: shown("permit-granted", (event) => [event, struck(event)]),
   },
+  {
+    name: "what must not run twice is queued again",
+    rule: "on-loss",
+    faults: ["crash"],
+    plant: shown("task-submitted", (event) => [{ ...event, onLoss: "fail" }]),
+  },
+  {
+    name: "a task that was given back does not rest",
+    rule: "requeues",
+    plant: shown("attempt-lost", (event) => [event.cause === "requeue" ? { ...event, restUntil: event.at } : event]),
+  },
+  {
+    name: "a task's 429 is told to no gate",
+    rule: "throttle",
+    faults: ["storm"],
+    plant: shown("gate-struck", () => []),
+  },
   { name: "a gate forgets who is out", rule: "gate-concurrency", plant: shown("permit-settled", () => []) },
   {
     name: "an alarm never rings",
