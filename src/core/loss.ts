@@ -71,7 +71,8 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   const askedMs = given.retryAfterMs ?? 0;
   const gate = task.ask.provider as GateId | null;
   const back = { cause: "rate-limited", tokens, reason } as const;
-  if (gate === null || refusalForGate(state, gate, task.project.id) !== null) {
+  // A gate that only a report has made is no project's, so none may take what is kept for those that have few.
+  if (gate === null || refusalForGate(state, gate, null) !== null) {
     const restMs = Math.max(
       THROTTLED_MS_MIN,
       Math.min(askedMs, REST_MS_MAX),

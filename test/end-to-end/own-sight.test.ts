@@ -62,7 +62,16 @@ before(async () => {
 after(() => at.server.close());
 
 const READS = (Object.keys(PLACES) as CallName[]).filter((name) => PLACES[name].method === "GET");
-const IDS = ["mine", "mine-too", "secret-holder", "secret-next", "secret", "site", "secret-schedule", "secret-gate"];
+const IDS = [
+  "mine",
+  "mine-too",
+  "secret-holder",
+  "secret-next",
+  "secret",
+  "site",
+  "secret-schedule",
+  "secret-gate",
+].concat(["anthropic", "of-site"]);
 const queriesOf = (name: CallName): string[] => {
   if (name === "wait") return ["?timeoutMs=0"];
   return name === "why" ? ["", `?at=${at.drover.state.seq}`] : [""];
