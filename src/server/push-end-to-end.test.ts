@@ -84,7 +84,7 @@ test(
     assert.deepEqual(first.seen, []);
     const { method, url, body, headers } = second.seen[0] as Seen;
     assert.deepEqual([method, url], ["POST", "/tabs/t3/action"]);
-    assert.deepEqual(JSON.parse(body), { kind: "click", ref: "e5", button: "left" });
+    assert.deepEqual(JSON.parse(body), { kind: "click", ref: "e5", selector: "#x", button: "left" });
     assert.equal(headers["content-type"], "application/json");
     assert.equal(headers["x-drover-task-id"], task.taskId);
     assert.equal(headers["x-drover-attempt"], "1");
