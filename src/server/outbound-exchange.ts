@@ -84,7 +84,15 @@ export function exchange({ url, method, headers, body, addresses, signal }: Outb
       resolve(answerOf(response));
     });
     request.on("error", (error) => reject(new ExchangeFailure(reached, error, isTaken)));
-    request.once("close", () => signal.removeEventListener("abort", abort));
+    request.once("upgrade", (_response, socket) => {
+      socket.destroy();
+      reject(new ExchangeFailure("head", new Error("it answered 101, to go on in another protocol")));
+    });
+    request.once("close", () => {
+      signal.removeEventListener("abort", abort);
+      // Whatever else may end a request without an error; it has been settled long ago in every other case.
+      reject(new ExchangeFailure(reached, new Error("the connection was closed without an answer"), isTaken));
+    });
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     else request.end(bytes);
