@@ -304,8 +304,10 @@ function faceOf(parts: Parts): Drover {
     const then = at === undefined ? null : await past.stateAt(at, writer.committedSeq());
     const answer = then === null ? why(state, id, writer.now()) : why(then, id, then.at);
     await writer.settled();
-    if (!answer.ok) throw refused(answer.failure);
-    return parts.place.explain(answer.value);
+    if (answer.ok) return parts.place.explain(answer.value);
+    // One that was turned away waits for nothing.
+    const found = await tasks.task(task).catch(() => null);
+    throw refused(found?.state === "rejected" ? { type: "task-ended", task: id, state: "rejected" } : answer.failure);
   }
 
   async function setPaused(target: PauseTarget, paused: boolean): Promise<void> {

@@ -80,10 +80,10 @@ test("one that was let in since is a task like any other, and one whose time is 
   await assert.rejects(drover.task("late"), { code: "not_found" });
 });
 
-test("what was rejected cannot be cancelled, retried or patched: it has ended", async () => {
+test("what was rejected cannot be cancelled, retried or patched, and waits for nothing: it has ended", async () => {
   const { drover, turnAway } = await full();
   const id = await turnAway({ agentId: "ann", action: "go" });
-  for (const call of [drover.cancel(id), drover.retry(id), drover.patch(id, { priority: 5 })])
+  for (const call of [drover.cancel(id), drover.retry(id), drover.patch(id, { priority: 5 }), drover.why(id)])
     await assert.rejects(call, {
       code: "conflict",
       message: `task ${id} was rejected and never let in; submit it again`,

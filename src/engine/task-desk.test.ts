@@ -263,7 +263,7 @@ test("answers above throttleAt carry throttle, and warnings say what would wait 
   const unfit = await drover.submit(task("b", { capabilities: ["gpu"] }));
   assert.deepEqual(unfit.warnings?.[0], {
     type: "never-fits",
-    detail: "no known worker offers capability gpu; the task waits for one that does",
+    detail: "no known worker takes or offers capability gpu; the task waits for one that does",
   });
   for (const id of ["c", "d"]) await drover.submit(task(id));
   assert.equal((await drover.submit(task("e"))).throttle, true);
