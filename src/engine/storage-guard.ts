@@ -70,15 +70,24 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     void measure();
   }
 
-  function refusal(project: ProjectId, bytes: number, at: number): Refusal | null {
-    const max = settingsOf(project).bytesPerMinute;
-    const stored = minutes.get(project)?.total(at) ?? 0;
+  /** What it has stored in the last minute; null where nobody asks. */
+  function minuteOf(project: ProjectId): RollingSum | null {
+    if (settingsOf(project).bytesPerMinute === null) return null;
+    const known = minutes.get(project);
+    if (known !== undefined) return known;
+    const minute = new RollingSum(MINUTE_MS, SECONDS);
+    minutes.set(project, minute);
+    return minute;
+  }
+
+  function refusalOfMinute(project: ProjectId, minute: RollingSum | null, bytes: number, at: number): Refusal | null {
+    const stored = minute?.total(at) ?? 0;
     // Whoever has stored nothing may store one body, however large.
-    if (max !== null && stored > 0 && stored + bytes > max) {
-      const freeAt = minutes.get(project)?.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
-      return { type: "bytes-per-minute", project, stored, max, retryAfterMs: freeAt - at };
-    }
-    return refusalOfLog(project, bytes, at);
+    if (minute === null || stored === 0) return null;
+    const max = settingsOf(project).bytesPerMinute ?? Number.POSITIVE_INFINITY;
+    if (stored + bytes <= max) return null;
+    const freeAt = minute.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
+    return { type: "bytes-per-minute", project, stored, max, retryAfterMs: freeAt - at };
   }
 
   function refusalOfLog(project: ProjectId, bytes: number, at: number): Refusal | null {
@@ -91,17 +100,20 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     return isKeptForOthers(max, used, mine) ? { type: "log-full", bytes: used, max, project, kept: keptOf(max) } : null;
   }
 
-  function book(project: ProjectId, bytes: number, at: number): void {
-    addTo(minutes, project, bytes, at, () => new RollingSum(MINUTE_MS, SECONDS));
+  function book(project: ProjectId, minute: RollingSum | null, bytes: number, at: number): void {
+    minute?.add(bytes, at);
     const { maxBytes, retain } = state.config.log;
     if (maxBytes === null) return;
     size.since += bytes;
-    addTo(held, project, bytes, at, () => new RollingSum(retain, DAYS));
+    const sum = held.get(project) ?? new RollingSum(retain, DAYS);
+    sum.add(bytes, at);
+    held.set(project, sum);
   }
 
   function add(project: ProjectId, bytes: number, at: number): Refusal | null {
-    const full = refusal(project, bytes, at);
-    if (full === null) book(project, bytes, at);
+    const minute = minuteOf(project);
+    const full = refusalOfMinute(project, minute, bytes, at) ?? refusalOfLog(project, bytes, at);
+    if (full === null) book(project, minute, bytes, at);
     return full;
   }
 
@@ -110,7 +122,7 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     const project = projectOf(task);
     if (project === null) return null;
     if (isRefusable) return add(project, bytes, at);
-    book(project, bytes, at);
+    book(project, minuteOf(project), bytes, at);
     return null;
   }
 
@@ -138,19 +150,4 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
   }
 
   return { weigh, add, measure };
-}
-
-function addTo(
-  sums: Map<ProjectId, RollingSum>,
-  project: ProjectId,
-  bytes: number,
-  at: number,
-  create: () => RollingSum,
-): void {
-  let sum = sums.get(project);
-  if (sum === undefined) {
-    sum = create();
-    sums.set(project, sum);
-  }
-  sum.add(bytes, at);
 }
