@@ -227,7 +227,13 @@ describe("the log", LIMIT, () => {
     const { code, out } = await drover("verify");
     assert.equal(code, 0);
     const [, seq = "", hash = ""] = /\n {2}head (\d+):([0-9a-f]{64})\n$/.exec(out) ?? [];
-    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, 0 signed checkpoints\n/);
+    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, \d+ payloads, 0 signed checkpoints\n/);
+    assert.match(out, /\n {2}(every event is signed|events \d+ to \d+ are not signed yet, all before them are)\n/);
+    const [, key = ""] = /\n {2}key ([0-9a-f]{64})\n/.exec(out) ?? [];
+    assert.equal((await drover("verify", "--key", key)).code, 0);
+    const foreign = await drover("verify", "--key", "0".repeat(64));
+    assert.deepEqual([foreign.code, /checked with the key/.test(foreign.out)], [1, true]);
+    assert.equal((await drover("verify", "--key", "short")).code, 2);
     assert.equal((await drover("verify", "--expect", `${seq}:${hash}`)).code, 0);
     const behind = Object.assign(server.terminalFor(), { now: () => Date.now() - 7_200_000 });
     const ahead = await server.drover(["verify"], { terminal: behind });

@@ -112,6 +112,8 @@ export type LogRules = {
   readonly maxClockJump: number;
   /** Beyond so many bytes no more work is taken in; null: as long as there is room. */
   readonly maxBytes: number | null;
+  /** How much of the end may be unsigned. */
+  readonly signEvery: { readonly events: number; readonly time: number };
 };
 export type Config = {
   readonly scheduler: SchedulerRules;
@@ -186,7 +188,10 @@ export const DEFAULT_CONFIG: Config = {
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   artifacts: { root: null, anywhere: false },
-  log: { snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE, maxBytes: null },
+  log: {
+    ...{ snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE, maxBytes: null },
+    signEvery: { events: 10_000, time: MINUTE },
+  },
 };
 
 const PRIORITY_NAMES: ReadonlyMap<unknown, number> = new Map([
@@ -408,6 +413,7 @@ const configFields: Fields<Config> = {
     {
       ...{ snapshotEvery: whole(1), retain: span(1000), maxClockJump: span(1000) },
       maxBytes: orNull(size(BYTES_MIN, BYTES_MAX)),
+      signEvery: section({ events: whole(1), time: span(1000) }, DEFAULT_CONFIG.log.signEvery),
     },
     DEFAULT_CONFIG.log,
   ),

@@ -14,7 +14,7 @@
  * If the disk falls far behind, what would add work is refused. What ends work never is: a result or a release
  * that was turned away would be lost for good, and would keep its slot, its locks and its budget.
  */
-import { type Instant, type Seq, seq } from "../core/brand.ts";
+import { type Instant, instant, type Seq, seq } from "../core/brand.ts";
 import type { Command, Decided, Decision } from "../core/commands.ts";
 import { nextChange } from "../core/deadlines.ts";
 import { decide } from "../core/decide.ts";
@@ -25,8 +25,10 @@ import { fail } from "../core/result.ts";
 import type { State } from "../core/state.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../log/gathering.ts";
 import { type Head, type Log, LogFailure } from "../log/log.ts";
+import type { SignRule } from "../log/signed-head.ts";
 import type { Commit } from "./commit-watch.ts";
 import { DroverError, isStop, refused } from "./drover-error.ts";
+import { createHeadSigning } from "./head-signing.ts";
 import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 import type { StorageGuard } from "./storage-guard.ts";
@@ -89,8 +91,8 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["lose-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
-/** A batch that is being gathered: what is to be told of it, its bytes, and the number of its last event. */
-type Pending = { readonly applied: Applied[]; readonly bytes: Gathering; last: number };
+/** A batch that is being gathered: what is to be told of it, its bytes, the number and the time of its last event. */
+type Pending = { readonly applied: Applied[]; readonly bytes: Gathering; last: number; at: number };
 /** All who wait for the same batch wait for one promise. */
 type Waiter = PromiseWithResolvers<void> & { seq: number };
 
@@ -122,6 +124,7 @@ export function startWriter(options: WriterOptions): Writer {
 
   const clock = createLogClock({ host, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
   const { nowOrLast } = clock;
+  const signing = createHeadSigning({ log, rule: () => state.config.log.signEvery, later });
 
   function apply(event: Event, payload: string | undefined): void {
     const before = evolve(state, event) as Seq | null;
@@ -131,6 +134,7 @@ export function startWriter(options: WriterOptions): Writer {
     const led = typeof cause === "number" ? (cause as Seq) : before;
     gather(batch.bytes, state.seq, event, led, carries ? payload : undefined);
     batch.last = state.seq;
+    batch.at = event.at;
     if (hooks.isAwaited(event)) batch.applied.push({ event, seq: seq(state.seq) });
     hooks.onApplied(event);
   }
@@ -140,7 +144,7 @@ export function startWriter(options: WriterOptions): Writer {
     const last = pending[pending.length - 1];
     if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
       return last;
-    const next: Pending = { applied: [], bytes: spares.pop() ?? createGathering(), last: state.seq };
+    const next: Pending = { applied: [], bytes: spares.pop() ?? createGathering(), last: state.seq, at: 0 };
     pending.push(next);
     return next;
   }
@@ -216,18 +220,22 @@ export function startWriter(options: WriterOptions): Writer {
     if (next !== null) cancelAlarm = host.ringAt(clock.alarmFor(next), poke, { keepAlive: !isOnlyExpiry });
   }
 
+  function later(ms: number, ring: () => void): () => void {
+    return host.ringAt(clock.alarmFor(instant(nowOrLast() + ms)), ring, { keepAlive: false });
+  }
+
   async function flush(): Promise<void> {
     if (phase.appending) return;
     phase.appending = true;
     try {
       while (pending.length > 0 && phase.stopped === null) {
-        const { applied, bytes, last } = pending.shift() as Pending;
+        const { applied, bytes, last, at } = pending.shift() as Pending;
         if (pending.length === 0) {
           waiting.sent = waiting.gathering;
           waiting.gathering = null;
         }
         const startedAt = performance.now();
-        const head = await appendForSure(bytes);
+        const head = await appendForSure(bytes, signing.dueWith({ count: bytes.count, at }));
         if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
         phase.committed = last;
         hooks.onCommitted(applied, { head, appendMs: performance.now() - startedAt });
@@ -240,9 +248,9 @@ export function startWriter(options: WriterOptions): Writer {
     }
   }
 
-  async function appendForSure(bytes: Gathering): Promise<Head> {
+  async function appendForSure(bytes: Gathering, sign: SignRule | null): Promise<Head> {
     const firstSeq = seq(phase.committed + 1);
-    const batch = batchOf(bytes, firstSeq);
+    const batch = batchOf(bytes, firstSeq, sign);
     const batchId = host.newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
       const answer = await log.append(seq(phase.committed), epoch, batch, batchId);
@@ -272,6 +280,7 @@ export function startWriter(options: WriterOptions): Writer {
   function stop(error: DroverError): void {
     if (phase.stopped !== null) return;
     phase.stopped = error;
+    signing.stop();
     cancelAlarm?.();
     for (const waiter of waiters.splice(0)) waiter.reject(error);
     hooks.onStopped(error);

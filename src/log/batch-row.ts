@@ -7,18 +7,21 @@
  * in a second block, 32 bytes each: they let a reader start in the middle of a batch, and let the check
  * name the very event that was changed.
  *
- * Every driver that stores blocks uses this format; the chain covers the records, not the frame.
+ * Every driver that stores blocks uses this format. The chain covers the records, and the epoch and id of the batch.
  */
 
 import type { Seq } from "../core/brand.ts";
 import { invariant } from "../core/result.ts";
 import type { Spans } from "./chain.ts";
-import { chainBatch, equalBytes, HASH_BYTES, hashOf, seqAt } from "./chain.ts";
+import { batchLink, chainBatch, equalBytes, HASH_BYTES, hashOf, seqAt } from "./chain.ts";
 import type { Batch, LogRecord, ReadBatch } from "./log.ts";
 import { corruptAt } from "./log.ts";
 
-/** What is stored: 1 held every event as JSON, 2 may hold those of `hot-bytes.ts`. Both are read. */
-export const FORMAT = 2;
+/**
+ * What is stored: 1 held every event as JSON, 2 may hold those of `hot-bytes.ts`, 3 has signed heads and links over
+ * batches. All are read: a batch without a link of its own is one of 1 or 2.
+ */
+export const FORMAT = 3;
 export const OLDEST_FORMAT = 1;
 export const BATCH_RECORDS_MAX = 65_536;
 export const BATCH_BYTES_MAX: number = 256 * 1024 * 1024;
@@ -81,7 +84,7 @@ export type Unsealed = Pick<BatchRow, "firstSeq" | "epoch" | "batchId" | "priorH
 
 /** Links a packed batch to what came before. */
 export function sealBatch({ count, ...row }: Unsealed): BatchRow {
-  const hashes = chainBatch(row.priorHash, row.bytes, spansOf(row.firstSeq, row.bytes, count));
+  const hashes = chainBatch(batchLink(row.priorHash, row), row.bytes, spansOf(row.firstSeq, row.bytes, count));
   return {
     ...row,
     lastSeq: seqAt(row.firstSeq, count - 1),
@@ -103,13 +106,16 @@ export function checkRow(row: BatchRow, expectedFirst: Seq, expectedPrior: Uint8
     throw corruptAt(row.firstSeq, `its batch says ${count} events and holds ${row.hashes.length / HASH_BYTES} hashes`);
   }
   const spans = spansOf(row.firstSeq, row.bytes, count);
-  const hashes = chainBatch(row.priorHash, row.bytes, spans);
+  const hashes = chainBatch(batchLink(row.priorHash, row), row.bytes, spans);
   if (!equalBytes(hashes, row.hashes)) {
-    throw corruptAt(seqAt(row.firstSeq, firstDifference(hashes, row.hashes)), "its bytes do not match its hash");
+    const older = chainBatch(row.priorHash, row.bytes, spans);
+    // Either way it breaks; in the right one at the event that was changed, in the other from the first on.
+    const at = Math.max(firstDifference(hashes, row.hashes), firstDifference(older, row.hashes));
+    if (!equalBytes(older, row.hashes)) throw corruptAt(seqAt(row.firstSeq, at), "its bytes do not match its hash");
   }
   if (spans.ends[count - 1] !== row.bytes.length)
     throw corruptAt(row.lastSeq, "bytes follow it that belong to no event");
-  if (!equalBytes(row.postHash, hashOf(hashes, count - 1))) {
+  if (!equalBytes(row.postHash, hashOf(row.hashes, count - 1))) {
     throw corruptAt(row.lastSeq, "its batch ends with another hash");
   }
 }
@@ -137,9 +143,9 @@ export function recordBytes(row: BatchRow, wanted: Seq): Uint8Array {
   const count = row.lastSeq - row.firstSeq + 1;
   const index = wanted - row.firstSeq;
   const { starts, ends } = spansOf(row.firstSeq, row.bytes, count);
-  const prior = index === 0 ? row.priorHash : hashOf(row.hashes, index - 1);
+  const priors = index === 0 ? [batchLink(row.priorHash, row), row.priorHash] : [hashOf(row.hashes, index - 1)];
   const spans = { starts: starts.subarray(index, index + 1), ends: ends.subarray(index, index + 1) };
-  if (!equalBytes(chainBatch(prior, row.bytes, spans), hashOf(row.hashes, index))) {
+  if (!priors.some((prior) => equalBytes(chainBatch(prior, row.bytes, spans), hashOf(row.hashes, index)))) {
     throw corruptAt(wanted, "its bytes do not match its hash");
   }
   return row.bytes.subarray(starts[index], ends[index]);

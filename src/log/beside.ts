@@ -16,7 +16,7 @@ import { invariant } from "../core/result.ts";
 import { BATCH_BYTES_MAX } from "./batch-row.ts";
 import { seqAt } from "./chain.ts";
 import type { Batch, LogRecord } from "./log.ts";
-import { corruptAt } from "./log.ts";
+import { corruptAt, LogFailure } from "./log.ts";
 
 export const BLOCK_BYTES = 16_384;
 export const ENTRY_FRAME_BYTES = 12;
@@ -67,16 +67,38 @@ export function findBeside({ firstSeq, bytes }: Block, wanted: Seq): Uint8Array 
 /** The block with only the entries that are kept; null if there are none left. */
 export function keepEntries({ firstSeq, bytes }: Block, isKept: (seq: Seq) => boolean): Block | null {
   const kept: Uint8Array[] = [];
+  let first: Seq | null = null;
   for (const { seq, start, end } of entries(bytes, firstSeq)) {
-    if (isKept(seq)) kept.push(bytes.subarray(start - ENTRY_FRAME_BYTES, end));
+    if (!isKept(seq)) continue;
+    first ??= seq;
+    kept.push(bytes.subarray(start - ENTRY_FRAME_BYTES, end));
   }
-  return kept.length === 0 ? null : { firstSeq, bytes: Buffer.concat(kept) };
+  return first === null ? null : { firstSeq: first, bytes: Buffer.concat(kept) };
 }
 
 export function collectBeside(blocks: readonly Block[]): Map<Seq, Uint8Array> {
   const found = new Map<Seq, Uint8Array>();
   for (const { firstSeq, bytes } of blocks) {
     for (const { seq, start, end } of entries(bytes, firstSeq)) found.set(seq, bytes.subarray(start, end));
+  }
+  return found;
+}
+
+/** The same of blocks as a database has them. What cannot be read of one is left out: whoever needs it, misses it. */
+export function collectStored(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+  const found = new Map<Seq, Uint8Array>();
+  for (const { firstSeq, bytes } of blocks) {
+    let isFirst = true;
+    try {
+      for (const { seq, start, end } of entries(bytes, firstSeq)) {
+        // Under another number than its first entry's nobody would find it.
+        if (isFirst && seq !== firstSeq) break;
+        isFirst = false;
+        found.set(seq, bytes.subarray(start, end));
+      }
+    } catch (error) {
+      if (!(error instanceof LogFailure)) throw error;
+    }
   }
   return found;
 }

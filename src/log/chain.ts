@@ -2,7 +2,8 @@
  * The hash chain: what makes an edit, a deletion or a change of order visible.
  *
  * `postHash = sha256(priorHash ‖ stored bytes)`, one link per event, over exactly the bytes that are
- * stored and never over a structure (trap C20). The first prior is 32 zero bytes.
+ * stored and never over a structure (trap C20). The first prior is 32 zero bytes. Before its first event each batch has
+ * a link of its own, over a line of text with its epoch and its id: who wrote it is part of history too.
  *
  * Cost: about 0.6 µs for an event of 120 bytes. `crypto.hash` in one call is twice as fast as a Hash
  * object, and its "binary" string twice as fast as its Buffer, because no array is allocated outside the
@@ -30,6 +31,12 @@ export type Spans = { readonly starts: Uint32Array; readonly ends: Uint32Array }
 export function postHash(prior: Uint8Array, bytes: Uint8Array): Uint8Array {
   return chainBatch(prior, bytes, { starts: Uint32Array.of(0), ends: Uint32Array.of(bytes.length) });
 }
+
+/** What the first event of a batch is linked to. */
+export const batchLink = (prior: Uint8Array, { epoch, batchId }: BatchName): Uint8Array =>
+  postHash(prior, Buffer.from(`drover batch 1 ${epoch} ${batchId}`, "utf8"));
+
+export type BatchName = { readonly epoch: number; readonly batchId: string };
 
 /** The post hashes of a whole batch, 32 bytes each, one after the other. */
 export function chainBatch(prior: Uint8Array, bytes: Uint8Array, { starts, ends }: Spans): Uint8Array {

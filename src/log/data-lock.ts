@@ -16,6 +16,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LogFailure } from "./log.ts";
+import { makeOwnFile, OWN_FILE_MODE } from "./own-directory.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 const LOCK_FILE = "owner.db";
@@ -27,9 +28,10 @@ export function takeDataLock(directory: string): DataLock {
   const path = join(directory, LOCK_FILE);
   let database: DatabaseSync | undefined;
   try {
+    makeOwnFile(path);
     database = new DatabaseSync(path);
     database.exec("BEGIN EXCLUSIVE");
-    writeFileSync(join(directory, PID_FILE), `${process.pid}\n`);
+    writeFileSync(join(directory, PID_FILE), `${process.pid}\n`, { mode: OWN_FILE_MODE });
   } catch (error) {
     database?.close();
     const failure = storageFailure(error, { doing: `take the lock ${path}` });

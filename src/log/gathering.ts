@@ -16,6 +16,7 @@ import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { PACKED } from "./hot-bytes.ts";
 import type { Batch, HollowBatch, LogRecord, PackedBatch } from "./log.ts";
+import type { SignRule } from "./signed-head.ts";
 
 const ROOM_AT_FIRST = 65_536;
 
@@ -62,12 +63,17 @@ export function gather(
 }
 
 /** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied or added to. */
-export function batchOf({ count, records, beside, blanks }: Gathering, firstSeq: Seq): Batch {
+export function batchOf(
+  { count, records, beside, blanks }: Gathering,
+  firstSeq: Seq,
+  sign: SignRule | null = null,
+): Batch {
   const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
   const hollow: HollowBatch = { count, bytes: written(records), beside: written(beside), blanks };
   return {
     firstSeq,
     hollow,
+    ...(sign === null ? {} : { sign }),
     get packed() {
       fillBlanks(hollow);
       return hollow;

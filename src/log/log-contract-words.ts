@@ -69,10 +69,18 @@ export const failsWith =
 
 export const isBug = { name: "BrokenInvariant" };
 
-/** The chain as the text of the design has it, without any of our code. */
-export function referenceHash(events: readonly string[]): string {
+/** The chain after an event of a log that was filled with batches of these sizes, without any of our code. */
+export function referenceHash(sizes: readonly number[], upTo: number): string {
   let prior = Buffer.alloc(32);
-  for (const event of events) prior = createHash("sha256").update(prior).update(event).digest();
+  const link = (content: string): void => {
+    prior = createHash("sha256").update(prior).update(content).digest();
+  };
+  let number = 0;
+  for (const size of sizes) {
+    if (number === upTo) break;
+    link(`drover batch 1 0 batch-${number + 1}`);
+    for (let left = size; left > 0 && number < upTo; left--) link(`event ${++number}`);
+  }
   return prior.toString("hex");
 }
 

@@ -23,8 +23,8 @@
  * **Reading checks.** Every batch read is hashed again and compared; a damaged, missing or reordered
  * record stops the reader with code `corrupt` and the seq at which the chain breaks. Nothing repairs by
  * itself. What the chain cannot see is a log cut off cleanly at its end: for that, compare it with an
- * anchor kept elsewhere, `verify({expect})`. The bytes beside are not in the chain; the event holds
- * their hash and the caller checks it.
+ * anchor kept elsewhere, `verify({expect})`. Nor that all of it was hashed again: for that its head is signed
+ * (`signed-head.ts`). The bytes beside are not in the chain; the event holds their hash, and the caller checks it.
  *
  * **Snapshots** let a reader start late and let `prune` forget the past. Each is named by a signed
  * checkpoint (`checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
@@ -33,12 +33,15 @@
 
 import type { Duration, Seq } from "../core/brand.ts";
 import type { Checkpoint } from "./checkpoint.ts";
+import type { SignRule } from "./signed-head.ts";
 
 export type LogRecord = {
   /** The encoded event; hashed into the chain. Empty if the event was pruned and only `beside` was kept. */
   readonly bytes: Uint8Array;
   /** The payload of the event. Its hash is inside `bytes`. */
   readonly beside?: Uint8Array;
+  /** That hash, where the event was pruned and only `beside` was kept. */
+  readonly besideHash?: string;
 };
 
 export type Batch = {
@@ -48,6 +51,8 @@ export type Batch = {
   readonly packed?: PackedBatch;
   /** The same without some hashes, for a driver that fills them in where that holds nobody up: see `blanks.ts`. */
   readonly hollow?: HollowBatch;
+  /** Whether the head is to be signed with this batch, and by which rule from now on. */
+  readonly sign?: SignRule;
 };
 
 /** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
@@ -109,6 +114,7 @@ export type PruneReport = {
   readonly droppedBatches: number;
 };
 
+/** `seq` is 0 where it is no single event's. */
 export type VerifyProblem = { readonly seq: Seq; readonly message: string };
 
 export type VerifyReport = {
@@ -120,6 +126,12 @@ export type VerifyReport = {
   readonly events: number;
   /** Checkpoints whose signature holds. */
   readonly checkpoints: number;
+  /** Payloads that are what their events say. */
+  readonly payloads: number;
+  /** The events behind the last signature; null if there are none, or nothing is signed since it is in memory only. */
+  readonly unsigned: { readonly from: Seq; readonly to: Seq } | null;
+  /** The sha256 of the public key that the signatures were checked with, in hex. */
+  readonly key: string | null;
   readonly problems: readonly VerifyProblem[];
 };
 
@@ -152,7 +164,12 @@ export interface Log extends AsyncDisposable {
    * lower. Payloads of the seqs in `keepBeside` stay readable; earlier kept ones not listed again go.
    */
   prune(beforeSeq: Seq, keepBeside: Iterable<Seq>): Promise<PruneReport>;
-  /** Checks every link and signature; against `expect`, also that nothing is missing at the end. */
+  /** Signs the head now, and by this rule from now on. Absent where nothing is signed. */
+  sign?(rule: SignRule): Promise<void>;
+  /**
+   * Checks every link, signature, payload and snapshot, and the files; against `expect`, also that nothing is missing
+   * at the end.
+   */
   verify(options?: { readonly expect?: Anchor }): Promise<VerifyReport>;
   /** Waits for what was asked before, then lets go of everything. May be called twice. */
   close(): Promise<void>;

@@ -17,17 +17,28 @@ import type { BatchRow } from "./batch-row.ts";
 import { checkAppend, checkSeq, recordBytes, unpackRow } from "./batch-row.ts";
 import { collectBeside } from "./beside.ts";
 import { GENESIS, toHex } from "./chain.ts";
-import type { Checkpoint } from "./checkpoint.ts";
-import { createMemorySigner } from "./checkpoint.ts";
+import { type Checkpoint, isCheckpointSigned, signCheckpoint } from "./checkpoint.ts";
 import { planAppend } from "./compare-and-set.ts";
 import { packedOf } from "./gathering.ts";
-import type { Anchor, AppendResult, Batch, Head, Log, LogRecord, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
+import type {
+  Anchor,
+  AppendResult,
+  Batch,
+  Head,
+  Log,
+  LogRecord,
+  PruneReport,
+  Snapshot,
+  SnapshotInput,
+  VerifyProblem,
+} from "./log.ts";
 import { closedFailure } from "./log.ts";
 import type { RowPage, RowSource } from "./page.ts";
 import { hashAt, readPage } from "./page.ts";
 import type { Bell, FetchPage, Page } from "./read-log.ts";
 import { createBell, followBatches, readBatches, startAfter } from "./read-log.ts";
-import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "./snapshot-place.ts";
+import { createMemorySigner } from "./signing-key.ts";
+import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT, snapshotProblem } from "./snapshot-place.ts";
 import { verifyLog } from "./verify-log.ts";
 
 /** What survives a crash. */
@@ -88,8 +99,8 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
     verify: ({ expect } = {}) =>
       whileOpen(() => {
         const { head, base, checkpoints } = store;
-        const batches = read(base.seq, { beside: false });
-        return verifyLog({ head, base, checkpoints, batches, isSigned: signer.holds, expect });
+        const seen = { head, base, checkpoints, batchEpoch: 0, signed: undefined, found: damagedSnapshots(store) };
+        return verifyLog({ ...seen, batches: read(base.seq), verifier: signer, expect });
       }),
     close,
     [Symbol.asyncDispose]: close,
@@ -141,7 +152,9 @@ function sourceOf({ head, base, rows }: MemoryStore): RowSource {
     },
     endBefore: (first) => {
       const row = rows[(first === null ? rows.length : rowsBefore(rows, first)) - 1];
-      return row === undefined ? null : { seq: row.lastSeq, hash: row.postHash, batchId: row.batchId };
+      return row === undefined
+        ? null
+        : { seq: row.lastSeq, hash: row.postHash, batchId: row.batchId, epoch: row.epoch };
     },
   };
 }
@@ -176,7 +189,7 @@ async function saveSnapshot(store: MemoryStore, { seq: at, hash, chunks }: Snaps
   checkSnapshotPlace({ seq: at, hash }, hashAt(sourceOf(store), at), store.checkpoints);
   const kept: Uint8Array[] = [];
   for await (const chunk of chunks) kept.push(Uint8Array.from(chunk));
-  const checkpoint = signer.sign({ seq: at, hash, snapshotHash: hashOfChunks(kept) });
+  const checkpoint = signCheckpoint(signer, { seq: at, hash, snapshotHash: hashOfChunks(kept) });
   store.snapshots.set(at, kept);
   store.checkpoints = [...store.checkpoints.filter(({ seq }) => seq !== at), checkpoint];
   const files = [...store.snapshots.keys()].sort((left, right) => left - right);
@@ -199,9 +212,16 @@ function wholeSnapshot(store: MemoryStore): Checkpoint | undefined {
   const source = sourceOf(store);
   return store.checkpoints.findLast((checkpoint) => {
     const chunks = store.snapshots.get(checkpoint.seq);
-    if (chunks === undefined || !signer.holds(checkpoint)) return false;
+    if (chunks === undefined || !isCheckpointSigned(signer, checkpoint)) return false;
     if (!isReachable(checkpoint, { ...source, found: hashAt(source, checkpoint.seq) })) return false;
     return hashOfChunks(chunks) === checkpoint.snapshotHash;
+  });
+}
+
+function damagedSnapshots({ checkpoints, snapshots }: MemoryStore): VerifyProblem[] {
+  return checkpoints.slice(-SNAPSHOTS_KEPT).flatMap((checkpoint) => {
+    const chunks = snapshots.get(checkpoint.seq);
+    return snapshotProblem(checkpoint, chunks === undefined ? null : hashOfChunks(chunks)) ?? [];
   });
 }
 

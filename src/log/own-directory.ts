@@ -2,10 +2,10 @@
  * The directory that Drover keeps its data in, made so that it stays out of others' hands and out of repositories.
  *
  * What tasks hold is nobody else's business: prompts, results, the names of things. So only its owner may read it, and
- * git does not see it, since most of these directories lie in somebody's checkout. Both hold for what is made here;
- * what was there before belongs to whoever made it.
+ * git does not see it, since most of these directories lie in somebody's checkout. A directory that was there before
+ * belongs to whoever made it, and stays as it is; the files in it are Drover's all the same, and for their owner only.
  */
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** As far as a name says that all below it is Drover's. */
@@ -18,6 +18,32 @@ export function makeOwnDirectory(directory: string): void {
   const [first] = missing;
   if (first === undefined) return makeOne(path);
   writeFileSync(join(ownRoot(path, first), ".gitignore"), "# Drover's data: prompts, results, logs, keys.\n*\n");
+}
+
+/** What only its owner may read and write. */
+export const OWN_FILE_MODE = 0o600;
+/** The log and what SQLite puts beside it, snapshots, the lock. The public half of the key is for everybody. */
+const OWN_FILES = /^(drover\.db|owner\.|snapshot-|signing-key\.pem)/;
+const OTHERS = 0o077;
+
+/** Takes from others what they may do with the files of a data directory. */
+export function keepPrivate(directory: string): void {
+  for (const name of readdirSync(directory).filter((one) => OWN_FILES.test(one))) {
+    const path = join(directory, name);
+    if ((statSync(path).mode & OTHERS) !== 0) chmodSync(path, OWN_FILE_MODE);
+  }
+}
+
+/**
+ * SQLite makes its files for everybody to read, and those beside one as that one is: so it finds it made. One that is
+ * there is not opened: closing it would drop the locks that this process has on it.
+ */
+export function makeOwnFile(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", OWN_FILE_MODE));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
 }
 
 /** What is not there of a path, from above. */

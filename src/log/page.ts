@@ -21,7 +21,7 @@ import { corruptAt, LogFailure } from "./log.ts";
 export const PAGE_BYTES: number = 1024 * 1024;
 
 /** The end of a row: what the next one must be linked to. */
-export type RowEnd = { readonly seq: Seq; readonly hash: Uint8Array; readonly batchId: string };
+export type RowEnd = Pick<BatchRow, "epoch" | "batchId"> & { readonly seq: Seq; readonly hash: Uint8Array };
 
 /** What a driver must be able to look up. All answers of one page come from one moment. */
 export type RowSource = {
@@ -50,6 +50,8 @@ export function readPage(source: RowSource, { after, prior }: Cursor, bytesMax: 
   try {
     const reached = takeRows(source, { after, prior }, rows, bytesMax);
     if (reached >= head.seq || rows.length === 0) checkHead(source);
+    // A page that ends before the head has something in it: else a reader would take the log to end here.
+    if (rows.length === 0 && reached < head.seq) throw corruptAt(seq(reached + 1), "it is missing");
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "corrupt" || rows.length === 0) throw error;
     return { head, rows, break: { seq: error.seq ?? seq(after + 1), message: error.message } };
@@ -85,7 +87,9 @@ function takeRows(source: RowSource, { after, prior }: Cursor, rows: BatchRow[],
   let size = 0;
   for (const row of source.rowsFrom(expected)) {
     if (row.lastSeq < expected) continue;
-    if (row.lastSeq > source.head.seq) break;
+    if (row.lastSeq > source.head.seq) {
+      throw corruptAt(expected, `its batch says that it ends at ${row.lastSeq}, but the head is at ${source.head.seq}`);
+    }
     const first = rows.length === 0 && row.firstSeq < expected ? row.firstSeq : expected;
     checkRow(row, first, link ?? linkBefore(source, first));
     rows.push(row);

@@ -8,10 +8,12 @@
  */
 
 import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Seq } from "../core/brand.ts";
 import type { SnapshotInput } from "./log.ts";
+import { OWN_FILE_MODE } from "./own-directory.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 const CHUNK_BYTES = 256 * 1024;
@@ -54,6 +56,11 @@ export async function* readSnapshot(directory: string, at: Seq): AsyncGenerator<
   }
 }
 
+/** The highest event that a snapshot lies here of; 0 if there is none. */
+export function newestSnapshot(directory: string): number {
+  return Math.max(0, ...readdirSync(directory).map((name) => Number(WHOLE.exec(name)?.[1] ?? 0)));
+}
+
 /** Removes what a crash left half written, and every snapshot that is not kept. */
 export async function sweepSnapshots(directory: string, kept: readonly Seq[]): Promise<void> {
   const names = new Set(kept.map((at) => `snapshot-${at}.bin`));
@@ -64,7 +71,7 @@ export async function sweepSnapshots(directory: string, kept: readonly Seq[]): P
 
 async function writeChunks(path: string, chunks: SnapshotInput["chunks"]): Promise<string> {
   const hash = createHash("sha256");
-  const file = await open(path, "w");
+  const file = await open(path, "w", OWN_FILE_MODE);
   try {
     for await (const chunk of chunks) {
       hash.update(chunk);

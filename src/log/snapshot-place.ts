@@ -10,7 +10,7 @@ import type { Seq } from "../core/brand.ts";
 import { invariant } from "../core/result.ts";
 import { seqAt } from "./chain.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import type { Anchor } from "./log.ts";
+import type { Anchor, VerifyProblem } from "./log.ts";
 import { corruptAt } from "./log.ts";
 
 /** How many snapshots are kept: the newest, and one to fall back on. */
@@ -40,6 +40,12 @@ export function isReachable({ seq, hash }: Checkpoint, { head, base, found }: Ch
   if (seq < base.seq) return false;
   if (found !== hash) throw corruptAt(seq, `its hash is ${found}, but a checkpoint was signed for ${hash}`);
   return true;
+}
+
+/** What is wrong with one of the snapshots that should be there; `found` is the hash of its bytes, if it is. */
+export function snapshotProblem({ seq, snapshotHash }: Checkpoint, found: string | null): VerifyProblem | null {
+  if (found === snapshotHash) return null;
+  return { seq, message: `the snapshot of event ${seq} is ${found === null ? "missing" : "not what was written"}` };
 }
 
 const nextSeq = (at: Seq): Seq => seqAt(at, 1);

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after as afterAll, test } from "node:test";
+import { makeOlder } from "../../test/kits/forged-log.ts";
 import { seq } from "../core/brand.ts";
 import type { Log, VerifyReport } from "./log.ts";
 import { LogFailure } from "./log.ts";
@@ -198,10 +199,7 @@ for (const { name, sql, at, opens } of damages) {
 }
 
 test("C20 a history rewritten with all its hashes still fails against its checkpoint and its anchor", async () => {
-  const [directory, other] = [await stored([2, 2], 1), await stored([2, 2])];
-  const forged = new DatabaseSync(fileIn(other));
-  forged.exec("DELETE FROM batch; UPDATE head SET seq = 0, hash = printf('%064d', 0), batch_id = ''");
-  forged.close();
+  const [directory, other] = [await stored([2, 2], 1), newDirectory()];
   const writer = await openSqliteLog({ directory: other });
   const records = ["a", "b", "c", "d"].map((content) => ({ bytes: new TextEncoder().encode(content) }));
   await writer.append(seq(0), 0, { firstSeq: seq(1), records }, "forged");
@@ -212,7 +210,8 @@ test("C20 a history rewritten with all its hashes still fails against its checkp
     DELETE FROM batch; INSERT INTO batch SELECT * FROM other.batch;
     DELETE FROM head; INSERT INTO head SELECT * FROM other.head;`,
   );
-  const log = await openSqliteLog({ directory });
+  await assert.rejects(openSqliteLog({ directory }), failsWith("corrupt", 4));
+  const log = await openSqliteLog({ directory, readOnly: true });
   const report = await log.verify();
   assert.match(report.problems[0]?.message ?? "", /checkpoint.*another history/);
   await assert.rejects(log.loadSnapshot(), failsWith("corrupt", 4));
@@ -256,7 +255,8 @@ test("a snapshot of events the log has lost is not started from", async () => {
     UPDATE head SET (seq, hash, batch_id) =
       (SELECT last_seq, lower(hex(post_hash)), batch_id FROM batch WHERE first_seq = 4);`,
   );
-  const log = await openSqliteLog({ directory });
+  await assert.rejects(openSqliteLog({ directory }), failsWith("corrupt", 7));
+  const log = await openSqliteLog({ directory, readOnly: true });
   await assert.rejects(log.loadSnapshot(), failsWith("corrupt", 7));
   assert.match((await log.verify()).problems[0]?.message ?? "", /ends at 6, before the checkpoint at 9/);
   await log.close();
@@ -314,7 +314,7 @@ test("an empty, missing or foreign database where a log was is refused, not begu
 
 test("an older format is read, and becomes the present one when it is opened for writing", async () => {
   const directory = await stored([3]);
-  edit(directory, "UPDATE meta SET value = 1 WHERE key = 'format'");
+  makeOlder(directory);
   const formatNow = (): unknown => {
     const database = new DatabaseSync(fileIn(directory), { readOnly: true });
     const found = database.prepare("SELECT value FROM meta WHERE key = 'format'").get();
@@ -322,18 +322,31 @@ test("an older format is read, and becomes the present one when it is opened for
     return found?.value;
   };
   const reader = await openSqliteLog({ directory, readOnly: true });
-  assert.equal((await reader.verify()).ok, true);
+  const { events, problems } = await reader.verify();
+  assert.equal(events, 3);
+  assert.deepEqual(
+    problems.map(({ message }) => message),
+    ["no head was ever signed, or its signature was taken away"],
+  );
   await reader.close();
-  assert.equal(formatNow(), 1);
-  const writer = await openSqliteLog({ directory });
-  assert.equal((await writer.verify()).events, 3);
-  await writer.close();
   assert.equal(formatNow(), 2);
+  const writer = await openSqliteLog({ directory });
+  assert.equal((await writer.verify()).ok, true);
+  await fill(writer, [2]);
+  assert.equal((await writer.verify()).ok, true);
+  await writer.close();
+  assert.equal(formatNow(), 3);
+});
+
+test("a log made to look older after its head was signed is not signed again", async () => {
+  const directory = await stored([3]);
+  edit(directory, "DROP TABLE signed; DROP TABLE kept; DROP TABLE kept_list; UPDATE meta SET value = 2");
+  assert.throws(() => openForWriting(directory), failsWith("corrupt", 1));
 });
 
 test("a newer format is refused, for reading and for writing, and left as it was", async () => {
   const directory = await stored([3]);
-  edit(directory, "UPDATE meta SET value = 3 WHERE key = 'format'");
+  edit(directory, "UPDATE meta SET value = 4 WHERE key = 'format'");
   const before = digest(fileIn(directory));
   for (const readOnly of [true, false]) {
     await assert.rejects(openSqliteLog({ directory, readOnly }), failsWith("unsupported-version"));

@@ -4,8 +4,10 @@
  * A writer takes the lock, makes the tables if the directory is new, and checks that the head record and
  * the last batch agree before anything is appended behind them. It refuses a directory that once held a
  * log (its signing key is there) and whose database is gone or empty: to SQLite an empty file is a new
- * database, and a log that starts again at 1 would be a silent loss. A reader takes no lock and checks
- * nothing but the format, so that a damaged log can still be examined.
+ * database, and a log that starts again at 1 would be a silent loss. It refuses a write-ahead file that SQLite would
+ * read in part only (`wal-frames.ts`), a snapshot of events that are not there, and a head that the last signature does
+ * not vouch for: whoever goes on behind a forged history signs it. A reader takes no lock and checks nothing but the
+ * format, so that a damaged log can still be examined.
  */
 
 import { accessSync, constants, existsSync } from "node:fs";
@@ -13,20 +15,26 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { seq } from "../core/brand.ts";
+import { BrokenInvariant } from "../core/result.ts";
 import { FORMAT, OLDEST_FORMAT } from "./batch-row.ts";
 import { GENESIS } from "./chain.ts";
-import { PRIVATE_KEY_FILE } from "./checkpoint.ts";
+import { isCheckpointSigned } from "./checkpoint.ts";
 import type { DataLock } from "./data-lock.ts";
 import { takeDataLock } from "./data-lock.ts";
-import { corruptAt, LogFailure } from "./log.ts";
-import { makeOwnDirectory } from "./own-directory.ts";
-import { checkHead, readPage } from "./page.ts";
+import { emptyList, signKeptList } from "./kept-list.ts";
+import { corruptAt, LogFailure, type VerifyProblem } from "./log.ts";
+import { keepPrivate, makeOwnDirectory, makeOwnFile } from "./own-directory.ts";
+import { checkHead, hashAt, readPage } from "./page.ts";
+import { DEFAULT_SIGN_RULE, headProblem, isHeadSigned, signHead } from "./signed-head.ts";
+import { type OwnKey, openKey, openVerifier, PRIVATE_KEY_FILE, type Signer } from "./signing-key.ts";
+import { newestSnapshot } from "./snapshot-files.ts";
+import { examineDatabase, walFailure } from "./sqlite-examine.ts";
+import { SCHEMA_3 } from "./sqlite-signed.ts";
 import type { LogTables } from "./sqlite-tables.ts";
-import { createTables, SCHEMA } from "./sqlite-tables.ts";
+import { createTables, PAGE_BYTES, SCHEMA } from "./sqlite-tables.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
 
 export const DATABASE_FILE = "drover.db";
-const PAGE_BYTES = 8192;
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;
 
@@ -40,6 +48,10 @@ export type OpenOptions = {
 export type Database = LogTables & {
   /** What its pages take; those that are free to be used again do not count. */
   bytes(): number;
+  /** A reader's can only check. */
+  readonly signer: Signer;
+  /** What is wrong with the files themselves. */
+  examine(): VerifyProblem[];
   close(): void;
 };
 
@@ -52,11 +64,25 @@ export function openDatabase(options: OpenOptions): Database {
     if (!readOnly) makeDirectory(directory);
     if (readOnly && !existsSync(path)) throw new LogFailure("io", `there is no log at ${path}; nothing can be read`);
     if (!readOnly) lock = takeDataLock(directory);
+    if (!readOnly) prepareFiles(path);
     database = readOnly ? openForReading(path) : new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     prepareFile(database, options);
     const tables = createTables(database, path, options.maxBytes);
-    if (!readOnly) tables.look("check the end of the log", () => checkEnd(tables));
-    return { ...tables, bytes: meterOf(database), close: closer(database, lock) };
+    const key = readOnly ? null : openKey(directory);
+    if (key !== null) tables.look("check the end of the log", () => checkEnd(tables, directory));
+    if (key !== null) vouch(tables, key);
+    const opened = database;
+    return {
+      ...tables,
+      signer: key?.signer ?? { ...openVerifier(directory), sign: signsNothing },
+      examine: () => {
+        const newest = newestSnapshot(directory);
+        const examined = { database: opened, path, newestSnapshot: newest };
+        return tables.look("examine", () => examineDatabase({ ...examined, head: tables.source().head }));
+      },
+      bytes: meterOf(database),
+      close: closer(database, lock),
+    };
   } catch (error) {
     closer(database, lock)();
     throw storageFailure(error, { doing: `open ${path}` });
@@ -119,13 +145,22 @@ function prepareFile(database: DatabaseSync, { directory, readOnly, maxBytes }: 
   database.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_BEFORE_CHECKPOINT};`);
   if (maxBytes !== null) database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / PAGE_BYTES))}`);
   if (tables === 0) createLog(database);
-  // From here on it may hold what an older version cannot read: that one is to say so, and not to call it damaged.
-  else database.prepare("UPDATE meta SET value = ? WHERE key = 'format' AND value < ?").run(FORMAT, FORMAT);
+  else upgrade(database);
+}
+
+/** From here on it may hold what an older version cannot read: that one is to say so, and not to call it damaged. */
+function upgrade(database: DatabaseSync): void {
+  if (database.prepare("SELECT value FROM meta WHERE key = 'format'").get()?.value === FORMAT) return;
+  database.exec("BEGIN IMMEDIATE");
+  const isThere = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'signed'").get() !== undefined;
+  if (!isThere) database.exec(SCHEMA_3);
+  database.prepare("UPDATE meta SET value = ? WHERE key = 'format'").run(FORMAT);
+  database.exec("COMMIT");
 }
 
 function createLog(database: DatabaseSync): void {
   database.exec("BEGIN IMMEDIATE");
-  database.exec(SCHEMA);
+  database.exec(SCHEMA + SCHEMA_3);
   database.prepare("INSERT INTO meta (key, value) VALUES ('format', ?)").run(FORMAT);
   database.prepare("INSERT INTO head VALUES (1, ?, ?, 0, '')").run(GENESIS.seq, GENESIS.hash);
   database.prepare("INSERT INTO base VALUES (1, ?, ?)").run(GENESIS.seq, GENESIS.hash);
@@ -144,11 +179,50 @@ function checkFormat(database: DatabaseSync, directory: string): void {
   );
 }
 
+/** SQLite reads a damaged write-ahead file up to its damage, and throws the rest away as soon as it writes. */
+function prepareFiles(path: string): void {
+  const failure = walFailure(path);
+  if (failure !== null) throw failure;
+  makeOwnFile(path);
+  keepPrivate(dirname(path));
+}
+
 /** Nothing is appended behind an end that is not sound. */
-function checkEnd(tables: LogTables): void {
+function checkEnd(tables: LogTables, directory: string): void {
   const source = tables.source();
+  const { head, base } = source;
   checkHead(source);
-  if (source.head.seq > source.base.seq) readPage(source, { after: seq(source.head.seq - 1), prior: null });
+  if (head.seq > base.seq) readPage(source, { after: seq(head.seq - 1), prior: null });
+  const beyond = Math.max(tables.checkpoints().at(-1)?.seq ?? 0, newestSnapshot(directory));
+  if (beyond > head.seq) {
+    throw corruptAt(seq(head.seq + 1), `a snapshot of event ${beyond} exists, but the log ends at ${head.seq}`);
+  }
+}
+
+/** Nothing is signed behind a head that should be signed and is not. A key that never signed one begins here. */
+function vouch(tables: LogTables, { signer, signsHeads, mark }: OwnKey): void {
+  const source = tables.source();
+  const { head, base, endBefore } = source;
+  if (!signsHeads) {
+    const claim = { ...head, rule: DEFAULT_SIGN_RULE, isClosed: false };
+    const list = tables.keptList();
+    tables.write("sign the head", () => {
+      if (head.seq > 0) tables.putSignedHead(signHead(signer, claim));
+      tables.putKeptList(list === null ? emptyList(signer, base.seq) : signKeptList(signer, list));
+    });
+    return mark();
+  }
+  const signed = tables.signedHead();
+  const isSigned = signed !== null && isHeadSigned(signer, signed);
+  const found = signed === null || signed.seq < base.seq ? null : hashAt(source, signed.seq);
+  const checkpoint = tables.checkpoints().findLast((one) => isCheckpointSigned(signer, one));
+  const place = { head, base, found, batchEpoch: endBefore(null)?.epoch ?? 0, checkpointSeq: checkpoint?.seq ?? 0 };
+  const problem = headProblem(signed, isSigned, place);
+  if (problem !== null) throw corruptAt(problem.seq, problem.message);
+}
+
+function signsNothing(): never {
+  throw new BrokenInvariant("a reader signs nothing");
 }
 
 const closer = (database: DatabaseSync | undefined, lock: DataLock | undefined) => (): void => {

@@ -5,7 +5,7 @@
  *
  *     drover.db               batches, payloads, the head record, checkpoints (WAL, synchronous FULL)
  *     snapshot-<seq>.bin   the last two snapshots
- *     signing-key.pem      signs checkpoints; signing-key.pub.pem checks them
+ *     signing-key.pem      signs heads and checkpoints; signing-key.pub.pem checks them
  *     owner.db, owner.pid  who writes here
  *
  * This side does as little as it can: it hands a batch, in bytes that both can see, to the thread that
@@ -18,16 +18,18 @@ import { resolve } from "node:path";
 import type { Seq } from "../core/brand.ts";
 import { invariant } from "../core/result.ts";
 import { checkAppend, checkSeq, unpackRow } from "./batch-row.ts";
-import { collectBeside } from "./beside.ts";
-import type { Checkpoint, Signer } from "./checkpoint.ts";
-import { openSigner, openVerifier } from "./checkpoint.ts";
+import { collectStored } from "./beside.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+import { isCheckpointSigned, signCheckpoint } from "./checkpoint.ts";
 import { hollowOf } from "./gathering.ts";
 import type { AppendResult, Batch, Log, PruneReport, Snapshot, SnapshotInput } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Bell, FetchPage } from "./read-log.ts";
 import { createBell, followBatches, readBatches, startAfter } from "./read-log.ts";
+import { openSigner, openVerifier, type Signer } from "./signing-key.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "./snapshot-place.ts";
+import { findProblems } from "./sqlite-verify.ts";
 import { storageFailure } from "./storage-failure.ts";
 import type { StoreThread } from "./store-thread.ts";
 import { startStoreThread } from "./store-thread.ts";
@@ -71,7 +73,7 @@ export function createSqliteLog(ground: SqliteGround): Log {
 }
 
 /** What every operation works with. */
-type Session = {
+export type Session = {
   readonly directory: string;
   readonly readOnly: boolean;
   readonly thread: StoreThread;
@@ -92,9 +94,9 @@ function createHandle(session: Session): Log {
     readBatches(pagesOf(thread, beside), startAfter(after), bytesMax);
 
   async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
-    const { head, base, checkpoints } = await state();
-    const batches = read(base.seq, { beside: false });
-    return verifyLog({ head, base, checkpoints, batches, isSigned: session.signer.holds, expect });
+    const seen = await state();
+    const found = await findProblems(session);
+    return verifyLog({ ...seen, batches: read(seen.base.seq), verifier: session.signer, expect, found });
   }
   function close(): Promise<void> {
     closing.abort();
@@ -116,6 +118,9 @@ function createHandle(session: Session): Log {
     checkpoints: async () => (await state()).checkpoints,
     acquireLead: async () => ({ epoch: await writable().thread.ask("raiseEpoch", undefined), release: async () => {} }),
     prune: (before, keep) => inTurn(async () => prune(writable(), before, keep)),
+    sign: async (rule) => {
+      await writable().thread.ask("sign", rule);
+    },
     verify,
     close,
     [Symbol.asyncDispose]: close,
@@ -145,7 +150,8 @@ async function append({ thread, bell }: Session, { after, epoch, batch, batchId 
   const isLeftAlone = batch.hollow !== undefined;
   const sent = [bytes, beside].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
   const holes = new Uint32Array(blanks);
-  const input = { after, epoch, batchId, count, bytes: sent[0], beside: sent[1], blanks: holes };
+  const sign = batch.sign ?? null;
+  const input = { after, epoch, batchId, count, bytes: sent[0], beside: sent[1], blanks: holes, sign };
   try {
     const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
     const result = await thread.ask("append", input, moved);
@@ -169,7 +175,7 @@ function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
   return async (cursor, bytesMax) => {
     const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside, bytesMax });
-    const besides = collectBeside(blocks);
+    const besides = collectStored(blocks);
     return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, besides)) };
   };
 }
@@ -180,7 +186,7 @@ async function saveSnapshot(session: Session, { seq, hash, chunks }: SnapshotInp
   const { checkpoints } = await thread.ask("state", undefined);
   checkSnapshotPlace({ seq, hash }, await thread.ask("hashAt", seq), checkpoints);
   const snapshotHash = await writeSnapshot(directory, seq, chunks);
-  const checkpoint = signer.sign({ seq, hash, snapshotHash });
+  const checkpoint = signCheckpoint(signer, { seq, hash, snapshotHash });
   await thread.ask("addCheckpoint", checkpoint);
   const seqs = [...checkpoints.map((earlier) => earlier.seq).filter((earlier) => earlier !== seq), seq];
   await sweepSnapshots(directory, seqs.slice(-SNAPSHOTS_KEPT));
@@ -198,7 +204,7 @@ async function loadSnapshot(session: Session): Promise<Snapshot | null> {
 async function wholeSnapshot({ directory, thread, signer }: Session): Promise<Checkpoint | null> {
   const { head, base, checkpoints } = await thread.ask("state", undefined);
   for (const checkpoint of checkpoints.toReversed()) {
-    if (!signer.holds(checkpoint)) continue;
+    if (!isCheckpointSigned(signer, checkpoint)) continue;
     const found = await thread.ask("hashAt", checkpoint.seq);
     if (!isReachable(checkpoint, { head, base, found })) return null;
     if ((await hashSnapshot(directory, checkpoint.seq)) === checkpoint.snapshotHash) return checkpoint;
@@ -227,7 +233,7 @@ function signerOf(directory: string, readOnly: boolean): Signer {
   const refuse = (): never => {
     throw readOnlyFailure(directory);
   };
-  return { holds: openVerifier(directory), sign: refuse };
+  return { ...openVerifier(directory), sign: refuse };
 }
 
 const readOnlyFailure = (directory: string): LogFailure =>

@@ -3,20 +3,26 @@
  *
  * Pruning a month of events in one transaction would hold up every append behind it. So it goes in steps
  * of a few rows, each its own transaction that moves the log's beginning (`base`) together with what it
- * deletes; appends run in between, and a crash leaves a log that merely begins earlier. First the batches
- * go, then the payloads beside them, without those that are kept. Payloads kept by an earlier pruning
- * and not named again go too.
+ * deletes; appends run in between, and a crash leaves a log that merely begins earlier. First the payloads that stay
+ * are listed with the hashes of their events (`kept-list.ts`); then the batches go, then the payloads beside them,
+ * without those that are kept. Payloads kept by an earlier pruning and not named again go too.
  */
 
 import type { Seq } from "../core/brand.ts";
 import { seq } from "../core/brand.ts";
 import { invariant } from "../core/result.ts";
-import { keepEntries } from "./beside.ts";
+import type { BatchRow } from "./batch-row.ts";
+import { recordBytes } from "./batch-row.ts";
+import { findBeside, keepEntries } from "./beside.ts";
 import { toHex } from "./chain.ts";
+import { factsOf, hashOfPayload } from "./event-facts.ts";
+import { createListHash, signKeptList } from "./kept-list.ts";
 import type { Anchor } from "./log.ts";
+import type { Signer } from "./signing-key.ts";
 import type { Database } from "./sqlite-database.ts";
 
 const ROWS_PER_STEP = 32;
+const ENTRIES_PER_STEP = 256;
 
 export type PruneAsk = {
   /** No event behind this one is touched. */
@@ -29,27 +35,34 @@ export type PruneStep = { readonly base: Anchor; readonly droppedBatches: number
 
 export type Pruning = { beginPrune(ask: PruneAsk): null; stepPrune(): PruneStep };
 
-export function createPruning(database: Database): Pruning {
+export function createPruning(database: Database, signer: Signer): Pruning {
   let ask: PruneAsk | null = null;
+  let listing: Listing | null = null;
   let blocksDone = seq(0);
 
   function step({ limit, keep }: PruneAsk): PruneStep {
-    const droppedBatches = dropBatches(database, limit);
+    listing ??= createListing(database, signer, { limit, keep });
     const { base } = database.source();
-    if (droppedBatches > 0) return { base, droppedBatches, isDone: false };
+    if (!listing.isDone()) {
+      listing.step();
+      return { base, droppedBatches: 0, isDone: false };
+    }
+    const droppedBatches = dropBatches(database, limit);
+    if (droppedBatches > 0) return { base: database.source().base, droppedBatches, isDone: false };
     const blocks = database.blocks({ from: seq(blocksDone + 1), to: base.seq, limit: ROWS_PER_STEP });
     for (const block of blocks) {
       const kept = keepEntries(block, (at) => isIn(keep, at));
-      if (kept === null) database.dropBlock(block.firstSeq);
-      else if (kept.bytes.length !== block.bytes.length) database.putBlock(kept);
+      if (kept?.firstSeq !== block.firstSeq) database.dropBlock(block.firstSeq);
+      if (kept !== null && kept.bytes.length !== block.bytes.length) database.putBlock(kept);
       blocksDone = block.firstSeq;
     }
     database.dropCheckpoints(base.seq);
-    return { base, droppedBatches, isDone: blocks.length === 0 };
+    return { base, droppedBatches, isDone: blocks.length === 0 && listing.dropOlder() === 0 };
   }
   return {
     beginPrune: (next) => {
       ask = { limit: next.limit, keep: next.keep.sort() };
+      listing = null;
       blocksDone = seq(0);
       return null;
     },
@@ -58,6 +71,51 @@ export function createPruning(database: Database): Pruning {
       const current = ask;
       return database.write("prune", () => step(current));
     },
+  };
+}
+
+type Listing = { isDone(): boolean; step(): void; dropOlder(): number };
+
+/** Writes the list of what stays; in force with its last step. */
+function createListing(database: Database, signer: Signer, { limit, keep }: PruneAsk): Listing {
+  const inForce = database.keptList()?.run ?? 0;
+  const run = inForce + 1;
+  const list = createListHash();
+  let isClean = false;
+  let next = 0;
+  let isSigned = false;
+  let row: BatchRow | null = null;
+
+  /** As its event has it; if that is gone, as the last list has it; before there were lists, as it lies there. */
+  function hashFor(at: Seq): string | null {
+    if (row === null || at < row.firstSeq || at > row.lastSeq) row = database.rowWith(at);
+    const told = row === null ? null : factsOf(recordBytes(row, at), at).payloadHash;
+    const known = told ?? database.keptHash(inForce, at);
+    if (known !== null) return known;
+    const block = database.blockBefore(at);
+    const payload = block === null ? null : findBeside(block, at);
+    return payload === null ? null : hashOfPayload(payload);
+  }
+  function addSome(): void {
+    for (const at of keep.subarray(next, next + ENTRIES_PER_STEP)) {
+      const hash = hashFor(seq(at));
+      if (hash === null) continue;
+      database.putKept(run, { seq: seq(at), hash });
+      list.add(seq(at), hash);
+    }
+    next += ENTRIES_PER_STEP;
+  }
+  return {
+    isDone: () => isSigned,
+    step: () => {
+      // A list that a crash left half written has the number of this one.
+      isClean ||= database.dropKeptBut(inForce, ENTRIES_PER_STEP) === 0;
+      if (!isClean) return;
+      if (next < keep.length) return addSome();
+      database.putKeptList(signKeptList(signer, { run, upTo: limit, hash: list.digest() }));
+      isSigned = true;
+    },
+    dropOlder: () => database.dropKeptBut(run, ENTRIES_PER_STEP),
   };
 }
 

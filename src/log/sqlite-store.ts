@@ -19,14 +19,19 @@ import { cutBlocks, findBeside } from "./beside.ts";
 import { fillBlanks } from "./blanks.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { planAppend } from "./compare-and-set.ts";
-import type { Anchor, AppendResult, Blanks, Head, LogRecord } from "./log.ts";
+import { checkKept, type KeptCheck } from "./kept-check.ts";
+import type { KeptList } from "./kept-list.ts";
+import type { Anchor, AppendResult, Blanks, Head, LogRecord, VerifyProblem } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import type { Cursor, RowPage } from "./page.ts";
 import { hashAt, readPage } from "./page.ts";
+import type { SignedHead, SignRule } from "./signed-head.ts";
 import type { Database, OpenOptions } from "./sqlite-database.ts";
 import { openDatabase } from "./sqlite-database.ts";
 import type { PruneAsk, PruneStep } from "./sqlite-prune.ts";
 import { createPruning } from "./sqlite-prune.ts";
+import type { KeptRange } from "./sqlite-signed.ts";
+import { createSigning, type Signing } from "./sqlite-signing.ts";
 
 export type AppendInput = {
   readonly after: Seq;
@@ -37,11 +42,19 @@ export type AppendInput = {
   readonly bytes: Uint8Array;
   readonly beside: Uint8Array;
   readonly blanks: Blanks;
+  readonly sign: SignRule | null;
 };
 
 export type PageInput = { readonly cursor: Cursor; readonly beside: boolean; readonly bytesMax?: number | undefined };
 export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
-export type StoreState = { readonly head: Head; readonly base: Anchor; readonly checkpoints: readonly Checkpoint[] };
+export type StoreState = {
+  readonly head: Head;
+  readonly base: Anchor;
+  readonly checkpoints: readonly Checkpoint[];
+  readonly signed: SignedHead | null;
+  /** The epoch of the last batch; 0 if there is none. */
+  readonly batchEpoch: number;
+};
 
 /** Each takes one argument and gives one answer, both plain enough to be posted between threads. */
 export type SqliteStore = {
@@ -52,23 +65,41 @@ export type SqliteStore = {
   bytes(): number;
   hashAt(at: Seq): string | null;
   addCheckpoint(checkpoint: Checkpoint): null;
+  sign(rule: SignRule): null;
   raiseEpoch(): number;
   beginPrune(ask: PruneAsk): null;
   stepPrune(): PruneStep;
+  examine(): readonly VerifyProblem[];
+  keptList(): KeptList | null;
+  checkKept(range: KeptRange): KeptCheck;
 };
 
 export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): void } {
   const database = openDatabase(options);
-  const pruning = createPruning(database);
+  const { signer } = database;
+  const signing = createSigning(database, signer);
+  const pruning = createPruning(database, signer);
   let broken: LogFailure | null = null;
 
-  function append(input: AppendInput): AppendResult {
+  function append({ sign, ...input }: AppendInput): AppendResult {
     if (broken !== null) throw broken;
     try {
-      return database.write("append a batch", () => storeBatch(database, input));
+      return database.write("append a batch", () => {
+        const result = storeBatch(database, input);
+        if (result.type === "appended") signing.onAppended(result.head, sign);
+        return result;
+      });
     } catch (error) {
+      signing.forget();
       if (error instanceof LogFailure && error.code === "io") broken = error;
       throw error;
+    }
+  }
+  function close(): void {
+    try {
+      if (!options.readOnly && broken === null) signing.close();
+    } finally {
+      database.close();
     }
   }
   return {
@@ -77,19 +108,24 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
     record: (wanted) => database.look("read an event", () => readRecord(database, wanted)),
     state: () =>
       database.look("read the head", () => {
-        const { head, base } = database.source();
-        return { head, base, checkpoints: database.checkpoints() };
+        const { head, base, endBefore } = database.source();
+        const batchEpoch = endBefore(null)?.epoch ?? 0;
+        return { head, base, checkpoints: database.checkpoints(), signed: database.signedHead(), batchEpoch };
       }),
     bytes: () => database.look("measure the log", () => database.bytes()),
     hashAt: (at) => database.look("read a hash", () => hashAt(database.source(), at)),
     addCheckpoint: (checkpoint) => database.write("store a checkpoint", () => database.putCheckpoint(checkpoint)),
-    raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database)),
+    sign: (rule) => signing.sign(rule),
+    raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database, signing)),
     ...pruning,
-    close: () => database.close(),
+    examine: () => database.examine(),
+    keptList: () => database.look("read the list of kept payloads", () => database.keptList()),
+    checkKept: (range) => database.look("read kept payloads", () => checkKept(database, range)),
+    close,
   };
 }
 
-function storeBatch(database: Database, { beside, blanks, ...input }: AppendInput): AppendResult {
+function storeBatch(database: Database, { beside, blanks, ...input }: Omit<AppendInput, "sign">): AppendResult {
   fillBlanks({ bytes: input.bytes, beside, blanks });
   const plan = planAppend(database.source(), input);
   if (plan.type !== "store") return plan;
@@ -115,13 +151,16 @@ function readRecord(database: Database, wanted: Seq): LogRecord | null {
   if (row === null && found === null) return null;
   // Copied, so that posting one record does not post the whole batch it lies in.
   const bytes = row === null ? new Uint8Array(0) : Uint8Array.from(recordBytes(row, wanted));
-  return found === null ? { bytes } : { bytes, beside: Uint8Array.from(found) };
+  if (found === null) return { bytes };
+  const hash = row === null ? database.keptHash(database.keptList()?.run ?? 0, wanted) : null;
+  return { bytes, beside: Uint8Array.from(found), ...(hash === null ? {} : { besideHash: hash }) };
 }
 
-function raiseEpoch(database: Database): number {
+function raiseEpoch(database: Database, signing: Signing): number {
   const { head } = database.source();
-  const epoch = head.epoch + 1;
-  invariant(Number.isSafeInteger(epoch), "there is a next epoch");
-  database.putHead({ ...head, epoch });
-  return epoch;
+  const raised = { ...head, epoch: head.epoch + 1 };
+  invariant(Number.isSafeInteger(raised.epoch), "there is a next epoch");
+  database.putHead(raised);
+  signing.onRaised(raised);
+  return raised.epoch;
 }

@@ -16,8 +16,10 @@ import type { Checkpoint } from "./checkpoint.ts";
 import type { Anchor, Head } from "./log.ts";
 import { corruptAt } from "./log.ts";
 import type { RowEnd, RowSource } from "./page.ts";
+import { createSignedTables, type SignedTables } from "./sqlite-signed.ts";
 import { storageFailure } from "./storage-failure.ts";
 
+export const PAGE_BYTES = 8192;
 export const SCHEMA = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE head (
@@ -34,7 +36,6 @@ export const SCHEMA = `
     seq INTEGER PRIMARY KEY, hash TEXT NOT NULL, snapshot_hash TEXT NOT NULL, signature TEXT NOT NULL
   ) STRICT;
 `;
-
 export type BlockRange = { readonly from: Seq; readonly to: Seq; readonly limit?: number };
 export type FirstEnd = { readonly firstSeq: Seq; readonly end: RowEnd };
 
@@ -59,7 +60,7 @@ export type LogTables = {
   checkpoints(): Checkpoint[];
   putCheckpoint(checkpoint: Checkpoint): null;
   dropCheckpoints(before: Seq): void;
-};
+} & SignedTables;
 
 export function createTables(database: DatabaseSync, path: string, bytesMax: number | null): LogTables {
   const statements = prepareAll(database);
@@ -81,6 +82,7 @@ export function createTables(database: DatabaseSync, path: string, bytesMax: num
     ...rowAccess(statements),
     ...blockAccess(statements),
     ...checkpointAccess(statements),
+    ...createSignedTables(database),
   };
 }
 
@@ -95,8 +97,9 @@ const SQL = {
   rowsFrom: `SELECT * FROM batch
     WHERE first_seq >= coalesce((SELECT max(first_seq) FROM batch WHERE first_seq <= ?), 0) ORDER BY first_seq`,
   rowBefore: "SELECT * FROM batch WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
-  endBefore: "SELECT last_seq, post_hash, batch_id FROM batch WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1",
-  firstEnds: "SELECT first_seq, last_seq, post_hash, batch_id FROM batch ORDER BY first_seq LIMIT ?",
+  endBefore:
+    "SELECT last_seq, post_hash, batch_id, epoch FROM batch WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1",
+  firstEnds: "SELECT first_seq, last_seq, post_hash, batch_id, epoch FROM batch ORDER BY first_seq LIMIT ?",
   putRow: `INSERT INTO batch (first_seq, last_seq, epoch, batch_id, prior_hash, post_hash, hashes, bytes)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   dropRow: "DELETE FROM batch WHERE first_seq = ?",
@@ -220,11 +223,11 @@ function parseRow(raw: Raw, expected: Seq): BatchRow {
   return { firstSeq: seq(first), lastSeq: seq(last), epoch, batchId, priorHash, postHash, hashes, bytes };
 }
 
-function parseEnd({ last_seq: last, post_hash: hash, batch_id: batchId }: Raw): RowEnd {
-  if (!isCount(last) || !isBlob(hash) || typeof batchId !== "string") {
+function parseEnd({ last_seq: last, post_hash: hash, batch_id: batchId, epoch }: Raw): RowEnd {
+  if (!isCount(last) || !isBlob(hash) || typeof batchId !== "string" || !isCount(epoch)) {
     throw corruptAt(seq(isCount(last) ? last : 1), "the end of its batch is unreadable");
   }
-  return { seq: seq(last), hash, batchId };
+  return { seq: seq(last), hash, batchId, epoch };
 }
 
 function parseBlock({ first_seq: first, bytes }: Raw): Block {

@@ -147,6 +147,13 @@ export const coreSections: Knobs = {
         L.maxBytes,
         "No more work is taken in when the log is so large; null: as long as the disk has room.",
       ),
+      signEvery: section(
+        {
+          events: knob(s.whole(1), L.signEvery.events, "Events that may be unsigned."),
+          time: spanKnob(1000, L.signEvery.time, "How long they may be."),
+        },
+        { description: "How much of the log's end may be unsigned." },
+      ),
     },
     { description: "Where everything is remembered." },
   ),

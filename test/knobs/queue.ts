@@ -305,6 +305,27 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       return kit.store.checkpoints.length > 0;
     },
   },
+  "log.signEvery.events": {
+    cases: [
+      [5, true],
+      [10_000, false],
+    ],
+    tell: async (kit) => {
+      for (let index = 0; index < 8; index++) await kit.drover.submit(task(`t${index}`));
+      return kit.signedAt.length > 1;
+    },
+  },
+  "log.signEvery.time": {
+    cases: [
+      ["20s", 2],
+      ["60s", 1],
+    ],
+    tell: async (kit) => {
+      await kit.drover.submit(task("t"));
+      await kit.clock.advance(20_000);
+      return kit.signedAt.length;
+    },
+  },
   "log.retain": {
     cases: [
       ["1h", true],

@@ -2,6 +2,7 @@
  * What the rows about knobs have in common: a Drover under one setting, and small things that can be seen of it.
  */
 import type { Handler } from "../../src/engine/index.ts";
+import type { Log } from "../../src/log/log.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../../src/log/memory-log.ts";
 import { createTestDrover, type TestDrover } from "../../src/testing/index.ts";
 
@@ -13,7 +14,11 @@ export type Knob = {
   readonly cases: readonly (readonly [value: unknown, seen: unknown])[];
   readonly tell: (kit: Story) => Promise<unknown>;
 };
-export type Story = TestDrover & { readonly store: MemoryStore };
+export type Story = TestDrover & {
+  readonly store: MemoryStore;
+  /** The events that the head was to be signed at. */
+  readonly signedAt: readonly number[];
+};
 
 export async function openStory(path: string, value: unknown, base: object): Promise<Story> {
   const config = structuredClone(base) as Record<string, unknown>;
@@ -27,7 +32,24 @@ export async function openStory(path: string, value: unknown, base: object): Pro
   const last = keys.at(-1) as string;
   section[last] = path.endsWith(".named") ? { ...(section[last] as object | undefined), ...(value as object) } : value;
   const store = createMemoryStore();
-  return { ...(await createTestDrover({ at: AT, config, log: createMemoryLog({ store }) })), store };
+  const signedAt: number[] = [];
+  const log = noting(createMemoryLog({ store }), store, signedAt);
+  return { ...(await createTestDrover({ at: AT, config, log })), store, signedAt };
+}
+
+/** A log that signs nothing, and says when it would have. */
+function noting(log: Log, store: MemoryStore, signedAt: number[]): Log {
+  return {
+    ...log,
+    append: async (after, epoch, batch, batchId) => {
+      const result = await log.append(after, epoch, batch, batchId);
+      if (batch.sign !== undefined) signedAt.push(store.head.seq);
+      return result;
+    },
+    sign: async () => {
+      signedAt.push(store.head.seq);
+    },
+  };
 }
 
 export const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });

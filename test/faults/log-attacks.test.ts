@@ -1,0 +1,186 @@
+/**
+ * What somebody can do to a closed log who can write its files and does not have its key: `verify` notices, a writer
+ * refuses to go on behind it, and what was damaged of one task is that task's misfortune alone.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { openDrover } from "../../src/engine/index.ts";
+import { LogFailure } from "../../src/log/log.ts";
+import { createTestDrover } from "../../src/testing/index.ts";
+import { databaseIn, edit, rewrite } from "../kits/forged-log.ts";
+import { closedLog, copyOf, newDirectory, problemsOf, readerOf } from "../kits/log-fixture.ts";
+
+const sound = closedLog();
+const pruned = closedLog({ pruned: true });
+
+/** Another agent in every event that names ann; the same length, so that nothing else changes. */
+function blameBob(bytes: Uint8Array): Uint8Array {
+  const changed = Buffer.from(bytes);
+  for (let at = changed.indexOf("ann"); at >= 0; at = changed.indexOf("ann", at)) changed.write("bob", at);
+  return changed;
+}
+
+async function isRefused(data: string): Promise<string> {
+  const outcome = await openDrover({ data }).catch((error: unknown) => error);
+  assert.ok(outcome instanceof LogFailure, "it was opened");
+  assert.equal(outcome.code, "corrupt");
+  return outcome.message;
+}
+
+test("logs that nobody touched are sound, and all of a closed one is signed", async () => {
+  for (const directory of [await sound, await pruned]) {
+    assert.deepEqual(await problemsOf(directory), []);
+    const log = readerOf(directory);
+    const { unsigned, payloads, key } = await log.verify();
+    await log.close();
+    assert.equal(unsigned, null);
+    assert.ok(payloads > 8 && key !== null);
+  }
+});
+
+const forgeries: { name: string; more: string; says: RegExp }[] = [
+  { name: "hashed anew", more: "", says: /signed there has .*another history/ },
+  { name: "hashed anew, without checkpoints", more: "DELETE FROM checkpoint;", says: /another history/ },
+  {
+    name: "hashed anew, without checkpoints and signatures",
+    more: "DELETE FROM checkpoint; DELETE FROM signed;",
+    says: /no head was ever signed, or its signature was taken away/,
+  },
+  {
+    name: "hashed anew, and made to look like one of an older version",
+    more: "DELETE FROM checkpoint; DROP TABLE signed; DROP TABLE kept; DROP TABLE kept_list; UPDATE meta SET value = 2",
+    says: /no head was ever signed/,
+  },
+  {
+    name: "hashed anew, its signature made out to its new head",
+    more: "DELETE FROM checkpoint; UPDATE signed SET hash = (SELECT hash FROM head);",
+    says: /does not carry this directory's signature/,
+  },
+  {
+    name: "hashed anew, and its signature moved to before the change",
+    more: "DELETE FROM checkpoint; UPDATE signed SET seq = 0, hash = printf('%064d', 0);",
+    says: /does not carry this directory's signature/,
+  },
+];
+for (const { name, more, says } of forgeries)
+  test(`a history that was edited and ${name} does not verify, and is not written behind`, async () => {
+    const directory = copyOf(await sound);
+    rewrite(directory, blameBob);
+    edit(directory, more);
+    assert.match((await problemsOf(directory)).join("\n"), says);
+    assert.match(await isRefused(directory), says);
+  });
+
+test("events that somebody put behind a closed log do not verify", async () => {
+  const directory = copyOf(await sound);
+  const row = "first_seq, last_seq, epoch, batch_id, prior_hash, post_hash, hashes, bytes";
+  edit(
+    directory,
+    `INSERT INTO batch (${row})
+       SELECT last_seq + 1, 2 * last_seq - first_seq + 1, epoch, 'forged', post_hash, post_hash, hashes, bytes
+       FROM batch ORDER BY first_seq DESC LIMIT 1;
+     UPDATE head SET (seq, batch_id) = (SELECT max(last_seq), 'forged' FROM batch);`,
+  );
+  rewrite(directory, (bytes) => bytes);
+  assert.match(
+    (await problemsOf(directory)).join("\n"),
+    /the log was closed at \d+, and nobody signed what comes behind/,
+  );
+  assert.match(await isRefused(directory), /the log was closed/);
+});
+
+test("a batch's epoch and id are part of history, and so is the head's epoch", async () => {
+  const edits = [
+    "UPDATE batch SET epoch = 7 WHERE first_seq = 1",
+    "UPDATE batch SET batch_id = 'other' WHERE first_seq = 1",
+    "UPDATE head SET epoch = epoch + 1",
+    "UPDATE signed SET closed = 0",
+    "UPDATE signed SET events = 1000000",
+  ];
+  for (const sql of edits) {
+    const directory = copyOf(await sound);
+    edit(directory, sql);
+    assert.notDeepEqual(await problemsOf(directory), [], sql);
+  }
+});
+
+test("what no signature covers is told, and may not be more than the rule that it was signed by", async () => {
+  const data = newDirectory();
+  const config = { log: { signEvery: { events: 20, time: "10s" } } };
+  const kit = await createTestDrover({ data, config });
+  const report = async () => {
+    const log = readerOf(data);
+    const { ok, unsigned, head } = await log.verify();
+    await log.close();
+    return { ok, unsigned, head };
+  };
+  for (let index = 0; index < 60; index++) {
+    await kit.drover.submit({ agentId: "ann", action: "wait" });
+    if (index % 7 === 0) await kit.clock.advance(4000);
+    const { ok, unsigned, head } = await report();
+    const count = unsigned === null ? 0 : unsigned.to - unsigned.from + 1;
+    assert.ok(ok && count < 20, `event ${head.seq}: ${JSON.stringify(unsigned)}`);
+  }
+  await kit.clock.advance(10_000);
+  await kit.drover.head(); // Answered behind the signature that the alarm asked for.
+  assert.equal((await report()).unsigned, null, "at rest, all is signed");
+  await kit.drover.close();
+  assert.deepEqual(await report().then(({ ok, unsigned }) => ({ ok, unsigned })), { ok: true, unsigned: null });
+});
+
+test("an old signature put back does not hide that what came behind it is too much", async () => {
+  const data = newDirectory();
+  const kit = await createTestDrover({ data, config: { log: { signEvery: { events: 10, time: "1h" } } } });
+  const early = new DatabaseSync(databaseIn(data), { readOnly: true });
+  await kit.drover.submit({ agentId: "ann", action: "wait" });
+  const old = early.prepare("SELECT * FROM signed").get() as Record<string, string | number>;
+  early.close();
+  for (let index = 0; index < 30; index++) await kit.drover.submit({ agentId: "ann", action: "wait" });
+  await kit.drover.close();
+  const database = new DatabaseSync(databaseIn(data));
+  const columns = Object.keys(old);
+  database
+    .prepare(`INSERT OR REPLACE INTO signed (${columns}) VALUES (${columns.map(() => "?")})`)
+    .run(...Object.values(old));
+  database.close();
+  assert.match(
+    (await problemsOf(data)).join("\n"),
+    /no signature covers events \d+ to \d+; at most 10 may be unsigned/,
+  );
+});
+
+test("an old signature put back does not hide that what came behind it is too long ago", async () => {
+  const data = newDirectory();
+  const kit = await createTestDrover({ data, config: { log: { signEvery: { events: 1000, time: "10s" } } } });
+  await kit.drover.submit({ agentId: "ann", action: "wait" });
+  const reader = new DatabaseSync(databaseIn(data), { readOnly: true });
+  const old = reader.prepare("SELECT * FROM signed").get() as Record<string, string | number>;
+  reader.close();
+  for (let index = 0; index < 3; index++) {
+    await kit.clock.advance(9000);
+    await kit.drover.submit({ agentId: "ann", action: "wait" });
+  }
+  await kit.drover.close();
+  const database = new DatabaseSync(databaseIn(data));
+  const columns = Object.keys(old);
+  database
+    .prepare(`INSERT OR REPLACE INTO signed (${columns}) VALUES (${columns.map(() => "?")})`)
+    .run(...Object.values(old));
+  database.close();
+  assert.match((await problemsOf(data)).join("\n"), /no signature covers .* \d+ ms; at most 10000 ms may be unsigned/);
+});
+
+test("damaged snapshots are named, and a pruned log that has no other beginning says so when it starts", async () => {
+  const directory = copyOf(await pruned);
+  const snapshots = readdirSync(directory).filter((name) => /^snapshot-\d+\.bin$/.test(name));
+  assert.equal(snapshots.length, 2);
+  const [first = "", second = ""] = snapshots;
+  writeFileSync(join(directory, first), "damaged");
+  assert.match((await problemsOf(directory)).join("\n"), /the snapshot of event \d+ is not what was written/);
+  copyFileSync(join(directory, first), join(directory, second));
+  assert.equal((await problemsOf(directory)).length, 2);
+  assert.match(await isRefused(directory), /were pruned, and no snapshot of what they led to is whole/);
+});
