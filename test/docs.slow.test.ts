@@ -250,6 +250,7 @@ const CODES: Record<DroverErrorCode, true> = {
   closed: true,
   stopped: true,
   broken: true,
+  damaged: true,
 };
 const LOG_CODES: Record<LogFailureCode, true> = {
   "disk-full": true,

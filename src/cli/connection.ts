@@ -79,6 +79,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   log_full: [EXIT.noRoom, "raise log.maxBytes of the server, or lower its log.retain"],
   budget_exhausted: [EXIT.noRoom, LATER],
   overloaded: [EXIT.noRoom, LATER],
+  damaged: [EXIT.broken, "run drover verify on the server's data directory"],
   internal: [EXIT.broken, "the server's own log says more"],
   log_failed: [EXIT.broken, "look at the server's disk and its log"],
   worker_silent: [EXIT.refused],

@@ -3,13 +3,14 @@
  *
  * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
  * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by
- * the number of the event it lies beside, and checked against the hash in that event.
+ * the number of the event it lies beside, and checked against the hash in that event. What does not match, or cannot be
+ * read, is damaged: that is one task's misfortune, and must stay so.
  */
-import { hash } from "node:crypto";
 import type { Seq } from "../core/brand.ts";
 import { NumberTable } from "../core/number-table.ts";
 import { decodeEvent } from "../log/codec.ts";
-import { corruptAt, type Log } from "../log/log.ts";
+import { hashOfPayload, payloadHashOf } from "../log/event-facts.ts";
+import { type Log, LogFailure, type LogRecord } from "../log/log.ts";
 import type { PlainBody } from "./task-body.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
@@ -30,9 +31,27 @@ export type BodyStore = {
   release(seq: number): void;
   /** What is at hand of it. */
   peek(seq: Seq): Kept | undefined;
-  /** The text, from the log if need be: so to be asked once the event it lies beside is durable. */
-  read(seq: Seq): Promise<string | null>;
+  /**
+   * The text, from the log if need be: so to be asked once the event it lies beside is durable. Null if it was pruned;
+   * rejects with a `DamagedBody` if it is not what was written. `hash` is what it must have, where that is known.
+   */
+  read(seq: Seq, hash?: string | null): Promise<string | null>;
 };
+
+/** What lies beside this event is not what was written there, or is not there any more. */
+export class DamagedBody extends Error {
+  override readonly name: string = "DamagedBody";
+  readonly seq: Seq;
+
+  constructor(seq: Seq) {
+    super(`what is stored beside event ${seq} is damaged`);
+    this.seq = seq;
+  }
+}
+
+/** Why a task whose body cannot be read ends: nobody can run it, and another attempt would not find it either. */
+export const damagedReason = (seq: number): string =>
+  `its stored body is damaged (event ${seq}); submit it again under another id, and run drover verify`;
 
 export function createBodyStore(log: Log): BodyStore {
   const kept = new NumberTable<Kept>();
@@ -76,22 +95,33 @@ export function createBodyStore(log: Log): BodyStore {
       releasedSizes[place] = size;
     },
     peek: find,
-    async read(seq) {
+    async read(seq, hash = null) {
       const text = find(seq)?.text;
       if (text !== undefined) return text;
-      const record = await log.readRecord(seq);
-      if (record?.beside === undefined) return null;
-      if (record.bytes.length > 0) checkHash(record.bytes, record.beside, seq);
-      return decoder.decode(record.beside);
+      const beside = await soundBeside(log, seq, hash);
+      return beside === null ? null : decoder.decode(beside);
     },
   };
 }
 
-function checkHash(bytes: Uint8Array, beside: Uint8Array, seq: Seq): void {
-  const { event } = decodeEvent(bytes, seq);
-  const expected =
-    event.kind === "task-submitted" ? event.bodyHash : event.kind === "task-done" ? event.resultHash : null;
-  if (expected !== null && hash("sha256", beside, "hex") !== expected) {
-    throw corruptAt(seq, "the payload beside it does not match its hash");
+const NOTHING: LogRecord = { bytes: new Uint8Array(0) };
+
+/** What lies beside an event, if it is what was written there; null if it was pruned. */
+async function soundBeside(log: Log, seq: Seq, hash: string | null): Promise<Uint8Array | null> {
+  try {
+    const record = await log.readRecord(seq);
+    return checkedBeside(record ?? NOTHING, seq, hash);
+  } catch (error) {
+    if (error instanceof LogFailure && error.code === "corrupt") throw new DamagedBody(seq);
+    throw error;
   }
+}
+
+/** What lies beside an event, checked against the hash in it, or what is known of that. */
+export function checkedBeside(record: LogRecord, seq: Seq, hash: string | null = null): Uint8Array | null {
+  const { bytes, beside = null, besideHash = null } = record;
+  const told = bytes.length === 0 ? besideHash : payloadHashOf(decodeEvent(bytes, seq).event);
+  const expected = hash ?? told;
+  if (expected !== null && (beside === null || hashOfPayload(beside) !== expected)) throw new DamagedBody(seq);
+  return beside;
 }

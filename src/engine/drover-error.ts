@@ -9,7 +9,7 @@ import { unreadable } from "../core/unreadable.ts";
 
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
-  | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full")
+  | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged")
   | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {

@@ -382,5 +382,5 @@ test("a task whose body is gone fails and says so, and no handler is called for 
   await kit.settle();
   const view = await kit.drover.task("t");
   assert.deepEqual([calls, view.state, view.attempt], [0, "failed", 1]);
-  assert.match(view.error ?? "", /its body is not in the log/);
+  assert.match(view.error ?? "", /its stored body is damaged/);
 });

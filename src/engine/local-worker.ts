@@ -18,7 +18,7 @@ import { fifo, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
 import type { Task } from "../core/state.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
-import type { BodyStore, Kept } from "./body-store.ts";
+import { type BodyStore, DamagedBody, damagedReason, type Kept } from "./body-store.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type Crew as CrewOf, type Running as RunningOf, signalOf } from "./local-attempt.ts";
@@ -240,7 +240,7 @@ export function createLocalWorkers(deps: {
     else
       bodies.read(entry.seq).then(
         (text) => perform(entry, text === null ? null : { text, plain: null }),
-        (error) => fail(entry, error),
+        (error) => (error instanceof DamagedBody ? perform(entry, null) : fail(entry, error)),
       );
   }
 
@@ -390,11 +390,7 @@ export function createLocalWorkers(deps: {
   };
 }
 
-/** Nobody can run a task whose body is gone, and another attempt would not find it either. */
-const missingBody = (seq: Seq): Error =>
-  Object.assign(new Error(`its body is not in the log (event ${seq}); submit it again under another id`), {
-    permanent: true,
-  });
+const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") &&

@@ -10,7 +10,7 @@ import { evolve } from "../core/evolve.ts";
 import { restore, snapshotLines } from "../core/snapshot.ts";
 import type { State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
-import { corruptAt, type Log, type Snapshot } from "../log/log.ts";
+import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../log/log.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 const START_HASH = "0".repeat(64);
@@ -27,11 +27,21 @@ export async function recover(log: Log): Promise<Recovered> {
   const state = snapshot === null ? emptyState() : await stateOf(snapshot);
   const snapshotSeq = snapshot?.seq ?? seq(0);
   let hash = snapshot?.hash ?? START_HASH;
-  for await (const batch of log.read(snapshotSeq, { beside: false })) {
+  for await (const batch of eventsBehind(log, snapshotSeq)) {
     for (const { bytes } of batch.records) evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
     hash = Buffer.from(batch.hashes[batch.hashes.length - 1] ?? batch.priorHash).toString("hex");
   }
   return { state, hash, snapshotSeq };
+}
+
+/** A log that was pruned begins with a snapshot; if none of them is whole, it has lost its beginning. */
+async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
+  try {
+    yield* log.read(after, { beside: false });
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "pruned" || after > 0) throw error;
+    throw corruptAt(seq(1), `events up to ${error.seq} were pruned, and no snapshot of what they led to is whole`);
+  }
 }
 
 export async function stateOf(snapshot: Snapshot): Promise<State> {

@@ -16,7 +16,7 @@ import type { Event } from "../core/events.ts";
 import { name, text } from "../core/shape-of-input.ts";
 import type { Attempt, Task, Worker } from "../core/state.ts";
 import { blank } from "./attempt-report.ts";
-import type { BodyStore } from "./body-store.ts";
+import { type BodyStore, DamagedBody, damagedReason } from "./body-store.ts";
 import { abortSignal, readOptions } from "./call-options.ts";
 import { type DroverError, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
@@ -277,18 +277,28 @@ export function createRemoteWorkers(deps: {
 
   async function assignmentOf(attempt: Attempt, leaseUntil: string): Promise<Assignment | null> {
     const { task, number } = attempt;
-    const text = await bodies.read(task.seq as Seq);
+    const text = await soundText(task.seq as Seq);
     if (text !== null) {
       const { position: _, ...view } = viewOf(state, task, parseStored(text), writer.now());
       return { ...nameOf(attempt), task: view, leaseUntil };
     }
-    const error = `its body is not in the log (event ${task.seq}); submit it again under another id`;
+    const error = damagedReason(task.seq);
     const nothing = { tokens: 0, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: true };
     writer.execute({
       type: "finish-attempt",
       report: { task: task.id, attempt: number, outcome: "failed", error, ...nothing },
     });
     return null;
+  }
+
+  /** The text of a body; null if nobody can read it any more. */
+  async function soundText(seq: Seq): Promise<string | null> {
+    try {
+      return await bodies.read(seq);
+    } catch (error) {
+      if (error instanceof DamagedBody) return null;
+      throw error;
+    }
   }
 
   function onSilent(worker: WorkerId): void {

@@ -11,8 +11,8 @@ import { isRecord, name, oneOf, type Reader, readSection, setOf, whole } from ".
 import type { Task } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
-import type { BodyStore } from "./body-store.ts";
-import { badInput, reading, refused } from "./drover-error.ts";
+import { type BodyStore, checkedBeside, DamagedBody, damagedReason } from "./body-store.ts";
+import { badInput, DroverError, reading, refused } from "./drover-error.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
 import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
@@ -53,11 +53,11 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
     const resultSeq = task.end?.resultSeq ?? null;
     const progress = parts.progressOf(id);
     await writer.settled();
-    const view = show(await bodyOf(bodies, task.seq as Seq));
-    const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
+    const view = await withBody(show, needed(bodies, task.seq as Seq));
+    const result = resultSeq === null ? {} : await resultOf(id, bodies.read(resultSeq as Seq, task.end?.resultHash));
     return {
       ...view,
-      ...(result === null ? {} : { result: JSON.parse(result) as unknown }),
+      ...result,
       ...(progress === undefined ? {} : { progress }),
     };
   }
@@ -65,26 +65,55 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
   const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
   await writer.settled();
   if (stone !== undefined) {
-    const view = tombstoneView(stone, await bodyOf(bodies, stone.seq as Seq));
-    return { ...view, ...(await endOf(log, stone.endSeq as Seq)) };
+    const view = await withBody((body) => tombstoneView(stone, body), bodies.read(stone.seq as Seq));
+    return { ...view, ...(await endOf(log, id, stone.endSeq as Seq)) };
   }
   if (turnedAway !== null) return viewOfRejected(turnedAway);
   throw refused({ type: "task-unknown", task: id });
 }
 
-async function bodyOf(bodies: BodyStore, seq: Seq): Promise<TaskBody | null> {
+/** The body of a task that the state still has is never pruned. */
+async function needed(bodies: BodyStore, seq: Seq): Promise<string> {
   const text = await bodies.read(seq);
-  return text === null ? null : parseStored(text);
+  if (text === null) throw new DamagedBody(seq);
+  return text;
+}
+
+/** What the state knows of a task is told also where its body is damaged, and that it is. */
+async function withBody(show: Seen["show"], reading: Promise<string | null>): Promise<TaskView> {
+  try {
+    const text = await reading;
+    return show(text === null ? null : parseStored(text));
+  } catch (error) {
+    if (!(error instanceof DamagedBody)) throw error;
+    const view = show(null);
+    return { ...view, error: view.error ?? damagedReason(error.seq) };
+  }
+}
+
+/** A result that is not what was written is not told at all. */
+async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ result?: unknown }> {
+  try {
+    const text = await reading;
+    return text === null ? {} : { result: JSON.parse(text) as unknown };
+  } catch (error) {
+    if (!(error instanceof DamagedBody)) throw error;
+    const message = `the result of ${id} is not what was stored (event ${error.seq}); run drover verify`;
+    throw new DroverError("damaged", message, { details: { task: id, event: error.seq }, cause: error });
+  }
 }
 
 /** How a buried task ended, as the log has it. */
-async function endOf(log: Log, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+async function endOf(log: Log, id: TaskId, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
   const record = await log.readRecord(seq);
   if (record === null || record.bytes.length === 0) return {};
   const { event } = decodeEvent(record.bytes, seq);
   if (event.kind === "task-done") {
-    const result =
-      record.beside === undefined ? {} : { result: JSON.parse(Buffer.from(record.beside).toString()) as unknown };
+    const read = async () => checkedBeside(record, seq);
+    const result = await resultOf(
+      id,
+      read().then((beside) => (beside === null ? null : Buffer.from(beside).toString())),
+    );
     return { attempt: event.attempt, ...result };
   }
   const attempt = event.kind === "task-failed" && event.attempt !== null ? { attempt: event.attempt } : {};
@@ -197,11 +226,12 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
   let bytes = 0;
   for (let piece = PIECE_MIN; tasks.length < seen.length; piece = Math.min(piece * 2, PIECE_MAX)) {
     const next = seen.slice(tasks.length, tasks.length + piece);
-    const texts = await Promise.all(next.map(({ seq }) => bodies.read(seq)));
+    const readings = next.map(({ seq }) => needed(bodies, seq));
+    await Promise.allSettled(readings);
     for (const [index, { show }] of next.entries()) {
-      const text = texts[index] ?? null;
-      tasks.push(show(text === null ? null : parseStored(text)));
-      bytes += text === null ? 0 : Buffer.byteLength(text);
+      const reading = readings[index] as Promise<string>;
+      tasks.push(await withBody(show, reading));
+      bytes += Buffer.byteLength(await reading.catch(() => ""));
       if (bytes > PAGE_BYTES) return tasks;
     }
   }

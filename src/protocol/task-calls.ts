@@ -65,7 +65,7 @@ export const TASK_CALLS: TaskCalls = {
     params: id,
     summary: "Read a task",
     answers: { 200: task.taskJson },
-    errors: ["not_found"],
+    errors: ["not_found", "damaged"],
   }),
   patch: call("patch", {
     tag,

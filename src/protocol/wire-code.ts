@@ -8,7 +8,7 @@ export type WireCode =
   | ("bad_request" | "unsupported_protocol" | "batch_too_large" | "unauthorized" | "forbidden" | "not_found")
   | ("method_not_allowed" | "conflict" | "stale_attempt" | "session_lost" | "stale_sync" | "too_large")
   | ("unsupported_media_type" | "queue_full" | "backpressure" | "limit" | "budget_exhausted" | "internal")
-  | ("bytes_per_minute" | "log_full")
+  | ("bytes_per_minute" | "log_full" | "damaged")
   | ("overloaded" | "closed" | "deposed" | "log_failed" | "worker_silent");
 
 type Meaning = { readonly status: number; readonly retryable: boolean; readonly meaning: string };
@@ -40,6 +40,7 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   log_full: meaning(429, "The log has reached log.maxBytes, or what is left of it is kept for others", true),
   budget_exhausted: meaning(429, "The budget of the project is used up", true),
   internal: meaning(500, "A bug of Drover; the server's log has it"),
+  damaged: meaning(500, "What is stored of this task is not what was written; run drover verify"),
   overloaded: meaning(503, "More at once than the server takes in", true),
   closed: meaning(503, "The server is shutting down", true),
   deposed: meaning(503, "Another writer has taken over the log", true),

@@ -35,6 +35,7 @@ const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
   closed: "closed",
   stopped: "closed",
   broken: "internal",
+  damaged: "damaged",
 };
 
 /** What the router refuses by itself, before any of our code has seen the request. */

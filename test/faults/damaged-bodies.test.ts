@@ -1,0 +1,100 @@
+/**
+ * A damaged body or result is one task's misfortune: verify names it, nobody is served it, and no other task and no
+ * worker notices.
+ */
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { DroverError } from "../../src/engine/index.ts";
+import { createTestDrover } from "../../src/testing/index.ts";
+import { databaseIn } from "../kits/forged-log.ts";
+import { closedLog, copyOf, problemsOf } from "../kits/log-fixture.ts";
+
+const sound = closedLog();
+const pruned = closedLog({ pruned: true });
+
+/** Changes the blocks that hold these words, or drops what lies there. */
+function damage(directory: string, words: string, how: "edit" | "delete" | "cut"): void {
+  const database = new DatabaseSync(databaseIn(directory));
+  const blocks = database.prepare("SELECT first_seq, bytes FROM beside").all();
+  let found = 0;
+  for (const { first_seq: first, bytes } of blocks as { first_seq: number; bytes: Uint8Array }[]) {
+    const changed = Buffer.from(bytes);
+    const at = changed.indexOf(words);
+    if (at < 0) continue;
+    found++;
+    changed.write(words.toUpperCase(), at);
+    if (how === "delete") database.prepare("DELETE FROM beside WHERE first_seq = ?").run(first);
+    else {
+      const kept = how === "edit" ? changed : changed.subarray(0, at);
+      database.prepare("UPDATE beside SET bytes = ? WHERE first_seq = ?").run(kept, first);
+    }
+  }
+  database.close();
+  assert.ok(found > 0, `nothing holds ${words}`);
+}
+
+const RESULT = '"echo":"done-0-1"';
+const BODY = '"action":"wait-0-2"';
+
+for (const from of ["sound", "pruned"] as const)
+  for (const how of ["edit", "delete", "cut"] as const)
+    for (const words of [RESULT, BODY])
+      test(`verify names the event of a payload that was damaged (${from}, ${how}, ${words})`, async () => {
+        const directory = copyOf(await (from === "sound" ? sound : pruned));
+        damage(directory, words, how);
+        const problems = await problemsOf(directory);
+        assert.match(problems[0] ?? "", /^\d+: the payload of event \d+ is (missing|not what was written)$/);
+      });
+
+test("the list of payloads that outlived their events cannot be changed to fit them", async () => {
+  for (const sql of ["UPDATE kept SET hash = printf('%064d', 0)", "DELETE FROM kept", "DELETE FROM kept_list"]) {
+    const directory = copyOf(await pruned);
+    const database = new DatabaseSync(databaseIn(directory));
+    assert.ok(Number(database.prepare("SELECT count(*) AS kept FROM kept").get()?.kept) > 4);
+    database.exec(sql);
+    database.close();
+    assert.notDeepEqual(await problemsOf(directory), [], sql);
+  }
+});
+
+for (const from of ["sound", "pruned"] as const)
+  for (const how of ["edit", "delete", "cut"] as const)
+    test(`a result that was damaged is not served (${from}, ${how}); all others are`, async () => {
+      const data = copyOf(await (from === "sound" ? sound : pruned));
+      damage(data, RESULT, how);
+      const kit = await createTestDrover({ data, at: 1_767_300_000_000 });
+      const told = await kit.drover.task("done-0-1").catch((error: unknown) => error);
+      assert.ok(told instanceof DroverError && told.code === "damaged", String(told));
+      assert.match(told.message, /the result of done-0-1 is not what was stored \(event \d+\)/);
+      const { tasks } = await kit.drover.tasks({ limit: 1000 });
+      assert.ok(tasks.some(({ taskId }) => taskId === "done-0-1"));
+      if (how === "edit") assert.equal((await kit.drover.task("done-0-2")).state, "done");
+      await kit.drover.close();
+    });
+
+for (const how of ["edit", "delete", "cut"] as const)
+  test(`a body that was damaged fails its own task by name, over the wire and here (${how})`, async () => {
+    for (const isLocal of [false, true]) {
+      const data = copyOf(await sound);
+      damage(data, BODY, how === "edit" ? "edit" : how);
+      const kit = await createTestDrover({ data, at: 1_767_300_000_000 });
+      const seen: string[] = [];
+      if (isLocal) await kit.drover.worker({ slots: 9, capabilities: ["nobody"] }, ({ taskId }) => seen.push(taskId));
+      else {
+        const { session } = await kit.drover.remote.join({ id: "far", slots: 9, capabilities: ["nobody"] });
+        await kit.settle();
+        const { assignments } = await kit.drover.remote.sync("far", { session, n: 1, want: 9 });
+        seen.push(...assignments.map(({ taskId }) => taskId));
+      }
+      await kit.settle();
+      const task = await kit.drover.task("wait-0-2");
+      assert.equal(task.state, "failed");
+      assert.match(task.error ?? "", /its stored body is damaged \(event \d+\)/);
+      assert.ok(!seen.includes("wait-0-2") && seen.length > 0, seen.join());
+      if (how === "edit") assert.deepEqual(seen.sort(), ["wait-0-0", "wait-0-1", "wait-0-3"]);
+      const { tasks } = await kit.drover.tasks({ limit: 1000 });
+      assert.equal(tasks.find(({ taskId }) => taskId === "wait-0-2")?.error, task.error);
+      await kit.drover.close();
+    }
+  });
