@@ -81,7 +81,8 @@ export function submission(index: number, shapes: number): Submission {
     ...{
       id: null,
       project: projectId(`project-${index % PROJECTS}`),
-      agent: agentId(`agent-${Math.floor(index / PROJECTS) % AGENTS}`),
+      // Of one project each: an agent's limits count over all its projects.
+      agent: agentId(`agent-${index % PROJECTS}-${Math.floor(index / PROJECTS) % AGENTS}`),
     },
     ...{ bodyHash: "", bodySize: 100, type: TYPES[shape % 4] as string },
     capabilities: CAPABILITIES.slice(0, 1 + (Math.floor(shape / 4) % 3)),
