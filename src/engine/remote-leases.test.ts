@@ -66,6 +66,25 @@ test("a clock that is set back neither ends a lease nor makes it endless", async
   await kit.drover.close();
 });
 
+for (const [way, byMs] of [
+  ["back", -86_400_000],
+  ["ahead", 86_400_000],
+] as const)
+  test(`a wall clock that is set ${way} by a day neither shortens a lease nor grants another`, async () => {
+    const kit = await kitWith({ workers: { lease: "10s" } });
+    const ann = await join(kit);
+    await submit(kit, "t");
+    await ann.sync();
+    kit.clock.setWall(kit.clock.now() + byMs);
+    const { leaseUntil } = await ann.sync({ running: [one("t")] });
+    assert.equal(Date.parse(leaseUntil), kit.clock.now() + 10_000, "dates are those of the wall clock");
+    await kit.clock.advance(9999);
+    assert.equal((await kit.drover.task("t")).state, "running");
+    await kit.clock.advance(1);
+    assert.equal((await kit.drover.task("t")).state, "queued");
+    await kit.drover.close();
+  });
+
 test("a clock that is set back holds up nothing that is to be said again, nor one that declines", async () => {
   const kit = await kitWith();
   const ann = await join(kit, { slots: 2 });

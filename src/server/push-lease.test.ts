@@ -81,6 +81,17 @@ test("one that is gone for an hour is forgotten, and can register again", async 
   assert.equal(browser.posts.length, 1);
 });
 
+test("a silence is measured by what passes: a wall clock that is set back keeps nobody alive", async () => {
+  await using kit = await pushKit();
+  const browser = kit.instance("browser:1");
+  await kit.driver.join({ id: "b", endpoint: browser.endpoint });
+  browser.be("dead");
+  await kit.clock.advance(60_000);
+  kit.clock.setWall(kit.clock.now() - 86_400_000);
+  await kit.clock.advance(3_600_000);
+  assert.deepEqual([kit.driver.standing().workers, await kit.drover.workers()], [0, []]);
+});
+
 test("a worker that is too busy to answer a probe keeps its lease and gets nothing new", async () => {
   await using kit = await pushKit();
   const browser = kit.instance("browser:1");
