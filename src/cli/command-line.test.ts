@@ -76,7 +76,7 @@ describe("help", () => {
   test("help with nothing we know says what there is", async () => {
     const { code, err } = await drover(["help", "zebra"]);
     assert.equal(code, 2);
-    assert.match(err, /^error: there is no help with "zebra"\nhint: {2}drover help lists the verbs/);
+    assert.match(err, /^error: there is no help with "zebra"\nhint: {2}npx drover help lists the verbs/);
   });
 
   test("the version is the package's", async () => {
@@ -86,22 +86,22 @@ describe("help", () => {
 });
 
 describe("a wrong call", () => {
-  const hint = "hint:  its flags, with examples: drover help completion\n";
+  const hint = "hint:  its flags, with examples: npx drover help completion\n";
   const rows: [args: string[], err: string][] = [
     [
       ["comptetion"],
       "error: unknown command 'comptetion' (Did you mean completion?)\n" +
-        "hint:  drover help shows the verbs, drover help VERB one of them\n",
+        "hint:  npx drover help shows the verbs, npx drover help VERB one of them\n",
     ],
     [
       ["config", "show", "--efective"],
       "error: unknown option '--efective' (Did you mean --effective?)\n" +
-        "hint:  its flags, with examples: drover help config show\n",
+        "hint:  its flags, with examples: npx drover help config show\n",
     ],
     // "drover help config" is about the files, and not about the flags.
     [
       ["config", "--efective"],
-      "error: unknown option '--efective'\nhint:  its flags, with examples: drover config --help\n",
+      "error: unknown option '--efective'\nhint:  its flags, with examples: npx drover config --help\n",
     ],
     [["completion"], `error: missing required argument 'shell'\n${hint}`],
     [

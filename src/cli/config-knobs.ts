@@ -63,6 +63,16 @@ export function schemaAt(schema: JsonSchema, path: Path): JsonSchema | null {
 /** Whether values stand below this place, and not one value at it. */
 export const holdsFields = (schema: JsonSchema): boolean => alternatives(schema).some(isSection);
 
+/** How to write what was given as a list and must be names with values; nothing to say of anything else. */
+export function mapAdvice(name: string, given: unknown, schema: JsonSchema): string {
+  if (!Array.isArray(given) || !holdsFields(schema) || takesText(schema) || kindsOf(schema).has("array")) return "";
+  const [first] = given as readonly unknown[];
+  const named = typeof first === "object" && first !== null ? (first as Readonly<Record<string, unknown>>) : {};
+  const own = [named.name, named.id, first].find((one) => typeof one === "string" && PLAIN_KEY.test(one));
+  const key = own ?? knownKeys(schema)[0] ?? "NAME";
+  return `; it is no list, but names with values: ${name}: { ${String(key)}: … }`;
+}
+
 export const takesNull = (schema: JsonSchema): boolean => kindsOf(schema).has("null");
 export const takesText = (schema: JsonSchema): boolean => kindsOf(schema).has("string");
 

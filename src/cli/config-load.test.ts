@@ -279,7 +279,8 @@ describe("drover config", () => {
         "drover.yml:2:11: server.port is 1.5, and must be a whole number from 0 to 65535",
         "  2 | server: { port: 1.5 }",
         "    |           ^",
-        "hint:  drover help config says where settings come from; drover config check tries a file without a server",
+        "hint:  npx drover help config says where settings come from; " +
+          "npx drover config check tries a file without a server",
         "",
       ].join("\n"),
     );

@@ -15,6 +15,7 @@ import { type Layer, mergeLayers, settingFor, toObject } from "./config-layers.t
 import { BadConfig, type ConfigProblem } from "./config-problem.ts";
 import { settingFromFlag, settingsFromVariables, unknownName } from "./config-variables.ts";
 import type { Environment } from "./terminal.ts";
+import { commaAdvice } from "./yaml-complaint.ts";
 
 export const FILE_NAME = "drover.yml";
 const PROBLEMS_MAX = 20;
@@ -139,7 +140,10 @@ export const dataSetting = (directory: string, origin: Setting["origin"]): Setti
 function unknownNames(settings: Layer, schema: JsonSchema, files: readonly ConfigFile[]): ConfigProblem[] {
   return settings.flatMap(({ path, origin }) => {
     const message = unknownName(path, schema);
-    return message === null ? [] : [{ message, ...whereabouts({ path, origin }, path, files) }];
+    if (message === null) return [];
+    const place = whereabouts({ path, origin }, path, files);
+    const advice = place.origin?.kind === "file" ? commaAdvice(place.source ?? "", place.origin.column) : "";
+    return [{ message: message + advice, ...place }];
   });
 }
 

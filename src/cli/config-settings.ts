@@ -14,7 +14,7 @@ import {
   settingsSchema,
   tokenFaults,
 } from "../protocol/index.ts";
-import type { JsonSchema } from "./config-knobs.ts";
+import { type JsonSchema, mapAdvice, schemaAt } from "./config-knobs.ts";
 import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
 import { findUnitless } from "./span-unit.ts";
 
@@ -40,7 +40,18 @@ function checkEach(given: unknown): Verdict<unknown> {
   const [first, ...also] = read.ok || isOfTokens ? tokenFaults(server?.tokens).map(faultOf) : [];
   const unitless = read.ok ? findUnitless(given, SETTINGS_SCHEMA) : null;
   if (unitless !== null) return { ok: false, ...unitless };
-  return first === undefined ? verdictOf(read) : { ok: false, ...first, also };
+  return first === undefined ? withMap(verdictOf(read), given) : { ok: false, ...first, also };
+}
+
+/** A list where a map is wanted is told with the map. */
+function withMap(verdict: Verdict<unknown>, given: unknown): Verdict<unknown> {
+  if (verdict.ok) return verdict;
+  const path = verdict.field.split(".");
+  const schema = schemaAt(SETTINGS_SCHEMA, path);
+  let value = given;
+  for (const key of path) value = (value as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  const advice = schema === null ? "" : mapAdvice(path.at(-1) ?? "", value, schema);
+  return { ...verdict, message: verdict.message + advice };
 }
 
 function verdictOf<Value>(read: Read<Value>): Verdict<Value> {

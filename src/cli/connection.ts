@@ -7,7 +7,7 @@
  */
 import { addressFromEnv, type Client, ClientError, type ClientErrorCode, createClient } from "../client/index.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
-import { CliProblem, type Problem } from "./problem.ts";
+import { asTyped, CliProblem, type Problem } from "./problem.ts";
 import type { Call } from "./verb.ts";
 
 /** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */
@@ -87,7 +87,14 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
 
 export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
   const [exit, hint] = MEANINGS[code];
-  return { message, code, exit, hint: nextStep(code, details ?? {}) ?? hint, retryable, details };
+  return {
+    message: code === "network" ? asTyped(message) : message,
+    code,
+    exit,
+    hint: nextStep(code, details ?? {}) ?? hint,
+    retryable,
+    details,
+  };
 }
 
 /** What to do next where the server has said what exactly is missing: in words of this command line. */

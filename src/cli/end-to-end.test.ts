@@ -130,15 +130,15 @@ describe("the fleet", LIMIT, () => {
       ...{ code: 4, out: "" },
       err:
         "error: no project is called nobody-knows; register it, or name it in the config\n" +
-        "hint:  drover projects lists them; drover projects set nobody-knows --weight 1 registers it\n",
+        "hint:  npx drover projects lists them; npx drover projects set nobody-knows --weight 1 registers it\n",
     });
   });
 
   for (const [call, ...said] of [
-    ["task nosuch", "error: no task has the id nosuch", "hint:  drover tasks lists them"],
-    ["cancel nosuch", "error: no task has the id nosuch", "hint:  drover tasks lists them"],
-    ["workers drain nosuch", "error: no worker is called nosuch", "hint:  drover workers lists them"],
-    ["schedules remove nosuch", "error: no schedule is called nosuch", "hint:  drover schedules lists them"],
+    ["task nosuch", "error: no task has the id nosuch", "hint:  npx drover tasks lists them"],
+    ["cancel nosuch", "error: no task has the id nosuch", "hint:  npx drover tasks lists them"],
+    ["workers drain nosuch", "error: no worker is called nosuch", "hint:  npx drover workers lists them"],
+    ["schedules remove nosuch", "error: no schedule is called nosuch", "hint:  npx drover schedules lists them"],
   ] as const)
     test(`drover ${call}: nobody is called that, and where to look is said`, async () => {
       const { code, err } = await drover(...call.split(" "));

@@ -234,7 +234,7 @@ describe("projects", () => {
     assert.match((await drover(["projects", "set", "web"])).err, /^error: nothing to set\n/);
     assert.match(
       (await drover(["projects", "set", "web", "--weight", "0"])).err,
-      /a number above 0 and at most 1000000\.\nhint: {2}its flags, with examples: drover help projects set\n$/,
+      /a number above 0 and at most 1000000\.\nhint: {2}its flags, with examples: npx drover help projects set\n$/,
     );
     assert.match(
       (await drover(["projects", "set", "web", "--budget", "much"])).err,
@@ -346,7 +346,7 @@ describe("schedules", () => {
     assert.equal(
       idle.err,
       "error: what is to be done is missing\n" +
-        "hint:  drover schedules set ID ACTION --cron …, or add --command 'echo hello'\n",
+        "hint:  npx drover schedules set ID ACTION --cron …, or add --command 'echo hello'\n",
     );
   });
   test("remove, and none", async () => {

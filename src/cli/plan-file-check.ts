@@ -8,7 +8,7 @@
 import type { TSchema } from "typebox";
 import { checkOf, nearest, readShape, sentence } from "../protocol/index.ts";
 import { notesOf, type Schema } from "../protocol/schema.ts";
-import type { JsonSchema } from "./config-knobs.ts";
+import { type JsonSchema, mapAdvice } from "./config-knobs.ts";
 import { isRecord, type Path, type Spot } from "./plan-file-source.ts";
 
 import { isSpan, unitMissing } from "./span-unit.ts";
@@ -34,7 +34,8 @@ export function* problemsIn(schema: TSchema, value: unknown, path: Path): Genera
   else {
     const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
-    const message = unitless ?? (read.ok ? null : sentence(read.failure));
+    const advice = mapAdvice(String(path.at(-1) ?? ""), value, schema as JsonSchema);
+    const message = unitless ?? (read.ok ? null : sentence(read.failure) + advice);
     if (message !== null) yield { message, path, spot: "value" };
   }
 }

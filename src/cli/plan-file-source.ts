@@ -8,7 +8,7 @@
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { type ConfigProblem, type Origin, shownProblem } from "./config-problem.ts";
-import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
+import { commaAdvice, type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
 
 export type Path = readonly (string | number)[];
 /** Where something stands: its name, or what it is set to. */
@@ -67,7 +67,12 @@ export function readPlanSource(file: string, text: string): PlanSource {
   return {
     file,
     value,
-    complaint: (message, path, spot = "value") => complainAt(message, offsetOf(places, path, spot)),
+    complaint: (message, path, spot = "value") => {
+      const told = complainAt(message, offsetOf(places, path, spot));
+      const { origin, source = "" } = told;
+      const advice = spot === "key" && origin?.kind === "file" ? commaAdvice(source, origin.column) : "";
+      return { ...told, message: message + advice };
+    },
   };
 }
 

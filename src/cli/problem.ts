@@ -34,7 +34,14 @@ export class CliProblem extends Error {
 export const usageProblem = (message: string, hint?: string): CliProblem =>
   new CliProblem({ message, code: "usage", exit: EXIT.usage, hint });
 
-export function reportProblem(problem: Problem, terminal: Terminal, isJson: boolean): void {
+/** In a clone the program is reached by npx; installed, by its name. */
+export const ownName = (): string => (import.meta.filename.endsWith(".ts") ? "npx drover" : "drover");
+
+/** Commands in a text, as they are typed here. */
+export const asTyped = (text: string): string => text.replaceAll(/(?<![\w./-]|npx )drover (?=[a-z])/g, `${ownName()} `);
+
+export function reportProblem(given: Problem, terminal: Terminal, isJson: boolean): void {
+  const problem = { ...given, hint: given.hint === undefined ? undefined : asTyped(given.hint) };
   if (isJson) {
     const { message, code, retryable, details, hint } = problem;
     terminal.err(`${JSON.stringify({ error: message, code, retryable, details, hint })}\n`);

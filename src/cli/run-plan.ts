@@ -128,12 +128,12 @@ async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<
   if (file === undefined)
     throw usageProblem(
       "which plan? name its file",
-      "drover run plan.yml; docs/guide/plan-files.md shows how to write one",
+      "drover run FILE; drover help run has examples, and drover run --print-schema every key",
     );
   const isInput = file === "-";
   const path = resolve(terminal.cwd, file);
   const text = isInput ? await readInput(terminal) : readFile(path, file);
-  if (text === null) throw usageProblem(`there is no file ${file}`, "give the path of a plan file, such as plan.yml");
+  if (text === null) throw usageProblem(`there is no file ${file}`, "give the path of a plan file that is there");
   try {
     return readPlan({ file: isInput ? INPUT_NAME : file, text, directory: isInput ? terminal.cwd : dirname(path) });
   } catch (error) {
@@ -146,7 +146,7 @@ function readFile(path: string, name: string): string | null {
   try {
     return readConfigText(path, name);
   } catch (error) {
-    if (error instanceof BadConfig) throw usageProblem(error.message, "give the path of a plan file, such as plan.yml");
+    if (error instanceof BadConfig) throw usageProblem(error.message, "give the path of a plan file");
     throw error;
   }
 }
@@ -165,7 +165,7 @@ function planProblem({ message, problems }: BadPlan, file: string): CliProblem {
     message: problems.length === 1 ? message : `${file} has ${problems.length} problems\n${message}`,
     code: "bad_plan",
     exit: EXIT.usage,
-    hint: "nothing has run; docs/guide/plan-files.md explains every key",
+    hint: "nothing has run; drover run --print-schema explains every key",
     details: { problems },
   });
 }

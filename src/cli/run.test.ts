@@ -299,7 +299,7 @@ describe("a bad file", () => {
     assert.deepEqual([code, out, place.ran(), place.has(".drover")], [2, "", [], false]);
     assert.match(err, /^error: plan.yml has 2 problems\nplan.yml:2:\d+: tasks.a has no "need"; did you mean needs\?\n/);
     assert.match(err, /\nplan.yml:3:\d+: tasks.b.timeout is "5x", and must be a span/);
-    assert.match(err, /\nhint: {2}nothing has run; docs\/guide\/plan-files.md explains every key\n$/);
+    assert.match(err, /\nhint: {2}nothing has run; npx drover run --print-schema explains every key\n$/);
   });
 
   test("with --json the problems are data", async () => {

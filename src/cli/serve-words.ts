@@ -7,7 +7,7 @@ import type { Settings } from "../protocol/index.ts";
 import type { ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Paint } from "./output-text.ts";
-import { CliProblem, usageProblem } from "./problem.ts";
+import { CliProblem, ownName, usageProblem } from "./problem.ts";
 import { withoutCredentials } from "./url-secret.ts";
 import { versionText } from "./version.ts";
 
@@ -72,9 +72,6 @@ export type Facts = {
   readonly worker: string;
   readonly cwd: string;
 };
-
-/** In a clone the program is reached by npx; installed, by its name. */
-export const ownName = (): string => (import.meta.filename.endsWith(".ts") ? "npx drover" : "drover");
 
 export function welcome({ url, place, config, worker, cwd }: Facts, paint: Paint): string {
   const drover = ownName();

@@ -16,7 +16,7 @@ import { keepReloading, type Reloading } from "./config-reload.ts";
 import { loadSettings, type ServerConfig } from "./config-settings.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
-import { CliProblem, usageProblem } from "./problem.ts";
+import { CliProblem, ownName, usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
 import { type Voice, voiceFor } from "./serve-voice.ts";
 import {
@@ -25,7 +25,6 @@ import {
   logPlaceOf,
   needsRestart,
   othersWhoMaySubmit,
-  ownName,
   portTaken,
   roomToStart,
   welcome,

@@ -169,7 +169,8 @@ describe("submit", () => {
   const wrong: [args: string[], err: string][] = [
     [
       [],
-      "error: what is to be done is missing\nhint:  drover submit ACTION, or drover submit --command 'echo hello'\n",
+      "error: what is to be done is missing\n" +
+        "hint:  npx drover submit ACTION, or npx drover submit --command 'echo hello'\n",
     ],
     [
       ["x", "--params", "{"],
@@ -194,7 +195,7 @@ describe("submit", () => {
     [
       ["x", "--memory", "lots"],
       "error: option '--memory <size>' argument 'lots' is invalid. It must be a size such as 512MiB or 2GB.\n" +
-        "hint:  its flags, with examples: drover help submit\n",
+        "hint:  its flags, with examples: npx drover help submit\n",
     ],
   ];
   for (const [args, err] of wrong)

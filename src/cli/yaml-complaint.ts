@@ -16,6 +16,11 @@ export function yamlComplaints(text: string, errors: readonly YAMLError[], words
   const complaints: YamlComplaint[] = [];
   for (const { code, message, pos } of errors.toSorted((left, right) => left.pos[0] - right.pos[0])) {
     const [offset] = pos;
+    const indented = code === "BLOCK_AS_IMPLICIT_KEY" ? overIndented(text, offset, errors) : null;
+    if (indented !== null) {
+      complaints.push({ message: OVER_INDENTED, offset: indented });
+      break;
+    }
     const own = words[code];
     if (own !== undefined) {
       complaints.push({ message: own, offset });
@@ -27,6 +32,24 @@ export function yamlComplaints(text: string, errors: readonly YAMLError[], words
     break;
   }
   return complaints;
+}
+
+const OVER_INDENTED =
+  "this line is indented further than the one above, which has a value already; begin it in the same column";
+
+/** A line that YAML takes for more of the value above it: where it begins; null if that is not what happened. */
+function overIndented(text: string, offset: number, errors: readonly YAMLError[]): number | null {
+  const longer = errors.find(({ code, pos }) => code === "MULTILINE_IMPLICIT_KEY" && pos[0] === offset);
+  if (longer === undefined) return null;
+  const from = text.lastIndexOf("\n", longer.pos[1] - 1) + 1;
+  const [blank = ""] = /^\s*/.exec(text.slice(from)) ?? [];
+  return from + blank.length;
+}
+
+/** Inside { } a comma ends a value, and the rest of a text becomes a name without a value. Said where it stands. */
+export function commaAdvice(line: string, column: number): string {
+  const isAlone = /,\s*$/.test(line.slice(0, column - 1)) && /^[^:,{}]*[,}]/.test(line.slice(column - 1));
+  return isAlone ? "; inside { } a comma ends a value: put a text that holds one into quotes" : "";
 }
 
 const WORD_SHOWN_MAX = 60;

@@ -128,7 +128,7 @@ export function networkError({ base }: Address, error: unknown, isRepeatable: bo
   const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
   const code = typeof cause?.code === "string" ? cause.code : "";
   const reason = code === "" ? String(cause?.message ?? (error as Error).message) : code;
-  const hint = code === "ECONNREFUSED" ? "; is it running? Start it with: drover serve" : "";
+  const hint = hintFor(code, base);
   const retryable = isRepeatable || NEVER_SENT.has(code);
   return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
 }
@@ -179,4 +179,17 @@ function parsed(text: string): unknown {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+/** TLS answered by something that is not TLS. */
+const NOT_TLS: ReadonlySet<string> = new Set([
+  "ERR_SSL_WRONG_VERSION_NUMBER",
+  "ERR_SSL_PACKET_LENGTH_TOO_LONG",
+  "EPROTO",
+]);
+
+function hintFor(code: string, base: string): string {
+  if (code === "ECONNREFUSED") return "; is it running? Start it with: drover serve";
+  if (!NOT_TLS.has(code) || !base.startsWith("https:")) return "";
+  return `; it does not speak https: try http${base.slice("https".length)}`;
 }
