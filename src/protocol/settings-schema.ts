@@ -86,7 +86,11 @@ export const webhooksSection: Section = section(
   {
     timeout: spanKnob(1, 10_000, "How long a delivery may take."),
     attempts: knob(s.whole(1, 1000), 8, "How often a delivery is tried."),
-    concurrency: knob(s.whole(1, 1000), 16, "Deliveries at once."),
+    concurrency: knob(
+      s.whole(1, 1000),
+      16,
+      "Deliveries at once; a quarter of them is kept for hosts that have answered.",
+    ),
     allowPrivate: knob(s.flag(), false, "Whether private, loopback and link-local addresses are let through."),
     secret: knob(
       s.noted(s.nullable(s.text(1, 1024)), { secret: true, expected: "text of 1 to 1024 characters, or null" }),

@@ -40,6 +40,39 @@ test("a host that gave no answer has one at a time until it answers", () => {
   assert.equal(lines.underWay(), 4);
 });
 
+/** Each of these hosts has answered, and nothing waits for it. */
+function answering({ lines, add }: ReturnType<typeof linesOf>, hosts: readonly string[]): void {
+  for (const host of hosts) {
+    add(host, 1);
+    lines.release(host, true);
+  }
+}
+
+test("many hosts that hang leave a quarter to those that answer, whatever is due for them", () => {
+  const kit = linesOf(16);
+  answering(kit, ["good"]);
+  for (let number = 0; number < 100; number++) kit.add(`hangs-${number}-`, 10);
+  assert.equal(kit.lines.underWay(), 12);
+  kit.started.length = 0;
+  kit.add("good", 5);
+  assert.deepEqual(kit.started, ["good1", "good2", "good3", "good4"]);
+});
+
+test("hosts that gave no answer share a quarter, also after a rest, and hold up no new host", () => {
+  const kit = linesOf(16);
+  const hosts = Array.from({ length: 12 }, (_, number) => `hangs-${number}-`);
+  for (const host of hosts) kit.add(host, 1);
+  for (const host of hosts) kit.lines.release(host, false);
+  assert.deepEqual([kit.lines.underWay(), kit.lines.waiting()], [0, 0]);
+  for (const host of hosts) kit.add(host, 3);
+  assert.equal(kit.lines.underWay(), 4);
+  kit.started.length = 0;
+  kit.add("new", 9);
+  assert.deepEqual(kit.started, ["new1", "new2", "new3", "new4"]);
+  kit.lines.release("hangs-0-", true);
+  assert.equal(kit.lines.underWay(), 10, "one that answers again is trusted again");
+});
+
 test("where all wait, hosts take turns", () => {
   const { lines, started, add } = linesOf(1);
   add("a", 3);
@@ -58,7 +91,10 @@ test("hosts take turns also where each may have several", () => {
 });
 
 test("a raised limit is used at once, a lowered one lets what is under way end", () => {
-  const { lines, started, knob, add } = linesOf(4);
+  const kit = linesOf(4);
+  const { lines, started, knob, add } = kit;
+  answering(kit, ["a", "b", "c", "d", "e", "f"]);
+  started.length = 0;
   for (const host of ["a", "b", "c", "d", "e", "f"]) add(host, 2);
   assert.equal(started.length, 4);
   knob.limit = 8;
