@@ -23,10 +23,10 @@ async function inMemory(): Promise<void> {
 
   // Nobody here has a GPU. The task is accepted all the same, with a warning, and `why` says what it waits for.
   const stuck = await drover.submit({ agentId: "ann", action: "train a model", capabilities: ["gpu"] });
-  const { summary, gates } = await drover.why(stuck.taskId);
+  const { summary, conditions } = await drover.why(stuck.taskId);
   console.log(summary);
   assert.equal(stuck.warnings?.[0]?.type, "never-fits");
-  assert.ok(gates.some(({ code, ok }) => code === "never-fits" && !ok));
+  assert.ok(conditions.some(({ code, ok }) => code === "never-fits" && !ok));
   await drover.cancel(stuck.taskId, { reason: "no GPU here" });
 }
 

@@ -22,7 +22,7 @@ import { VERBS } from "../src/cli/verbs.ts";
 import * as client from "../src/client/index.ts";
 import * as core from "../src/core/index.ts";
 import { DEFAULT_CONFIG, FIELDS, type Refusal } from "../src/core/index.ts";
-import type { WhyCode } from "../src/core/why-gates.ts";
+import type { WhyCode } from "../src/core/why-conditions.ts";
 import { type DroverErrorCode, refused } from "../src/engine/drover-error.ts";
 import * as engine from "../src/engine/index.ts";
 import * as gate from "../src/gate/index.ts";
@@ -288,14 +288,14 @@ test("docs/reference/errors.md has every code, and every refusal with its code",
 
 const WHY_CODES: Record<WhyCode, true> = {
   ...{ ended: true, running: true, "fleet-paused": true, "project-paused": true, "task-paused": true },
-  ...{ dependency: true, artifact: true, "not-before": true, "retry-rest": true, stopping: true, deadline: true },
+  ...{ dependency: true, artifact: true, "not-before": true, "backing-off": true, stopping: true, deadline: true },
   ...{ "fleet-in-flight": true, "fleet-budget": true, "project-in-flight": true, "project-budget": true },
   ...{ "express-lane": true, "project-turn": true, "agent-in-flight": true, "agent-turn": true, position: true },
   ...{ "type-limit": true, lock: true, provider: true },
   ...{ "no-workers": true, "never-fits": true, "worker-room": true, affinity: true, hold: true, tab: true },
 };
 
-test("docs/reference/embed.md names every method, every exported name and every gate of why", async () => {
+test("docs/reference/embed.md names every method, every exported name and every condition of why", async () => {
   const text = read("docs/reference/embed.md");
   const drover = await engine.openDrover();
   await drover.close();

@@ -82,7 +82,7 @@ async function work(drover: Drover): Promise<string> {
 async function explain(drover: Drover, task: string): Promise<void> {
   const why = await drover.why(task);
   console.log(`\n${bold(`why does ${task} not run?`)}\n${why.summary}`);
-  for (const { code, ok, detail } of why.gates)
+  for (const { code, ok, detail } of why.conditions)
     console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
 }
 

@@ -30,13 +30,13 @@ describe("why", () => {
   const why = {
     task: "tsk_12",
     state: "queued",
-    summary: `It waits because it rests until ${LATER} after 1 failures and 0 losses (and 1 more gate).`,
-    gates: [
+    summary: `It waits because it is backing off until ${LATER} after 1 failures and 0 losses (and 1 more condition).`,
+    conditions: [
       { code: "fleet-paused", ok: true, detail: "the fleet is not paused", numbers: {} },
       {
-        code: "retry-rest",
+        code: "backing-off",
         ok: false,
-        detail: `it rests until ${LATER} after 1 failures and 0 losses`,
+        detail: `it is backing off until ${LATER} after 1 failures and 0 losses`,
         numbers: { failures: 1, losses: 0, until: LATER, waitMs: 30_000 },
       },
       { code: "worker-room", ok: false, detail: "every worker is full", numbers: { workers: 1200, zone: null } },
@@ -44,15 +44,15 @@ describe("why", () => {
     ahead: { count: 1, next: [{ task: "tsk_3", agent: "ann", reason: "score 120 before 110" }] },
   };
 
-  test("is a picture: shut gates first, numbers, who is ahead, when it could start", async () => {
+  test("is a picture: shut conditions first, numbers, who is ahead, when it could start", async () => {
     const { out } = await drover(["why", "tsk_12"], { "GET /tasks/tsk_12/why": why });
     assert.equal(
       out,
       lines(
-        "tsk_12 is queued. It waits because it rests until 2026-01-31T12:00:30.000Z (in 30s) after 1 failures " +
-          "and 0 losses (and 1 more gate).",
+        "tsk_12 is queued. It waits because it is backing off until 2026-01-31T12:00:30.000Z (in 30s) after " +
+          "1 failures and 0 losses (and 1 more condition).",
         "",
-        "  ✘ retry-rest    it rests until 2026-01-31T12:00:30.000Z (in 30s) after 1 failures and 0 losses",
+        "  ✘ backing-off   it is backing off until 2026-01-31T12:00:30.000Z (in 30s) after 1 failures and 0 losses",
         "                  failures 1, losses 0, until in 30s, waitMs 30 000",
         "  ✘ worker-room   every worker is full",
         "                  workers 1 200",
@@ -69,7 +69,7 @@ describe("why", () => {
   test("wraps in a narrow terminal, and knows when it could start", async () => {
     const answer = {
       ...why,
-      gates: [why.gates[1]],
+      conditions: [why.conditions[1]],
       ahead: { count: 0, next: [] },
       earliestStart: "2026-01-31T12:00:30Z",
     };
@@ -77,14 +77,15 @@ describe("why", () => {
     assert.equal(
       out,
       lines(
-        "tsk_12 is queued. It waits because it rests until",
+        "tsk_12 is queued. It waits because it is backing off until",
         "2026-01-31T12:00:30.000Z (in 30s) after 1 failures and 0",
-        "losses (and 1 more gate).",
+        "losses (and 1 more condition).",
         "",
-        "  ✘ retry-rest  it rests until 2026-01-31T12:00:30.000Z (in",
-        "                30s) after 1 failures and 0 losses",
-        "                failures 1, losses 0, until in 30s, waitMs",
-        "                30 000",
+        "  ✘ backing-off  it is backing off until",
+        "                 2026-01-31T12:00:30.000Z (in 30s) after 1",
+        "                 failures and 0 losses",
+        "                 failures 1, losses 0, until in 30s, waitMs",
+        "                 30 000",
         "",
         "Earliest start: 2026-01-31T12:00:30Z (in 30s)",
       ),

@@ -78,7 +78,7 @@ export function overview(program: Command, paint: Paint): string {
     ["drover run plan.yml", "run a plan file on this machine until it is done"],
     ["drover submit --command 'echo hello' --wait", "give it a first task"],
     ["drover tasks", "what there is; drover task ID shows one"],
-    ["drover why ID", "every gate between a task and its start"],
+    ["drover why ID", "every condition between a task and its start"],
   ];
   const shown = rows.filter(([command]) => has(command.split(" ")[1] ?? ""));
   return [

@@ -27,7 +27,7 @@ async function look(
   const drover = {
     async why(id: string) {
       const { shut, at = null } = whys[id.split(".")[0] ?? ""] as Why;
-      return { summary: `${id} waits.`, gates: shut.map((code) => ({ code, ok: false })), earliestStart: at };
+      return { summary: `${id} waits.`, conditions: shut.map((code) => ({ code, ok: false })), earliestStart: at };
     },
     workers: async () => [{ inFlight }],
   };
@@ -51,7 +51,7 @@ const rows: [name: string, given: Parameters<typeof look>, over: string | null, 
     null,
     ["nothing runs before 2026-01-31T13:00:00.000Z: b: b waits."],
   ],
-  ["one rests for a second", [{ a: { shut: ["retry-rest"], at: NOW + 1000 } }], null, []],
+  ["one rests for a second", [{ a: { shut: ["backing-off"], at: NOW + 1000 } }], null, []],
 ];
 
 describe("nothing runs, and", () => {

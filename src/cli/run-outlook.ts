@@ -11,7 +11,7 @@ import { type Board, isLive, type Row } from "./run-board.ts";
 export type Asked = {
   why(id: string): Promise<{
     readonly summary: string;
-    readonly gates: readonly { readonly code: string; readonly ok: boolean }[];
+    readonly conditions: readonly { readonly code: string; readonly ok: boolean }[];
     readonly earliestStart: number | null;
   }>;
   workers(): Promise<readonly { readonly inFlight: number }[]>;
@@ -41,8 +41,8 @@ export function outlookOf(given: {
     let earliest: { readonly at: number; readonly summary: string } | null = null;
     let reason = "";
     for (const row of board.rows.filter(isLive)) {
-      const { gates, earliestStart: at, summary } = await drover.why(row.id);
-      const shut = gates.filter(({ ok }) => !ok).map(({ code }) => code);
+      const { conditions, earliestStart: at, summary } = await drover.why(row.id);
+      const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
       reason ||= inNames(row, summary);

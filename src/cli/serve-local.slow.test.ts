@@ -21,8 +21,8 @@ type Condition = { readonly code: string; readonly ok: boolean; readonly detail:
 /** The conditions of `why` that are not met, by their codes. */
 async function unmet(server: Served, id: string): Promise<readonly string[]> {
   const { out } = await server.drover(["why", id, "--json"]);
-  const { gates } = JSON.parse(out) as { gates: readonly Condition[] };
-  return gates.filter(({ ok }) => !ok).map(({ code }) => code);
+  const { conditions } = JSON.parse(out) as { conditions: readonly Condition[] };
+  return conditions.filter(({ ok }) => !ok).map(({ code }) => code);
 }
 
 async function workersOf(server: Served): Promise<readonly { readonly id: string; readonly status: string }[]> {

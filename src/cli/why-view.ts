@@ -1,10 +1,10 @@
 /**
- * Why a task is not running, as a picture: every gate, open or shut, with the numbers that decide; who is ahead; when
- * it could start.
+ * Why a task is not running, as a picture: every condition, met or not, with the numbers that decide; who is ahead;
+ * when it could start.
  *
- * The shut gates come first, since they are what a person came for. Beside an instant stands how far away it is.
+ * The shut conditions come first, since they are what a person came for. Beside an instant stands how far away it is.
  */
-import type { WhyAnswer, WhyGate } from "../protocol/index.ts";
+import type { WhyAnswer, WhyCondition } from "../protocol/index.ts";
 import type { Output } from "./output.ts";
 import { padEnd, plain, widthOf, wrap } from "./output-text.ts";
 import { age, count } from "./output-time.ts";
@@ -17,10 +17,11 @@ const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
 
 export function whyPicture(why: WhyAnswer, output: Output): string {
   const now = output.now();
-  const shut = why.gates.filter((gate) => !gate.ok);
-  const open = why.gates.filter((gate) => gate.ok);
-  const width = Math.max(0, ...why.gates.map(({ code }) => widthOf(code)));
-  const block = (gates: readonly WhyGate[]): string => gates.map((gate) => gateLines(gate, width, output)).join("");
+  const shut = why.conditions.filter((condition) => !condition.ok);
+  const open = why.conditions.filter((condition) => condition.ok);
+  const width = Math.max(0, ...why.conditions.map(({ code }) => widthOf(code)));
+  const block = (conditions: readonly WhyCondition[]): string =>
+    conditions.map((condition) => gateLines(condition, width, output)).join("");
   return [
     headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
@@ -41,25 +42,25 @@ function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: O
   return `${[head, ...rest].join("\n")}\n`;
 }
 
-function gateLines(gate: WhyGate, width: number, output: Output): string {
+function gateLines(condition: WhyCondition, width: number, output: Output): string {
   const { paint } = output;
   const now = output.now();
-  const mark = gate.ok ? paint("green", OPEN) : paint("red", SHUT);
+  const mark = condition.ok ? paint("green", OPEN) : paint("red", SHUT);
   const indent = " ".repeat(width + 6);
   const all = output.width ?? Number.POSITIVE_INFINITY;
-  // On a narrow screen the text goes below the name of the gate, and not beside it.
+  // On a narrow screen the text goes below the name of the condition, and not beside it.
   const isNarrow = all - indent.length < TEXT_MIN;
   const room = all - (isNarrow ? BELOW.length : indent.length);
-  const text = wrap(plain(inTime(gate.detail, now)), room);
-  const numbers = numbersOf(gate, now);
-  const dim = numbers === "" || gate.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line));
-  if (isNarrow) return [`  ${mark} ${gate.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
+  const text = wrap(plain(inTime(condition.detail, now)), room);
+  const numbers = numbersOf(condition, now);
+  const dim = numbers === "" || condition.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line));
+  if (isNarrow) return [`  ${mark} ${condition.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
   const [first = "", ...rest] = text;
   const lines = [...rest, ...dim].map((line) => indent + line);
-  return [`  ${mark} ${padEnd(gate.code, width)}  ${first}`, ...lines, ""].join("\n");
+  return [`  ${mark} ${padEnd(condition.code, width)}  ${first}`, ...lines, ""].join("\n");
 }
 
-function numbersOf({ numbers }: WhyGate, now: number): string {
+function numbersOf({ numbers }: WhyCondition, now: number): string {
   return Object.entries(numbers)
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key} ${typeof value === "number" ? count(value) : shownText(value ?? "", now)}`)

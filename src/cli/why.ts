@@ -1,5 +1,5 @@
 /**
- * `drover why ID`: every gate between a task and its start, now or as of an event in the past.
+ * `drover why ID`: every condition between a task and its start, now or as of an event in the past.
  */
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
@@ -10,7 +10,7 @@ type Flags = { readonly at?: number };
 
 export const whyVerb: Verb<Flags> = {
   name: "why",
-  summary: "say why a task is not running: every gate, with numbers",
+  summary: "say why a task is not running: every condition, with numbers",
   takes: [{ name: "<id>", about: "the task" }],
   flags: [{ flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) }],
   examples: [

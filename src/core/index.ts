@@ -95,7 +95,7 @@ export { type Refusal, sentence } from "./refusal.ts";
 export { BrokenInvariant, type Failed, type Ok, type Result } from "./result.ts";
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot.ts";
 export type { Agent, Attempt, EndPhase, LivePhase, Phase, Project, State, Task, Tombstone, Worker } from "./state.ts";
-export { type Why, type WhyAhead, type WhyCode, type WhyGate, why } from "./why.ts";
+export { type Why, type WhyAhead, type WhyCode, type WhyCondition, why } from "./why.ts";
 export {
   createWindow,
   limitWindow,

@@ -3,7 +3,7 @@
  *
  * The pump answers "who is next?" as fast as it can; here the same rules are read once more, for one task
  * and with names, so that `why` can say who goes first and by which numbers. The law in
- * test/laws/why.test.ts holds the two readings together: a task passes every gate exactly if the pump
+ * test/laws/why.test.ts holds the two readings together: a task passes every condition exactly if the pump
  * starts it next. Nothing here walks over tasks: agents and projects in the order of their turn, and the
  * heads of an agent's groups.
  */

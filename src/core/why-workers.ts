@@ -10,7 +10,7 @@ import { couldServe, hasRoomFor } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 import { tabCapability } from "./tab.ts";
 import { takesSuch, taskInWords } from "./taking.ts";
-import { finding, type WhyGate, when } from "./why-gates.ts";
+import { finding, type WhyCondition, when } from "./why-conditions.ts";
 
 const NAMED_MAX = 3;
 
@@ -34,14 +34,14 @@ type Census = {
   readonly notes: Set<string>;
 };
 
-export function workerGates(state: State, task: Task): WhyGate[] {
+export function workerConditions(state: State, task: Task): WhyCondition[] {
   const census = take(state, task);
   return [
     ...whoIsHere(census, task),
-    roomGate(state, task, census),
-    affinityGate(state, task),
-    holdGate(state, task, census),
-    ...(task.ask.tab === null ? [] : [tabGate(state, task, task.ask.tab)]),
+    roomCondition(state, task, census),
+    affinityCondition(state, task),
+    holdCondition(state, task, census),
+    ...(task.ask.tab === null ? [] : [tabCondition(state, task, task.ask.tab)]),
   ];
 }
 
@@ -77,7 +77,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
 }
 
-function whoIsHere(census: Census, task: Task): WhyGate[] {
+function whoIsHere(census: Census, task: Task): WhyCondition[] {
   const { known, reachable, capable, refusing } = census;
   const { cpu, memory, capabilities } = task.ask;
   const needs = [
@@ -110,7 +110,7 @@ const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => (
   requiredMemory: task.ask.memory,
 });
 
-function roomGate(state: State, task: Task, census: Census): WhyGate {
+function roomCondition(state: State, task: Task, census: Census): WhyCondition {
   const { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held } = census;
   const isHeldForIt = heldPlacement(state, task) !== null;
   const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held, ...asked(task) };
@@ -133,7 +133,7 @@ function roomGate(state: State, task: Task, census: Census): WhyGate {
 }
 
 /** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */
-function affinityGate(state: State, task: Task): WhyGate {
+function affinityCondition(state: State, task: Task): WhyCondition {
   const { pin } = task;
   if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
   const demand = { ...neededBy(state, task), pin };
@@ -153,7 +153,7 @@ function affinityGate(state: State, task: Task): WhyGate {
   ]);
 }
 
-function holdGate(state: State, task: Task, census: Census): WhyGate {
+function holdCondition(state: State, task: Task, census: Census): WhyCondition {
   const { hold } = task.project;
   const isOwn = hold?.task === task;
   const inItsWay = census.feasible === 0 && !isOwn && census.onlyHeld > 0;
@@ -164,7 +164,7 @@ function holdGate(state: State, task: Task, census: Census): WhyGate {
   ]);
 }
 
-function tabGate(state: State, task: Task, tab: string): WhyGate {
+function tabCondition(state: State, task: Task, tab: string): WhyCondition {
   const capability = tabCapability(tab);
   const isOwned = state.fleet.offered.has(capability) || !task.ask.capabilities.includes(capability);
   const failsAt = state.tabs.get(tab)?.timer?.at ?? null;

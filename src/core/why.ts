@@ -1,8 +1,8 @@
 /**
- * Why a task is not running: every gate between it and its start, with the numbers.
+ * Why a task is not running: every condition between it and its start, with the numbers.
  *
- * The answer is exact. A task passes every gate if and only if the pump would start it next, and a task
- * that waits has at least one gate that is shut; both are laws in test/laws/why.test.ts. Asking leaves no mark
+ * The answer is exact. A task passes every condition if and only if the pump would start it next, and a task
+ * that waits has at least one condition that is shut; both are laws in test/laws/why.test.ts. Asking leaves no mark
  * on the state, so it may be asked of a state rebuilt from the log at any number. Its cost grows with workers,
  * projects and the agents of a project, never with how many tasks are queued.
  */
@@ -13,11 +13,18 @@ import type { Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import { items } from "./sorted-list.ts";
 import { type Attempt, hasEnded, type Phase, type State, type Task } from "./state.ts";
-import { finding, limitGates, shapeGates, taskGates, turnGates, type WhyGate } from "./why-gates.ts";
+import {
+  finding,
+  limitConditions,
+  shapeConditions,
+  taskConditions,
+  turnConditions,
+  type WhyCondition,
+} from "./why-conditions.ts";
 import { asRunnable, type Standing, standingOf } from "./why-turn.ts";
-import { workerGates } from "./why-workers.ts";
+import { workerConditions } from "./why-workers.ts";
 
-export { INSTANT_NUMBERS, type WhyCode, type WhyGate } from "./why-gates.ts";
+export { INSTANT_NUMBERS, type WhyCode, type WhyCondition } from "./why-conditions.ts";
 
 export type WhyAhead = { readonly task: TaskId; readonly agent: string; readonly reason: string };
 export type Why = {
@@ -25,7 +32,7 @@ export type Why = {
   readonly state: Phase;
   /** One sentence, for people. */
   readonly summary: string;
-  readonly gates: readonly WhyGate[];
+  readonly conditions: readonly WhyCondition[];
   /** How many tasks of its agent are ahead of it, and the first few that go before it, whosever they are. */
   readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
   /** When time alone could let it start; null if that depends on somebody. */
@@ -33,8 +40,8 @@ export type Why = {
 };
 
 const AHEAD_NAMED_MAX = 5;
-/** The gates that open as other tasks start and end. */
-const BEHIND_OTHERS: ReadonlySet<WhyGate["code"]> = new Set<WhyGate["code"]>([
+/** The conditions that open as other tasks start and end. */
+const BEHIND_OTHERS: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>([
   ...(["fleet-in-flight", "project-in-flight", "agent-in-flight", "type-limit", "lock"] as const),
   ...(["express-lane", "project-turn", "agent-turn", "position"] as const),
 ]);
@@ -46,31 +53,31 @@ export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal
     const stone = state.tombstones.get(id);
     return stone === undefined
       ? fail({ type: "task-unknown", task: id })
-      : ok(answer(id, stone.phase, endGate(stone.phase, stone.endedAt, null)));
+      : ok(answer(id, stone.phase, endCondition(stone.phase, stone.endedAt, null)));
   }
   if (hasEnded(task))
-    return ok(answer(id, task.phase, endGate(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
+    return ok(answer(id, task.phase, endCondition(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
   if (task.phase === "assigned" || task.phase === "running") {
-    return ok(answer(id, task.phase, runGate(task, task.attempt as Attempt)));
+    return ok(answer(id, task.phase, runCondition(task, task.attempt as Attempt)));
   }
   return ok(whyNotStarted(state, task, now));
 }
 
-const answer = (task: TaskId, phase: Phase, gate: WhyGate): Why => ({
+const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
   task,
   state: phase,
-  summary: `${gate.detail}.`,
-  gates: [gate],
+  summary: `${condition.detail}.`,
+  conditions: [condition],
   ahead: NOBODY,
   earliestStart: null,
 });
 
-function endGate(phase: Phase, endedAt: number, error: string | null): WhyGate {
+function endCondition(phase: Phase, endedAt: number, error: string | null): WhyCondition {
   const detail = `The task has ended as ${phase}${error === null ? "" : `: ${error}`}`;
   return finding("ended", false, { endedAt }, ["", detail]);
 }
 
-function runGate(task: Task, attempt: Attempt): WhyGate {
+function runCondition(task: Task, attempt: Attempt): WhyCondition {
   const { number, worker, assignedAt } = attempt;
   const detail = `The task is ${task.phase} already, attempt ${number} on worker ${worker.id}`;
   return finding("running", false, { attempt: number, worker: worker.id, assignedAt }, ["", detail]);
@@ -78,36 +85,36 @@ function runGate(task: Task, attempt: Attempt): WhyGate {
 
 function whyNotStarted(state: State, task: Task, now: Instant): Why {
   const standing = standingOf(state, task, now);
-  const gates = [
-    ...taskGates(state, task, now),
-    ...limitGates(state, task, standing, now),
-    ...turnGates(state, task, standing, now),
-    ...shapeGates(state, task, now),
-    ...workerGates(state, task),
+  const conditions = [
+    ...taskConditions(state, task, now),
+    ...limitConditions(state, task, standing, now),
+    ...turnConditions(state, task, standing, now),
+    ...shapeConditions(state, task, now),
+    ...workerConditions(state, task),
   ];
-  const shut = gates.filter((gate) => !gate.ok);
+  const shut = conditions.filter((condition) => !condition.ok);
   return {
     task: task.id,
     state: task.phase,
     summary: summarise(shut),
-    gates,
+    conditions,
     ahead: aheadOf(state, task, standing, now),
     earliestStart: earliestOf(shut, now),
   };
 }
 
 /** Who is behind others gets there as they end; who fits nowhere never does, so that is said before it. */
-function summarise(shut: readonly WhyGate[]): string {
+function summarise(shut: readonly WhyCondition[]): string {
   const lasting = shut.find(({ code }) => code === "no-workers" || code === "never-fits");
   const first = shut.find(({ code }) => lasting === undefined || !BEHIND_OTHERS.has(code));
   if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
   const rest = shut.length - 1;
-  const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "gate" : "gates"})`;
+  const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "condition" : "conditions"})`;
   return `It waits because ${first.detail}${others}.`;
 }
 
-/** The last of the instants at which the shut gates open by themselves, if they all do. */
-function earliestOf(shut: readonly WhyGate[], now: number): number | null {
+/** The last of the instants at which the shut conditions open by themselves, if they all do. */
+function earliestOf(shut: readonly WhyCondition[], now: number): number | null {
   let earliest = now;
   for (const { numbers } of shut) {
     if (typeof numbers.until !== "number") return null;

@@ -98,7 +98,7 @@ test("why names the full path, and says of one that is no longer allowed that no
   await drover.submit({ id: "in", agentId: "ann", action: "x", inputArtifact: "sub/no.md" });
   await drover.submit({ id: "out", agentId: "ann", action: "x", inputArtifact: join(home, "no.md") });
   await drover.reload({ artifacts: { root } });
-  const gateOf = async (id: string) => (await drover.why(id)).gates.find(({ code }) => code === "artifact");
+  const gateOf = async (id: string) => (await drover.why(id)).conditions.find(({ code }) => code === "artifact");
   const path = join(root, "sub", "no.md");
   assert.equal(
     (await gateOf("in"))?.detail,

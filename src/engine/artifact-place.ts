@@ -54,14 +54,14 @@ export function filePlace(rules: () => Config["artifacts"]): ArtifactPlace {
     },
     explain: (answer) => ({
       ...answer,
-      gates: answer.gates.map((gate) => {
-        const { artifact } = gate.numbers;
-        if (gate.code !== "artifact" || typeof artifact !== "string") return gate;
+      conditions: answer.conditions.map((condition) => {
+        const { artifact } = condition.numbers;
+        if (condition.code !== "artifact" || typeof artifact !== "string") return condition;
         const path = pathOf(artifact);
         const detail = mayAsk(artifact)
           ? `its input artifact ${artifact} does not exist yet; it is looked for as ${path}`
           : `its input artifact ${artifact} is not looked for: it must be ${UNDER_ROOT}`;
-        return { ...gate, detail, numbers: { ...gate.numbers, path } };
+        return { ...condition, detail, numbers: { ...condition.numbers, path } };
       }),
     }),
   };

@@ -11,7 +11,7 @@ test("why can be asked of the past: the state after any event", async () => {
   assert.equal((await drover.why("t")).state, "running");
   const past = await drover.why("t", { at: then });
   assert.equal(past.state, "queued");
-  assert.ok(past.gates.some(({ ok }) => !ok));
+  assert.ok(past.conditions.some(({ ok }) => !ok));
   await assert.rejects(drover.why("t", { at: 10_000 }), /at most/);
   await assert.rejects(drover.why("t", { at: 0 }), /at/);
   await assert.rejects(drover.why("t", { at: 1 }), /no task/);
@@ -27,8 +27,11 @@ test("where old events were pruned, the past begins at the newest snapshot", asy
   }
   await drover.pause({ task: "v" });
   const [, second, third] = seqs as [number, number, number];
-  assert.equal((await drover.why("v", { at: third })).gates.find(({ code }) => code === "task-paused")?.ok, true);
-  assert.equal((await drover.why("v", { at: third + 1 })).gates.find(({ code }) => code === "task-paused")?.ok, false);
+  assert.equal((await drover.why("v", { at: third })).conditions.find(({ code }) => code === "task-paused")?.ok, true);
+  assert.equal(
+    (await drover.why("v", { at: third + 1 })).conditions.find(({ code }) => code === "task-paused")?.ok,
+    false,
+  );
   await assert.rejects(drover.why("v", { at: second }), new RegExp(`at least ${third}`));
   await drover.close();
 });

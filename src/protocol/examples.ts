@@ -49,8 +49,8 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
     {
       task: "code-1",
       state: "waiting",
-      summary: "It waits because need plan-1 is running (and 1 more gate).",
-      gates: [
+      summary: "It waits because need plan-1 is running (and 1 more condition).",
+      conditions: [
         { code: "fleet-paused", ok: true, detail: "the fleet is not paused", numbers: {} },
         { code: "dependency", ok: false, detail: "need plan-1 is running", numbers: { need: "plan-1" } },
         { code: "no-workers", ok: false, detail: "no worker is there", numbers: { workers: 0 } },

@@ -35,7 +35,7 @@ export type TaskLogs = {
   readonly text: string;
   readonly truncated: boolean;
 };
-export type WhyGate = {
+export type WhyCondition = {
   readonly code: string;
   readonly ok: boolean;
   readonly detail: string;
@@ -46,7 +46,7 @@ export type WhyAnswer = {
   readonly task: string;
   readonly state: TaskState;
   readonly summary: string;
-  readonly gates: readonly WhyGate[];
+  readonly conditions: readonly WhyCondition[];
   readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
   readonly earliestStart?: string;
 };
@@ -156,16 +156,16 @@ export const whyAnswer: s.Schema<WhyAnswer> = s.component(
     task: s.name(),
     state: s.oneOf<TaskState>(...TASK_STATES),
     summary: s.described(s.text(0, 10_000), "One sentence, for people."),
-    gates: s.described(
+    conditions: s.described(
       s.list(
-        s.answer<WhyGate>({
+        s.answer<WhyCondition>({
           code: s.name(),
-          ok: s.described(s.flag(), "Whether this gate lets the task through."),
+          ok: s.described(s.flag(), "Whether this condition lets the task through."),
           detail: s.text(0, 10_000),
           numbers: s.described(s.table(numberOrText), "What decides."),
         }),
       ),
-      "Every gate between the task and its start, open or shut.",
+      "Every condition between the task and its start, met or not.",
     ),
     ahead: s.answer<WhyAnswer["ahead"]>({
       count: s.described(s.whole(0), "Tasks of its agent that are ahead of it."),

@@ -8,7 +8,7 @@
  */
 import type { GateId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Agent, Project, State } from "../core/state.ts";
-import type { Why, WhyGate } from "../core/why.ts";
+import type { Why, WhyCondition } from "../core/why.ts";
 import type { GateView } from "../engine/gate-view.ts";
 import type { QueueJson, StatsJson, WorkerJson } from "../protocol/index.ts";
 import { type Caller, isTied } from "./access.ts";
@@ -85,7 +85,7 @@ function isOwnTask(state: State, caller: Caller, id: unknown): boolean {
 }
 
 /** What a line of `why` says where it would name somebody else. */
-const INSTEAD: { readonly [Code in WhyGate["code"]]?: (numbers: WhyGate["numbers"]) => string } = {
+const INSTEAD: { readonly [Code in WhyCondition["code"]]?: (numbers: WhyCondition["numbers"]) => string } = {
   "express-lane": () => "a task of somebody else goes first, by the express lane",
   "project-turn": () => "another project goes first",
   "agent-turn": () => "another agent of its project goes first",
@@ -104,16 +104,16 @@ const OF_OTHERS: ReadonlySet<string> = new Set([
 export function ownWhy(state: State, caller: Caller, answer: Why): Why {
   if (!isTied(caller)) return answer;
   let { summary } = answer;
-  const gates = answer.gates.map((gate): WhyGate => {
-    const { code, numbers, detail } = gate;
+  const conditions = answer.conditions.map((condition): WhyCondition => {
+    const { code, numbers, detail } = condition;
     const isForeign = (id: unknown): boolean =>
       typeof id === "string" && id !== answer.task && !isOwnTask(state, caller, id);
-    if (!NAMES_TASKS.some((key) => isForeign(numbers[key]))) return gate;
+    if (!NAMES_TASKS.some((key) => isForeign(numbers[key]))) return condition;
     const told = INSTEAD[code]?.(numbers) ?? "it waits for a task of somebody else";
     summary = summary.replaceAll(detail, told);
     const rest = Object.entries(numbers).filter(([key]) => !OF_OTHERS.has(key));
-    return { ...gate, detail: told, numbers: Object.fromEntries(rest) };
+    return { ...condition, detail: told, numbers: Object.fromEntries(rest) };
   });
   const next = answer.ahead.next.filter(({ task }) => isOwnTask(state, caller, task));
-  return { ...answer, summary, gates, ahead: { ...answer.ahead, next } };
+  return { ...answer, summary, conditions, ahead: { ...answer.ahead, next } };
 }

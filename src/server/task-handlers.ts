@@ -107,15 +107,15 @@ export function taskJson(view: TaskView): TaskJson {
   } as TaskJson;
 }
 
-function whyJson({ earliestStart, gates, ...answer }: Why): WhyAnswer {
+function whyJson({ earliestStart, conditions, ...answer }: Why): WhyAnswer {
   return {
     ...answer,
-    gates: gates.map((gate) => ({ ...gate, numbers: withInstants(gate.numbers) })),
+    conditions: conditions.map((one) => ({ ...one, numbers: withInstants(one.numbers) })),
     ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }),
   };
 }
 
-const withInstants = (numbers: Why["gates"][number]["numbers"]): WhyAnswer["gates"][number]["numbers"] =>
+const withInstants = (numbers: Why["conditions"][number]["numbers"]): WhyAnswer["conditions"][number]["numbers"] =>
   Object.fromEntries(
     Object.entries(numbers).map(([key, value]) => [
       key,

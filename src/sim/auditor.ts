@@ -156,7 +156,7 @@ function auditReasons(state: State, now: number, complain: Complain): void {
   for (const task of state.tasks.values()) {
     if (hasEnded(task)) continue;
     const answer = why(state, task.id, at);
-    const isSilent = !answer.ok || answer.value.summary === "" || answer.value.gates.every(({ ok }) => ok);
+    const isSilent = !answer.ok || answer.value.summary === "" || answer.value.conditions.every(({ ok }) => ok);
     if (isSilent) complain("why", `${task.id} is ${task.phase} and cannot say why`);
   }
 }

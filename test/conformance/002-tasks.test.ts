@@ -123,7 +123,7 @@ test("Error Model: tab-to-instance resolution failure", () => {
   world.wait(59_999);
   assert.equal(world.phaseOf("t"), "queued");
   const answer = why(world.state, taskId("t"), instant(world.now()));
-  assert.equal(answer.ok && answer.value.gates.find((gate) => gate.code === "tab")?.numbers.failsAt, 60_000);
+  assert.equal(answer.ok && answer.value.conditions.find((gate) => gate.code === "tab")?.numbers.failsAt, 60_000);
   world.wait(1);
   assert.deepEqual([world.phaseOf("t"), world.taskOf("t").end?.error], ["failed", "no worker owns tab 9"]);
 });

@@ -308,18 +308,18 @@ test("Q19 nothing undoes a finished task: a second word about it is refused", ()
   assert.equal(world.phaseOf("t"), "done");
 });
 
-test("Q20 a task that waits is told why, gate by gate, with numbers", () => {
+test("Q20 a task that waits is told why, condition by condition, with numbers", () => {
   const world = createWorld({ projects: { A: { maxConcurrent: 1 } } });
   world.join("w", { slots: 9 });
   world.submit("first", { project: "A" });
   world.submit("second", { project: "A" });
   const answer = why(world.state, taskId("second"), instant(0));
   assert.ok(answer.ok);
-  const shut = answer.value.gates.filter((gate) => !gate.ok);
+  const shut = answer.value.conditions.filter((gate) => !gate.ok);
   assert.deepEqual(
     shut.map(({ code, numbers }) => [code, numbers]),
     [["project-in-flight", { inFlight: 1, maxConcurrent: 1 }]],
   );
   assert.equal(answer.value.summary, "It waits because project A has 1 in flight, and its maxConcurrent is 1.");
-  assert.ok(answer.value.gates.length > 20, "every gate is listed, open ones too");
+  assert.ok(answer.value.conditions.length > 20, "every condition is listed, open ones too");
 });

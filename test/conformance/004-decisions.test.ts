@@ -50,7 +50,7 @@ test("C3 one unplaceable task blocks nobody, and is said to fit never", () => {
   assert.deepEqual(["huge", "small"].map(world.phaseOf), ["queued", "assigned"]);
   assert.equal(decision.warnings?.[0]?.type, "never-fits");
   const answer = why(world.state, taskId("huge"), instant(0));
-  const gate = answer.ok ? answer.value.gates.find(({ code }) => code === "never-fits") : undefined;
+  const gate = answer.ok ? answer.value.conditions.find(({ code }) => code === "never-fits") : undefined;
   assert.ok(gate?.ok === false && gate.detail.includes("nobody offers quantum"), gate?.detail);
 });
 

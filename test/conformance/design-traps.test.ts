@@ -55,7 +55,7 @@ test("D6 a budget stop raises the estimate to what was used, so it does not star
   world.wait(10 * MINUTE);
   assert.deepEqual([world.phaseOf("t"), world.starts().length], ["queued", 1]);
   const answer = why(world.state, taskId("t"), instant(world.now()));
-  const gate = answer.ok ? answer.value.gates.find(({ code }) => code === "project-budget") : undefined;
+  const gate = answer.ok ? answer.value.conditions.find(({ code }) => code === "project-budget") : undefined;
   assert.deepEqual([gate?.ok, gate?.numbers.needed, gate?.numbers.limit], [false, 1100, 1000]);
 });
 
@@ -69,7 +69,7 @@ test("D7 a large overdue task takes a hold on a worker, and gets it when it is e
   world.submit("s3", { agent: "small", cpu: 1000 });
   assert.equal(world.phaseOf("s3"), "queued", "nothing else is placed there until it fits");
   const blocked = why(world.state, taskId("s3"), instant(world.now()));
-  assert.ok(blocked.ok && blocked.value.gates.some((gate) => gate.code === "hold" && !gate.ok));
+  assert.ok(blocked.ok && blocked.value.conditions.some((gate) => gate.code === "hold" && !gate.ok));
   world.finish("s1");
   world.finish("s2");
   assert.equal(world.phaseOf("large"), "assigned");
@@ -193,7 +193,7 @@ test("D13 an id stays taken while its tombstone is there: same body, same task; 
   const other = world.trySubmit("t", { bodyHash: "another" });
   assert.equal(other.ok ? "" : other.failure.type, "task-exists");
   const ended = why(world.state, taskId("t"), instant(world.now()));
-  assert.ok(ended.ok && ended.value.state === "done" && ended.value.gates[0]?.code === "ended");
+  assert.ok(ended.ok && ended.value.state === "done" && ended.value.conditions[0]?.code === "ended");
 });
 
 test("why refuses an id nobody has, and names worker and attempt of what runs", () => {
@@ -219,7 +219,7 @@ test("D6 a task that its budget can never bear blocks nobody, and starts when th
   const answer = why(world.state, taskId("grows"), instant(world.now()));
   assert.ok(answer.ok);
   assert.deepEqual(
-    answer.value.gates.filter((gate) => !gate.ok).map(({ code }) => code),
+    answer.value.conditions.filter((gate) => !gate.ok).map(({ code }) => code),
     ["project-budget"],
   );
   const settings = { ...DEFAULT_CONFIG.projects.default, budget: { limit: 10_000, window: 3_600_000 } };

@@ -103,14 +103,14 @@ for (const [who, hidden] of Object.entries(HIDDEN))
 
 test("a tied caller's own tasks say that others go first, and an admin hears who", async () => {
   const why = async (token: string) => (await at.ask("why", { params: { id: "mine" }, query: {} }, { token })).json;
-  const details = (await why(tokenOf("site"))).gates.map(({ detail }) => detail);
+  const details = (await why(tokenOf("site"))).conditions.map(({ detail }) => detail);
   for (const told of [
     "a task of somebody else goes first, by the express lane",
     "another project goes first",
     "lock repo is held by a task of somebody else",
   ])
     assert.ok(details.includes(told), details.join("\n"));
-  const ofAgent = (await why(tokenOf("both"))).gates.map(({ detail }) => detail);
+  const ofAgent = (await why(tokenOf("both"))).conditions.map(({ detail }) => detail);
   for (const told of [
     "another agent of its project goes first",
     "the budget of its project is judged on a task of somebody else, which is next in line",

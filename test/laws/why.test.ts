@@ -2,8 +2,8 @@
  * `why` is exact: it agrees with the pump on every state of histories nobody thought of.
  *
  * Before each step of the pump every task is asked why it has not started. If the pump then starts one, that one
- * had every gate open and no other had; if the pump has nothing left to do, every waiting task has a shut gate.
- * Few ids, small limits and short waits on purpose: that is where gates shut.
+ * had every condition met and no other had; if the pump has nothing left to do, every waiting task has one unmet.
+ * Few ids, small limits and short waits on purpose: that is where conditions are unmet.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ import {
 import { configOf, createWorld, submission, type World, workerSettings } from "../conformance/driver.ts";
 
 const RUNS = process.env.DROVER_QUICK === "1" ? 100 : 3000;
-/** Every code there is: the histories are worth something only if they shut every gate. */
+/** Every code there is: the histories are worth something only if they shut every condition. */
 const GATES = 29;
 const TASKS = Array.from({ length: 20 }, (_, index) => `t${index}`);
 const WORKERS = ["w0", "w1", "w2"] as const;
@@ -208,14 +208,14 @@ function answers(world: World): Why[] {
   const asked: Why[] = [];
   for (const task of world.state.tasks.values()) {
     const answer = why(world.state, task.id, instant(world.now()));
-    assert.ok(answer.ok && answer.value.gates.length > 0 && answer.value.summary.length > 0);
-    for (const gate of answer.value.gates) if (!gate.ok) seenShut.add(gate.code);
+    assert.ok(answer.ok && answer.value.conditions.length > 0 && answer.value.summary.length > 0);
+    for (const gate of answer.value.conditions) if (!gate.ok) seenShut.add(gate.code);
     if (task.phase === "waiting" || task.phase === "queued") asked.push(answer.value);
   }
   return asked;
 }
 
-const isOpen = (answer: Why): boolean => answer.gates.every((gate) => gate.ok);
+const isOpen = (answer: Why): boolean => answer.conditions.every((gate) => gate.ok);
 
 /** Steps the pump to rest and holds every step against what `why` said just before it. */
 function pumpAndCompare(world: World): number {
@@ -246,7 +246,7 @@ function pumpAndCompare(world: World): number {
   throw new Error("the pump never comes to rest");
 }
 
-test("a task has every gate open exactly when the pump starts it next", () => {
+test("a task has every condition open exactly when the pump starts it next", () => {
   let starts = 0;
   fc.assert(
     fc.property(history, (steps) => {
@@ -280,7 +280,7 @@ test("when only the clock is in the way, the instant lies ahead, a gate names it
         assert.ok(at > world.now(), "an instant in the past opens nothing");
         const alarm = nextInstant(world.state, instant(world.now()));
         assert.ok(alarm !== null && alarm <= at, `the alarm (${alarm}) rings by then (${at})`);
-        assert.ok(answer.gates.some((gate) => !gate.ok && gate.numbers.until === answer.earliestStart));
+        assert.ok(answer.conditions.some((gate) => !gate.ok && gate.numbers.until === answer.earliestStart));
       }
     }),
     { numRuns: RUNS },
@@ -294,7 +294,7 @@ test("that no worker fits is said before whose turn it is; that somebody paused 
     assert.ok(answer.ok);
     return answer.value;
   };
-  const shutIn = ({ gates }: Why): string[] => gates.filter(({ ok }) => !ok).map(({ code }) => code);
+  const shutIn = ({ conditions }: Why): string[] => conditions.filter(({ ok }) => !ok).map(({ code }) => code);
   world.trySubmit("t0");
   world.trySubmit("t1", { capabilities: ["gpu"] });
   assert.match(asks("t1").summary, /^It waits because no worker is known; start one/);
@@ -303,7 +303,7 @@ test("that no worker fits is said before whose turn it is; that somebody paused 
   assert.deepEqual(shutIn(asks("t1")), ["position", "never-fits", "worker-room"]);
   assert.match(
     asks("t1").summary,
-    /^It waits because no worker here could ever run it: it needs gpu.*2 more gates\)\.$/,
+    /^It waits because no worker here could ever run it: it needs gpu.*2 more conditions\)\.$/,
   );
   world.tryTo({ type: "set-paused", scope: "fleet", id: "", paused: true });
   assert.match(asks("t1").summary, /^It waits because the whole fleet is paused/);

@@ -1,9 +1,9 @@
 /**
- * The gates between a task and its start, one function each, with the numbers that decide.
+ * The conditions between a task and its start, one function each, with the numbers that decide.
  *
- * A gate says whether it lets the task through, in words and in numbers. `numbers.until` stands only where the
- * clock alone opens a gate that is shut now; a gate without it waits for somebody: a task that ends, a
- * worker that comes, a person who resumes. Every gate is listed, open or shut, so that nothing holds a task up
+ * A condition says whether it lets the task through, in words and in numbers. `numbers.until` stands only where the
+ * clock alone opens a condition that is shut now; a condition without it waits for somebody: a task that ends, a
+ * worker that comes, a person who resumes. Every condition is listed, open or shut, so that nothing holds a task up
  * unseen.
  */
 
@@ -21,13 +21,13 @@ import type { RollingSum } from "./window.ts";
 
 export type WhyCode =
   | ("ended" | "running" | "fleet-paused" | "project-paused" | "task-paused")
-  | ("dependency" | "artifact" | "not-before" | "retry-rest" | "stopping" | "deadline")
+  | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
   | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
   | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")
   | ("type-limit" | "lock" | "provider")
   | ("no-workers" | "never-fits" | "worker-room" | "affinity" | "hold" | "tab");
 
-export type WhyGate = {
+export type WhyCondition = {
   readonly code: WhyCode;
   readonly ok: boolean;
   readonly detail: string;
@@ -41,13 +41,13 @@ export const INSTANT_NUMBERS: ReadonlySet<string> = new Set([
 
 const DEPENDENCIES_NAMED_MAX = 20;
 
-/** A gate with the words for when it is open and for when it is shut. */
+/** A condition with the words for when it is open and for when it is shut. */
 export function finding(
   code: WhyCode,
   ok: boolean,
-  numbers: WhyGate["numbers"],
+  numbers: WhyCondition["numbers"],
   [open, shut]: readonly [open: string, shut: string],
-): WhyGate {
+): WhyCondition {
   return { code, ok, detail: ok ? open : shut, numbers };
 }
 
@@ -55,7 +55,7 @@ export function finding(
 export const when = (at: number | null | undefined): string => (typeof at === "number" ? instantText(at) : "");
 
 /** What concerns the task alone: pauses, what it waits for, the clock. */
-export function taskGates(state: State, task: Task, now: number): WhyGate[] {
+export function taskConditions(state: State, task: Task, now: number): WhyCondition[] {
   const isActive = task.project.status === "active";
   return [
     finding("fleet-paused", !state.paused, {}, ["the fleet is not paused", "the whole fleet is paused"]),
@@ -64,37 +64,37 @@ export function taskGates(state: State, task: Task, now: number): WhyGate[] {
       `project ${task.project.id} is paused`,
     ]),
     finding("task-paused", !task.paused, {}, ["the task is not paused", "the task itself is paused"]),
-    ...dependencyGates(state, task),
-    artifactGate(task),
+    ...dependencyConditions(state, task),
+    artifactCondition(task),
     notBeforeGate(task, now),
-    restGate(task, now),
-    stoppingGate(task),
-    deadlineGate(task, now),
+    restCondition(task, now),
+    stoppingCondition(task),
+    deadlineCondition(task, now),
   ];
 }
 
-/** One gate for each dependency that is not met, at most twenty, or one that says all are. */
-function dependencyGates(state: State, task: Task): WhyGate[] {
+/** One condition for each dependency that is not met, at most twenty, or one that says all are. */
+function dependencyConditions(state: State, task: Task): WhyCondition[] {
   const { unmet, parent, needs } = task.links ?? { unmet: 0, parent: null, needs: [] };
   const all = dependenciesOf({ parent, needs });
-  const open = (detail: string): WhyGate =>
+  const open = (detail: string): WhyCondition =>
     finding("dependency", true, { dependencies: all.length, unmet }, [detail, ""]);
   if (task.phase !== "waiting" || all.length === 0) {
     return [open(all.length === 0 ? "it depends on no other task" : `all ${all.length} dependencies have ended`)];
   }
-  const gates: WhyGate[] = [];
+  const conditions: WhyCondition[] = [];
   for (const id of all) {
     const found = state.tasks.get(id);
     if (found === undefined || (hasEnded(found) && !state.untold.has(found))) continue;
     const role = id === parent ? "parent" : "need";
     const numbers = { dependency: id, role, state: found.phase, dependencies: all.length, unmet };
-    gates.push(finding("dependency", false, numbers, ["", `its ${role} ${id} is ${found.phase}`]));
-    if (gates.length >= DEPENDENCIES_NAMED_MAX) break;
+    conditions.push(finding("dependency", false, numbers, ["", `its ${role} ${id} is ${found.phase}`]));
+    if (conditions.length >= DEPENDENCIES_NAMED_MAX) break;
   }
-  return gates.length === 0 ? [open(`all ${all.length} dependencies have ended`)] : gates;
+  return conditions.length === 0 ? [open(`all ${all.length} dependencies have ended`)] : conditions;
 }
 
-function artifactGate(task: Task): WhyGate {
+function artifactCondition(task: Task): WhyCondition {
   const artifact = task.links?.artifact ?? null;
   return finding("artifact", artifact === null, { artifact }, [
     "it waits for no artifact",
@@ -102,7 +102,7 @@ function artifactGate(task: Task): WhyGate {
   ]);
 }
 
-function notBeforeGate(task: Task, now: number): WhyGate {
+function notBeforeGate(task: Task, now: number): WhyCondition {
   const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
   return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
     "its earliest instant has come, or it has none",
@@ -110,19 +110,19 @@ function notBeforeGate(task: Task, now: number): WhyGate {
   ]);
 }
 
-function restGate(task: Task, now: number): WhyGate {
+function restCondition(task: Task, now: number): WhyCondition {
   const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
   const { ownFailures: failures, losses, requeues, throttles, attempts } = task;
   const tally = { failures, losses, requeues, rateLimits: throttles, attempts };
   const counts = Object.entries({ failures, losses, requeues, "rate limits": throttles });
   const after = counts.filter(([, times]) => times > 0).map(([what, times]) => `${times} ${what}`);
-  return finding("retry-rest", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
-    "it is not resting",
-    `it rests until ${when(until)} after ${after.join(", ")}`,
+  return finding("backing-off", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
+    "it is not backing off",
+    `it is backing off until ${when(until)} after ${after.join(", ")}`,
   ]);
 }
 
-function stoppingGate(task: Task): WhyGate {
+function stoppingCondition(task: Task): WhyCondition {
   const attempt = task.attempt;
   if (attempt === null) return finding("stopping", true, {}, ["no former attempt is still stopping", ""]);
   const numbers = { attempt: attempt.number, worker: attempt.worker.id, until: attempt.stopBy };
@@ -133,7 +133,7 @@ function stoppingGate(task: Task): WhyGate {
   ]);
 }
 
-function deadlineGate(task: Task, now: number): WhyGate {
+function deadlineCondition(task: Task, now: number): WhyCondition {
   const deadline = task.deadline < 0 ? null : task.deadline;
   const isPast = deadline !== null && deadline <= now;
   return finding("deadline", !isPast, { deadline, leftMs: deadline === null ? null : deadline - now }, [
@@ -143,18 +143,23 @@ function deadlineGate(task: Task, now: number): WhyGate {
 }
 
 /** What concerns its type, its locks and its provider. */
-export function shapeGates(state: State, task: Task, now: number): WhyGate[] {
+export function shapeConditions(state: State, task: Task, now: number): WhyCondition[] {
   const { type, provider } = task.ask;
   const running = state.shapes.types.get(type)?.inFlight ?? 0;
   const limit = entryOf(state.config.scheduler.perType, type);
-  const typeGate = finding("type-limit", limit === undefined || running < limit, { running, limit: limit ?? null }, [
-    limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
-    `type ${type} has ${running} in flight, and at most ${limit} may run`,
-  ]);
-  return [typeGate, ...lockGates(state, task), providerGate(state, provider, now)];
+  const typeCondition = finding(
+    "type-limit",
+    limit === undefined || running < limit,
+    { running, limit: limit ?? null },
+    [
+      limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
+      `type ${type} has ${running} in flight, and at most ${limit} may run`,
+    ],
+  );
+  return [typeCondition, ...lockConditions(state, task), providerCondition(state, provider, now)];
 }
 
-function lockGates(state: State, task: Task): WhyGate[] {
+function lockConditions(state: State, task: Task): WhyCondition[] {
   if (task.ask.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
   return task.ask.locks.map((lock) => {
     const holder = state.shapes.locks.get(lock)?.holder ?? null;
@@ -166,7 +171,7 @@ function lockGates(state: State, task: Task): WhyGate[] {
   });
 }
 
-function providerGate(state: State, provider: string | null, now: number): WhyGate {
+function providerCondition(state: State, provider: string | null, now: number): WhyCondition {
   if (provider === null) return finding("provider", true, {}, ["it names no provider", ""]);
   const gate = state.gates.get(provider as Parameters<State["gates"]["get"]>[0]);
   const isBlocked = gate !== undefined && isHeld(gate, now);
@@ -181,7 +186,7 @@ function providerGate(state: State, provider: string | null, now: number): WhyGa
 }
 
 /** The limits of the fleet, the project and the agent, and the budgets. */
-export function limitGates(state: State, task: Task, standing: Standing, now: number): WhyGate[] {
+export function limitConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
   const { project, agent } = task;
   const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
   const { maxConcurrent } = project.settings;
@@ -192,12 +197,12 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
       `${state.inFlight} of maxInFlight ${maxInFlight} run`,
       `the fleet has ${state.inFlight} in flight, and maxInFlight is ${maxInFlight}`,
     ]),
-    budgetGate("fleet-budget", state, task, standing, now),
+    budgetCondition("fleet-budget", state, task, standing, now),
     finding("project-in-flight", project.inFlight < maxConcurrent, { inFlight: project.inFlight, maxConcurrent }, [
       `${project.inFlight} of maxConcurrent ${maxConcurrent} of project ${project.id} run`,
       `project ${project.id} has ${project.inFlight} in flight, and its maxConcurrent is ${maxConcurrent}`,
     ]),
-    budgetGate("project-budget", state, task, standing, now),
+    budgetCondition("project-budget", state, task, standing, now),
     finding(
       "agent-in-flight",
       inFlight < maxPerAgentInFlight,
@@ -211,13 +216,13 @@ export function limitGates(state: State, task: Task, standing: Standing, now: nu
 }
 
 /** Judged on the task next in line, which nobody overtakes; on this one if nobody is in line. */
-function budgetGate(
+function budgetCondition(
   code: "fleet-budget" | "project-budget",
   state: State,
   task: Task,
   { nextInLine }: Standing,
   now: number,
-): WhyGate {
+): WhyCondition {
   const isFleet = code === "fleet-budget";
   const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
   const spent = isFleet ? state.spent : task.project.spent;
@@ -243,7 +248,7 @@ const roomAt = (spent: RollingSum, left: number, now: number): number | null =>
   left < 0 ? null : spent.belowAt(left + 1, now);
 
 /** Whose turn it is: the express lane, the project, the agent, the place in the agent's queue. */
-export function turnGates(state: State, task: Task, standing: Standing, now: number): WhyGate[] {
+export function turnConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
   const { critical } = state.config.scheduler;
   const { express, expressFirst, agentFirst } = standing;
   const lane = { inFlight: state.express, maxInFlight: critical.maxInFlight, first: expressFirst?.id ?? null };
@@ -258,7 +263,7 @@ export function turnGates(state: State, task: Task, standing: Standing, now: num
       "no other agent of its project goes first",
       `${agentFirst?.id} of agent ${agentFirst?.agent.id} goes first`,
     ]),
-    positionGate(state, task, standing, now),
+    positionCondition(state, task, standing, now),
   ];
 }
 
@@ -267,7 +272,7 @@ const firstAgent = (first: Task | null): Record<string, number | string | null> 
     ? { first: null }
     : { first: first.id, firstAgent: first.agent.id, firstInFlight: first.agent.inFlight };
 
-function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, now: number): WhyGate {
+function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, now: number): WhyCondition {
   const mine = task.project;
   const rule = state.config.scheduler.fairness.rule;
   const order = rule === "deficit" ? deficits(state, mine, now) : [];
@@ -297,7 +302,7 @@ const firstProject = (project: Project, level: number): Record<string, number | 
   firstChargedPerWeight: project.charged / project.settings.weight,
 });
 
-function positionGate(state: State, task: Task, { rank, queueFirst }: Standing, now: number): WhyGate {
+function positionCondition(state: State, task: Task, { rank, queueFirst }: Standing, now: number): WhyCondition {
   const rules = state.config.scheduler.priority;
   const runnable = asRunnable(task, now);
   const fixed = fixedOf(state, task);
