@@ -104,7 +104,7 @@ describe("the local worker", LIMIT, () => {
       assert.ok((await unmet(server, id)).includes("never-fits"));
     }
     const { out } = await server.drover(["why", "t"]);
-    assert.match(out, /it needs a worker that takes action build, type other, project default/);
+    assert.match(out, /it needs a worker that takes action build[^,]/);
   });
 
   test("says of an exec task without a command what is wrong with it, and fails that alone", async () => {
@@ -142,7 +142,7 @@ test("a worker takes the actions, types and projects it names", LIMIT, async () 
   const { drover } = server;
   const submit = (...more: string[]): ReturnType<typeof drover> => drover(["submit", ...more]);
   const refused = await submit("deploy", "--type", "code", "--project", "web", "--id", "a");
-  assert.match(refused.err, /no known worker takes or offers action deploy, type code, project web/);
+  assert.match(refused.err, /no known worker takes or offers action deploy/);
   await submit("test", "--project", "web", "--id", "b");
   await submit("test", "--type", "code", "--id", "c");
   for (const action of ["build-x", "test"]) {

@@ -20,7 +20,7 @@ import { fail, ok, type Result } from "./result.ts";
 import { type Needed, offers } from "./shape.ts";
 import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "./state.ts";
 import { tabCapability } from "./tab.ts";
-import { refusalsOf, taskInWords } from "./taking.ts";
+import { refusalsOf, refusedInWords } from "./taking.ts";
 
 export const PROJECTS_MAX = 10_000;
 const DEPTH_MAX = 100_000;
@@ -297,12 +297,11 @@ export function unfitWarning(state: State, ask: TaskSubmitted): Warning | null {
   const { capabilities, cpu, memory, type, action, project } = ask;
   const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, ask, project) };
   for (const worker of fleet.order) if (offers(worker, needed)) return null;
-  const { refusedBy } = needed;
   const needs = [
     ...ask.capabilities.map((capability) => `capability ${capability}`),
     ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),
     ...(ask.memory > 0 ? [`${ask.memory} bytes of memory`] : []),
-    ...(refusedBy.length > 0 ? [taskInWords({ action, type }, project)] : []),
+    ...refusedInWords(fleet, { action, type }, project),
   ];
   return state.fleet.able === 0
     ? { type: "no-workers", detail: "no worker is here yet; the task waits for one" }

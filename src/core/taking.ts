@@ -77,6 +77,13 @@ export function hearTakes(fleet: Fleet, takes: Takes | null, by: 1 | -1): boolea
   return true;
 }
 
-/** Such a task, for people. */
-export const taskInWords = ({ action, type }: Taken, project: string): string =>
-  `action ${action === "" ? "(a sentence)" : action}, type ${type}, project ${project}`;
+/** What of such a task somebody in the fleet does not take, for people. */
+export function refusedInWords(fleet: Fleet, { action, type }: Taken, project: string): string[] {
+  const all = [...fleet.sayings.values()];
+  const isRefused = (of: keyof Takes, name: string): boolean => all.some(({ takes }) => !isNamed(takes[of], name));
+  return [
+    ...(isRefused("actions", action) ? [`action ${action === "" ? "(a sentence)" : action}`] : []),
+    ...(isRefused("types", type) ? [`type ${type}`] : []),
+    ...(isRefused("projects", project) ? [`project ${project}`] : []),
+  ];
+}

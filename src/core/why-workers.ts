@@ -9,7 +9,7 @@ import { heldPlacement, neededBy } from "./placement.ts";
 import { couldServe, hasRoomFor } from "./shape.ts";
 import type { State, Task, Worker } from "./state.ts";
 import { tabCapability } from "./tab.ts";
-import { takesSuch, taskInWords } from "./taking.ts";
+import { refusedInWords, takesSuch } from "./taking.ts";
 import { finding, type WhyCondition, when } from "./why-conditions.ts";
 
 const NAMED_MAX = 3;
@@ -37,7 +37,7 @@ type Census = {
 export function workerConditions(state: State, task: Task): WhyCondition[] {
   const census = take(state, task);
   return [
-    ...whoIsHere(census, task),
+    ...whoIsHere(state, census, task),
     roomCondition(state, task, census),
     affinityCondition(state, task),
     holdCondition(state, task, census),
@@ -77,14 +77,15 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
 }
 
-function whoIsHere(census: Census, task: Task): WhyCondition[] {
-  const { known, reachable, capable, refusing } = census;
+function whoIsHere({ fleet }: State, census: Census, task: Task): WhyCondition[] {
+  const { known, reachable, capable } = census;
+  const refused = refusedInWords(fleet, task.ask, task.project.id);
   const { cpu, memory, capabilities } = task.ask;
   const needs = [
     ...capabilities,
     ...(cpu > 0 ? [`${cpu} millicores`] : []),
     ...(memory > 0 ? [`${memory} bytes`] : []),
-    ...(refusing > 0 ? [`a worker that takes ${taskInWords(task.ask, task.project.id)}`] : []),
+    ...(refused.length > 0 ? [`a worker that takes ${refused.join(", ")}`] : []),
   ];
   return [
     finding("no-workers", reachable > 0, { known, reachable }, [
