@@ -99,7 +99,7 @@ describe("tasks", LIMIT, () => {
   });
 
   test("wait for an instant, and why says when it comes", async () => {
-    await drover("submit", "x", "--id", "later", "--not-before", "2h");
+    await drover("submit", "--command", "true", "--id", "later", "--not-before", "2h");
     assert.match((await drover("why", "later")).out, /\nEarliest start: \S+Z \((in 2h|in 1h 5\dm)\)\n$/);
   });
 });

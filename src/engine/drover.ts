@@ -245,6 +245,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     ...{ log, directory: log.directory, lastSeq: snapshotSeq },
     config: () => state.config,
     now: writer.now,
+    onPruned: feed.onPruned,
     onFailure: (error) =>
       onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
   });

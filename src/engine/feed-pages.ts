@@ -18,11 +18,14 @@ type Page = { readonly first: Seq; readonly last: Seq; readonly batches: readonl
 export type FeedPages = {
   /** The batch with the event behind `after`, or null at the end of the log; a page read for it has so many bytes. */
   batchBehind(after: Seq, pageBytes: number): Promise<ReadBatch | null>;
+  /** Events were pruned: what was read before may not be there any more. */
+  forget(): void;
 };
 
 export function createFeedPages(log: Pick<Log, "read">): FeedPages {
   const kept: Page[] = [];
   let bytes = 0;
+  let prunings = 0;
   let line: Promise<unknown> = Promise.resolve();
 
   function find(wanted: number): ReadBatch | null {
@@ -35,10 +38,12 @@ export function createFeedPages(log: Pick<Log, "read">): FeedPages {
     const found = find(after + 1);
     if (found !== null) return found;
     const batches: ReadBatch[] = [];
+    const seen = prunings;
     for await (const batch of log.read(after, { beside: false, bytesMax: pageBytes })) batches.push(batch);
     const [first, last] = [batches[0], batches.at(-1)];
     if (first === undefined || last === undefined) return null;
-    keep({ first: first.firstSeq, last: lastOf(last), batches, bytes: batches.reduce(addSize, 0) });
+    if (prunings === seen)
+      keep({ first: first.firstSeq, last: lastOf(last), batches, bytes: batches.reduce(addSize, 0) });
     return first;
   }
 
@@ -55,6 +60,11 @@ export function createFeedPages(log: Pick<Log, "read">): FeedPages {
       const turn = line.then(() => readBehind(after, pageBytes));
       line = turn.catch(() => {}); // Its own reader hears of a failure; the next in line goes on.
       return turn;
+    },
+    forget() {
+      prunings++;
+      bytes = 0;
+      kept.length = 0;
     },
   };
 }

@@ -52,6 +52,8 @@ export type Feed = {
   read(options: Wanted): AsyncGenerator<FeedEvent>;
   /** Something was committed. */
   onCommitted(): void;
+  /** Events were pruned. */
+  onPruned(): void;
   /** Every follower ends. */
   close(): void;
 };
@@ -102,6 +104,7 @@ export function createFeed({ log, head }: { readonly log: Pick<Log, "read">; rea
       return follow(after, signal === undefined ? [closing.signal] : [closing.signal, signal]);
     },
     onCommitted: bell.ring,
+    onPruned: pages.forget,
     close: () => closing.abort(),
   };
 }

@@ -29,6 +29,7 @@ async function begin(): Promise<{
   await log.append(seq(0), 1, { firstSeq: seq(1), records: [{ bytes: encodeEvent(event, null) }] }, "first");
   const failures: unknown[] = [];
   const snapshots = createSnapshotter({
+    onPruned: () => {},
     ...{ log, directory: null, lastSeq: seq(0), config: () => config, now: () => 1 },
     onFailure: (error) => failures.push(error),
   });
@@ -61,6 +62,7 @@ test("one that failed is tried again so many events later, not at every commit",
   const broken = { ...log, checkpoints: () => Promise.reject(new Error(`no ${++tries}`)) };
   const every = { ...config, log: { ...config.log, snapshotEvery: 10 } };
   const snapshots = createSnapshotter({
+    onPruned: () => {},
     ...{ log: broken, directory: null, lastSeq: seq(0), config: () => every, now: () => 1 },
     onFailure: (error) => failures.push(String(error)),
   });

@@ -40,6 +40,7 @@ export function createSnapshotter(deps: {
   readonly now: () => number;
   readonly lastSeq: Seq;
   readonly onFailure: (error: unknown) => void;
+  readonly onPruned: () => void;
 }): Snapshotter {
   const { log, directory, config, now } = deps;
   if (directory !== null) sweep(directory);
@@ -56,7 +57,10 @@ export function createSnapshotter(deps: {
     const before = await prunableSeq(log, now() - config().log.retain);
     const made = directory === null ? await here(before) : await inThread(directory, before);
     last = made.seq;
-    if (before > 0) await log.prune(before, made.keep);
+    if (before > 0) {
+      await log.prune(before, made.keep);
+      deps.onPruned();
+    }
     return made.seq;
   }
 

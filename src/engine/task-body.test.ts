@@ -330,6 +330,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
     ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: true },
+    action: "build",
   });
 });
 
