@@ -56,5 +56,5 @@ assert.ok(order.indexOf("api") < order.indexOf("page"));
 assert.deepEqual([...order].sort(), ["api", "backend", "page", "plan", "spec", "ui"]);
 
 const { charged } = await drover.project("shop");
-console.log(`project shop was charged ${charged} tokens`);
-assert.equal(charged, 4 * 500 + 2 * 1200);
+console.log(`project shop was charged ${charged}: its tokens, and 1000 for each start`);
+assert.equal(charged, 4 * 500 + 2 * 1200 + 6 * 1000);

@@ -102,7 +102,7 @@ for (const [claim, call, field] of rows)
 test("an item of a batch that throws says where, and fails no other", async () => {
   await using kit = await createTestDrover();
   let asked = 0;
-  const once = new Proxy({ action: "x" }, { has: () => (asked++ === 0 ? bad() : false) });
+  const once = new Proxy({ action: "x" }, { get: (of, key) => (asked++ === 0 ? bad() : Reflect.get(of, key)) });
   const tasks = [trap("payload", { action: "x" }), { action: "x", params: { a: trap("b") } }, { action: "x" }, once];
   const answer = await kit.drover.submitBatch({ agentId: "ann", tasks });
   const [first, second] = answer.tasks;

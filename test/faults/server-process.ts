@@ -3,7 +3,8 @@
  *
  *     node server-process.ts DIRECTORY      (a line on stdin begins, the end of stdin ends in peace)
  *
- * From then on every line on stdin asks how much memory it has had at most, in bytes.
+ * From then on every line on stdin asks how much memory it holds (by itself alone under --expose-gc) and has had at
+ * most, in bytes.
  *
  * So the next one can stand ready while the last one still serves. It prints its URL once it is up.
  */
@@ -23,4 +24,8 @@ const drover = await openDrover({ data: directory, config: { log: { snapshotEver
 const server = await startServer({ drover, settings: settings.value });
 console.log(server.url);
 process.stdin.on("end", () => void server.close());
-process.stdin.on("data", () => console.log(process.resourceUsage().maxRSS * 1024));
+process.stdin.on("data", () => {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  console.log(JSON.stringify({ held: heapUsed + external, peak: process.resourceUsage().maxRSS * 1024 }));
+});
