@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Instant } from "./brand.ts";
-import { type Config, DEFAULT_CONFIG, readConfig, typeLimit } from "./config.ts";
+import { type Config, completed, DEFAULT_CONFIG, readConfig, typeLimit } from "./config.ts";
 import { emptyState } from "./empty-state.ts";
 import { evolve } from "./evolve.ts";
 import { fixedScore } from "./priority.ts";
@@ -46,4 +46,48 @@ test("a config of an older log or snapshot has the defaults of what was added si
   const rows = [...snapshotLines(state)].map((line) => JSON.parse(line) as unknown[]);
   const lines = rows.map((row) => JSON.stringify(row[0] === "config" ? ["config", old] : row));
   assert.deepEqual(restore(lines).config, DEFAULT_CONFIG);
+});
+
+/** Every field of a config at any depth, by its way from the top. Entries of tables are none. */
+function fieldsOf(value: object, way: readonly string[] = []): string[][] {
+  return Object.entries(value).flatMap(([key, field]) => {
+    const here = [...way, key];
+    const isTable = ["perType", "base", "named"].includes(key);
+    return typeof field === "object" && field !== null && !isTable ? [here, ...fieldsOf(field, here)] : [here];
+  });
+}
+
+function without(value: object, [key, ...rest]: readonly string[]): object {
+  const copy: Record<string, unknown> = { ...value };
+  if (rest.length === 0) delete copy[key as string];
+  else copy[key as string] = without(copy[key as string] as object, rest);
+  return copy;
+}
+
+test("whichever field an older config lacks has its default, whoever added it", () => {
+  const fields = fieldsOf(DEFAULT_CONFIG);
+  assert.ok(fields.length > 60 && fields.some((way) => way.join(".") === "scheduler.retry.maxRequeues"));
+  for (const way of fields) {
+    assert.deepEqual(completed(without(DEFAULT_CONFIG, way) as Config), DEFAULT_CONFIG, way.join("."));
+  }
+  const named = {
+    projects: { ...DEFAULT_CONFIG.projects, named: { web: DEFAULT_CONFIG.projects.default } },
+    gates: { ...DEFAULT_CONFIG.gates, named: { llm: DEFAULT_CONFIG.gates.default } },
+  };
+  const config: Config = { ...DEFAULT_CONFIG, ...named };
+  const items = [
+    ["projects", "named", "web"],
+    ["gates", "named", "llm"],
+  ].flatMap((way) =>
+    fieldsOf(
+      way.reduce((value, key) => (value as Record<string, object>)[key] as object, config as object),
+      way,
+    ),
+  );
+  for (const way of items) assert.deepEqual(completed(without(config, way) as Config), config, way.join("."));
+});
+
+test("an entry that was taken out of a table stays out of an older config", () => {
+  const scheduler = { ...DEFAULT_CONFIG.scheduler, perType: { plan: 1 } };
+  assert.deepEqual(completed({ ...DEFAULT_CONFIG, scheduler }).scheduler.perType, { plan: 1 });
 });

@@ -419,24 +419,37 @@ const configFields: Fields<Config> = {
   ),
 };
 
+/** Tables by name: an entry that is not there was taken out. */
+const TABLES: ReadonlySet<string> = new Set(["perType", "base", "named"]);
+
+/** What is absent, at any depth, has its default. */
+function filled<Value>(given: Value | undefined, base: Value): Value {
+  if (given === undefined || !isRecord(given) || !isRecord(base)) return given === undefined ? base : given;
+  const full: Record<string, unknown> = { ...given };
+  for (const [key, value] of Object.entries(base)) {
+    if (full[key] === undefined) full[key] = value;
+    else if (!TABLES.has(key)) full[key] = filled(full[key], value);
+  }
+  return full as Value;
+}
+
+function allFilled<Item>(named: Readonly<Record<string, Item>>, base: Item): Record<string, Item> {
+  return Object.fromEntries(Object.entries(named).map(([id, item]) => [id, filled(item, base)]));
+}
+
 /** The settings of a project in an older log or snapshot. */
 export const completedProject = (settings: ProjectSettings): ProjectSettings =>
-  settings.bytesPerMinute === undefined ? { ...DEFAULT_CONFIG.projects.default, ...settings } : settings;
+  filled(settings, DEFAULT_CONFIG.projects.default);
 
-/** A config of an older log or snapshot, which lacks what was added since. */
-export const completed = (config: Config): Config => ({
-  ...config,
-  workers: { ...DEFAULT_CONFIG.workers, ...config.workers },
-  artifacts: { ...DEFAULT_CONFIG.artifacts, ...config.artifacts },
-  projects: {
-    ...config.projects,
-    default: completedProject(config.projects.default),
-    named: Object.fromEntries(
-      Object.entries(config.projects.named).map(([id, settings]) => [id, completedProject(settings)]),
-    ),
-  },
-  log: { ...DEFAULT_CONFIG.log, ...config.log },
-});
+/** A config of an older log or snapshot, which lacks what was added since, whatever it is. */
+export function completed(config: Config): Config {
+  const { projects, gates, ...rest } = filled(config, DEFAULT_CONFIG);
+  return {
+    ...rest,
+    projects: { ...projects, named: allFilled(projects.named, DEFAULT_CONFIG.projects.default) },
+    gates: { ...gates, named: allFilled(gates.named, DEFAULT_CONFIG.gates.default) },
+  };
+}
 
 /** The effective config: the defaults with the given fields over them, checked as a whole. */
 export function readConfig(value: unknown): Result<Config, Refusal> {
