@@ -202,7 +202,8 @@ export function refusalForGate(state: State, id: GateId, project: string | null)
 export function decideReset(state: State, id: GateId, now: Instant): Decided {
   const gate = state.gates.get(id);
   if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
-  if (gate.blockedUntil === null && gate.slowStart === null) return REPEATED;
+  // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
+  if (gate.strikes === 0 && !isHeld(gate, now)) return REPEATED;
   return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
 }
 const REPEATED: Decided = ok({ events: [], repeated: true });
