@@ -149,3 +149,19 @@ test("there are so many readers and no more, and all end with a comment when the
   assert.equal(streams.count(), 0);
   for (const { taken } of readers) assert.match(taken(), /: the server stops; come back with Last-Event-ID\n\n$/);
 });
+
+test("a reader that hung up before its stream was opened leaves nothing behind", async () => {
+  const { drover, read } = endless();
+  const timers = handTimers();
+  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
+  for (let reader = 0; reader <= limits.streamsMax; reader++) {
+    const { response, raw, head } = connection();
+    raw.destroy();
+    await turn();
+    streams.open(response, 0, () => true);
+    assert.deepEqual(head, []);
+  }
+  assert.equal(streams.count(), 0);
+  assert.equal(timers.count(), 0);
+  assert.equal(read(), 0);
+});

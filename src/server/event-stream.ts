@@ -25,7 +25,7 @@ export type StreamLimits = {
   readonly stallMs: number;
 };
 export type EventStreams = {
-  /** Answers with the stream of events behind `after`. */
+  /** Answers with the stream of events behind `after`; nothing, if the caller has hung up. */
   open(response: ServerResponse, after: number, wants: (event: FeedEvent) => boolean): void;
   count(): number;
   /** Every stream ends with a comment that says why. */
@@ -91,6 +91,8 @@ export function createEventStreams(deps: {
 
   return {
     open(response, after, wants) {
+      // One that hung up while its turn came closes no more, so nothing would ever end its stream.
+      if (response.destroyed) return;
       if (open.size >= limits.streamsMax)
         throw new ServerRefusal(
           "overloaded",
