@@ -38,7 +38,7 @@ type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 /** How many of a call are worked on at once, where its answer may be large. */
 const AT_ONCE: Partial<Record<CallName, number>> = { tasks: 1, task: 32, patch: 32, events: 4, metrics: 1 };
-const noTurnstile: Turnstile = (begin) => begin(() => {});
+const nothing = (): void => {};
 
 /** Who calls where nobody asks who it is. */
 const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
@@ -54,7 +54,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const admit = admitter(name, call, parts);
   const send = senderOf(call, parts);
   const atOnce = AT_ONCE[name];
-  const inTurn = atOnce === undefined ? noTurnstile : createTurnstile(atOnce);
+  const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce);
 
   function fail(exchange: Underway, error: unknown): void {
     phase.end();
@@ -89,6 +89,18 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
     over();
   }
+  function takeTurn(exchange: Underway, body: unknown): void {
+    if (inTurn === null) return answer(exchange, body, nothing);
+    try {
+      inTurn({
+        begin: (over) => answer(exchange, body, over),
+        isGone: () => exchange.response.destroyed,
+        leave: phase.end,
+      });
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
 
   return (request, response, place) => {
     const startedAt = performance.now();
@@ -99,9 +111,9 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       return sendProblem(parts, exchange, error);
     }
     phase.begin();
-    if (call.body === null) return inTurn((over) => answer(exchange, undefined, over));
+    if (call.body === null) return takeTurn(exchange, undefined);
     readBody(request, bodyLimit, (read) => {
-      if (read.ok) inTurn((over) => answer(exchange, read.value, over));
+      if (read.ok) takeTurn(exchange, read.value);
       else fail(exchange, read.error);
     });
   };

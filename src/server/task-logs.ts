@@ -7,6 +7,7 @@
  * Logs live longer than the ids of tasks are taken. So a log that was last written before the task was submitted is of
  * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
+import type { ServerResponse } from "node:http";
 import type { TaskId } from "../core/brand.ts";
 import { refused } from "../engine/drover-error.ts";
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../protocol/index.ts";
@@ -14,6 +15,7 @@ import { isTied } from "./access.ts";
 import { createAttemptWorkers, type RanBy } from "./attempt-worker.ts";
 import type { Deps, Exchange } from "./handler.ts";
 import { LOG_WAIT_MS, type LogOutcome } from "./log-desk.ts";
+import { PollEnded } from "./long-polls.ts";
 import { checkTask } from "./own-work.ts";
 import { ServerRefusal } from "./problem.ts";
 import { createTurnstile } from "./turnstile.ts";
@@ -33,10 +35,10 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
   async function beside(
     taskId: string,
     attempt: number | undefined,
-    { lines, since }: { lines: number; since?: number },
+    { lines, since, response }: { lines: number; since?: number; response: ServerResponse },
   ): Promise<TaskLogs | null> {
-    const { promise: turn, resolve } = Promise.withResolvers<() => void>();
-    inTurn(resolve);
+    const { promise: turn, resolve: begin, reject } = Promise.withResolvers<() => void>();
+    inTurn({ begin, isGone: () => response.destroyed, leave: () => reject(new PollEnded("hung-up")) });
     const over = await turn;
     const asked = { tail: lines, ...(since === undefined ? {} : ageOf(since)) };
     try {
@@ -66,18 +68,18 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     if (known !== undefined) {
       const number = attempt ?? known.last;
       if (number === 0 || number > known.last) throw unknownAttempt(taskId, attempt, known.last);
-      const here = await beside(taskId, number, { lines, since: known.since });
+      const here = await beside(taskId, number, { lines, since: known.since, response });
       if (here !== null) return here;
     }
     return deps.polls.hold(response, "other", async (signal) => {
       const ran = await attempts.find(taskId, attempt, signal);
       if (ran !== null) {
         const { since } = ran;
-        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since }) : null;
+        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since, response }) : null;
         return here ?? fromFar({ taskId, ...ran }, lines, signal);
       }
       // Of a task that is forgotten nobody knows whose it was.
-      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines });
+      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines, response });
       if (left !== null) return left;
       if (known === undefined && !deps.drover.state.tombstones.has(taskId as TaskId))
         throw refused({ type: "task-unknown", task: taskId });

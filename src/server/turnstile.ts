@@ -5,28 +5,58 @@
  * not have a thousand of them made at once, so what is large is made a few at a time. A place is free again in the next
  * turn of the event loop: then what was made has left, and what is small and came meanwhile has gone first.
  *
+ * Nothing is made for a caller that has hung up: it is passed over when its turn comes. The line has an end, and where
+ * it is reached those that have gone leave it first, so they keep nobody out.
+ *
  * Whoever waits is a function and not a promise. A promise that has waited is old, and what is made for it would be
  * kept alive by it until the next collection of everything old: page upon page, hundreds of megabytes of them.
  */
-import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
+import { type Fifo, fifo, push, retain, shift } from "../core/fifo.ts";
+import { ServerRefusal } from "./problem.ts";
 
-/** Begins the work, now or when its turn comes; the work says when it is over. */
-export type Turnstile = (begin: (over: () => void) => void) => void;
+export type Visit = {
+  /** Begins the work; the work says when it is over. */
+  begin(over: () => void): void;
+  /** Whether nobody waits for it any more. */
+  isGone(): boolean;
+  /** It was passed over. */
+  leave(): void;
+};
+/** The visit begins now or when its turn comes. Throws if the line is full. */
+export type Turnstile = (visit: Visit) => void;
 
-export function createTurnstile(atOnce: number): Turnstile {
-  const waiting: Fifo<(over: () => void) => void> = fifo();
+const LINE_MAX = 1000;
+
+export function createTurnstile(atOnce: number, lineMax: number = LINE_MAX): Turnstile {
+  const waiting: Fifo<Visit> = fifo();
   let room = atOnce;
   const over = (): void => void setImmediate(giveUpPlace);
 
-  function giveUpPlace(): void {
-    const next = shift(waiting);
-    if (next === undefined) room++;
-    else next(over);
+  /** Answers whether it has gone, and then it has left. */
+  function hasLeft(visit: Visit): boolean {
+    const isGone = visit.isGone();
+    if (isGone) visit.leave();
+    return isGone;
   }
 
-  return (begin) => {
-    if (room === 0) return push(waiting, begin);
-    room--;
-    begin(over);
+  function giveUpPlace(): void {
+    let next = shift(waiting);
+    while (next !== undefined && hasLeft(next)) next = shift(waiting);
+    if (next === undefined) room++;
+    else next.begin(over);
+  }
+
+  return (visit) => {
+    if (room > 0) {
+      room--;
+      return visit.begin(over);
+    }
+    if (waiting.length >= lineMax) retain(waiting, (other) => !hasLeft(other));
+    if (waiting.length >= lineMax)
+      throw new ServerRefusal(
+        "overloaded",
+        `${lineMax} calls of this kind wait for their turn already; try again later`,
+      );
+    push(waiting, visit);
   };
 }
