@@ -354,7 +354,7 @@ function faceOf(parts: Parts): Drover {
     removeGate: (gate) => onGate("remove-gate", gate),
     withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
     stats: () => {
-      rejections.flush();
+      rejections.flushIfDue();
       return read(() => statsOf(state));
     },
     events: (given) => feed.read(readFeedOptions(given)),

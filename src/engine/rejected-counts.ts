@@ -1,26 +1,32 @@
 /**
  * How many tasks found no room, kept over restarts.
  *
- * A task that is turned away leaves nothing in the log, or a flood would fill the disk. Their number does, once in a
- * while for all of them together: a second after the first, when somebody asks for the totals, and at the end. So a
- * number that anybody has seen never falls, whatever becomes of the process.
+ * A task that is turned away leaves nothing in the log, or a flood would fill the disk. Their number does, for all of
+ * them together and at most once a second: a second after the first, when somebody asks for the totals, and at the end.
+ * Whoever asks again within the second sees what is written. So a number that anybody has seen never falls, whatever
+ * becomes of the process. Names are free, and a flood may use a new one each time: so the first so many of a second are
+ * written by their names, and all others under one that nobody can have.
  */
 import type { AgentId } from "../core/brand.ts";
 import type { Host } from "./host.ts";
 import { tell, type Writer } from "./writer.ts";
 
-const SOON_MS = 1000;
-/** Names are free: past so many of them in one second it is written at once. */
-const AGENTS_MAX = 1000;
+const SECOND_MS = 1000;
+const AGENTS_MAX = 100;
+/** No agent has a name with a blank. */
+const OTHERS = "other agents" as AgentId;
 
 export type RejectedCounts = {
   count(agent: AgentId): void;
+  /** Writes what has been counted, unless that was done within the last second. */
+  flushIfDue(): void;
   /** Writes what has been counted, if anything has. */
   flush(): void;
 };
 
 export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts {
   const counts = new Map<AgentId, number>();
+  let flushedAt = Number.NEGATIVE_INFINITY;
   let cancel: (() => void) | null = null;
 
   function flush(): void {
@@ -29,14 +35,18 @@ export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts
     if (counts.size === 0) return;
     const all = [...counts];
     counts.clear();
+    flushedAt = host.elapsed();
     tell(writer, { type: "count-rejected", counts: all });
   }
 
   return {
     count(agent) {
-      counts.set(agent, (counts.get(agent) ?? 0) + 1);
-      if (counts.size >= AGENTS_MAX) return flush();
-      cancel ??= host.ringAt(host.elapsed() + SOON_MS, flush, { keepAlive: false });
+      const name = counts.has(agent) || counts.size < AGENTS_MAX ? agent : OTHERS;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      cancel ??= host.ringAt(host.elapsed() + SECOND_MS, flush, { keepAlive: false });
+    },
+    flushIfDue() {
+      if (host.elapsed() - flushedAt >= SECOND_MS) flush();
     },
     flush,
   };

@@ -100,7 +100,10 @@ export const statsJson: s.Schema<StatsJson> = s.component(
       tasksFailed: count(),
       tasksCancelled: count(),
       tasksSkipped: count(),
-      tasksRejected: s.described(count(), "Since this server started: they are not in the log."),
+      tasksRejected: s.described(
+        count(),
+        "Tasks that found no room, up to a second ago. The log has their number, not the tasks.",
+      ),
       tasksExpired: count(),
       dispatchCount: s.described(count(), "Starts."),
       avgDispatchLatencyMs: mean(),
