@@ -3,7 +3,7 @@
  *
  * Its projects are those the token lists; of a token that is tied to an agent and lists none, those in which that agent
  * has tasks. Of lists it gets its own entries; of gates those that the config names and those its projects used; of
- * workers all, without the tasks they are kept for. `why` says that somebody else goes first, and not who. Totals of
+ * workers all, without the tasks they are kept for and without their notes, which may name tasks. `why` says that somebody else goes first, and not who. Totals of
  * the whole fleet stay: how busy it is is what a caller must know to understand why it waits.
  */
 import type { GateId, ProjectId, TaskId } from "../core/brand.ts";
@@ -74,7 +74,7 @@ export function ownGates(state: State, caller: Caller, gates: readonly GateView[
 export function ownWorkers(state: State, caller: Caller, workers: readonly WorkerJson[]): readonly WorkerJson[] {
   if (!isTied(caller)) return workers;
   return workers.map((worker) => {
-    const { heldFor, endpoint: _, path: __, ...common } = worker;
+    const { heldFor, endpoint: _, path: __, note: ___, ...common } = worker;
     return heldFor !== undefined && isOwnTask(state, caller, heldFor) ? { ...common, heldFor } : common;
   });
 }
@@ -100,12 +100,20 @@ const OF_OTHERS: ReadonlySet<string> = new Set([
   ...["attempt", "worker"],
 ]);
 
+/** Behind these words stands what the workers themselves say. No name has a blank, so nothing else reads like this. */
+const NOTES = /; worker .*$/s;
+
 /** The same answer without the names of others. */
 export function ownWhy(state: State, caller: Caller, answer: Why): Why {
   if (!isTied(caller)) return answer;
   let { summary } = answer;
   const conditions = answer.conditions.map((condition): WhyCondition => {
     const { code, numbers, detail } = condition;
+    if (code === "worker-room") {
+      const told = detail.replace(NOTES, "");
+      summary = summary.replaceAll(detail, told);
+      return { ...condition, detail: told };
+    }
     const isForeign = (id: unknown): boolean =>
       typeof id === "string" && id !== answer.task && !isOwnTask(state, caller, id);
     if (!NAMES_TASKS.some((key) => isForeign(numbers[key]))) return condition;

@@ -119,6 +119,24 @@ test("a tied caller's own tasks say that others go first, and an admin hears who
   assert.match(JSON.stringify(await why(tokenOf("admin"))), /secret-holder/);
 });
 
+test("a worker's note is for those who see all", async () => {
+  await using other = await openServer({ settings: { server: { tokens } } });
+  const { session } = (await other.ask("joinWorker", { body: { id: "w" } }, admin)).json;
+  const note = "keeps the worktree of secret-holder;\nworker w: and of secret-urgent";
+  await other.ask("sync", { params: { id: "w" }, body: { session, want: 0, note } }, admin);
+  await other.ask("submit", { body: { id: "mine", agentId: "ann", project: "site", action: "x" } }, admin);
+  for (const name of ["admin", ...Object.keys(HIDDEN)]) {
+    const token = tokenOf(name);
+    const why = await other.ask("why", { params: { id: "mine" }, query: {} }, { token });
+    const workers = await other.ask("workers", {}, { token });
+    for (const { text } of [why, workers]) {
+      if (name === "admin") assert.match(text, /secret-holder/);
+      else assert.doesNotMatch(text, /secret/, name);
+    }
+    assert.match(why.text, /"none of 1 workers has room for it: 1 (not taking work|without a free slot)/);
+  }
+});
+
 test("a task of another project is no dependency: it is answered as if it were not there", async () => {
   const more = { token: tokenOf("site") };
   for (const dependency of ["secret-holder", "not-there"]) {
