@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { served } from "../../test/cli/served.ts";
+import { emptyDirectory, served } from "../../test/cli/served.ts";
 import { testTerminal } from "../../test/cli/test-terminal.ts";
 import { createClient } from "../client/index.ts";
 import { runCommandLine } from "./command-line.ts";
@@ -23,13 +23,14 @@ function git(...args: string[]): void {
   execFileSync("git", ["-C", home, ...who, ...args], { env, stdio: "ignore" });
 }
 
+git("init", "--quiet", "--initial-branch=main");
+writeFileSync(join(home, "a"), "");
+git("add", "a");
+git("commit", "--quiet", "-m", "first");
+
 test("at its limit of worktrees a worker leaves tasks in the queue, until a tree goes", {
   timeout: 90_000,
 }, async () => {
-  git("init", "--quiet", "--initial-branch=main");
-  writeFileSync(join(home, "a"), "");
-  git("add", "a");
-  git("commit", "--quiet", "-m", "first");
   await using server = await served(["--log", "memory:", "--no-worker"]);
   const { env } = server.terminalFor();
   const terminal = testTerminal({ cwd: home, env: { ...env, PATH: process.env.PATH } });
@@ -38,15 +39,38 @@ test("at its limit of worktrees a worker leaves tasks in the queue, until a tree
   await Promise.race([terminal.saw("w has joined"), ended]);
   try {
     assert.equal((await server.drover(["submit", "one", "--id", "one", "--wait"])).code, 0);
-    await terminal.saw("no task is taken: 1 worktrees of 1 (maxWorktrees) are there: ");
+    await terminal.saw("no task is taken: 1 worktree is there; maxWorktrees is 1: ");
     const tree = join(home, "data", "worktrees", "one-1");
     assert.ok(terminal.complained().includes(tree));
     await server.drover(["submit", "two", "--id", "two"]);
     const why = (await server.drover(["why", "two"])).out;
-    assert.match(why, /worker w: 1 worktrees of 1/);
+    assert.match(why, /worker w: 1 worktree is there/);
     assert.match((await server.drover(["task", "two"])).out, /queued/);
-    assert.match((await server.drover(["workers"])).out, /\nw: 1 worktrees of 1 \(maxWorktrees\)/);
+    assert.match((await server.drover(["workers"])).out, /\nw: 1 worktree is there/);
     git("worktree", "remove", "--force", tree);
+    const { state } = await createClient({ url: server.url }).wait("two");
+    assert.equal(state, "done");
+  } finally {
+    for (let times = 0; times < 2; times++) terminal.signal("SIGTERM");
+    await ended;
+  }
+});
+
+test("a limit that is raised while the worker is there binds without a restart", { timeout: 90_000 }, async () => {
+  const directory = emptyDirectory();
+  const config = join(directory, "drover.yml");
+  writeFileSync(config, "workers: { maxWorktrees: 1 }\n");
+  await using server = await served(["--log", "memory:", "--no-worker"], { directory });
+  const { env } = server.terminalFor();
+  const terminal = testTerminal({ cwd: home, env: { ...env, PATH: process.env.PATH } });
+  const flags = ["--worktree", "--data", join(home, "data-2")];
+  const ended = runCommandLine(["worker", "--id", "v", "--shell", "--exec", "echo > made", ...flags], terminal, VERBS);
+  await Promise.race([terminal.saw("v has joined"), ended]);
+  try {
+    assert.equal((await server.drover(["submit", "one", "--id", "one", "--wait"])).code, 0);
+    await terminal.saw("no task is taken: 1 worktree is there; maxWorktrees is 1: ");
+    await server.drover(["submit", "two", "--id", "two"]);
+    writeFileSync(config, "workers: { maxWorktrees: 2 }\n");
     const { state } = await createClient({ url: server.url }).wait("two");
     assert.equal(state, "done");
   } finally {

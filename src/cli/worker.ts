@@ -42,17 +42,22 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },
     ...(flags.id === undefined ? {} : { workerId: flags.id }),
   };
-  const crew = createCrew(options);
+  const exec = handlerFrom(options);
   checkProgram(options, terminal);
   await checkWorktree(options, terminal.cwd);
   makeWorkerData(data);
-  await sweep(crew.now(), warn);
-  const stop = stopper(terminal, crew);
+  await sweep(exec, warn);
+  const stop = stopper(terminal, exec);
   const slots = flags.slots ?? 1;
   const joined = Promise.withResolvers<PullWorker>();
   joined.promise.catch(() => {});
+  /** The server says how many worktrees a worker of its fleet may keep now, where nobody here said otherwise. */
+  const heed = ({ maxWorktrees }: PullWorker): ExecHandler => {
+    if (maxWorktrees !== null && options.maxWorktrees === undefined) exec.limitWorktrees(maxWorktrees);
+    return exec;
+  };
   const trees = watchRoom({
-    ...{ room: () => crew.now().room(), slots, warn, host: realExecHost },
+    ...{ room: async () => heed(await joined.promise).room(), slots, warn, host: realExecHost },
     limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
   });
   try {
@@ -63,15 +68,14 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         ...(address.token === undefined ? {} : { token: address.token }),
         // None until it is known how many worktrees there may be.
         ...(options.isolation === "worktree" ? { limit: 0 } : {}),
-        logs: execLogs(data, (...asked) => crew.now().tail(...asked)),
+        logs: execLogs(data, (...asked) => exec.tail(...asked)),
       },
       async (task, context) => {
-        const outcome = await crew.now().run(task, context);
+        const outcome = await heed(await joined.promise).run(task, context);
         await trees.look();
         return outcome;
       },
     );
-    await crew.heed(worker.maxWorktrees);
     joined.resolve(worker);
     await trees.look();
     const ready = { workerId: worker.id, url, slots, data };
@@ -85,27 +89,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     stop.silence();
     trees.end();
     // Who will not wait leaves the process, and that kills what still runs.
-    if (!stop.isForced()) await crew.now().close();
+    if (!stop.isForced()) await exec.close();
   }
-}
-
-type ExecCrew = {
-  readonly now: () => ExecHandler;
-  /** The server says how many worktrees a worker of its fleet may keep, where nobody here said otherwise. */
-  readonly heed: (maxWorktrees: number | null) => Promise<void>;
-};
-
-function createCrew(options: ExecOptions): ExecCrew {
-  let exec = handlerFrom(options);
-  return {
-    now: () => exec,
-    async heed(maxWorktrees) {
-      if (maxWorktrees === null || options.isolation !== "worktree" || options.maxWorktrees !== undefined) return;
-      const first = exec;
-      exec = handlerFrom({ ...options, maxWorktrees });
-      await first.close();
-    },
-  };
 }
 
 /** The kill grace of the pull worker must outlast the ladder of the commands. */
@@ -163,7 +148,7 @@ type Stopper = {
   readonly isForced: () => boolean;
 };
 
-function stopper(terminal: Terminal, crew: ExecCrew): Stopper {
+function stopper(terminal: Terminal, exec: ExecHandler): Stopper {
   const beforeJoin = new AbortController();
   const forced = Promise.withResolvers<void>();
   let joined: PullWorker | null = null;
@@ -181,7 +166,7 @@ function stopper(terminal: Terminal, crew: ExecCrew): Stopper {
     } else if (count === 2) {
       // To write to a terminal that is gone would end the process.
       if (signal !== "SIGHUP") terminal.err("stopping what runs; it goes back to the queue (again: do not wait)\n");
-      Promise.all([crew.now().close(), joined.close()]).catch(() => {});
+      Promise.all([exec.close(), joined.close()]).catch(() => {});
     } else forced.resolve();
   }
 

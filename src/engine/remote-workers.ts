@@ -55,6 +55,8 @@ export type SyncAnswer = {
   readonly leaseUntil: string;
   /** How long a lease is now: it may have been changed since the worker joined. */
   readonly leaseMs: number;
+  /** How many worktrees it may keep now: that may have been changed too. */
+  readonly maxWorktrees: number;
   /** Tabs that another worker has named since, until this one names its capabilities anew. */
   readonly lost?: readonly string[];
   readonly drain?: true;
@@ -136,7 +138,8 @@ export function createRemoteWorkers(deps: {
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     checkSession(worker, { ...(told.session === undefined ? {} : { session: told.session }) });
-    return { ...(await say(worker, stray, leaseUntil)), results: answers, leaseUntil, leaseMs };
+    const { maxWorktrees } = state.config.workers;
+    return { ...(await say(worker, stray, leaseUntil)), results: answers, leaseUntil, leaseMs, maxWorktrees };
   }
 
   function find(given: string): Worker {
@@ -260,7 +263,7 @@ export function createRemoteWorkers(deps: {
     worker: Worker,
     stray: readonly Named[],
     leaseUntil: string,
-  ): Promise<Omit<SyncAnswer, "results" | "leaseUntil" | "leaseMs">> {
+  ): Promise<Omit<SyncAnswer, "results" | "leaseUntil" | "leaseMs" | "maxWorktrees">> {
     const due = dueFor(worker);
     const gone = lostBy(worker.id);
     line.tell(worker.id, [...keysFor(worker, due, stray), ...gone.map(lossOf)]);

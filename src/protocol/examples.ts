@@ -82,6 +82,7 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
       results: [{ taskId: "tsk_16", attempt: 2, accepted: true }],
       leaseUntil: "2026-01-31T12:00:10.000Z",
       leaseMs: 10_000,
+      maxWorktrees: 50,
     },
   ],
   Permit: [

@@ -79,6 +79,7 @@ export type SyncAnswer = {
   readonly results: readonly ResultAnswer[];
   readonly leaseUntil: string;
   readonly leaseMs: number;
+  readonly maxWorktrees?: number;
   readonly logs?: readonly WantedLog[];
   readonly lost?: readonly string[];
   readonly drain?: true;
@@ -286,6 +287,7 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
     ),
     leaseUntil: s.instant(),
     leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
+    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees it may keep now; that may have changed too."),
     logs: s.described(
       s.optional(s.list(wantedLog)),
       "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",

@@ -71,6 +71,8 @@ export type ExecHandler = AsyncDisposable & {
   sweep(): Promise<SweepReport>;
   /** How many tasks it could give a worktree at the same time; null if it makes none. */
   room(): Promise<TreeRoom | null>;
+  /** It keeps at most so many worktrees from now on. */
+  limitWorktrees(count: number): void;
   /** Takes no more and stops what runs, by the ladder; resolves when nothing is left. May be called twice. */
   close(): Promise<void>;
 };

@@ -98,6 +98,7 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
     ...{ run, tail, close, [Symbol.asyncDispose]: close },
     sweep: () => sweepWith(tools),
     room: async () => (await tools.worktrees?.room()) ?? null,
+    limitWorktrees: (count) => tools.worktrees?.limit(count),
   };
 }
 

@@ -34,6 +34,19 @@ test("a lease that was changed sets the pace from the next poll on", async () =>
   assert.equal(last("sync").body.waitMs, LEASE_MS / 2);
 });
 
+test("limits that the server changes are told once; one that does not say them has not changed them", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  const longer = { maxWorktrees: 60, leaseMs: 2 * LEASE_MS };
+  for (const said of [{}, { maxWorktrees: 50 }, { maxWorktrees: 60 }, {}, longer]) {
+    await last("sync").answer(answer(said));
+    await advance(500);
+  }
+  assert.deepEqual(toldOf("terms"), [
+    { type: "terms", leaseMs: LEASE_MS, maxWorktrees: 60 },
+    { type: "terms", leaseMs: 2 * LEASE_MS, maxWorktrees: 60 },
+  ]);
+});
+
 test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {
   const { calls, last, receive } = await workingKit(["a", "b"]);
   const before = calls.length;

@@ -76,6 +76,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     ...{ current: null as Current | null, failures: 0, awaySince: NEVER, isAwayTold: false },
     ...{ retryAt: AT_ONCE, dueAt: AT_ONCE, mildAt: NEVER },
     ...{ isAskedToLeave: false, leaveBy: NEVER },
+    ...{ leaseMs: 0, maxWorktrees: null as number | null },
     ...{ isStepDue: false, cancelAlarm: () => {} },
   };
 
@@ -159,6 +160,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     onAnswer();
     at.dueAt = AT_ONCE;
     const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
+    Object.assign(at, { leaseMs, maxWorktrees });
     tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees });
     stepSoon();
   }
@@ -188,6 +190,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     const now = clock.now();
     const { start, stop: stops, refused, drain, lost, wanted, isNews } = session.hear(n, answer, now);
     cell.write(session.leaseEnd);
+    tellTerms(answer);
     tellStops(stops);
     if (start.length > 0) tell({ type: "start", assignments: start });
     if (wanted !== null) tell({ type: "logs", wanted });
@@ -303,6 +306,14 @@ export function startConnection(deps: ConnectionDeps): Connection {
 
   function tellStops(stops: readonly Stop[]): void {
     if (stops.length > 0) tell({ type: "stop", stops });
+  }
+
+  /** Limits that the server may change while this worker is here; one that does not say has not changed them. */
+  function tellTerms({ maxWorktrees = at.maxWorktrees }: { readonly maxWorktrees?: number | null }): void {
+    const { leaseMs } = session;
+    if (leaseMs === at.leaseMs && maxWorktrees === at.maxWorktrees) return;
+    Object.assign(at, { leaseMs, maxWorktrees });
+    tell({ type: "terms", leaseMs, maxWorktrees });
   }
 
   function warn(message: string): void {

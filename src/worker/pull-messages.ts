@@ -53,6 +53,8 @@ export type ToCrew =
       readonly leaseMs: number;
       readonly maxWorktrees: number | null;
     }
+  /** The server has changed one of them. */
+  | { readonly type: "terms"; readonly leaseMs: number; readonly maxWorktrees: number | null }
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
   | { readonly type: "logs"; readonly wanted: WantedLogs }

@@ -35,9 +35,9 @@ export type PullWorker = AsyncDisposable & {
   readonly id: string;
   /** How many tasks it runs now. */
   readonly running: number;
-  /** A worker silent for so long is given up by the server. */
+  /** A worker silent for so long is given up by the server, as it said last. */
   readonly leaseMs: number;
-  /** How many worktrees a worker of this fleet may keep; null if the server does not say. */
+  /** How many worktrees a worker of this fleet may keep, as the server said last; null if it does not say. */
   readonly maxWorktrees: number | null;
   /** Runs at most so many at once from now on; what runs goes on. The note tells whoever asks why. */
   limit(count: number, note?: string | null): void;
@@ -74,20 +74,29 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
     () => signal?.removeEventListener("abort", onAbort),
     () => signal?.removeEventListener("abort", onAbort),
   );
-  const { workerId: id, leaseMs, maxWorktrees } = await joined.promise;
+  const { workerId: id } = await joined.promise;
   return {
-    ...{ id, leaseMs, maxWorktrees },
+    id,
     ...{ limit: life.limit, drain: life.drain, close: life.close, closed: life.closed },
     [Symbol.asyncDispose]: life.close,
     get running() {
       return life.crew.running;
     },
+    get leaseMs() {
+      return life.terms().leaseMs;
+    },
+    get maxWorktrees() {
+      return life.terms().maxWorktrees;
+    },
   };
 }
 
 type Joined = Omit<Extract<ToCrew, { type: "joined" }>, "type">;
+/** What the server may change while the worker is there. */
+type Terms = Pick<Joined, "leaseMs" | "maxWorktrees">;
 type Life = {
   readonly crew: Crew;
+  readonly terms: () => Terms;
   readonly closed: Promise<void>;
   limit(count: number, note?: string | null): void;
   drain(): Promise<void>;
@@ -118,13 +127,18 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   const logs = read.logs === null ? null : createLogCounter({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;
   let hasJoined = false;
+  let terms: Terms = { leaseMs: 0, maxWorktrees: null };
 
   function receive(message: ToCrew): void {
     switch (message.type) {
       case "joined":
         hasJoined = true;
         session = message.session;
+        terms = message;
         return joined.resolve(message);
+      case "terms":
+        terms = message;
+        return;
       case "start":
         return crew.start(message.assignments);
       case "stop":
@@ -164,6 +178,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
 
   return {
     crew,
+    terms: () => terms,
     closed: end.promise,
     limit: (count, note = null) => link.post({ type: "limit", count, note }),
     async drain() {

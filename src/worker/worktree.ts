@@ -45,6 +45,8 @@ export type Worktrees = {
   sweep(): Promise<TreeSweep>;
   /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
   room(): Promise<TreeRoom>;
+  /** So many trees there may be from now on; those that are there stay. */
+  limit(count: number): void;
 };
 export type TreeRoom = { readonly count: number; readonly note: string };
 
@@ -81,7 +83,9 @@ const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
 /** A worktree that is to be made, and what is to run in it: a path from its directory. */
 export type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string | null };
 
-export function createWorktrees({ cwd, base, root, countMax, owner, table }: WorktreeOptions): Worktrees {
+export function createWorktrees({ cwd, base, root, owner, table, ...options }: WorktreeOptions): Worktrees {
+  let { countMax } = options;
+
   async function open(run: { taskId: string; attempt: number; runId: string }): Promise<Workspace> {
     const repository = await findRepository(cwd);
     const commit = await resolveBase(repository.top, base);
@@ -123,7 +127,8 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     const paths = trees.slice(0, PATHS_NAMED).map(({ path }) => path);
     const more = trees.length > paths.length ? ` and ${trees.length - paths.length} more` : "";
     const advice = "merge what they hold and remove them (git worktree remove PATH), or raise workers.maxWorktrees";
-    return `${trees.length} worktrees of ${countMax} (maxWorktrees) are there: ${paths.join(", ")}${more}; ${advice}`;
+    const count = trees.length === 1 ? "1 worktree is" : `${trees.length} worktrees are`;
+    return `${count} there; maxWorktrees is ${countMax}: ${paths.join(", ")}${more}; ${advice}`;
   }
 
   /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
@@ -189,7 +194,10 @@ export function createWorktrees({ cwd, base, root, countMax, owner, table }: Wor
     return found;
   }
 
-  return { open, close, sweep, room };
+  const limit = (count: number): void => {
+    countMax = count;
+  };
+  return { open, close, sweep, room, limit };
 }
 
 /** Whether a worktree could be made here now; throws the refusal an attempt would meet. */

@@ -250,10 +250,14 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
   },
   "workers.maxWorktrees": {
     cases: [
-      [50, 50],
-      [3, 3],
+      [50, [50, 50]],
+      [3, [3, 3]],
     ],
-    tell: async (kit) => (await kit.drover.remote.join({ id: "far" })).maxWorktrees,
+    tell: async (kit) => {
+      const { remote } = kit.drover;
+      const joined = await remote.join({ id: "far" });
+      return [joined.maxWorktrees, (await remote.sync("far", { session: joined.session })).maxWorktrees];
+    },
   },
   "workers.artifactPoll": {
     cases: [
