@@ -35,10 +35,6 @@ export const signKeptList = (signer: Signer, claim: KeptClaim): KeptList => ({
   signature: signer.sign(signedText(claim)),
 });
 
-/** The list of a log that has kept nothing. */
-export const emptyList = (signer: Signer, upTo: Seq): KeptList =>
-  signKeptList(signer, { run: 0, upTo, hash: createListHash().digest() });
-
 export const isListSigned = (verifier: Verifier, list: KeptList): boolean =>
   verifier.holds(signedText(list), list.signature);
 

@@ -21,7 +21,8 @@ import { GENESIS } from "./chain.ts";
 import { isCheckpointSigned } from "./checkpoint.ts";
 import type { DataLock } from "./data-lock.ts";
 import { takeDataLock } from "./data-lock.ts";
-import { emptyList, signKeptList } from "./kept-list.ts";
+import { createListCheck, listAsFound } from "./kept-check.ts";
+import { signKeptList } from "./kept-list.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "./log.ts";
 import { keepPrivate, makeOwnDirectory, makeOwnFile } from "./own-directory.ts";
 import { checkHead, hashAt, readPage } from "./page.ts";
@@ -37,6 +38,7 @@ import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.t
 export const DATABASE_FILE = "drover.db";
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;
+const ENTRIES_PER_PAGE = 1024;
 
 export type OpenOptions = {
   readonly directory: string;
@@ -208,7 +210,8 @@ function vouch(tables: LogTables, { signer, signsHeads, mark }: OwnKey): void {
     const list = tables.keptList();
     tables.write("sign the head", () => {
       if (head.seq > 0) tables.putSignedHead(signHead(signer, claim));
-      tables.putKeptList(list === null ? emptyList(signer, base.seq) : signKeptList(signer, list));
+      tables.putKeptList(signKeptList(signer, list ?? listAsFound(tables, base.seq)));
+      checkList(tables, signer);
     });
     return mark();
   }
@@ -219,6 +222,13 @@ function vouch(tables: LogTables, { signer, signsHeads, mark }: OwnKey): void {
   const place = { head, base, found, batchEpoch: endBefore(null)?.epoch ?? 0, checkpointSeq: checkpoint?.seq ?? 0 };
   const problem = headProblem(signed, isSigned, place);
   if (problem !== null) throw corruptAt(problem.seq, problem.message);
+  tables.look("check the list of kept payloads", () => checkList(tables, signer));
+}
+
+/** What outlived its event is only as good as this list: whoever starts on a forged one would sign it with the next. */
+function checkList(tables: LogTables, signer: Signer): void {
+  const check = createListCheck(tables, signer);
+  while (!check.isDone()) check.step(ENTRIES_PER_PAGE);
 }
 
 function signsNothing(): never {

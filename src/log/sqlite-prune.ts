@@ -16,6 +16,7 @@ import { recordBytes } from "./batch-row.ts";
 import { findBeside, keepEntries } from "./beside.ts";
 import { toHex } from "./chain.ts";
 import { factsOf, hashOfPayload } from "./event-facts.ts";
+import { createListCheck } from "./kept-check.ts";
 import { createListHash, signKeptList } from "./kept-list.ts";
 import type { Anchor } from "./log.ts";
 import type { Signer } from "./signing-key.ts";
@@ -61,7 +62,7 @@ export function createPruning(database: Database, signer: Signer): Pruning {
   }
   return {
     beginPrune: (next) => {
-      ask = { limit: next.limit, keep: next.keep.sort() };
+      ask = { limit: next.limit, keep: next.keep.sort().filter((at, index, all) => at !== all[index - 1]) };
       listing = null;
       blocksDone = seq(0);
       return null;
@@ -81,17 +82,18 @@ function createListing(database: Database, signer: Signer, { limit, keep }: Prun
   const inForce = database.keptList()?.run ?? 0;
   const run = inForce + 1;
   const list = createListHash();
+  const inForceCheck = createListCheck(database, signer);
   let isClean = false;
   let next = 0;
   let isSigned = false;
   let row: BatchRow | null = null;
 
-  /** As its event has it; if that is gone, as the last list has it; before there were lists, as it lies there. */
+  /** As its event has it, or as it lies there if its event does not say; if that is gone, as the last list has it. */
   function hashFor(at: Seq): string | null {
     if (row === null || at < row.firstSeq || at > row.lastSeq) row = database.rowWith(at);
     const told = row === null ? null : factsOf(recordBytes(row, at), at).payloadHash;
     const known = told ?? database.keptHash(inForce, at);
-    if (known !== null) return known;
+    if (known !== null || row === null) return known;
     const block = database.blockBefore(at);
     const payload = block === null ? null : findBeside(block, at);
     return payload === null ? null : hashOfPayload(payload);
@@ -108,6 +110,7 @@ function createListing(database: Database, signer: Signer, { limit, keep }: Prun
   return {
     isDone: () => isSigned,
     step: () => {
+      if (!inForceCheck.isDone()) return inForceCheck.step(ENTRIES_PER_STEP);
       // A list that a crash left half written has the number of this one.
       isClean ||= database.dropKeptBut(inForce, ENTRIES_PER_STEP) === 0;
       if (!isClean) return;

@@ -29,6 +29,8 @@ export type Kept = { readonly seq: Seq; readonly hash: string };
 export type KeptRange = { readonly run: number; readonly after: Seq; readonly limit: number };
 
 export type SignedTables = {
+  /** Whether the tables are there. */
+  readonly isOfFormat3: boolean;
   signedHead(): SignedHead | null;
   putSignedHead(signed: SignedHead): void;
   /** The list that is in force. */
@@ -66,6 +68,7 @@ export function createSignedTables(database: DatabaseSync): SignedTables {
     [Name in keyof typeof SQL]: ReturnType<DatabaseSync["prepare"]>;
   };
   return {
+    isOfFormat3: true,
     signedHead: () => parseSigned(statements.signedHead.get()),
     putSignedHead: ({ seq: at, hash, epoch, batchId, rule, isClosed, signature }) => {
       const { events, time } = rule;
@@ -88,6 +91,7 @@ export function createSignedTables(database: DatabaseSync): SignedTables {
 }
 
 const NONE: SignedTables = {
+  isOfFormat3: false,
   ...{ signedHead: () => null, putSignedHead: () => {}, keptList: () => null, putKeptList: () => {} },
   ...{ kept: () => [], keptHash: () => null, putKept: () => {}, dropKeptBut: () => 0 },
 };

@@ -22,7 +22,7 @@ import { planAppend } from "./compare-and-set.ts";
 import { checkKept, type KeptCheck } from "./kept-check.ts";
 import type { KeptList } from "./kept-list.ts";
 import type { Anchor, AppendResult, Blanks, Head, LogRecord, VerifyProblem } from "./log.ts";
-import { LogFailure } from "./log.ts";
+import { corruptAt, LogFailure } from "./log.ts";
 import type { Cursor, RowPage } from "./page.ts";
 import { hashAt, readPage } from "./page.ts";
 import type { SignedHead, SignRule } from "./signed-head.ts";
@@ -153,6 +153,9 @@ function readRecord(database: Database, wanted: Seq): LogRecord | null {
   const bytes = row === null ? new Uint8Array(0) : Uint8Array.from(recordBytes(row, wanted));
   if (found === null) return { bytes };
   const hash = row === null ? database.keptHash(database.keptList()?.run ?? 0, wanted) : null;
+  if (row === null && hash === null && database.isOfFormat3) {
+    throw corruptAt(wanted, "its payload is there, but neither the event nor a signed hash of it");
+  }
   return { bytes, beside: Uint8Array.from(found), ...(hash === null ? {} : { besideHash: hash }) };
 }
 

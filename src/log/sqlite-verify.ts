@@ -5,6 +5,7 @@
  * for that; and a snapshot that has gone is missed only if it should still be there.
  */
 import { type Seq, seq } from "../core/brand.ts";
+import { LIST_NOT_SIGNED } from "./kept-check.ts";
 import { createListHash, isListSigned } from "./kept-list.ts";
 import type { VerifyProblem } from "./log.ts";
 import { hashSnapshot } from "./snapshot-files.ts";
@@ -13,7 +14,6 @@ import type { Session } from "./sqlite-log.ts";
 import { startStoreThread } from "./store-thread.ts";
 
 const ENTRIES_PER_PAGE = 64;
-const NOT_SIGNED = "the list of payloads that outlived their events is not the one that was signed";
 
 export async function findProblems(session: Session): Promise<VerifyProblem[]> {
   return [...(await examined(session)), ...(await snapshotProblems(session)), ...(await keptProblems(session))];
@@ -47,7 +47,7 @@ async function keptProblems(session: Session): Promise<VerifyProblem[]> {
   const list = await thread.ask("keptList", undefined);
   // One of a version that had no such list has no signed head either, and is told so.
   if (list === null && base.seq === 0) return [];
-  if (list === null || list.upTo < base.seq) return [{ seq: seq(0), message: NOT_SIGNED }];
+  if (list === null || list.upTo < base.seq) return [{ seq: seq(0), message: LIST_NOT_SIGNED }];
   const problems: VerifyProblem[] = [];
   const hash = createListHash();
   let after: Seq = seq(0);
@@ -62,7 +62,7 @@ async function keptProblems(session: Session): Promise<VerifyProblem[]> {
   // Another pruning may have put another list in its place.
   if ((await thread.ask("keptList", undefined))?.run !== list.run) return keptProblems(session);
   if (hash.digest() !== list.hash || !isListSigned(signer, list)) {
-    problems.push({ seq: seq(0), message: NOT_SIGNED });
+    problems.push({ seq: seq(0), message: LIST_NOT_SIGNED });
   }
   return problems;
 }

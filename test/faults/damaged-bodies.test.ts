@@ -5,9 +5,12 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { seq } from "../../src/core/brand.ts";
 import { DroverError } from "../../src/engine/index.ts";
+import { LogFailure } from "../../src/log/log.ts";
+import { openSqliteStore } from "../../src/log/sqlite-store.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
-import { databaseIn } from "../kits/forged-log.ts";
+import { databaseIn, edit, makeOlder } from "../kits/forged-log.ts";
 import { closedLog, copyOf, problemsOf } from "../kits/log-fixture.ts";
 
 const sound = closedLog();
@@ -47,15 +50,51 @@ for (const from of ["sound", "pruned"] as const)
         assert.match(problems[0] ?? "", /^\d+: the payload of event \d+ is (missing|not what was written)$/);
       });
 
-test("the list of payloads that outlived their events cannot be changed to fit them", async () => {
-  for (const sql of ["UPDATE kept SET hash = printf('%064d', 0)", "DELETE FROM kept", "DELETE FROM kept_list"]) {
+const listEdits = [
+  "UPDATE kept SET hash = printf('%064d', 0)",
+  "DELETE FROM kept",
+  "DELETE FROM kept_list",
+  "DELETE FROM kept; DELETE FROM kept_list",
+  "UPDATE kept_list SET up_to = up_to - 1",
+];
+for (const sql of listEdits)
+  test(`nobody starts on a list of kept payloads that was changed to fit a forged body (${sql})`, async () => {
     const directory = copyOf(await pruned);
-    const database = new DatabaseSync(databaseIn(directory));
-    assert.ok(Number(database.prepare("SELECT count(*) AS kept FROM kept").get()?.kept) > 4);
-    database.exec(sql);
-    database.close();
-    assert.notDeepEqual(await problemsOf(directory), [], sql);
-  }
+    damage(directory, BODY, "edit");
+    edit(directory, sql);
+    assert.match((await problemsOf(directory)).join("\n"), /the list of payloads .* is not the one that was signed/);
+    await assert.rejects(createTestDrover({ data: directory }), (error) => {
+      assert.ok(error instanceof LogFailure && error.code === "corrupt", String(error));
+      assert.match(error.message, /the list of payloads that outlived their events is not the one that was signed/);
+      return true;
+    });
+  });
+
+test("a list that was changed under a server that runs is not signed again by its pruning", async () => {
+  const data = copyOf(await pruned);
+  const store = openSqliteStore({ directory: data, readOnly: false, maxBytes: null });
+  damage(data, BODY, "edit");
+  edit(data, "DELETE FROM kept; DELETE FROM kept_list");
+  const { base } = store.state();
+  store.beginPrune({ limit: base.seq, keep: Float64Array.of(1) });
+  assert.throws(() => store.stepPrune(), /is not the one that was signed/);
+  const database = new DatabaseSync(databaseIn(data), { readOnly: true });
+  const blocks = database.prepare("SELECT first_seq FROM beside WHERE first_seq <= ?").all(base.seq);
+  database.close();
+  assert.ok(blocks.length > 0);
+  for (const { first_seq: at } of blocks)
+    assert.throws(() => store.record(seq(Number(at))), /neither the event nor a signed hash of it/);
+  store.close();
+});
+
+test("what outlived its event in a log of an older version is listed and signed when it is opened", async () => {
+  const directory = copyOf(await pruned);
+  makeOlder(directory);
+  openSqliteStore({ directory, readOnly: false, maxBytes: null }).close();
+  const ofPayloads = async () => (await problemsOf(directory)).filter((problem) => /payload/.test(problem));
+  assert.deepEqual(await ofPayloads(), []);
+  damage(directory, BODY, "edit");
+  assert.match((await ofPayloads()).join("\n"), /the payload of event \d+ is not what was written/);
 });
 
 for (const from of ["sound", "pruned"] as const)
