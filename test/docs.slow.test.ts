@@ -37,6 +37,7 @@ import { commandsIn, startServe } from "./kits/served.ts";
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const BLOCK_LIMIT_MS = 60_000;
+const TOKEN = "a-long-random-text";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const place = mkdtempSync(join(tmpdir(), "drover-docs-"));
@@ -77,11 +78,18 @@ describe("a program", { concurrency: 2 }, () => {
       if (block.language === "python" && !hasPython) return t.diagnostic("there is no python3 here to run it");
       const home = mkdtempSync(join(place, "run-"));
       for (const [name, text] of block.files) writeFileSync(join(home, name), text);
+      // A worker in another language must bring its token itself; the other clients are tried with one elsewhere.
+      const hasToken = block.language === "python";
+      if (hasToken) writeFileSync(join(home, "drover.yml"), `server: { tokens: [{ role: admin, token: ${TOKEN} }] }\n`);
       writeFileSync(join(home, block.file), block.language === "ts" ? toSources(block.code) : block.code);
       await using server = block.serve === null ? null : await startServe({ cwd: home, flags: block.serve, env });
       const { stdout, stderr } = await run(...commandOf(block, join(home, block.file)), {
         ...{ cwd: home, timeout: BLOCK_LIMIT_MS },
-        env: { ...env, PATH: `${commands}:${env.PATH}`, ...(server === null ? {} : { DROVER_URL: server.url }) },
+        env: {
+          ...{ ...env, PATH: `${commands}:${env.PATH}` },
+          ...(server === null ? {} : { DROVER_URL: server.url }),
+          ...(hasToken ? { DROVER_TOKEN: TOKEN } : {}),
+        },
       });
       const printed = stdout.split("\n").filter((line) => line.trim() !== "");
       assert.equal(brokenPromise(block.promises, printed), null);
