@@ -42,12 +42,15 @@ export type HeadPlace = {
   readonly checkpointSeq: number;
 };
 
+const OLDER_VERSION = "it was written by an older version, which signed nothing: start a server on it once";
+
 /** What speaks against a head, from the signature that should vouch for it. */
 export function headProblem(signed: SignedHead | null, isSigned: boolean, place: HeadPlace): VerifyProblem | null {
   const { head, base, found } = place;
   if (signed === null) {
     if (head.seq === 0) return null;
-    return { seq: seqAt(base.seq, 1), message: "no head was ever signed, or its signature was taken away" };
+    const message = `no head was ever signed, or its signature was taken away, or ${OLDER_VERSION}`;
+    return { seq: seqAt(base.seq, 1), message };
   }
   const { seq: at, isClosed, rule } = signed;
   if (!isSigned) return { seq: at, message: `the head signed at ${at} does not carry this directory's signature` };
