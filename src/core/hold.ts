@@ -4,8 +4,8 @@
  * A large task that waited past starvationAfter, fits no worker now but would fit an emptier one, takes
  * a hold on the worker with the most room: nothing else is placed there until the task fits. One hold
  * per project, and at most a tenth of the workers (one at least), so that a hold slows the fleet but
- * never stops it. Without a hold, small tasks fill every gap a large one is waiting for. A hold ends as soon as
- * anything but room keeps its task waiting (its agent or project is full, a gate, a lock, a limit by type, a budget).
+ * never stops it. Without a hold, small tasks fill every gap a large one is waiting for. A hold ends
+ * when a gate, a budget or the limit of its agent keeps its task waiting.
  *
  * Only tasks that ask for CPU or memory can be starved this way; they are kept in the order of their
  * age (`state.oldest`), and at most 64 of the longest waiting queues are looked at per turn.
@@ -42,25 +42,18 @@ export function nextHold(state: State, now: number): Hold | null {
 /** Whether the head of this group is its agent's next task, and only the workers keep it from starting. */
 function mayHold(state: State, group: Group, now: number): boolean {
   const { agent, shape } = group;
-  return (
-    hasBit(state.shapes.shutByWorkers, shape.id) &&
-    shape.demand.pin === null &&
-    shape.demand.capable > 0 &&
-    agent.project.hold === null &&
-    needsOnlyRoom(state, group, first(group.tasks) as Task, now) &&
-    isNextOfAgent(state, group, now)
-  );
-}
-
-/** Whether a task would start if a worker had room for it: no gate, lock or limit and no budget is in its way. */
-function needsOnlyRoom(state: State, { agent, shape }: Group, task: Task, now: number): boolean {
   const { project } = agent;
   return (
+    hasBit(state.shapes.shutByWorkers, shape.id) &&
     !hasBit(state.shapes.shutOtherwise, shape.id) &&
+    shape.demand.pin === null &&
+    shape.demand.capable > 0 &&
+    project.hold === null &&
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
     !agent.load.isFull &&
-    fitsBudgets(state, task, now)
+    fitsBudgets(state, first(group.tasks) as Task, now) &&
+    isNextOfAgent(state, group, now)
   );
 }
 
@@ -75,11 +68,12 @@ function isNextOfAgent(state: State, group: Group, now: number): boolean {
 const fitsBudgets = (state: State, task: Task, now: number): boolean =>
   isAffordable(state, task.project, reserveFor(state, task), now);
 
-/** A hold whose task something else than room keeps waiting by now: others may have the worker meanwhile. */
+/** A hold whose task a gate, a budget or its own agent's limit keeps waiting by now: others may have the worker. */
 export function idleHold(state: State, now: number): Hold | null {
   for (const hold of state.holds) {
     const { task } = hold;
-    if (task.group === null || !needsOnlyRoom(state, task.group, task, now)) return hold;
+    const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
+    if (isGated || task.agent.load.isFull || !fitsBudgets(state, task, now)) return hold;
   }
   return null;
 }
