@@ -61,11 +61,12 @@ export function decideChange(
   if (worker === undefined || worker.status === "unreachable")
     return fail({ type: "worker-unknown", worker: command.worker });
   const { settings } = command;
-  if (isSame(worker, settings)) return ok({ events: [], repeated: true });
   const { note = null, ...offered } = settings;
-  // What it has it need not take; mostly nothing is named at all.
+  // What it alone has it need not take; mostly nothing is named at all. Older logs have tabs of two owners.
   const isNamed = settings.capabilities !== worker.capabilities;
-  const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !worker.capabilitySet.has(one)) : [];
+  const isOwn = (tab: string): boolean => worker.capabilitySet.has(tab) && state.fleet.offered.get(tab) === 1;
+  const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !isOwn(one)) : [];
+  if (tabs.length === 0 && isSame(worker, settings)) return ok({ events: [], repeated: true });
   const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note };
   return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
 }

@@ -6,7 +6,15 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Event, InputError, shouldAccept, shouldThrottle, taskId } from "../../src/core/index.ts";
+import {
+  type Event,
+  evolve,
+  InputError,
+  shouldAccept,
+  shouldThrottle,
+  taskId,
+  workerId,
+} from "../../src/core/index.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot.ts";
 import { createWorld, type World } from "./driver.ts";
 
@@ -246,3 +254,20 @@ for (const [field, bad] of [
       () => shouldAccept({ ...load, ...bad } as typeof load),
       (error) => error instanceof InputError && error.message.startsWith(field),
     ));
+
+test("a tab that two own, as an older log may say, is his who names it again, though nothing else changes", () => {
+  const world = createWorld();
+  world.join("A", { capabilities: ["tab:T"] });
+  world.join("B", { capabilities: ["other"] });
+  const joined = world.told("worker-joined")[0];
+  assert.ok(joined !== undefined);
+  evolve(world.state, { ...joined, worker: workerId("B") });
+  const owners = (): string[] =>
+    world.state.fleet.order.filter(({ capabilities }) => capabilities.includes("tab:T")).map(({ id }) => id);
+  assert.deepEqual(owners(), ["A", "B"]);
+  world.change("A", { capabilities: ["tab:T"] });
+  assert.deepEqual(owners(), ["A"]);
+  assert.equal(world.change("A", { capabilities: ["tab:T"] }).repeated, true);
+  world.change("B", { capabilities: ["tab:T"] });
+  assert.deepEqual(owners(), ["B"]);
+});
