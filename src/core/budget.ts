@@ -5,7 +5,8 @@
  * rolling window, plus all reservations, plus this one stays within the limit of the project and of the
  * fleet. When the attempt ends, its reservation goes and what it really used is booked. Unknown usage
  * is booked at the reservation: a budget fails closed. Booked tokens are never taken back, whatever
- * becomes of the task.
+ * becomes of the task. A task that expects no tokens reserves none and asks no budget; the first of its kind that
+ * reports some ends that, and on a budget that is used up it is stopped by that very report.
  */
 import { expectedTokens, learnMean } from "./expected-tokens.ts";
 import { chargeProject } from "./fairness.ts";
@@ -14,13 +15,13 @@ import type { Attempt, Project, State, Task } from "./state.ts";
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
 /**
- * What a start of this task sets aside: its estimate, or what its kind has used so far. What was learned never
- * exceeds a limit, or one outlier would bar its kind for good.
+ * What a start of this task sets aside: its estimate, or what its kind has used so far; nothing where neither is
+ * known. What was learned never exceeds a limit, or one outlier would bar its kind for good.
  */
 export function reserveFor(state: State, task: Task): number {
   if (task.estimate > 0) return task.estimate;
   const limit = Math.min(task.project.settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
-  return Math.max(1, Math.min(expectedTokens(task), limit));
+  return Math.min(expectedTokens(task), limit);
 }
 
 /** What a call of no task sets aside. */
@@ -40,9 +41,9 @@ export function fleetHasRoom(state: State, tokens: number, now: number): boolean
   return limit === null || state.spent.total(now) + setAside(state) + tokens <= limit;
 }
 
-/** Whether both budgets have room for so many tokens. */
+/** Whether both budgets have room for so many tokens. None at all is affordable, however little is left. */
 export const isAffordable = (state: State, project: Project, tokens: number, now: number): boolean =>
-  projectHasRoom(project, tokens, now) && fleetHasRoom(state, tokens, now);
+  tokens === 0 || (projectHasRoom(project, tokens, now) && fleetHasRoom(state, tokens, now));
 
 /** What an attempt is known to have used: the larger of its permits and its worker's word, counted once. */
 export const usedBy = (attempt: Attempt): number => Math.max(attempt.reported, attempt.permitted);

@@ -7,7 +7,7 @@
  * says, `why` explains it, and the alarm is set by it, so the three can never disagree.
  */
 import { anyOutside, hasBit } from "./bit-set.ts";
-import { isAffordable, projectHasRoom, reserveFor } from "./budget.ts";
+import { isAffordable, reserveFor } from "./budget.ts";
 import { expectsNone } from "./expected-tokens.ts";
 import { heldPlacement } from "./placement.ts";
 import { compareRanks } from "./priority.ts";
@@ -26,9 +26,13 @@ export function mayStart(state: State, project: Project, now: number): boolean {
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
     (anyOutside(project.shapes, shapes.shutOtherwise, shapes.shutByWorkers) || readyHold(state, project) !== null) &&
-    projectHasRoom(project, 1, now)
+    (isAffordable(state, project, 1, now) || hasFree(state, project, now))
   );
 }
+
+/** Whether some task that could start expects no tokens, so that it need not wait for a budget that is used up. */
+const hasFree = (state: State, project: Project, now: number): boolean =>
+  project.unestimated > 0 && nextInLine(state, project, now, ANY_PRIORITY, true) !== null;
 
 /** What a project starts if it is its turn: the task next in line, if the budgets allow it, or one that passes it. */
 export function pickIn(state: State, project: Project, now: number, priorityMax: number): Pick | null {

@@ -13,7 +13,6 @@
  */
 
 import type { Instant, Pin } from "./brand.ts";
-import { fleetHasRoom } from "./budget.ts";
 import { due } from "./deadlines.ts";
 import { nextRipe, nextTold } from "./dependency.ts";
 import type { Event, Rank } from "./events.ts";
@@ -64,7 +63,6 @@ function strayPins(state: State, now: Instant): readonly Event[] {
 export function nextStart(state: State, now: Instant): Event | null {
   const { scheduler } = state.config;
   if (state.paused || state.inFlight >= scheduler.maxInFlight) return null;
-  if (!fleetHasRoom(state, 1, now)) return null;
   const express = nextExpress(state, now);
   if (express !== null) return express;
   if (scheduler.fairness.rule === "deficit") return nextByDeficit(state, now);

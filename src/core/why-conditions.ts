@@ -234,6 +234,7 @@ function budgetCondition(
   const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
   const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry: spent.nextExpiry(now) };
   if (limit === null) return finding(code, true, numbers, [`${whose} has no token budget`, ""]);
+  if (needed === 0) return finding(code, true, numbers, [`${judged.id} expects no tokens and asks no budget`, ""]);
   const isOpen = used + reserved + needed <= limit;
   const until = isOpen ? null : roomAt(spent, limit - reserved - needed, now);
   const sum = `${used} used + ${reserved} reserved + ${needed} for ${judged.id}`;

@@ -91,32 +91,41 @@ function auditBudgets(
 ): void {
   const project = shadow.projects.get(task.told.project) as ShadowProject;
   const { startCost } = shadow.config.scheduler.fairness;
-  if (event.reserve < Math.max(1, task.estimate)) {
+  if (event.reserve < task.estimate) {
     complain("budget", `${event.task} reserves ${event.reserve}, less than its estimate ${task.estimate}`);
   }
   if (event.charge < startCost + task.estimate) {
     complain("charge", `${event.task} is charged ${event.charge}, less than ${startCost} and its estimate`);
   }
-  const reserved = (tasks: readonly ShadowTask[]): number =>
-    tasks.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
-  const mine = live.filter(({ told }) => told.project === project.id);
-  const sums: [name: string, rules: { limit: number | null; window: number }, used: number][] = [
-    [
-      `project ${project.id}`,
-      project.settings.budget,
-      spentWithin(project.spent, project.settings.budget.window, event.at) +
-        reserved(mine) +
-        setAsideByCalls(shadow, project.id),
-    ],
-    [
-      "the fleet",
-      shadow.config.budget,
-      spentWithin(shadow.spent, shadow.config.budget.window, event.at) + reserved(live) + setAsideByCalls(shadow, null),
-    ],
-  ];
-  for (const [name, { limit }, used] of sums) {
-    if (limit !== null && used + event.reserve > limit) {
+  // One that expects no tokens asks no budget.
+  if (event.reserve === 0) return;
+  for (const { name, limit, used } of budgetsOf(shadow, project, live, event.at)) {
+    if (used + event.reserve > limit) {
       complain("budget", `${event.task} reserves ${event.reserve} with ${used} of ${limit} used in ${name}`);
     }
   }
+}
+
+/**
+ * The budgets that have a limit, of a project and of the fleet, with what is used and set aside of each. Windows are
+ * exact, or longer by `late`: the core's steps expire late.
+ */
+export function budgetsOf(
+  shadow: Shadow,
+  project: ShadowProject,
+  live: readonly ShadowTask[],
+  at: number,
+  late = 1,
+): { name: string; limit: number; used: number }[] {
+  const reserved = (tasks: readonly ShadowTask[]): number =>
+    tasks.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
+  const mine = live.filter(({ told }) => told.project === project.id);
+  const [own, all] = [project.settings.budget, shadow.config.budget];
+  const usedOfOwn =
+    spentWithin(project.spent, own.window * late, at) + reserved(mine) + setAsideByCalls(shadow, project.id);
+  const usedOfAll = spentWithin(shadow.spent, all.window * late, at) + reserved(live) + setAsideByCalls(shadow, null);
+  return [
+    ...(own.limit === null ? [] : [{ name: `project ${project.id}`, limit: own.limit, used: usedOfOwn }]),
+    ...(all.limit === null ? [] : [{ name: "the fleet", limit: all.limit, used: usedOfAll }]),
+  ];
 }

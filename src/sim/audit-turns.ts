@@ -9,10 +9,13 @@
  */
 import type { Event } from "../core/events.ts";
 import type { Complain } from "./audit-life.ts";
+import { budgetsOf } from "./audit-limits.ts";
 import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask } from "./shadow.ts";
 
 const ROUNDING = 1e-9;
 const PRIORITY_STEP = 100;
+/** How much longer than its window a budget may count, at most. */
+const LATE = 1.01;
 
 type Start = Extract<Event, { kind: "task-assigned" }>;
 
@@ -27,7 +30,7 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
       other.pin === null &&
       other.shape === task.shape &&
       !standsAside(shadow, other) &&
-      !mayBePassed(shadow, other, task),
+      !mayBePassed(shadow, other, task, event.at),
   );
   const { rule, agents } = shadow.config.scheduler.fairness;
   const mine = rivals.filter(({ told }) => told.project === task.told.project);
@@ -63,11 +66,21 @@ function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
   return [limit, shadow.config.budget.limit].some((most) => most !== null && estimate > most);
 }
 
-/** One that has an estimate may wait for a budget, and then one of its project that expects nothing passes it. */
-function mayBePassed(shadow: Shadow, { told, estimate }: ShadowTask, by: ShadowTask): boolean {
-  const { limit } = (shadow.projects.get(told.project) as ShadowProject).settings.budget;
-  const isLimited = limit !== null || shadow.config.budget.limit !== null;
-  return isLimited && told.project === by.told.project && estimate > 0 && by.estimate === 0;
+/**
+ * One that has an estimate waits while it, or the one next in line before it, finds no room in a budget; then one of
+ * its project that expects nothing passes it. Of tasks of another type without an estimate it is not known here whether
+ * they expect any.
+ */
+function mayBePassed(shadow: Shadow, { told, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
+  if (told.project !== by.told.project || estimate === 0 || by.estimate > 0) return false;
+  const budgets = budgetsOf(shadow, shadow.projects.get(told.project) as ShadowProject, liveTasks(shadow), at, LATE);
+  const lacksRoom = (tokens: number): boolean => budgets.some(({ limit, used }) => used + tokens > limit);
+  return [...shadow.tasks.values()].some(
+    (other) =>
+      other.told.project === told.project &&
+      isRunnable(other) &&
+      (other.estimate > 0 ? lacksRoom(other.estimate) : budgets.length > 0 && other.told.type !== by.told.type),
+  );
 }
 
 /** Levels as they are at the start, before its own charge. */

@@ -108,16 +108,16 @@ test("CHARGED and LEVEL reconcile at every moment: before a start, while it runs
   world.finish("a", { tokens: 100 });
   assert.deepEqual(seen(), [1100, 100, 0]);
   world.submit("b", { project: "A", type: "code" });
-  assert.deepEqual(seen(), [12_100, 100, 1], "nothing is known of its kind: defaultTokens");
+  assert.deepEqual(seen(), [12_100, 100, 0], "nothing is known of its kind: defaultTokens");
   world.finish("b", { tokens: null });
-  assert.deepEqual(seen(), [12_100, 101, 0], "saying nothing is not the cheaper way");
+  assert.deepEqual(seen(), [12_100, 100, 0], "saying nothing is not the cheaper way");
   world.submit("c", { project: "A" });
-  assert.deepEqual(seen(), [13_200, 101, 100], "the mean of its kind");
+  assert.deepEqual(seen(), [13_200, 100, 100], "the mean of its kind");
   const call = { task: null, attempt: null, project: projectId("A"), class: null, tokens: 70, askedAt: null };
   world.must({ type: "ask-permit", permit: permitId("p"), gate: gateId("llm"), ...call });
-  assert.deepEqual(seen(), [13_200, 101, 170], "calls are shown as reserved");
+  assert.deepEqual(seen(), [13_200, 100, 170], "calls are shown as reserved");
   world.must({ type: "settle-permit", permit: permitId("p"), ok: true, tokens: 50 });
-  assert.deepEqual(seen(), [13_250, 151, 100]);
+  assert.deepEqual(seen(), [13_250, 150, 100]);
 });
 
 test("2.6 a task that expects no tokens passes one that waits for its budget, and nobody else does", () => {
@@ -140,12 +140,36 @@ test("2.6 a task that expects no tokens passes one that waits for its budget, an
   assert.equal(world.state.tasks.get(taskId("next"))?.attempt?.charge, 1000, "and is charged for its start alone");
 });
 
-test("2.6 an empty budget holds up those that expect no tokens too", () => {
+test("2.6 a budget that is used up holds up nobody who expects no tokens, until one of his kind uses some", () => {
   const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
   world.join("w", { slots: 9 });
   world.submit("spent", { project: "A", type: "code", estimatedTokens: 1000 });
   world.submit("free", { project: "A", type: "shell" });
-  assert.equal(world.phaseOf("free"), "queued");
+  assert.equal(world.phaseOf("free"), "assigned");
+  world.finish("free");
+  assert.equal(world.state.spent.total(world.now()), 0, "it is not charged a token nobody used");
+  world.submit("sly", { project: "A", type: "shell" });
+  world.finish("sly", { tokens: 20 });
+  world.submit("kin", { project: "A", type: "shell" });
+  assert.equal(world.phaseOf("kin"), "queued", "its kind is known to use 20");
+  world.finish("spent", { tokens: 5000 });
+  world.submit("other", { project: "A", type: "make" });
+  assert.equal(world.phaseOf("other"), "assigned", "however far the budget is overspent");
+});
+
+test("2.6 the same with the fleet's budget, by the deficit rule, and for one that has a hold", () => {
+  const fairness = { rule: "deficit" };
+  const world = createWorld({ budget: { limit: 1000 }, scheduler: { fairness } });
+  world.join("w", { slots: 9, cpu: 4000 });
+  world.submit("spent", { project: "A", type: "code", estimatedTokens: 1000 });
+  world.submit("dear", { project: "A", type: "code", estimatedTokens: 10 });
+  world.submit("free", { project: "B", type: "shell", cpu: 1000 });
+  assert.deepEqual(["dear", "free"].map(world.phaseOf), ["queued", "assigned"]);
+  world.submit("large", { project: "B", type: "shell", cpu: 4000 });
+  world.wait(60 * MINUTE);
+  assert.equal(world.told("hold-placed").length, 1);
+  world.finish("free");
+  assert.equal(world.phaseOf("large"), "assigned");
 });
 
 test("Q2 starts count, not completions: six running and none done is enough of a guarantee", () => {
@@ -168,7 +192,7 @@ test("Q5 what runs is reserved: 999 of 1000 leaves room for one token, not for f
 });
 
 function backlogFrom(world: World, from: number, to: number): void {
-  for (let index = from; index < to; index++) world.submit(`A${index}`, { project: "A" });
+  for (let index = from; index < to; index++) world.submit(`A${index}`, { project: "A", estimatedTokens: 1 });
 }
 
 test("Q5 the fleet's budget is reserved too", () => {

@@ -25,18 +25,21 @@ export function naiveChoice(state: State, now: number): Choice | null {
   const reserved = sum(running, (task) => task.attempt?.reserve ?? 0);
   const fleetHasRoom = (tokens: number): boolean =>
     budget.limit === null || state.spent.total(now) + reserved + callsOf(state, null) + tokens <= budget.limit;
-  if (state.paused || running.length >= scheduler.maxInFlight || !fleetHasRoom(1)) return null;
+  if (state.paused || running.length >= scheduler.maxInFlight) return null;
 
   const startable = tasks.filter((task) => canStart(state, task, running, now));
-  const eligible = [...state.projects.values()].filter(
-    (project) => isEligible(state, project, running, now) && startable.some((task) => task.project === project),
-  );
+  const eligible = [...state.projects.values()].filter((project) => {
+    const mine = startable.filter((task) => task.project === project);
+    if (mine.length === 0 || !isEligible(project, running)) return false;
+    if (fleetHasRoom(1) && projectHasRoom(state, project, running, 1, now)) return true;
+    return nextOf(state, mine.filter(expectsNone), running, now) !== null;
+  });
   const byLevel = eligible.toSorted(
     (a, b) => a.level - b.level || b.settings.weight - a.settings.weight || a.registration - b.registration,
   );
   const fits = (task: Task): boolean => {
     const tokens = reserve(state, task);
-    return projectHasRoom(state, task.project, running, tokens, now) && fleetHasRoom(tokens);
+    return tokens === 0 || (projectHasRoom(state, task.project, running, tokens, now) && fleetHasRoom(tokens));
   };
   const next = (project: Project, lowest: number): Task | null => {
     const mine = startable.filter((task) => task.project === project && priorityOf(state, task, now) <= lowest);
@@ -76,13 +79,9 @@ function canStart(state: State, task: Task, running: readonly Task[], now: numbe
   return feasible(state, task).length > 0;
 }
 
-function isEligible(state: State, project: Project, running: readonly Task[], now: number): boolean {
+function isEligible(project: Project, running: readonly Task[]): boolean {
   const inFlight = running.filter((task) => task.project === project).length;
-  return (
-    project.status === "active" &&
-    inFlight < project.settings.maxConcurrent &&
-    projectHasRoom(state, project, running, 1, now)
-  );
+  return project.status === "active" && inFlight < project.settings.maxConcurrent;
 }
 
 function projectHasRoom(
@@ -112,7 +111,7 @@ function callsOf(state: State, project: Project | null): number {
 function reserve(state: State, task: Task): number {
   if (task.estimate > 0) return task.estimate;
   const learned = Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0);
-  return Math.max(1, Math.min(learned, ...limitsOf(state, task)));
+  return Math.min(learned, ...limitsOf(state, task));
 }
 
 const expectsNone = (task: Task): boolean =>
