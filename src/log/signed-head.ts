@@ -47,8 +47,8 @@ const OLDER_VERSION = "it was written by an older version, which signed nothing:
 /** What speaks against a head, from the signature that should vouch for it. */
 export function headProblem(signed: SignedHead | null, isSigned: boolean, place: HeadPlace): VerifyProblem | null {
   const { head, base, found } = place;
+  // A log has a signed head before it has its first event.
   if (signed === null) {
-    if (head.seq === 0) return null;
     const message = `no head was ever signed, or its signature was taken away, or ${OLDER_VERSION}`;
     return { seq: seqAt(base.seq, 1), message };
   }

@@ -13,7 +13,7 @@
  */
 import type { KeyObject } from "node:crypto";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, sign, verify } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { LogFailure } from "./log.ts";
 
@@ -49,11 +49,15 @@ export type OwnKey = {
   mark(): void;
 };
 
-/** The key of this data directory; made on first use. */
+/** The key of this data directory; made on first use. One whose public half alone is there was lost. */
 export function openKey(directory: string): OwnKey {
   const path = join(directory, PRIVATE_KEY_FILE);
+  const publicPath = join(directory, PUBLIC_KEY_FILE);
   const stored = readIfThere(path);
-  const privateKey = stored === null ? makePair(directory) : keyOf(path, stored, createPrivateKey);
+  const hasPublic = existsSync(publicPath);
+  if (stored === null && hasPublic) throw keyFailure(`${path} is missing, and ${PUBLIC_KEY_FILE} is there`);
+  const privateKey = stored === null ? makeKey(path) : keyOf(path, stored, createPrivateKey);
+  if (!hasPublic) writeWhole(publicPath, publicPemOf(privateKey), PUBLIC_KEY_MODE);
   return {
     signer: signerOf(privateKey),
     signsHeads: stored?.startsWith(SIGNS_HEADS) ?? false,
@@ -63,13 +67,14 @@ export function openKey(directory: string): OwnKey {
 
 export const openSigner = (directory: string): Signer => openKey(directory).signer;
 
-function makePair(directory: string): KeyObject {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const publicPem = publicKey.export({ type: "spki", format: "pem" }).toString();
-  writeWhole(join(directory, PUBLIC_KEY_FILE), publicPem, PUBLIC_KEY_MODE);
-  writeWhole(join(directory, PRIVATE_KEY_FILE), pemOf(privateKey), PRIVATE_KEY_MODE);
+function makeKey(path: string): KeyObject {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  writeWhole(path, pemOf(privateKey), PRIVATE_KEY_MODE);
   return privateKey;
 }
+
+const publicPemOf = (privateKey: KeyObject): string =>
+  createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
 
 const pemOf = (privateKey: KeyObject): string => privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
@@ -89,10 +94,14 @@ function keyOf(path: string, pem: string, create: (pem: string) => KeyObject): K
   } catch {
     // Said below.
   }
+  throw keyFailure(`${path} does not hold an ed25519 key`);
+}
+
+function keyFailure(finding: string): LogFailure {
   const advice = `Put it back from a backup. Or move ${PRIVATE_KEY_FILE} and ${PUBLIC_KEY_FILE} away: a new key`;
   const price =
     "is made then, and the log is replayed from its first event, which works unless old events were pruned.";
-  throw new LogFailure("corrupt", `${path} does not hold an ed25519 key. Nothing was changed. ${advice} ${price}`);
+  return new LogFailure("corrupt", `${finding}. Nothing was changed. ${advice} ${price}`);
 }
 
 const signerOf = (privateKey: KeyObject): Signer => ({

@@ -209,7 +209,7 @@ function vouch(tables: LogTables, { signer, signsHeads, mark }: OwnKey): void {
     const claim = { ...head, rule: DEFAULT_SIGN_RULE, isClosed: false };
     const list = tables.keptList();
     tables.write("sign the head", () => {
-      if (head.seq > 0) tables.putSignedHead(signHead(signer, claim));
+      tables.putSignedHead(signHead(signer, claim));
       tables.putKeptList(signKeptList(signer, list ?? listAsFound(tables, base.seq)));
       checkList(tables, signer);
     });

@@ -35,11 +35,8 @@ export function createSigning(database: Database, signer: Signer): Signing {
     database.putSignedHead(signed);
     return signed;
   }
-  function signNow(isClosed: boolean): SignedHead | null {
-    return database.write("sign the head", () => {
-      const { head } = database.source();
-      return head.seq > 0 ? put(head, isClosed) : null;
-    });
+  function signNow(isClosed: boolean): SignedHead {
+    return database.write("sign the head", () => put(database.source().head, isClosed));
   }
   return {
     onAppended: (head, given) => {

@@ -9,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { openDrover } from "../../src/engine/index.ts";
 import { LogFailure } from "../../src/log/log.ts";
+import { openSqliteLog } from "../../src/log/sqlite-log.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
 import { databaseIn, edit, rewrite } from "../kits/forged-log.ts";
 import { closedLog, copyOf, newDirectory, problemsOf, readerOf } from "../kits/log-fixture.ts";
@@ -73,6 +74,19 @@ for (const { name, more, says } of forgeries)
     assert.match((await problemsOf(directory)).join("\n"), says);
     assert.match(await isRefused(directory), says);
   });
+
+test("a log that was emptied does not verify, and is not begun again; one that is new does and is", async () => {
+  const fresh = newDirectory();
+  await openSqliteLog({ directory: fresh }).then((log) => log.close());
+  assert.deepEqual(await problemsOf(fresh), []);
+  for (const epoch of [", epoch = 0", ""]) {
+    const directory = copyOf(await sound);
+    const empty = "DELETE FROM batch; DELETE FROM beside; DELETE FROM checkpoint; DELETE FROM signed;";
+    edit(directory, `${empty} UPDATE head SET seq = 0, hash = (SELECT hash FROM base), batch_id = ''${epoch}`);
+    assert.match((await problemsOf(directory)).join("\n"), /no head was ever signed, or its signature was taken away/);
+    assert.match(await isRefused(directory), /no head was ever signed, or its signature was taken away/);
+  }
+});
 
 test("events that somebody put behind a closed log do not verify", async () => {
   const directory = copyOf(await sound);

@@ -203,12 +203,30 @@ const places: { name: string; harm: (directory: string) => string; code: string;
     code: "corrupt",
     says: /signing-key\.pem does not hold an ed25519 key\..* from a backup\. Or move/,
   },
+  {
+    name: "a signing key that is gone",
+    harm: (directory) => {
+      rmSync(join(directory, "signing-key.pem"));
+      return directory;
+    },
+    code: "corrupt",
+    says: /signing-key\.pem is missing, and signing-key\.pub\.pem is there\..* from a backup\. Or move/,
+  },
 ];
 for (const { name, harm, code, says } of places)
   test(`${name} is refused with what to do about it`, async () => {
     const data = harm(copyOf(healthy));
     await assert.rejects(openDrover({ data }), { name: "LogFailure", code, message: says });
   });
+
+test("the public half of the key is made again where it is missing", async () => {
+  const data = copyOf(healthy);
+  const path = join(data, "signing-key.pub.pem");
+  const before = readFileSync(path, "utf8");
+  rmSync(path);
+  await (await openDrover({ data })).close();
+  assert.equal(readFileSync(path, "utf8"), before);
+});
 
 test("a log whose broken key was moved away opens with a new one, as the refusal says", async () => {
   const data = copyOf(healthy);
