@@ -44,8 +44,10 @@ export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: L
     return failed(attempt, tokens, `its outcome is unknown: ${lost}`, now);
   }
   const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
-  if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses)
-    return failed(attempt, tokens, `lost-too-often (${losses} times, last: ${cause})`, now);
+  if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
+    const which = cause === "budget" ? "stopped-by-its-budget" : "lost-too-often";
+    return failed(attempt, tokens, `${which} (lost ${losses === 1 ? "once" : `${losses} times`}, last: ${cause})`, now);
+  }
   const used = Math.max(usedBy(attempt), tokens ?? 0);
   const restMs = cause === "budget" ? restOf(state, attempt, losses) : 0;
   const estimate = cause === "budget" ? Math.max(task.estimate, used) : task.estimate;

@@ -114,13 +114,23 @@ function restCondition(task: Task, now: number): WhyCondition {
   const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
   const { ownFailures: failures, losses, requeues, throttles, attempts } = task;
   const tally = { failures, losses, requeues, rateLimits: throttles, attempts };
-  const counts = Object.entries({ failures, losses, requeues, "rate limits": throttles });
-  const after = counts.filter(([, times]) => times > 0).map(([what, times]) => `${times} ${what}`);
+  // A task whose worker is lost does not rest: one that rests after losses alone was stopped by its budget last.
+  const isStopped = losses > 0 && failures + requeues + throttles === 0;
+  const counts = [
+    counted(failures, "failure"),
+    isStopped && losses === 1 ? "a stop by its budget" : counted(losses, "loss", "losses"),
+    isStopped && losses > 1 ? "the last a stop by its budget" : "",
+    ...[counted(requeues, "requeue"), counted(throttles, "rate limit")],
+  ];
+  const after = counts.filter((text) => text !== "");
   return finding("backing-off", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
     "it is not backing off",
     `it is backing off until ${when(until)} after ${after.join(", ")}`,
   ]);
 }
+
+const counted = (times: number, one: string, many = `${one}s`): string =>
+  times === 0 ? "" : `${times} ${times === 1 ? one : many}`;
 
 function stoppingCondition(task: Task): WhyCondition {
   const attempt = task.attempt;
@@ -181,7 +191,7 @@ function providerCondition(state: State, provider: string | null, now: number): 
     : { provider, strikes, blockedUntil: null };
   return finding("provider", !isBlocked, numbers, [
     `provider ${provider} is not blocked`,
-    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${strikes} strikes`,
+    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${counted(strikes, "strike")}`,
   ]);
 }
 

@@ -45,6 +45,11 @@ const BEHIND_OTHERS: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["c
   ...(["fleet-in-flight", "project-in-flight", "agent-in-flight", "type-limit", "lock"] as const),
   ...(["express-lane", "project-turn", "agent-turn", "position"] as const),
 ]);
+/** Those that neither the ends of other tasks open nor, often, the clock. */
+const LASTING: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>([
+  ...(["dependency", "artifact", "not-before", "fleet-budget", "project-budget"] as const),
+  ...(["provider", "no-workers", "never-fits"] as const),
+]);
 const NOBODY: Why["ahead"] = { count: 0, next: [] };
 
 export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal> {
@@ -110,8 +115,18 @@ function summarise(shut: readonly WhyCondition[]): string {
   if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
   const rest = shut.length - 1;
   const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "condition" : "conditions"})`;
-  return `It waits because ${first.detail}${others}.`;
+  return `It waits because ${lastToOpen(first, shut).detail}${others}.`;
 }
+
+/** What the clock opens is not what it waits for, if something else is shut for longer or until somebody acts. */
+function lastToOpen(first: WhyCondition, shut: readonly WhyCondition[]): WhyCondition {
+  let last = first;
+  for (const one of shut) if (LASTING.has(one.code) && opensAt(one) > opensAt(last)) last = one;
+  return last;
+}
+
+const opensAt = ({ numbers: { until } }: WhyCondition): number =>
+  typeof until === "number" ? until : Number.POSITIVE_INFINITY;
 
 /** The last of the instants at which the shut conditions open by themselves, if they all do. */
 function earliestOf(shut: readonly WhyCondition[], now: number): number | null {

@@ -124,7 +124,7 @@ function auditFailure(
   if (event.reason.startsWith("its outcome is unknown: attempt") && (task.told.onLoss !== "fail" || !hasBegun)) {
     complain("on-loss", `${id} fails as lost, though it may run again`);
   }
-  if (event.reason.startsWith("lost-too-often") && task.losses + 1 < maxLosses) {
+  if (/^(lost-too-often|stopped-by-its-budget)/.test(event.reason) && task.losses + 1 < maxLosses) {
     complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);
   }
   if (event.reason.startsWith("requeued-too-often") && task.requeues + 1 < maxRequeues) {

@@ -53,11 +53,45 @@ test("D6 a budget stop raises the estimate to what was used, so it does not star
   assert.equal(world.taskOf("t").attempt?.stopCause, "budget");
   world.finish("t", { outcome: "failed", tokens: 1100 });
   assert.deepEqual([world.taskOf("t").estimate, world.taskOf("t").losses, world.taskOf("t").ownFailures], [1100, 1, 0]);
+  const rests = why(world.state, taskId("t"), instant(world.now()));
+  assert.ok(rests.ok);
+  assert.match(rests.value.summary, /^It waits because 1100 used .* exceed project p's budget.* \(and 1 more/);
+  const rest = rests.value.conditions.find(({ code }) => code === "backing-off");
+  assert.match(rest?.detail ?? "", /^it is backing off until \S+ after a stop by its budget$/);
   world.wait(10 * MINUTE);
   assert.deepEqual([world.phaseOf("t"), world.starts().length], ["queued", 1]);
   const answer = why(world.state, taskId("t"), instant(world.now()));
   const gate = answer.ok ? answer.value.conditions.find(({ code }) => code === "project-budget") : undefined;
   assert.deepEqual([gate?.ok, gate?.numbers.needed, gate?.numbers.limit], [false, 1100, 1000]);
+});
+
+test("D6 a task that its budget stops too often does not end as one whose workers died", () => {
+  const world = createWorld({
+    ...{ projects: { p: { budget: { limit: 1000 } } }, scheduler: { retry: { maxLosses: 1 } } },
+  });
+  world.join("w");
+  world.submit("t", { estimatedTokens: 100 });
+  world.must({ type: "report-usage", task: taskId("t"), attempt: 1, tokens: 1100 });
+  world.finish("t", { outcome: "failed", tokens: 1100 });
+  assert.equal(world.taskOf("t").end?.error, "stopped-by-its-budget (lost once, last: budget)");
+});
+
+test("one of a kind is told as one", () => {
+  const world = createWorld();
+  world.join("w");
+  world.submit("t");
+  const rested = (): string => {
+    const answer = why(world.state, taskId("t"), instant(world.now()));
+    const found = answer.ok ? answer.value.conditions.find(({ code }) => code === "backing-off") : undefined;
+    return (found?.detail ?? "").replace(/until \S+ /, "");
+  };
+  loseOnce(world, "t");
+  world.finish("t", { outcome: "failed" });
+  assert.equal(rested(), "it is backing off after 1 failure, 1 loss");
+  world.wait(10 * MINUTE);
+  loseOnce(world, "t");
+  world.finish("t", { outcome: "failed" });
+  assert.equal(rested(), "it is backing off after 2 failures, 2 losses");
 });
 
 test("D7 a large overdue task takes a hold on a worker, and gets it when it is empty", () => {
