@@ -9,7 +9,7 @@
  * of ours.
  */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import module from "node:module";
 import { constants } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -19,6 +19,10 @@ const EXIT_BROKEN = 6;
 /** The process that only started this one, said by itself. */
 const LAUNCHER = "DROVER_LAUNCHER_PID";
 const LOOK_MS = 500;
+/** The command line of npm and npx, by the title they give themselves or by their file. */
+const NPM = /^(\S*node )?(\S*\/)?np[mx](-cli\.js)?( |$)/;
+/** That of a shell with one command, which it waits for. */
+const ONLY_COMMAND = /^\S*sh -c [^&;|\n]*$/;
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 // Sources win over a build that somebody made yesterday.
@@ -53,7 +57,7 @@ function complain(message) {
 
 /**
  * Ends in good order when whoever started this has gone without a word. A supervisor, a shell or a terminal may go: only
- * what does nothing but start this counts, which is this file on an old Node, `npm start` in a clone, and npx.
+ * what does nothing but start this counts, which is this file on an old Node, npm and npx.
  */
 function endWithLauncher() {
   const end = () => process.kill(process.pid, "SIGTERM");
@@ -64,15 +68,41 @@ function endWithLauncher() {
     process.channel.unref();
     return;
   }
-  const { npm_lifecycle_event: event, npm_package_json: of } = process.env;
-  if (event !== "npx" && !(event === "start" && of === at("package.json"))) return;
+  // All that npm starts inherits its variables, however far below it is: they only say that it is worth a look.
+  const npm = process.env.npm_lifecycle_event === undefined ? null : npmAbove();
+  if (npm === null) return;
   const parent = process.ppid;
   const look = setInterval(() => {
-    if (process.ppid === parent) return;
+    if (process.ppid === parent && isAlive(npm)) return;
     clearInterval(look);
     end();
   }, LOOK_MS);
   look.unref();
+}
+
+/** The npm or npx that started this and waits for it, itself or by a shell that has nothing else to do. */
+function npmAbove() {
+  try {
+    const parent = processOf(process.ppid);
+    if (NPM.test(parent.command)) return process.ppid;
+    return ONLY_COMMAND.test(parent.command) && NPM.test(processOf(parent.ppid).command) ? parent.ppid : null;
+  } catch {
+    return null; // There is no /proc here, or they have gone.
+  }
+}
+
+function processOf(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return { ppid: Number(ppid), command: readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") };
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === "EPERM";
+  }
 }
 
 /** The same command on another Node: same terminal, same signals, same end. */

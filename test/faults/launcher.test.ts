@@ -15,7 +15,10 @@ const place = mkdtempSync(join(tmpdir(), "drover-launcher-"));
 after(() => rmSync(place, { recursive: true, force: true }));
 let places = 0;
 
-const { NODE_TEST_CONTEXT: _, ...clean } = process.env;
+/** Neither the test runner above nor npm is to be seen by what is started here. */
+const clean = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => name !== "NODE_TEST_CONTEXT" && !name.startsWith("npm_")),
+);
 /** Makes the Node that runs a file say that it is an old one. What it starts is what it is. */
 const AGED =
   "data:text/javascript,Object.defineProperty(process,'versions'," +
@@ -43,6 +46,7 @@ async function isGone(pid: number): Promise<boolean> {
 
 const LAUNCHERS: readonly [name: string, words: readonly [string, ...string[]]][] = [
   ["npm start", ["npm", "start", "--silent", "--"]],
+  ["npx", ["npx", "--offline", "drover", "serve"]],
   ["bin/drover.js on an old Node", [process.execPath, "--import", AGED, BIN, "serve"]],
 ];
 
@@ -58,31 +62,55 @@ for (const [name, words] of LAUNCHERS) {
   });
 }
 
-test("a server outlives a shell that started it and has gone", LIMIT, async () => {
-  const note = join(place, "pid");
-  const data = join(place, "alone");
+/** What all that npm and npx start has in its environment, however far below them. */
+const BELOW: readonly [name: string, env: Readonly<Record<string, string>>][] = [
+  ["", {}],
+  [" below npx", { npm_lifecycle_event: "npx" }],
+  [" below npm start", { npm_lifecycle_event: "start", npm_package_json: resolve("package.json") }],
+];
+
+for (const [where, env] of BELOW)
+  test(`a server outlives a shell${where} that started it and has gone`, LIMIT, () =>
+    outlivesShell({ ...clean, ...env }),
+  );
+
+test("a server that npx left in the background stays", LIMIT, async () => {
+  const note = join(place, `pid-${places}`);
+  const data = join(place, String(places++));
+  const line = `nohup '${process.execPath}' '${BIN}' serve --port 0 --data '${data}' --json --log-level silent > '${note}' &`;
+  await once(spawn("npx", ["--offline", "-c", `${line} ${WRITTEN.replace("$1", note)}`], { env: clean }), "exit");
+  await staysUp(note, clean);
+});
+
+/** Waits until a file has all of a ready line. */
+const WRITTEN = 'while ! grep -q } "$1"; do sleep 0.05; done';
+
+async function outlivesShell(env: NodeJS.ProcessEnv): Promise<void> {
+  const note = join(place, `pid-${places}`);
+  const data = join(place, String(places++));
   const line = '"$0" "$1" serve --port 0 --data "$2" --json --log-level silent > "$3" & exec cat';
   const shell = spawn("sh", ["-c", line, process.execPath, BIN, data, note], {
-    env: clean,
+    env,
     stdio: ["pipe", "ignore", "inherit"],
   });
-  const written = spawn("sh", ["-c", 'while ! grep -q } "$1"; do sleep 0.05; done', "sh", note], { stdio: "ignore" });
-  await once(written, "exit");
-  const { pid, url } = JSON.parse(readFileSync(note, "utf8")) as { pid: number; url: string };
+  await once(spawn("sh", ["-c", WRITTEN, "sh", note], { stdio: "ignore" }), "exit");
   shell.kill("SIGKILL");
   await once(shell, "exit");
-  // A task and its end take a server that is alive, and longer than a look at who started it.
-  const body = JSON.stringify({ agentId: "me", action: "exec", params: { command: "sleep 1" } });
-  const headers = { "content-type": "application/json" };
-  const { taskId } = (await (await fetch(`${url}/tasks`, { method: "POST", headers, body })).json()) as {
-    taskId: string;
-  };
-  const watch = spawn(process.execPath, [BIN, "task", taskId, "--watch"], {
-    env: { ...clean, DROVER_URL: url },
-    stdio: "ignore",
-  });
-  const [code] = await once(watch, "exit");
-  assert.equal(code, 0);
-  process.kill(pid, "SIGTERM");
+  await staysUp(note, env);
+}
+
+async function staysUp(note: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const { pid, url } = JSON.parse(readFileSync(note, "utf8")) as { pid: number; url: string };
+  // The first takes longer than a look at who started it. A server that is told to stop ends it, and takes no second.
+  const codes: unknown[] = [];
+  for (const command of ["sleep 1", "true"]) {
+    const words = [BIN, "submit", "--command", command, "--wait"];
+    const submit = spawn(process.execPath, words, { env: { ...env, DROVER_URL: url }, stdio: "ignore" });
+    codes.push((await once(submit, "exit"))[0]);
+  }
+  try {
+    process.kill(pid, "SIGTERM");
+  } catch {} // Then it has gone before, and no task was done.
   assert.equal(await isGone(pid), true);
-});
+  assert.deepEqual(codes, [0, 0]);
+}
