@@ -84,23 +84,32 @@ export function collectBeside(blocks: readonly Block[]): Map<Seq, Uint8Array> {
   return found;
 }
 
-/** The same of blocks as a database has them. What cannot be read of one is left out: whoever needs it, misses it. */
+/**
+ * The same of blocks as a database has them, in their order, as whoever looks for one payload finds it: in the last
+ * block that begins at or before it. What cannot be read of one is left out: whoever needs it, misses it.
+ */
 export function collectStored(blocks: readonly Block[]): Map<Seq, Uint8Array> {
   const found = new Map<Seq, Uint8Array>();
-  for (const { firstSeq, bytes } of blocks) {
-    let isFirst = true;
+  for (const [index, { firstSeq, bytes }] of blocks.entries()) {
+    const end = blocks[index + 1]?.firstSeq ?? Number.POSITIVE_INFINITY;
     try {
-      for (const { seq, start, end } of entries(bytes, firstSeq)) {
-        // Under another number than its first entry's nobody would find it.
-        if (isFirst && seq !== firstSeq) break;
-        isFirst = false;
-        found.set(seq, bytes.subarray(start, end));
+      for (const entry of entries(bytes, firstSeq)) {
+        const isFound = entry.seq >= firstSeq && entry.seq < end && !found.has(entry.seq);
+        if (isFound) found.set(entry.seq, bytes.subarray(entry.start, entry.end));
       }
     } catch (error) {
       if (!(error instanceof LogFailure)) throw error;
     }
   }
   return found;
+}
+
+/** What is wrong with a block itself, from how it begins; null if nothing is. */
+export function blockProblem(firstSeq: Seq, beginning: Uint8Array): string | null {
+  if (beginning.length === 0) return `the block of payloads at ${firstSeq} is empty`;
+  if (beginning.length < LENGTH_AT) return `the block of payloads at ${firstSeq} is cut off`;
+  const found = new DataView(beginning.buffer, beginning.byteOffset).getFloat64(0);
+  return found === firstSeq ? null : `the block of payloads at ${firstSeq} begins with that of event ${found}`;
 }
 
 type Entry = { readonly seq: Seq; readonly start: number; readonly end: number };

@@ -11,6 +11,7 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { seq } from "../core/brand.ts";
 import { FORMAT } from "./batch-row.ts";
+import { blockProblem } from "./beside.ts";
 import { corruptAt, type Head, type LogFailure, type VerifyProblem } from "./log.ts";
 import { SCHEMA_3 } from "./sqlite-signed.ts";
 import { PAGE_BYTES, SCHEMA } from "./sqlite-tables.ts";
@@ -29,7 +30,7 @@ export type Examined = {
 };
 
 export function examineDatabase({ database, path, head, newestSnapshot }: Examined): VerifyProblem[] {
-  const problems = [...brokenPages(database), ...schemaProblems(database)];
+  const problems = [...brokenPages(database), ...schemaProblems(database), ...blockProblems(database, head)];
   const found = steadyBreak(path);
   if (found !== null) problems.push({ seq: seq(head.seq + 1), message: walSentence(path, found, head.seq) });
   if (newestSnapshot > head.seq) {
@@ -76,6 +77,21 @@ function brokenPages(database: DatabaseSync): VerifyProblem[] {
   const rows = database.prepare(`PRAGMA integrity_check(${FINDINGS_MAX})`).all();
   const findings = rows.map((row) => String(Object.values(row)[0])).filter((finding) => finding !== "ok");
   return findings.map((finding) => ({ seq: NOWHERE, message: `SQLite finds the database damaged: ${finding}` }));
+}
+
+/** A block that is not where its payloads belong may hide those that are. */
+function blockProblems(database: DatabaseSync, head: Head): VerifyProblem[] {
+  const problems: VerifyProblem[] = [];
+  for (const raw of database.prepare("SELECT first_seq, substr(bytes, 1, 8) AS beginning FROM beside").iterate()) {
+    const at = seq(Number(raw.first_seq));
+    // To SQLite a part of nothing is null.
+    const beginning = raw.beginning instanceof Uint8Array ? raw.beginning : new Uint8Array(0);
+    const isBehind = at > head.seq;
+    const message = isBehind ? `the block of payloads at ${at} belongs to no event` : blockProblem(at, beginning);
+    if (message !== null) problems.push({ seq: at, message });
+    if (problems.length === FINDINGS_MAX) break;
+  }
+  return problems;
 }
 
 function schemaProblems(database: DatabaseSync): VerifyProblem[] {

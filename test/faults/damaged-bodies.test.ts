@@ -11,7 +11,7 @@ import { LogFailure } from "../../src/log/log.ts";
 import { openSqliteStore } from "../../src/log/sqlite-store.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
 import { databaseIn, edit, makeOlder } from "../kits/forged-log.ts";
-import { closedLog, copyOf, problemsOf } from "../kits/log-fixture.ts";
+import { closedLog, copyOf, newDirectory, problemsOf } from "../kits/log-fixture.ts";
 
 const sound = closedLog();
 const pruned = closedLog({ pruned: true });
@@ -69,6 +69,41 @@ for (const sql of listEdits)
       return true;
     });
   });
+
+const extras = [
+  { sql: "INSERT INTO beside SELECT max(last_seq), x'' FROM batch", says: /is empty/ },
+  { sql: "INSERT INTO beside SELECT first_seq + 1, bytes FROM beside LIMIT 1", says: /begins with that of event \d+/ },
+  { sql: "INSERT INTO beside SELECT first_seq + 100000, bytes FROM beside LIMIT 1", says: /belongs to no event/ },
+];
+for (const { sql, says } of extras)
+  test(`verify names a block of payloads that nobody wrote (${says.source})`, async () => {
+    const directory = copyOf(await sound);
+    edit(directory, sql);
+    assert.match((await problemsOf(directory)).join("\n"), says);
+  });
+
+test("verify finds payloads as a reader does: a block that hides others is no way around it", async () => {
+  const data = newDirectory();
+  const kit = await createTestDrover({ data });
+  const batch = Array.from({ length: 9 }, (_, at) => ({
+    id: `t${at}`,
+    agentId: "ann",
+    action: "a",
+    payload: `p${at}`,
+  }));
+  await Promise.all(batch.map((task) => kit.drover.submit(task)));
+  await kit.drover.close();
+  // What it holds is what was written, for the event that it names; those behind it are in the block before.
+  const database = new DatabaseSync(databaseIn(data));
+  const block = database.prepare("SELECT * FROM beside ORDER BY length(bytes) DESC LIMIT 1").get();
+  const bytes = Buffer.from(block?.bytes as Uint8Array);
+  const second = bytes.subarray(12 + bytes.readUInt32BE(8));
+  const entry = second.subarray(0, 12 + second.readUInt32BE(8));
+  database.prepare("INSERT INTO beside VALUES (?, ?)").run(second.readDoubleBE(0), entry);
+  database.close();
+  const found = await problemsOf(data);
+  assert.equal(found.filter((problem) => /the payload of event \d+ is missing/.test(problem)).length, 7, found.join());
+});
 
 test("a list that was changed under a server that runs is not signed again by its pruning", async () => {
   const data = copyOf(await pruned);
