@@ -77,7 +77,8 @@ for (const [where, env] of BELOW)
 test("a server that npx left in the background stays", LIMIT, async () => {
   const note = join(place, `pid-${places}`);
   const data = join(place, String(places++));
-  const line = `nohup '${process.execPath}' '${BIN}' serve --port 0 --data '${data}' --json --log-level silent > '${note}' &`;
+  const server = `'${process.execPath}' '${BIN}' serve --port 0 --data '${data}' --json --log-level silent`;
+  const line = `nohup ${server} > '${note}' &`;
   await once(spawn("npx", ["--offline", "-c", `${line} ${WRITTEN.replace("$1", note)}`], { env: clean }), "exit");
   await staysUp(note, clean);
 });
