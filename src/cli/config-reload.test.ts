@@ -67,6 +67,16 @@ test("a bad file leaves the old config in force, and says so", async () => {
   assert.deepEqual(applied, [3]);
 });
 
+test("a file that says the same as before it was bad is good again, once", async () => {
+  const { file, change, settled, applied, said } = await play();
+  for (const text of ["bad", "1", "1"]) {
+    file.text = text;
+    change();
+    await settled();
+  }
+  assert.deepEqual([applied, said.slice(1)], [[], ["the config is good again; nothing in it has changed"]]);
+});
+
 test("a config the server refuses is tried again when the file is saved again", async () => {
   const { file, change, settled, applied, said } = await play();
   file.text = "2";

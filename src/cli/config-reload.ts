@@ -3,7 +3,8 @@
  *
  * A bad file must never stop a server that runs well, so it is complained of and the old config stays in force.
  * Readings come one after another: two quick saves cannot overtake each other. A file that was saved without a change
- * is nobody's news, except to the person who sent a SIGHUP and waits for an answer.
+ * is nobody's news, except to the person who sent a SIGHUP and waits for an answer, and after a complaint: who mended
+ * the file wants to hear that it is mended.
  */
 import { BadConfig } from "./config-problem.ts";
 import { type ConfigWatch, realWorld, type WatchWorld, watchFiles } from "./config-watch.ts";
@@ -37,16 +38,21 @@ export function keepReloading<Config extends Loaded>(
   world: WatchWorld = realWorld,
 ): Reloading {
   let inForce = first;
+  /** Whether what was read last was not taken. */
+  let isBad = false;
   let line: Promise<void> = Promise.resolve();
 
-  /** Whether anything had changed. */
+  /** Whether there was anything to say. */
   async function takeOver(): Promise<boolean> {
     const config = hooks.load(inForce);
     const hasChanged = JSON.stringify(config.given) !== JSON.stringify(inForce.given);
     if (hasChanged) await hooks.apply(config);
     // Also where it says the same: it may be another file that says it.
     inForce = config;
-    if (!hasChanged) return false;
+    const isGoodAgain = isBad;
+    isBad = false;
+    if (!hasChanged && isGoodAgain) hooks.say("the config is good again; nothing in it has changed");
+    if (!hasChanged) return isGoodAgain;
     hooks.say("the config has changed and is in force");
     return true;
   }
@@ -56,6 +62,7 @@ export function keepReloading<Config extends Loaded>(
       if (!(await takeOver()) && isAsked) hooks.say("the config has not changed");
     } catch (error) {
       const reason = error instanceof BadConfig ? error.message : (error as Error).message;
+      isBad = true;
       hooks.alarm(`the new config is not taken, the old one stays in force\n${reason}`);
     }
   }
