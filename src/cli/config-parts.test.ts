@@ -207,7 +207,7 @@ describe("a variable", () => {
     ["DROVER_SCHEDULER_MAX_IN_FLIGHT", "did you mean DROVER_SCHEDULER__MAX_IN_FLIGHT?"],
     ["DROVER_SCHEDULER__MAXINFLIGHT", "did you mean DROVER_SCHEDULER__MAX_IN_FLIGHT?"],
     ["DROVER_BUDGET__", "did you mean DROVER_BUDGET__LIMIT?"],
-    ["DROVER_NOTHING__LIKE__THIS", "`drover config show --effective` lists every knob"],
+    ["DROVER_NOTHING__LIKE__THIS", "npx drover config show --effective lists every knob"],
     ["DROVER_BUDGET__LIMIT__MORE", "did you mean DROVER_BUDGET__LIMIT?"],
   ];
   for (const [name, message] of wrong)

@@ -33,6 +33,7 @@ import {
   takesText,
 } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
+import { ownName } from "./problem.ts";
 import type { Environment } from "./terminal.ts";
 
 export const PREFIX = "DROVER_";
@@ -86,7 +87,7 @@ function complaintAbout(name: string, schema: JsonSchema): string | null {
   const meant = nearest(name, all);
   const isSlip = meant !== null && distanceOf(name, meant) <= SLIP_MAX;
   if (!name.includes("__") && !isSlip) return null;
-  const hint = meant === null ? "; `drover config show --effective` lists every knob" : `; did you mean ${meant}?`;
+  const hint = meant === null ? `; ${ownName()} config show --effective lists every knob` : `; did you mean ${meant}?`;
   return `no knob has this variable${hint}`;
 }
 

@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { emptyDirectory } from "../../test/cli/served.ts";
 import { testTerminal } from "../../test/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
+import { nameIn } from "./problem.ts";
 import { VERBS } from "./verbs.ts";
 
 async function complaint(args: readonly string[], file: string, text: string, more = {}): Promise<string> {
@@ -62,7 +63,7 @@ test("commands are told as they are typed in a clone, and no hint names a file t
   const { port } = nobody.address() as { port: number };
   await new Promise((resolve) => nobody.close(resolve));
   const away = await complaint(["tasks"], "x", "", { DROVER_URL: `http://127.0.0.1:${port}` });
-  assert.match(away, /Start it with: npx drover serve/);
+  assert.match(away, new RegExp(`Start it with: npx drover serve --port ${port}\n`));
   for (const said of [
     await ofPlan("tasks: 5\n"),
     await complaint(["run"], "x", ""),
@@ -70,3 +71,14 @@ test("commands are told as they are typed in a clone, and no hint names a file t
   ])
     assert.doesNotMatch(said, /hint:.*\.(md|yml)/);
 });
+
+const CLONES: readonly [cwd: string, file: string, name: string][] = [
+  ["/home/ann/drover", "/home/ann/drover/src/cli/problem.ts", "npx drover"],
+  ["/home/ann/drover/docs", "/home/ann/drover/src/cli/problem.ts", "npx drover"],
+  ["/home/ann/drover-2", "/home/ann/drover/src/cli/problem.ts", "node ../drover/bin/drover.js"],
+  ["/srv/some/where/else", "/opt/drover/src/cli/problem.ts", "node /opt/drover/bin/drover.js"],
+  ["/home", "/home/my stuff/drover/src/cli/problem.ts", "node 'my stuff/drover/bin/drover.js'"],
+  ["/home/ann", "/usr/lib/node_modules/drover/dist/cli/problem.js", "drover"],
+];
+for (const [cwd, file, name] of CLONES)
+  test(`in ${cwd}, ${file} is reached as ${name}`, () => assert.equal(nameIn(cwd, file), name));

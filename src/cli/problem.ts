@@ -5,6 +5,7 @@
  * what would be right; this file adds the next step and the number a script needs. With --json the same is one JSON
  * object of the shape the API uses, also on standard error, so that standard output stays what was asked for.
  */
+import { dirname, join, relative, resolve, sep } from "node:path";
 import type { BadConfig } from "./config-problem.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { painter, plainLines } from "./output-text.ts";
@@ -34,11 +35,23 @@ export class CliProblem extends Error {
 export const usageProblem = (message: string, hint?: string): CliProblem =>
   new CliProblem({ message, code: "usage", exit: EXIT.usage, hint });
 
-/** In a clone the program is reached by npx; installed, by its name. */
-export const ownName = (): string => (import.meta.filename.endsWith(".ts") ? "npx drover" : "drover");
+/** The program as it is reached from here. */
+export const ownName = (): string => nameIn(process.cwd(), import.meta.filename);
+
+/** Installed, by its name; in a clone, by npx; elsewhere npx would fetch a stranger's package, so by its path. */
+export function nameIn(cwd: string, thisFile: string): string {
+  if (!thisFile.endsWith(".ts")) return "drover";
+  const clone = resolve(dirname(thisFile), "../..");
+  if (cwd === clone || cwd.startsWith(`${clone}${sep}`)) return "npx drover";
+  const whole = join(clone, "bin/drover.js");
+  const short = relative(cwd, whole);
+  const path = short.length < whole.length ? short : whole;
+  return `node ${/^[\w./+@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`;
+}
 
 /** Commands in a text, as they are typed here. */
-export const asTyped = (text: string): string => text.replaceAll(/(?<![\w./-]|npx )drover (?=[a-z])/g, `${ownName()} `);
+export const asTyped = (text: string): string =>
+  text.replaceAll(/(?<![\w./-]|npx )drover (?=[a-z])/g, () => `${ownName()} `);
 
 export function reportProblem(given: Problem, terminal: Terminal, isJson: boolean): void {
   const problem = { ...given, hint: given.hint === undefined ? undefined : asTyped(given.hint) };

@@ -9,6 +9,7 @@ import { clientFor } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { interruptible } from "./interrupt.ts";
 import { plain } from "./output-text.ts";
+import { ownName } from "./problem.ts";
 import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
 import { shownValue, taskLine } from "./task-view.ts";
 import type { Call, Verb } from "./verb.ts";
@@ -48,7 +49,7 @@ function warn({ taskId, state, throttle, warnings = [] }: Submitted, { terminal 
   for (const { type, detail } of warnings) terminal.err(`warning: ${plain(detail ?? type)}\n`);
   if (throttle === true) terminal.err("warning: the queue is filling; submit more slowly\n");
   if (warnings.some(({ type }) => type === "never-fits" || type === "no-workers"))
-    terminal.err(`         drover why ${plain(taskId)} says what is missing\n`);
+    terminal.err(`         ${ownName()} why ${plain(taskId)} says what is missing\n`);
 }
 
 async function waitFor(id: string, call: Call<Flags>): Promise<ExitCode> {
@@ -62,6 +63,6 @@ async function waitFor(id: string, call: Call<Flags>): Promise<ExitCode> {
       output.answer(task, () => (task.result === undefined ? "" : `${shownValue(task.result).trimEnd()}\n`));
       return task.state === "done" ? EXIT.ok : EXIT.failed;
     },
-    () => terminal.err(`stopped waiting; the task goes on: drover task ${plain(id)} --watch\n`),
+    () => terminal.err(`stopped waiting; the task goes on: ${ownName()} task ${plain(id)} --watch\n`),
   );
 }

@@ -122,7 +122,7 @@ describe("submit", () => {
       lines(
         "warning: it needs gpu; nobody offers gpu",
         "warning: the queue is filling; submit more slowly",
-        "         drover why tsk_1 says what is missing",
+        "         npx drover why tsk_1 says what is missing",
       ),
     );
   });
@@ -163,7 +163,7 @@ describe("submit", () => {
     const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, fetch });
     const code = await runCommandLine(["submit", "x", "--wait"], terminal, VERBS);
     assert.equal(code, 130);
-    assert.match(terminal.complained(), /stopped waiting; the task goes on: drover task tsk_1 --watch\n$/);
+    assert.match(terminal.complained(), /stopped waiting; the task goes on: npx drover task tsk_1 --watch\n$/);
   });
 
   const wrong: [args: string[], err: string][] = [

@@ -22,7 +22,7 @@ import {
 import { realExecHost } from "../worker/process-host.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
-import { CliProblem, usageProblem } from "./problem.ts";
+import { asTyped, CliProblem, usageProblem } from "./problem.ts";
 import { checkProgram } from "./program-check.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
 import type { Call } from "./verb.ts";
@@ -36,7 +36,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const address = addressFromEnv(terminal.env);
   const url = flags.url ?? address.url ?? DEFAULT_URL;
   const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
-  const warn = (text: string): void => terminal.err(`warning: ${text}\n`);
+  const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
   const options: ExecOptions = {
     ...execOptionsFrom(flags),
     ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },

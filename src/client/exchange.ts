@@ -11,7 +11,7 @@ import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/version.ts";
 import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/wire-code.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
-import { type Address, targetOf } from "./server-address.ts";
+import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
 import { type Rest, restAfter, retryAfterMs } from "./try-again.ts";
 
 export type CallOptions = {
@@ -188,8 +188,15 @@ const NOT_TLS: ReadonlySet<string> = new Set([
   "EPROTO",
 ]);
 
+const DEFAULT_PORT = new URL(DEFAULT_URL).port;
+
 function hintFor(code: string, base: string): string {
-  if (code === "ECONNREFUSED") return "; is it running? Start it with: drover serve";
+  if (code === "ECONNREFUSED") return `; is it running? Start it with: drover serve${portFlag(base)}`;
   if (!NOT_TLS.has(code) || !base.startsWith("https:")) return "";
   return `; it does not speak https: try http${base.slice("https".length)}`;
+}
+
+function portFlag(base: string): string {
+  const { port } = new URL(base);
+  return port === "" || port === DEFAULT_PORT ? "" : ` --port ${port}`;
 }
