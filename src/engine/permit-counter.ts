@@ -71,8 +71,13 @@ export type SettleBody = {
 };
 type Place = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
 export type SettleOptions = { readonly retryAfterMsMax?: number };
+export type AskOptions = {
+  readonly signal?: AbortSignal;
+  /** By default yes: a call takes the place it had before its 429. */
+  readonly keepsPlace?: boolean;
+};
 export type PermitCounter = {
-  ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView>;
+  ask(body: PermitBody, options?: AskOptions): Promise<PermitView>;
   /** A block is never longer than `retryAfterMsMax`, by default a day, whatever the body says. */
   settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;
   /** Gives a ticket up, or a permit back unused. */
@@ -92,11 +97,14 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
   const begunAt = state.seq;
   let stopped: DroverError | null = null;
 
-  async function ask(body: PermitBody, options?: { signal?: AbortSignal }): Promise<PermitView> {
-    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+  async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
+    const { signal, keepsPlace = true } = readOptions<AskOptions>({ signal: abortSignal, keepsPlace: flag }, options);
     signal?.throwIfAborted();
     const call = readAsk(body);
-    const id = call.id !== undefined && state.permits.has(call.id as PermitId) ? again(call.id, call) : enqueue(call);
+    const id =
+      call.id !== undefined && state.permits.has(call.id as PermitId)
+        ? again(call.id, call)
+        : enqueue(call, keepsPlace);
     givingUp.get(id)?.();
     givingUp.delete(id);
     try {
@@ -108,9 +116,9 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
     return viewOf(id, call.gate as GateId);
   }
 
-  function enqueue(call: PermitBody): string {
+  function enqueue(call: PermitBody, keepsPlace: boolean): string {
     if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
-    const place = placeOf(call);
+    const place = keepsPlace ? placeOf(call) : null;
     const decided = writer.execute({
       type: "ask-permit",
       permit: (call.id ?? null) as PermitId | null,

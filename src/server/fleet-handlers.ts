@@ -202,8 +202,9 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
   async function ask({ session, ...asked }: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
-    const { id } = asked;
+    const { id, again = id } = asked;
     if (id !== undefined) own.check(caller, id, session);
+    const keepsPlace = again !== undefined && own.isPlaceOf(caller, again, session);
     const isNew = id === undefined || !own.isThere(id);
     /** The ticket is made before the first wait; one that is refused leaves no note behind. */
     const made = (asking: Promise<PermitAnswer>): Promise<PermitAnswer> => {
@@ -212,8 +213,8 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     };
     const answer =
       (asked.waitMs ?? 0) === 0
-        ? await made(drover.permits.ask(asked))
-        : await polls.hold(response, "other", (signal) => made(drover.permits.ask(asked, { signal })));
+        ? await made(drover.permits.ask(asked, { keepsPlace }))
+        : await polls.hold(response, "other", (signal) => made(drover.permits.ask(asked, { signal, keepsPlace })));
     if (id === undefined) own.note(caller, answer.permitId, session);
     return answer;
   }
@@ -227,6 +228,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     },
     settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
       own.check(caller, params.id, session);
+      if (body.rateLimited !== undefined) own.keepPlace(params.id);
       await drover.permits.settle(params.id, body, caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {});
       return { status: "settled", permitId: params.id };
     },

@@ -11,8 +11,9 @@ const tokens = [
   { role: "admin", ...tokenOf("admin") },
   { role: "worker", ...tokenOf("worker") },
   { role: "agent", ...tokenOf("ann"), agentId: "ann" },
+  { role: "agent", ...tokenOf("bob"), agentId: "bob" },
 ];
-const [admin, worker, ann] = [tokenOf("admin"), tokenOf("worker"), tokenOf("ann")];
+const [admin, worker, ann, bob] = [tokenOf("admin"), tokenOf("worker"), tokenOf("ann"), tokenOf("bob")];
 const open = (gates = {}): Promise<TestServer> => openServer({ settings: { server: { tokens }, gates } });
 const strike = { ok: false, rateLimited: { retryAfterMs: 60_000 } };
 
@@ -53,6 +54,36 @@ test("a ticket that still waits is its caller's, also when it asks a second time
   assert.equal((await at.ask("askPermit", { body: { ...body, waitMs: 0 } }, ann)).json.status, "queued");
   assert.equal((await at.ask("dropPermit", { params: { id: "mine" }, query: {} }, ann)).status, 200);
   assert.equal((await first).status, 404);
+});
+
+test("the place of a call that met a 429 is its caller's alone", async () => {
+  await using at = await open();
+  const session = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json.session;
+  const other = (await at.ask("joinWorker", { body: { id: "v" } }, worker)).json.session;
+  const callers = [
+    ["first", ann, {}, bob, {}],
+    ["second", worker, { session }, worker, { session: other }],
+  ] as const;
+  for (const [first, who, said, thief, saidByThief] of callers) {
+    const gate = `gate-of-${first}`;
+    const asked = await at.ask("askPermit", { body: { gate, id: first, ...said } }, who);
+    assert.equal(asked.json.status, "granted", asked.text);
+    const settled = await at.ask("settlePermit", { params: { id: first }, body: { ...strike, ...said } }, who);
+    assert.equal(settled.status, 200, settled.text);
+    const ask = async (id: string, token: { token: string }, more: object): Promise<number | undefined> => {
+      const { json, text } = await at.ask(
+        "askPermit",
+        { body: { gate, id: id === first ? first : `${id}-${first}`, ...more } },
+        token,
+      );
+      assert.match(json.status, /queued|rate-limited/, text);
+      return json.position;
+    };
+    assert.equal(await ask("waits", admin, {}), 1);
+    assert.equal(await ask("stolen", thief, { again: first, ...saidByThief }), 2);
+    assert.equal(await ask(first, thief, saidByThief), 3, "nor by taking its name");
+    assert.equal(await ask("back", who, { again: first, ...said }), 1);
+  }
 });
 
 async function twoWorkers() {
