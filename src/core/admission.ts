@@ -159,11 +159,12 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   const agent = task.agent as string;
   if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
   const ofProject = state.projects.get(task.project)?.backlog ?? 0;
-  if (isKeptForOthers(maxQueue, queued, ofProject)) {
-    const kept = { project: task.project as string, ofProject, kept: keptOf(maxQueue) };
+  const mine = state.loads.get(task.agent)?.backlog ?? 0;
+  // Names of projects are free, so an agent counts over all of its own.
+  if (isKeptForOthers(maxQueue, queued, Math.max(ofProject, mine))) {
+    const kept = { project: task.project as string, ofProject, ofAgent: mine, kept: keptOf(maxQueue) };
     return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent, ...kept };
   }
-  const mine = state.loads.get(task.agent)?.backlog ?? 0;
   if (mine >= maxPerAgent)
     return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
   if (state.fleet.able > 0 && backpressure.perWorker === null && queued / maxQueue < backpressure.rejectThreshold)

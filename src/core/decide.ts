@@ -11,7 +11,7 @@ import type { Instant } from "./brand.ts";
 import { decideCallback } from "./callbacks.ts";
 import type { Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
-import { decideDrop, decidePermit, decideRemoval, decideReset, decideSettle, refusalForGate } from "./permits.ts";
+import { decideDrop, decidePermit, decideRemoval, decideReset, decideSettle, roomForGate } from "./permits.ts";
 import { pump } from "./pump.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import { decideSchedule } from "./schedule-order.ts";
@@ -76,9 +76,9 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
       return decideArtifact(state, command.artifact, now);
     case "strike-gate": {
       const { gate, permit, retryAfterMs } = command;
-      const full = refusalForGate(state, gate, null);
-      if (full !== null) return fail(full);
-      return one({ kind: "gate-struck", at: now, gate, permit, retryAfterMs });
+      const room = roomForGate(state, gate, null, now);
+      if (!room.ok) return room;
+      return ok({ events: [...room.value, { kind: "gate-struck", at: now, gate, permit, retryAfterMs }] });
     }
     case "reset-gate":
       return decideReset(state, command.gate, now);

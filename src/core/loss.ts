@@ -16,7 +16,7 @@ import { usedBy } from "./budget.ts";
 import type { AttemptReport } from "./commands.ts";
 import type { Event, LossCause } from "./events.ts";
 import { isHeld } from "./gate.ts";
-import { refusalForGate } from "./permits.ts";
+import { roomForGate } from "./permits.ts";
 import { fnv1a } from "./shape.ts";
 import type { Attempt, State } from "./state.ts";
 
@@ -74,7 +74,8 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   const gate = task.ask.provider as GateId | null;
   const back = { cause: "rate-limited", tokens, reason } as const;
   // A gate that only a report has made is no project's, so none may take what is kept for those that have few.
-  if (gate === null || refusalForGate(state, gate, null) !== null) {
+  const room = gate === null ? null : roomForGate(state, gate, null, now);
+  if (gate === null || room?.ok !== true) {
     const restMs = Math.max(
       THROTTLED_MS_MIN,
       Math.min(askedMs, REST_MS_MAX),
@@ -85,7 +86,7 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   const retryAfterMs = Math.min(askedMs, STRUCK_MS_MAX);
   const struck: Event = { kind: "gate-struck", at: now, gate, permit: null, retryAfterMs };
   const again = lost(attempt, back, now, now);
-  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [struck, again];
+  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, struck, again];
 }
 
 /** It went out before the block that is over by now, with those that brought it about, and asks for nothing more. */

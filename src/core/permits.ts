@@ -34,7 +34,7 @@ import {
 } from "./gate.ts";
 import type { Refusal } from "./refusal.ts";
 import { isKeptForOthers, keptOf } from "./reserve.ts";
-import { fail, ok, unreachable } from "./result.ts";
+import { fail, ok, type Result, unreachable } from "./result.ts";
 import { gateUse, setGateHeld } from "./shape.ts";
 import type { Attempt, Project, State, Task } from "./state.ts";
 import { stopForBudget } from "./stop.ts";
@@ -185,18 +185,39 @@ export function restartGates(state: State): void {
 
 export const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
 
-/** Whether a gate that is not there yet may be made for a project. Those that the config names always may. */
-export function refusalForGate(state: State, id: GateId, project: string | null): Refusal | null {
-  if (state.gates.has(id) || isConfigured(state, id)) return null;
+/**
+ * Whether a gate that is not there yet may be made for a project, and what happens first. Those that the config names
+ * always may. Where no place is left for the project, a gate that nobody has used lately gives way, the oldest first.
+ */
+export function roomForGate(
+  state: State,
+  id: GateId,
+  project: string | null,
+  now: Instant,
+): Result<readonly Event[], Refusal> {
+  if (state.gates.has(id) || isConfigured(state, id)) return NOTHING_FIRST;
   let [used, mine] = [0, 0];
-  for (const [other, { queue }] of state.gates) {
+  let idle: GateId | null = null;
+  for (const [other, gate] of state.gates) {
     if (isConfigured(state, other)) continue;
     used++;
-    if (project === null || queue.shares.has(project)) mine++;
+    if (project === null || gate.queue.shares.has(project)) mine++;
+    if (idle === null && isIdle(gate, now)) idle = other;
   }
-  if (used >= GATES_MAX) return { type: "too-many", what: "gates", max: GATES_MAX };
-  if (!isKeptForOthers(GATES_MAX, used, mine)) return null;
-  return { type: "too-many", what: "gates", max: GATES_MAX, kept: keptOf(GATES_MAX) };
+  const isKept = isKeptForOthers(GATES_MAX, used, mine);
+  if (used < GATES_MAX && !isKept) return NOTHING_FIRST;
+  if (idle !== null) return ok([{ kind: "gate-removed", at: now, gate: idle }]);
+  const kept = used < GATES_MAX ? { kept: keptOf(GATES_MAX) } : {};
+  return fail({ type: "too-many", what: "gates", max: GATES_MAX, ...kept });
+}
+const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok(NONE);
+
+/** Nothing is lost with it: no call is out or waits, none counts in its windows, and its provider has not said stop. */
+function isIdle(gate: Gate, now: Instant): boolean {
+  const { held, queue, strikes, requests, tokens } = gate;
+  if (held.size + queue.entries.size + strikes > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
+  for (const used of tokens.values()) if (used.total(now) > 0) return false;
+  return true;
 }
 
 export function decideReset(state: State, id: GateId, now: Instant): Decided {
@@ -222,9 +243,8 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
   if (gate !== undefined && gate.queue.entries.size >= TICKETS_MAX) {
     return fail({ type: "too-many", what: `calls waiting at gate ${command.gate}`, max: TICKETS_MAX });
   }
-  const isNew = command.task === null && !state.projects.has(command.project);
-  const permit = command.permit ?? (`p${state.seq + (isNew ? 2 : 1)}` as PermitId);
-  if (state.permits.has(permit)) return fail({ type: "permit-exists", permit });
+  if (command.permit !== null && state.permits.has(command.permit))
+    return fail({ type: "permit-exists", permit: command.permit });
   const task = command.task === null ? undefined : state.tasks.get(command.task);
   if (command.task !== null) {
     if (task === undefined) return fail({ type: "task-unknown", task: command.task });
@@ -234,8 +254,8 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     }
   }
   const project = task?.project ?? state.projects.get(command.project);
-  const noGate = refusalForGate(state, command.gate, project?.id ?? command.project);
-  if (noGate !== null) return fail(noGate);
+  const room = roomForGate(state, command.gate, project?.id ?? command.project, now);
+  if (!room.ok) return room;
   if (task === undefined) {
     const full = refusalForBudget(state, project, reserveForCall(command.tokens), now);
     if (full !== null) return fail(full);
@@ -244,7 +264,10 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
   const plan = projectFor(state, project?.id ?? command.project);
   if (!plan.ok) return plan;
   const { settings, source } = plan.value;
-  const made: Event[] = isNew ? [{ kind: "project-put", at: now, project: command.project, settings, source }] : [];
+  const first: Event[] = [...room.value];
+  if (project === undefined) first.push({ kind: "project-put", at: now, project: command.project, settings, source });
+  const permit = command.permit ?? (`p${state.seq + first.length + 1}` as PermitId);
+  if (state.permits.has(permit)) return fail({ type: "permit-exists", permit });
   const asked: Event = {
     kind: "permit-asked",
     at: now,
@@ -265,7 +288,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     remote: command.remote ?? false,
     order: command.order ?? null,
   };
-  return ok({ events: [...made, asked], id: permit });
+  return ok({ events: [...first, asked], id: permit });
 }
 
 /** A call of no task is refused when its budget cannot bear it: nobody would know when to try again. */

@@ -27,9 +27,10 @@ export type Refusal =
       readonly queued: number;
       readonly maxQueue: number;
       readonly maxPerAgent: number;
-      /** What is left is kept for projects that have less than this one. */
+      /** What is left is kept for projects and agents that have less than these. */
       readonly project?: string;
       readonly ofProject?: number;
+      readonly ofAgent?: number;
       readonly kept?: number;
     }
   | { readonly type: "backpressure"; readonly usage: number; readonly rejectThreshold: number; readonly agent: string }
@@ -40,6 +41,8 @@ export type Refusal =
   | {
       readonly type: "bytes-per-minute";
       readonly project: string;
+      /** Set where the agent has stored as much, in all its projects without settings of their own. */
+      readonly agent?: string;
       readonly stored: number;
       readonly max: number;
       readonly retryAfterMs: number;
@@ -205,9 +208,14 @@ function aboutStanding(refusal: Standing): string {
   }
 }
 
-const aboutKept = ({ queued, maxQueue, kept, project, ofProject }: Extract<Refusal, { type: "queue-full" }>): string =>
-  `${queued} tasks are queued, and the last ${kept} places of scheduler.maxQueue ${maxQueue} are kept for projects ` +
-  `that have few; ${project} has ${ofProject}: try again later`;
+function aboutKept(refusal: Extract<Refusal, { type: "queue-full" }>): string {
+  const { queued, maxQueue, kept, agent, project, ofProject = 0, ofAgent = 0 } = refusal;
+  const who = ofProject >= ofAgent ? `project ${project} has ${ofProject}` : `agent ${agent} has ${ofAgent}`;
+  return (
+    `${queued} tasks are queued, and the last ${kept} places of scheduler.maxQueue ${maxQueue} are kept for projects ` +
+    `and agents that have few; ${who}: try again later`
+  );
+}
 
 type Holders = Extract<
   Refusal,
@@ -237,6 +245,11 @@ function aboutHolders(refusal: Holders): string {
     case "permit-unknown":
       return `no permit ${refusal.permit} is queued or held; it was settled, given up or ran out`;
     case "bytes-per-minute":
+      if (refusal.agent !== undefined)
+        return (
+          `agent ${refusal.agent} has stored ${refusal.stored} bytes in the last minute, in all its projects; ` +
+          `twice projects.default.bytesPerMinute is ${refusal.max}: try again later`
+        );
       return (
         `project ${refusal.project} has stored ${refusal.stored} bytes in the last minute; its bytesPerMinute ` +
         `(projects.default.bytesPerMinute if it has none of its own) is ${refusal.max}: try again later`

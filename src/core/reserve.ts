@@ -2,8 +2,8 @@
  * The last tenth of what all share is kept for those who have little of it.
  *
  * One caller that fills a queue, or takes every name there is, would shut out everybody else. So when nine tenths are
- * taken, only a project that holds less than a hundredth of the whole gets more. Where there are fewer than ten
- * nothing is kept.
+ * taken, only a project or an agent that holds less than a hundredth of the whole gets more. Where there are fewer than
+ * ten nothing is kept.
  */
 
 /** How much of it is kept. */

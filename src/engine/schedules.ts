@@ -8,7 +8,7 @@
  * same, or the former task is cancelled. croner knows the calendar.
  */
 import { Cron } from "croner";
-import { type Instant, instant, type ProjectId, type ScheduleId, type TaskId } from "../core/brand.ts";
+import { type AgentId, type Instant, instant, type ProjectId, type ScheduleId, type TaskId } from "../core/brand.ts";
 import type { Schedule } from "../core/schedule-order.ts";
 import { hasEnded } from "../core/state.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
@@ -47,7 +47,7 @@ export function createSchedules(deps: {
   /** Submits now; durable later. */
   readonly submit: (body: unknown) => unknown;
   readonly artifacts: Pick<ArtifactPlace, "check">;
-  readonly storage: Pick<StorageGuard, "add">;
+  readonly storage: Pick<StorageGuard, "room" | "book">;
   readonly onWarning: (message: string) => void;
 }): ScheduleDesk {
   const { writer, host } = deps;
@@ -69,12 +69,14 @@ export function createSchedules(deps: {
     const isSame = known?.body === text;
     const nextAt = isSame ? known.nextAt : nextOf(schedule, from);
     if (nextAt === null && !isSame && !schedule.paused) throw neverDue(schedule, from);
-    const full = isSame
-      ? null
-      : deps.storage.add((schedule.task.project ?? "default") as ProjectId, text.length, writer.now());
+    const { agentId, project = "default" } = schedule.task;
+    const keeper = { project: project as ProjectId, agent: agentId as AgentId };
+    const bytes = isSame ? 0 : text.length;
+    const full = isSame ? null : deps.storage.room(keeper, bytes, writer.now());
     if (full !== null) throw refused(full);
     const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
     if (!decided.ok) throw refused(decided.failure);
+    deps.storage.book(keeper, bytes, writer.now());
     watch();
     return read(() => viewOf(find(id)));
   }

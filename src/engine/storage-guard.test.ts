@@ -8,10 +8,11 @@ import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import type { DroverError } from "./drover-error.ts";
 
 const KIB = 1024;
+const SCHEDULES = 10_000;
 const big = (size: number) => ({ params: { text: "x".repeat(size) } });
 let count = 0;
 const submit = ({ drover }: TestDrover, project: string, size: number): Promise<string> =>
-  drover.submit({ id: `t${++count}`, agentId: "ann", action: "x", project, ...big(size) }).then(
+  drover.submit({ id: `t${++count}`, agentId: `of-${project}`, action: "x", project, ...big(size) }).then(
     () => "ok",
     ({ code, details }: DroverError) =>
       details.retryAfterMs === undefined ? code : `${code} in ${details.retryAfterMs} ms`,
@@ -111,4 +112,48 @@ test("room that comes back is noticed", async () => {
   assert.equal(await submit(kit, "p", 1), "log_full", "this one makes it look again");
   await kit.settle();
   assert.equal(await submit(kit, "p", 1), "ok");
+});
+
+test("an agent that names many projects stores what one may store, and others go on", async () => {
+  const kit = await createTestDrover({
+    config: { projects: { default: { bytesPerMinute: 50 * KIB }, own: { bytesPerMinute: 200 * KIB } } },
+  });
+  const store = (agentId: string, project: string): Promise<string> =>
+    kit.drover.submit({ agentId, project, action: "x", ...big(10 * KIB) }).then(
+      () => "ok",
+      ({ code, message }: DroverError) => `${code}: ${message}`,
+    );
+  const answers: string[] = [];
+  for (let index = 0; index < 200; index++) answers.push(await store("rude", `x${index}`));
+  assert.equal(answers.filter((answer) => answer === "ok").length, 9);
+  assert.match(answers.at(-1) ?? "", /^bytes_per_minute: agent rude has stored \d+ bytes .*in all its projects/);
+  assert.equal(await store("calm", "x1"), "ok");
+  for (let index = 0; index < 19; index++) assert.equal(await store("rude", "own"), "ok", "it has its own limit");
+  assert.match(await store("rude", "own"), /^bytes_per_minute: project own/);
+  await kit.clock.advance(61_000);
+  assert.equal(await store("rude", "x199"), "ok");
+});
+
+test("a project that stores under the name of another's agent leaves that agent its own part", async () => {
+  const kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: 100 * KIB } } } });
+  const store = (project: string): Promise<string> =>
+    kit.drover.submit({ agentId: "ann", project, action: "x", ...big(10 * KIB) }).then(
+      () => "ok",
+      ({ code }: DroverError) => code,
+    );
+  for (let index = 0; index < 50; index++) await store("rude");
+  for (let index = 0; index < 9; index++) assert.equal(await store("calm"), "ok");
+});
+
+test("a schedule that is refused counts for nothing", async () => {
+  const kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: 256 * KIB } } } });
+  const put = (id: string) =>
+    kit.drover.schedules.put(id, { cron: "@daily", task: { agentId: "ann", action: "x", ...big(32 * KIB) } });
+  await put("first");
+  const schedules = kit.drover.state.schedules as Map<unknown, unknown>;
+  const [first] = schedules.values();
+  for (let index = 1; index < SCHEDULES; index++) schedules.set(`s${index}`, first);
+  for (let index = 0; index < 20; index++) await assert.rejects(put("more"), { code: "limit" });
+  schedules.delete("s1");
+  await put("more");
 });

@@ -1,23 +1,25 @@
 /**
- * How much may be stored: what a project stores in a minute, and how far the log may grow.
+ * How much may be stored: what a project or an agent stores in a minute, and how far the log may grow.
  *
  * Bodies, results and events of a project are added up as they are stored. A project that has stored
  * `bytesPerMinute` in the last minute may add no more work until part of it has passed: so nobody fills a disk
- * by submitting and cancelling. When the log has reached `log.maxBytes` nobody adds work until old events are pruned,
- * and its last tenth is kept for projects that have stored less than a hundredth of it. Reports and ends are booked and
- * never refused: a result that was turned away would be lost for good.
+ * by submitting and cancelling. Names of projects are free, so what an agent stores in projects without settings of
+ * their own is added up too, and may be twice what one such project may store. Twice, because names of agents are free
+ * as well: what one project stores under the name of another's agent leaves that agent as much again. When the log has
+ * reached `log.maxBytes` nobody adds work until old events are pruned, and its last tenth is kept for projects that
+ * have stored less than a hundredth of it. Reports and ends are booked and never refused: a result that was turned away
+ * would be lost for good.
  *
  * It is judged here and not in the core, between deciding and applying: what is refused was never stored, so a replay
  * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
  * the log itself from time to time.
  */
-import type { ProjectId, TaskId } from "../core/brand.ts";
+import type { AgentId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Command } from "../core/commands.ts";
-import type { ProjectSettings } from "../core/config.ts";
 import { settingsFor } from "../core/config-change.ts";
 import type { Refusal } from "../core/refusal.ts";
 import { isKeptForOthers, keptOf } from "../core/reserve.ts";
-import type { State } from "../core/state.ts";
+import type { Project, State } from "../core/state.ts";
 import { RollingSum } from "../core/window.ts";
 import type { Log } from "../log/log.ts";
 
@@ -32,23 +34,35 @@ const CHANGE_BYTES = 96;
 const LOOK_AGAIN_PART = 1000;
 const LOOK_AGAIN_MS = 1000;
 
+/** What an agent may store, as a multiple of what one project may. */
+const AGENTS_PART = 2;
+/** Names are free: of more than so many, those heard of first are forgotten. */
+const KEEPERS_MAX = 20_000;
+
+/** For whom something is stored; a call outside of tasks has no agent. */
+export type Keeper = { readonly project: ProjectId; readonly agent: AgentId | null };
 export type StorageGuard = {
   /** Books what a command stores. Where it adds work and there is no room: why not, and nothing is booked. */
   weigh(command: Command, at: number): Refusal | null;
-  /** The same for what is stored for a project by another way. */
-  add(project: ProjectId, bytes: number, at: number): Refusal | null;
+  /** Why there is no room for what is stored by another way; whoever has stored it then books it. */
+  room(keeper: Keeper, bytes: number, at: number): Refusal | null;
+  book(keeper: Keeper, bytes: number, at: number): void;
   /** Asks the log for its size. */
   measure(): Promise<void>;
 };
 
 export function createStorageGuard({ state, log }: { readonly state: State; readonly log: Log }): StorageGuard {
-  const minutes = new Map<ProjectId, RollingSum>();
+  const minutes = { ofProjects: new Map<ProjectId, RollingSum>(), ofAgents: new Map<AgentId, RollingSum>() };
   /** What each has stored while the log keeps it, as far as this process knows. Only if the log is bounded. */
   const held = new Map<ProjectId, RollingSum>();
   const size = { known: 0, since: 0, lookedAt: Number.NEGATIVE_INFINITY, isLooking: false };
 
-  const settingsOf = (project: ProjectId): ProjectSettings =>
-    state.projects.get(project)?.settings ?? settingsFor(state.config, project)[0];
+  const settingsOf = (project: ProjectId): Pick<Project, "settings" | "source"> => {
+    const known = state.projects.get(project);
+    if (known !== undefined) return known;
+    const [settings, source] = settingsFor(state.config, project);
+    return { settings, source };
+  };
 
   async function measure(): Promise<void> {
     if (size.isLooking || state.config.log.maxBytes === null) return;
@@ -70,27 +84,26 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     void measure();
   }
 
-  /** What it has stored in the last minute; null where nobody asks. */
-  function minuteOf(project: ProjectId): RollingSum | null {
-    if (settingsOf(project).bytesPerMinute === null) return null;
-    const known = minutes.get(project);
-    if (known !== undefined) return known;
-    const minute = new RollingSum(MINUTE_MS, SECONDS);
-    minutes.set(project, minute);
-    return minute;
+  /** The sums of the last minute that bind this keeper, each with its limit. */
+  function minutesOf({ project, agent }: Keeper): readonly Minute[] {
+    const { settings, source } = settingsOf(project);
+    const { bytesPerMinute: max } = settings;
+    if (max === null) return NO_MINUTES;
+    const ofProject = { sum: sumOf(minutes.ofProjects, project, MINUTE_MS, SECONDS), max };
+    if (agent === null || source !== "default") return [ofProject];
+    return [ofProject, { sum: sumOf(minutes.ofAgents, agent, MINUTE_MS, SECONDS), max: max * AGENTS_PART, agent }];
   }
 
-  function refusalOfMinute(project: ProjectId, minute: RollingSum | null, bytes: number, at: number): Refusal | null {
-    const stored = minute?.total(at) ?? 0;
+  function refusalOfMinute(project: ProjectId, { sum, max, agent }: Minute, bytes: number, at: number): Refusal | null {
+    const stored = sum.total(at);
     // Whoever has stored nothing may store one body, however large.
-    if (minute === null || stored === 0) return null;
-    const max = settingsOf(project).bytesPerMinute ?? Number.POSITIVE_INFINITY;
-    if (stored + bytes <= max) return null;
-    const freeAt = minute.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
-    return { type: "bytes-per-minute", project, stored, max, retryAfterMs: freeAt - at };
+    if (stored === 0 || stored + bytes <= max) return null;
+    const freeAt = sum.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
+    const whose = agent === undefined ? { project } : { project, agent };
+    return { type: "bytes-per-minute", ...whose, stored, max, retryAfterMs: freeAt - at };
   }
 
-  function refusalOfLog(project: ProjectId, bytes: number, at: number): Refusal | null {
+  function refusalOfLog({ project }: Keeper, bytes: number, at: number): Refusal | null {
     const max = state.config.log.maxBytes;
     if (max === null) return null;
     lookAgain(at, max);
@@ -100,36 +113,42 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     return isKeptForOthers(max, used, mine) ? { type: "log-full", bytes: used, max, project, kept: keptOf(max) } : null;
   }
 
-  function book(project: ProjectId, minute: RollingSum | null, bytes: number, at: number): void {
-    minute?.add(bytes, at);
+  function book(keeper: Keeper, sums: readonly Minute[], bytes: number, at: number): void {
+    for (const { sum } of sums) sum.add(bytes, at);
     const { maxBytes, retain } = state.config.log;
     if (maxBytes === null) return;
     size.since += bytes;
-    const sum = held.get(project) ?? new RollingSum(retain, DAYS);
-    sum.add(bytes, at);
-    held.set(project, sum);
+    sumOf(held, keeper.project, retain, DAYS).add(bytes, at);
   }
 
-  function add(project: ProjectId, bytes: number, at: number): Refusal | null {
-    const minute = minuteOf(project);
-    const full = refusalOfMinute(project, minute, bytes, at) ?? refusalOfLog(project, bytes, at);
-    if (full === null) book(project, minute, bytes, at);
+  function refusalFor(keeper: Keeper, sums: readonly Minute[], bytes: number, at: number): Refusal | null {
+    for (const minute of sums) {
+      const full = refusalOfMinute(keeper.project, minute, bytes, at);
+      if (full !== null) return full;
+    }
+    return refusalOfLog(keeper, bytes, at);
+  }
+
+  function add(keeper: Keeper, bytes: number, at: number): Refusal | null {
+    const sums = minutesOf(keeper);
+    const full = refusalFor(keeper, sums, bytes, at);
+    if (full === null) book(keeper, sums, bytes, at);
     return full;
   }
 
-  const projectOf = (task: TaskId): ProjectId | null => state.tasks.get(task)?.project.id ?? null;
-  function ofTask(task: TaskId, bytes: number, at: number, isRefusable: boolean): Refusal | null {
-    const project = projectOf(task);
-    if (project === null) return null;
-    if (isRefusable) return add(project, bytes, at);
-    book(project, minuteOf(project), bytes, at);
+  function ofTask(id: TaskId, bytes: number, at: number, isRefusable: boolean): Refusal | null {
+    const task = state.tasks.get(id);
+    if (task === undefined) return null;
+    const keeper = { project: task.project.id, agent: task.agent.id };
+    if (isRefusable) return add(keeper, bytes, at);
+    book(keeper, minutesOf(keeper), bytes, at);
     return null;
   }
 
   function weigh(command: Command, at: number): Refusal | null {
     switch (command.type) {
       case "submit-task":
-        return add(command.submission.project, command.submission.bodySize + TASK_BYTES, at);
+        return add(command.submission, command.submission.bodySize + TASK_BYTES, at);
       case "finish-attempt": {
         const { task, resultSize, error } = command.report;
         return ofTask(task, resultSize + (error?.length ?? 0), at, false);
@@ -142,12 +161,28 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
       case "ask-permit":
         // A call of a task that runs is part of what was let in already.
         return command.task === null
-          ? add(command.project, CALL_BYTES, at)
+          ? add({ project: command.project, agent: null }, CALL_BYTES, at)
           : ofTask(command.task, CALL_BYTES, at, false);
       default:
         return null;
     }
   }
 
-  return { weigh, add, measure };
+  return {
+    ...{ weigh, measure },
+    room: (keeper, bytes, at) => refusalFor(keeper, minutesOf(keeper), bytes, at),
+    book: (keeper, bytes, at) => book(keeper, minutesOf(keeper), bytes, at),
+  };
+}
+
+type Minute = { readonly sum: RollingSum; readonly max: number; readonly agent?: AgentId };
+const NO_MINUTES: readonly Minute[] = [];
+
+function sumOf<Id>(sums: Map<Id, RollingSum>, id: Id, spanMs: number, buckets: number): RollingSum {
+  const known = sums.get(id);
+  if (known !== undefined) return known;
+  const sum = new RollingSum(spanMs, buckets);
+  sums.set(id, sum);
+  if (sums.size > KEEPERS_MAX) sums.delete(sums.keys().next().value as Id);
+  return sum;
 }

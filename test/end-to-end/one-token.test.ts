@@ -107,12 +107,23 @@ test("ten agent names fill nine tenths of the queue, and a project that has litt
   assert.deepEqual([refused.status, refused.problem.code], [429, "queue_full"]);
   assert.match(
     refused.problem.error,
-    /the last 20 places of scheduler\.maxQueue 200 are kept for projects that have few/,
+    /the last 20 places of scheduler\.maxQueue 200 are kept for projects and agents that have few/,
   );
   assert.equal((await submit("ann", calm)).status, 202);
   assert.equal((await submit("ann", calm)).status, 202);
   assert.equal((await submit("ann", calm)).status, 429, "it has a hundredth of it now");
   assert.equal((await at.ask("submit", { body: { agentId: "b", action: "x", project: "third" } }, admin)).status, 202);
+});
+
+test("an agent that names many projects has its hundredth of the last tenth, not one for each name", async () => {
+  await using at = await open({ scheduler: { maxQueue: 200 } });
+  const submit = (agentId: string, project: string) =>
+    at.ask("submit", { body: { agentId, project, action: "x" } }, admin);
+  const statuses: number[] = [];
+  for (let name = 0; name < 200; name++) statuses.push((await submit("rude", `x${name}`)).status);
+  assert.equal(statuses.filter((status) => status === 202).length, 180);
+  assert.match((await submit("rude", "one-more")).problem.error, /agents that have few; agent rude has 180: try/);
+  assert.equal((await submit("calm", "x1")).status, 202);
 });
 
 test("submitting and cancelling fills no disk: the project has its bytes in a minute, and others go on", async () => {
