@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createListener, type Listener } from "./exec-listener.ts";
-import { createEventReader } from "./output-events.ts";
+import { createEventReader, saysRateLimited } from "./output-events.ts";
 import { createRedactor } from "./output-redact.ts";
 
 type Told = { progress: unknown[]; usage: unknown[]; sessions: string[]; problems: string[]; listener: Listener };
@@ -110,3 +110,41 @@ test("numbers and words on a line of their own are no result, and stderr has non
   listener.line("out", '{"a":"cut off', 5);
   assert.deepEqual([listener.heard.result, listener.heard.lastJson], [null, null]);
 });
+
+for (const said of [
+  "HTTP 429",
+  "HTTP/1.1 429 Too Many Requests",
+  "status 429",
+  "status: 529",
+  '{"status":529}',
+  '{"statusCode":429}',
+  '{"http_status": "429"}',
+  "error code: 429",
+  "Error 529",
+  "API Error: 429",
+  "API error (429)",
+  "Request failed with status code 429",
+  "the provider answered 429",
+  "429 Too Many Requests",
+  '{"type":"error","error":{"type":"rate_limit_error"}}',
+  "Rate limit reached",
+  "rate-limited",
+  '{"error":{"type":"overloaded_error"}}',
+  "Claude AI usage limit reached|1700000000",
+])
+  test(`a provider says so: ${said}`, () => assert.equal(saysRateLimited(said), true));
+
+for (const said of [
+  '{"processed":429}',
+  "line 429 of main.ts",
+  "main.ts:429:12 error: no such name",
+  "429 tests passed",
+  "wrote 529 bytes",
+  "exit code 1 after 429 ms",
+  "error in line 429",
+  "status 4290",
+  "port 5290",
+  "code 1429",
+  "decode 429 frames",
+])
+  test(`no provider says so: ${said}`, () => assert.equal(saysRateLimited(said), false));

@@ -35,9 +35,15 @@ export type LineReader = (line: Line) => Said;
 
 export const NOTHING: Said = {};
 
-const RATE_LIMITED = /\b(429|529)\b|rate.?limit|overloaded|usage limit reached/i;
+const WORDS = /rate[ _-]?limit|overloaded|too many requests|usage limit reached/i;
+/** A number alone may count anything; right after a word of an answer's status it is one. */
+const STATUS = new RegExp(
+  "(?<![a-z])(?:https?(?:/[\\d.]+)?|status|(?:status[_-]?)?code|error|api|answered)" +
+    "(?:\\W{1,4}(?:status|code|error|with)){0,2}\\W{1,4}(?:429|529)\\b",
+  "i",
+);
 /** Whether somebody repeats what a provider says to those who ask too much. */
-export const saysRateLimited = (text: string): boolean => RATE_LIMITED.test(text);
+export const saysRateLimited = (text: string): boolean => WORDS.test(text) || STATUS.test(text);
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
