@@ -17,7 +17,7 @@ import { couldServe, hasRoomFor, newShapes, type Shape } from "./shape.ts";
 import { beginningOf, items, type SortedList } from "./sorted-list.ts";
 import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "./state.ts";
 import { isTab, tabCapability } from "./tab.ts";
-import { refusalsOf } from "./taking.ts";
+import { keyOfTakes, refusalsOf } from "./taking.ts";
 
 export type Complain = (holds: boolean, claim: string | (() => string)) => void;
 
@@ -265,6 +265,13 @@ function checkFleet(state: State, complain: Complain): void {
       .map((pair) => pair.join("="))
       .sort()
       .join();
+  const said = new Map<string, number>();
+  for (const { takes, saying } of fleet.order) {
+    complain(saying === (takes === null ? null : keyOfTakes(takes)), "a worker knows the key of what it takes");
+    if (saying !== null) said.set(saying, (said.get(saying) ?? 0) + 1);
+  }
+  const heard = new Map([...fleet.sayings].map(([key, { workers }]) => [key, workers]));
+  complain(offers(heard) === offers(said), "what workers say they take is known, by how many say it");
   complain(offers(fleet.offered) === offers(fresh.offered), "offered capabilities are counted");
   // A tree without workers may be older than the last one that left.
   if (fleet.order.length === 0) return;

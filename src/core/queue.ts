@@ -68,15 +68,57 @@ export function shapeOf(state: State, task: Task): Shape {
 export function reshapeTasks(state: State): void {
   for (const ask of state.asks.values()) ask.shape = null;
   for (const project of state.projects.values()) {
+    // Many tasks ask for the same, and each such ask is judged once.
+    const refusing = new Map<Task["ask"], string>();
+    const refusalsNow = ({ ask }: Task): string => {
+      const known = refusing.get(ask);
+      if (known !== undefined) return known;
+      const key = keyOfRefusals(refusalsOf(state.fleet, ask, project.id));
+      refusing.set(ask, key);
+      return key;
+    };
     for (const agent of project.agents.values()) {
-      for (const task of [...queuedTasks(agent)]) {
-        const { refusedBy } = (task.group as Group).shape.demand;
-        const now = refusalsOf(state.fleet, task.ask, project.id);
-        if (now.length !== refusedBy.length || now.some((key, at) => key !== refusedBy[at]))
-          requeue(state, task, () => {});
-      }
+      for (const group of [...agent.groups]) reshapeGroup(state, group, refusalsNow);
     }
   }
+}
+
+const keyOfRefusals = (keys: readonly string[]): string => keys.join("\n");
+
+/** A group whose tasks all change alike is moved as a whole, unless it meets another; else each task that changes. */
+function reshapeGroup(state: State, group: Group, refusalsNow: (task: Task) => string): void {
+  const before = keyOfRefusals(group.shape.demand.refusedBy);
+  const head = first(group.tasks) as Task;
+  const ofHead = refusalsNow(head);
+  let isAlike = true;
+  for (const task of items(group.tasks)) {
+    isAlike = refusalsNow(task) === ofHead;
+    if (!isAlike) break;
+  }
+  if (isAlike && (ofHead === before || moveGroup(state, group, shapeOf(state, head)))) return;
+  for (const task of [...items(group.tasks)]) if (refusalsNow(task) !== before) requeue(state, task, () => {});
+}
+
+/** Gives a group another shape; false, and nothing changes, if its agent has such a group already. */
+function moveGroup(state: State, group: Group, shape: Shape): boolean {
+  const { agent, shape: former, tasks } = group;
+  const key = keyOfGroup(group.priority, group.fixedScore, shape, group.isEstimated);
+  if (agent.groupByKey.has(key)) return false;
+  countQueued(state, former, -tasks.size);
+  countQueued(state, shape, tasks.size);
+  countShape(agent.project, former, -tasks.size);
+  countShape(agent.project, shape, tasks.size);
+  agent.groupByKey.delete(group.key);
+  agent.groupByKey.set(key, group);
+  group.key = key;
+  group.shape = shape;
+  return true;
+}
+
+function countQueued({ shapes }: State, shape: Shape, by: number): void {
+  if (shape.queued === 0) shapes.idle--;
+  shape.queued += by;
+  if (shape.queued === 0) shapes.idle++;
 }
 
 /** The part of a task's score that time does not change, failures included. */
@@ -97,7 +139,7 @@ function enter(state: State, task: Task): void {
   }
   insert(group.tasks, task);
   task.group = group;
-  if (shape.queued++ === 0) state.shapes.idle--;
+  countQueued(state, shape, 1);
   countShape(project, shape, 1);
   if (!group.isEstimated) project.unestimated++;
   if (agent.queued++ === 0 && !agent.load.isFull) insert(project.turn, agent);
@@ -119,19 +161,19 @@ function leave(state: State, task: Task): void {
     group.headSeq = head.seq;
     listOldest(state, group);
   }
-  if (--shape.queued === 0) state.shapes.idle++;
+  countQueued(state, shape, -1);
   countShape(project, shape, -1);
   if (!group.isEstimated) project.unestimated--;
   if (--agent.queued === 0 && !agent.load.isFull) remove(project.turn, agent);
   if (--project.queued === 0) remove(state.turn, project);
 }
 
-function countShape(project: Project, { id }: Shape, by: 1 | -1): void {
+function countShape(project: Project, { id }: Shape, by: number): void {
   const { shapeCounts } = project;
   while (shapeCounts.length <= id) shapeCounts.push(0);
   const count = (shapeCounts[id] as number) + by;
   shapeCounts[id] = count;
-  if (count === 0 || (count === 1 && by === 1)) setBit(project.shapes, id, count > 0);
+  if (count === 0 || count === by) setBit(project.shapes, id, count > 0);
 }
 
 function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: number): Group {
@@ -148,7 +190,7 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
       )
         return group;
   }
-  const key = `${priority}|${fixed}|${shape.id}|${isEstimated ? 1 : 0}`;
+  const key = keyOfGroup(priority, fixed, shape, isEstimated);
   const known = groups.length <= FEW_GROUPS ? undefined : agent.groupByKey.get(key);
   if (known !== undefined) return known;
   const group: Group = {
@@ -167,6 +209,9 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
   agent.groupByKey.set(key, group);
   return group;
 }
+
+const keyOfGroup = (priority: number, fixed: number, { id }: Shape, isEstimated: boolean): string =>
+  `${priority}|${fixed}|${id}|${isEstimated ? 1 : 0}`;
 
 function dropGroup(agent: Agent, group: Group): void {
   agent.groupByKey.delete(group.key);

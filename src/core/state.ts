@@ -183,10 +183,10 @@ export type AgentTotals = { submitted: number; completed: number; failed: number
 
 /** Tasks of one agent that differ only in when they became runnable: the oldest is always the best. */
 export type Group = {
-  readonly key: string;
+  key: string;
   readonly agent: Agent;
   readonly priority: number;
-  readonly shape: Shape;
+  shape: Shape;
   readonly fixedScore: number;
   /** Whether its tasks have an estimate of tokens, or none of them has. */
   readonly isEstimated: boolean;

@@ -5,7 +5,9 @@
  * `*` stands for anything. That is part of whether it could ever run a task. Workers say few different things of this
  * kind, and most say nothing, so a task's shape does not hold its action: it holds which of those sayings refuse
  * the task. While nobody says anything that is the same for all, and nothing costs more. When a saying is heard for the
- * first time, or for the last, the queued tasks it refuses change their shapes; nothing else walks over tasks.
+ * first time, or for the last, every queued task is looked at once: a group whose tasks all change alike is moved as a
+ * whole, and only where they differ is a task put into its queue anew. Nothing else here walks over tasks. A hundred
+ * thousand queued tasks cost about 15 ms then; a fleet has at most 256 sayings.
  */
 import type { ProjectId } from "./brand.ts";
 import type { Fleet } from "./fleet.ts";
@@ -20,6 +22,8 @@ export type Takes = {
 export type Saying = { readonly key: string; readonly takes: Takes; workers: number };
 
 export const ACTION_NAME_MAX = 128;
+/** How many different things workers of one fleet may say. */
+export const SAYINGS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
 const NOBODY: readonly string[] = Object.freeze([]);
 

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  type Decided,
   type Event,
   evolve,
   InputError,
@@ -15,8 +16,9 @@ import {
   taskId,
   workerId,
 } from "../../src/core/index.ts";
+import { checkInvariants } from "../../src/core/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot.ts";
-import { createWorld, type World } from "./driver.ts";
+import { createWorld, type World, workerSettings } from "./driver.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
   world.starts().findLast((start) => start.task === task)?.reason;
@@ -270,4 +272,53 @@ test("a tab that two own, as an older log may say, is his who names it again, th
   assert.equal(world.change("A", { capabilities: ["tab:T"] }).repeated, true);
   world.change("B", { capabilities: ["tab:T"] });
   assert.deepEqual(owners(), ["B"]);
+});
+
+const filter = (world: World, id: string, actions: readonly string[]): Decided =>
+  world.tryTo({
+    ...{ type: "join-worker", worker: workerId(id), kind: "pull", session: "s" },
+    ...{ settings: workerSettings({ slots: 9 }), takes: { actions, types: null, projects: null } },
+  });
+
+test("a filter that is heard first or last moves the queued tasks it refuses, alike or not, and no index lags", () => {
+  const world = createWorld();
+  for (const id of ["d1", "d2", "d3"]) world.submit(id, { agent: "ann", action: "deploy" });
+  for (const [id, action] of [
+    ["e1", "exec"],
+    ["d4", "deploy"],
+    ["e2", "exec"],
+  ] as const)
+    world.submit(id, { agent: "bob", action });
+  const queuedWith = (agent: string): number[] =>
+    [...(world.state.projects.get(world.taskOf("d1").project.id)?.agents.values() ?? [])]
+      .filter(({ id }) => id === agent)
+      .flatMap(({ groups }) => groups.map(({ tasks }) => tasks.size));
+  const [moved] = [world.taskOf("d1").group];
+  assert.deepEqual([queuedWith("ann"), queuedWith("bob")], [[3], [3]]);
+  world.atOnce(() => {
+    filter(world, "x", ["exec"]);
+    assert.deepEqual(checkInvariants(world.state), []);
+    assert.deepEqual([queuedWith("ann"), queuedWith("bob").sort()], [[3], [1, 2]]);
+    assert.equal(world.taskOf("d1").group, moved, "a group of one mind moves as a whole");
+    world.leave("x");
+    assert.deepEqual(checkInvariants(world.state), []);
+    assert.deepEqual([queuedWith("ann"), queuedWith("bob")], [[3], [3]]);
+    filter(world, "x", ["exec"]);
+  });
+  assert.deepEqual(
+    world.starts().map(({ task }) => task),
+    ["e1", "e2"],
+  );
+});
+
+test("a fleet has at most 256 different filters; those it has already may be used by more workers", () => {
+  const world = createWorld();
+  for (let count = 0; count < 256; count++) assert.ok(filter(world, `w${count}`, [`a${count}`]).ok);
+  const refused = filter(world, "more", ["other"]);
+  assert.deepEqual(refused.ok ? null : refused.failure, {
+    ...{ type: "too-many", what: "different filters (takes) of workers", max: 256 },
+  });
+  assert.ok(filter(world, "more", ["a7"]).ok);
+  world.leave("w3");
+  assert.ok(filter(world, "yet-more", ["other"]).ok);
 });
