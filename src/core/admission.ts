@@ -6,7 +6,7 @@
  * agent's share of it is full, or the fleet is overloaded. The same id with the same body is the same
  * task again, however often it is sent. Nothing here depends on how many tasks there are.
  */
-import type { Instant, ProjectId, TaskId } from "./brand.ts";
+import type { AgentId, Instant, ProjectId, TaskId } from "./brand.ts";
 import type { Decided, Decision, Submission, Warning } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import { settingsFor } from "./config-change.ts";
@@ -23,6 +23,10 @@ import { tabCapability } from "./tab.ts";
 import { refusalsOf, refusedInWords } from "./taking.ts";
 
 export const PROJECTS_MAX = 10_000;
+/** Projects nobody registered that one agent may have tasks in: their places never come back. */
+const MADE_PROJECTS_MAX = 100;
+/** Where a task goes that names none: nobody may be shut out of it. */
+const DEFAULT_PROJECT = "default";
 const DEPTH_MAX = 100_000;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 const ATTEMPTS_DEFAULT = 3;
@@ -85,7 +89,7 @@ export function decideSubmit(state: State, task: Submission, now: Instant): Deci
   if (task.deadline !== null && task.deadline <= now) {
     return fail({ type: "past-deadline", field: "deadline", deadline: task.deadline, now });
   }
-  const settings = projectFor(state, task.project);
+  const settings = projectFor(state, task.project, task.agent);
   if (!settings.ok) return settings;
   const ties = readTies(state, task);
   if (!ties.ok) return ties;
@@ -100,16 +104,35 @@ function findKnown(state: State, id: TaskId): { id: TaskId; bodyHash: string } |
 
 type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean; readonly source: Project["source"] };
 
-/** The settings of a task's project, and whether it must be made first. */
-export function projectFor(state: State, id: ProjectId): Result<ProjectPlan, Refusal> {
+/** The settings of a task's project, and whether it must be made first. A call of no task has no agent. */
+export function projectFor(state: State, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
   if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
   const [settings, source] = settingsFor(state.config, id);
   if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
-  // Those that the config names are never refused for want of room.
-  if (source === "default" && state.projects.size >= PROJECTS_MAX)
-    return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
-  return ok({ settings, isNew: true, source });
+  const noRoom = source === "default" ? refusalForMaking(state, id, agent) : null;
+  return noRoom === null ? ok({ settings, isNew: true, source }) : fail(noRoom);
+}
+
+/**
+ * Whether a project that nobody registered may be made. Those that the config names always may, and the last tenth of
+ * the places is kept for those that are put.
+ */
+export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
+  if (id === DEFAULT_PROJECT) return null;
+  const remedy = `name ${id} in the config, or have an admin put it`;
+  if (state.projects.size >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
+    return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy };
+  const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
+  if (known.length < MADE_PROJECTS_MAX) return null;
+  const made = known.filter(({ project }) => project.source === "default").length;
+  if (made < MADE_PROJECTS_MAX) return null;
+  return {
+    type: "too-many",
+    what: `projects of agent ${agent} that nobody registered`,
+    max: MADE_PROJECTS_MAX,
+    remedy,
+  };
 }
 
 type Ties = {

@@ -261,7 +261,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     if (full !== null) return fail(full);
   }
   // A project that only makes calls is made like one that submits: what it spends is booked from the first call on.
-  const plan = projectFor(state, project?.id ?? command.project);
+  const plan = projectFor(state, project?.id ?? command.project, null);
   if (!plan.ok) return plan;
   const { settings, source } = plan.value;
   const first: Event[] = [...room.value];

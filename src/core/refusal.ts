@@ -37,7 +37,13 @@ export type Refusal =
   | { readonly type: "no-workers"; readonly agent: string }
   | { readonly type: "batch-too-large"; readonly submitted: number; readonly max: number }
   | { readonly type: "project-unknown"; readonly project: string }
-  | { readonly type: "too-many"; readonly what: string; readonly max: number; readonly kept?: number }
+  | {
+      readonly type: "too-many";
+      readonly what: string;
+      readonly max: number;
+      readonly kept?: number;
+      readonly remedy?: string;
+    }
   | {
       readonly type: "bytes-per-minute";
       readonly project: string;
@@ -200,12 +206,17 @@ function aboutStanding(refusal: Standing): string {
     case "project-unknown":
       return `no project is called ${refusal.project}; register it, or name it in the config`;
     case "too-many":
-      return refusal.kept === undefined
-        ? `there are ${refusal.max} ${refusal.what} already, which is the maximum`
-        : `of at most ${refusal.max} ${refusal.what} the last ${refusal.kept} are kept for projects that have few`;
+      return aboutTooMany(refusal);
     default:
       return aboutHolders(refusal);
   }
+}
+
+function aboutTooMany({ what, max, kept, remedy }: Extract<Refusal, { type: "too-many" }>): string {
+  const whatToDo = remedy === undefined ? "" : `: ${remedy}`;
+  if (kept === undefined) return `there are ${max} ${what} already, which is the maximum${whatToDo}`;
+  const whom = remedy === undefined ? " for projects that have few" : "";
+  return `of at most ${max} ${what} the last ${kept} are kept${whom}${whatToDo}`;
 }
 
 function aboutKept(refusal: Extract<Refusal, { type: "queue-full" }>): string {

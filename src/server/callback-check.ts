@@ -43,13 +43,19 @@ export async function submitChecked(parts: Parts, body: TaskBody, headers: strin
   }
 }
 
-export async function submitCheckedBatch(parts: Parts, batch: BatchBody): Promise<BatchAnswer> {
+/** `foreign`: by their places, the items that are not their caller's to submit, and why. */
+export async function submitCheckedBatch(
+  parts: Parts,
+  batch: BatchBody,
+  foreign: ReadonlyMap<number, string>,
+): Promise<BatchAnswer> {
   checkCallback(parts, batch.callbackUrl, "callbackUrl");
   const bad = new Map<number, string>();
   const tasks = batch.tasks.map((item, index) => {
     const refusal = refusalOf(parts, item, `tasks[${index}]`);
-    if (refusal === null) return item;
-    bad.set(index, sentence(refusal));
+    const error = refusal === null ? foreign.get(index) : sentence(refusal);
+    if (error === undefined) return item;
+    bad.set(index, error);
     return unacceptable(item);
   });
   const answer = await parts.drover.submitBatch({ ...batch, tasks });

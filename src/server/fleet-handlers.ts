@@ -28,7 +28,7 @@ import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
 import { checkCall, checkSaid } from "./own-session.ts";
 import { ownGates, ownProject, ownWorkers } from "./own-views.ts";
-import { checkTask, checkTies, claimed, isOwn } from "./own-work.ts";
+import { checkTask, checkTies, claimed, isOwn, makeOwnProject } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
@@ -223,6 +223,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     askPermit: async ({ body }, exchange) => {
       const asked = claimed(exchange.caller, body);
       if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);
+      else await makeOwnProject(drover, exchange.caller, asked);
       checkCall(drover.state, exchange.caller, asked);
       return ask(asked, exchange);
     },

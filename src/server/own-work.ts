@@ -6,7 +6,8 @@
  * is added does not compile until somebody has decided. A body that claims another agent or project is refused and
  * told which; a task of somebody else is not found, so that asking tells nothing about it.
  */
-import type { TaskId } from "../core/brand.ts";
+import { refusalForMaking } from "../core/admission.ts";
+import type { AgentId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Drover } from "../engine/drover.ts";
 import { refused } from "../engine/drover-error.ts";
 import type { CallName } from "../protocol/index.ts";
@@ -107,6 +108,22 @@ function checkClaims({ agentId, projects }: Caller, body: Owner, at: string): vo
 
 export const isOwn = ({ projects, ...caller }: Caller, { agentId, project = DEFAULT_PROJECT }: Owner): boolean =>
   (caller.agentId === null || caller.agentId === agentId) && (projects === null || projects.includes(project));
+
+/** Whether a project that the token lists would be refused for want of room; it is asked for every submit. */
+export function isShutOut(
+  { state }: Drover,
+  { projects }: Caller,
+  { agentId, project = DEFAULT_PROJECT }: Owner,
+): boolean {
+  if (projects === null || state.projects.has(project as ProjectId) || !projects.includes(project)) return false;
+  if (!state.config.projects.autoCreate) return false;
+  return refusalForMaking(state, project as ProjectId, (agentId ?? null) as AgentId | null) !== null;
+}
+
+/** Whoever wrote the token has named its projects: there is room for them where there is none for made-up ones. */
+export async function makeOwnProject(drover: Drover, caller: Caller, owner: Owner): Promise<void> {
+  if (isShutOut(drover, caller, owner)) await drover.putProject(owner.project ?? DEFAULT_PROJECT, {});
+}
 
 /** A filter that names nothing but what is the token's own. */
 export function ownFilter<Filter extends Owner>(

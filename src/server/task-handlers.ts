@@ -5,15 +5,17 @@
  * task as it stands when its time is over: that is an answer, not an error.
  */
 import { INSTANT_NUMBERS, type Why } from "../core/why.ts";
+import { DroverError } from "../engine/drover-error.ts";
 import { isoTime, type TaskView } from "../engine/task-view.ts";
-import { type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
+import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../protocol/index.ts";
 import type { TaskCalls } from "../protocol/task-calls.ts";
 import { isTied } from "./access.ts";
 import { submitChecked, submitCheckedBatch } from "./callback-check.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { PollEnded } from "./long-polls.ts";
 import { ownWhy } from "./own-views.ts";
-import { checkTask, checkTies, claimed, ownFilter } from "./own-work.ts";
+import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "./own-work.ts";
+import { ServerRefusal } from "./problem.ts";
 import { createTaskLogs } from "./task-logs.ts";
 
 export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
@@ -23,15 +25,16 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   return {
     submit: ({ body }, { caller, headers }) => {
       const own = claimed(caller, body);
-      // What every submit costs: only a tied caller's dependencies are looked at first.
-      if (!isTied(caller) || (own.parent === undefined && own.needs === undefined))
-        return submitChecked(deps, own, headers);
-      return checkTies(drover, caller, own).then(() => submitChecked(deps, own, headers));
+      // What every submit costs: only a tied caller's dependencies, and its project, are looked at first.
+      const isPlain = own.parent === undefined && own.needs === undefined;
+      if (!isTied(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
+      return checkTies(drover, caller, own)
+        .then(() => makeOwnProject(drover, caller, own))
+        .then(() => submitChecked(deps, own, headers));
     },
     submitBatch: async ({ body }, { caller }) => {
       const batch = claimed(caller, body);
-      if (isTied(caller)) for (const [index, item] of batch.tasks.entries()) await claimItem(deps, caller, item, index);
-      return submitCheckedBatch(deps, batch);
+      return submitCheckedBatch(deps, batch, isTied(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
     },
     tasks: async ({ query }, { caller }) => {
       const page = await drover.tasks(ownFilter(caller, query));
@@ -74,11 +77,29 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   };
 }
 
+const NONE_FOREIGN: ReadonlyMap<number, string> = new Map();
 type Item = { readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
-async function claimItem({ drover }: Deps, caller: Exchange["caller"], item: unknown, index: number): Promise<void> {
-  const { project, ...ties } = (item ?? {}) as Item;
-  if (typeof project === "string") claimed(caller, { project }, `tasks[${index}].`);
-  await checkTies(drover, caller, ties, `tasks[${index}].`);
+
+/** What a tied caller may not claim in its batch, and why: that turns away the item, and no other. */
+async function foreignItems(
+  { drover }: Deps,
+  caller: Exchange["caller"],
+  { agentId, project: shared, tasks }: BatchBody,
+): Promise<ReadonlyMap<number, string>> {
+  const foreign = new Map<number, string>();
+  for (const [index, item] of tasks.entries()) {
+    const { project = shared, ...ties } = (item ?? {}) as Item;
+    const at = `tasks[${index}].`;
+    try {
+      if (typeof project === "string") claimed(caller, { project }, at);
+      await checkTies(drover, caller, ties, at);
+      await makeOwnProject(drover, caller, { agentId, project });
+    } catch (error) {
+      if (!(error instanceof ServerRefusal || error instanceof DroverError)) throw error;
+      foreign.set(index, error.message);
+    }
+  }
+  return foreign;
 }
 
 /** Until the task has ended, or the time is over. */

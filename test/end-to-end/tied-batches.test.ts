@@ -1,0 +1,35 @@
+/**
+ * One item of a batch that is not its caller's own is turned away alone, and tells no more than one that is nowhere.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openServer } from "../kits/server-kit.ts";
+
+const tokens = [
+  { role: "admin", token: "token-of-admin-0123456789" },
+  { role: "agent", token: "token-of-site-0123456789", project: "site" },
+];
+
+test("an item that needs another's task is answered like one that needs a task that is nowhere", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const secret = { id: "secret", agentId: "other", project: "other", action: "x" };
+  await at.ask("submit", { body: secret }, { token: "token-of-admin-0123456789" });
+  const tasks = [
+    { id: "fine", action: "x" },
+    { id: "ties", action: "x", needs: ["secret"] },
+    { id: "nowhere", action: "x", needs: ["absent"] },
+    { id: "child", action: "x", parent: "secret" },
+    { id: "elsewhere", action: "x", project: "other" },
+    { id: "after", action: "x", needs: ["ties"] },
+  ];
+  const body = { agentId: "ann", tasks };
+  const reply = await at.ask("submitBatch", { body }, { token: "token-of-site-0123456789" });
+  assert.ok(reply.status < 300, reply.text);
+  const errors = reply.json.tasks.map(({ error }) => error);
+  assert.deepEqual([reply.json.accepted, errors[0]], [1, undefined]);
+  const nowhere = errors[2] ?? "";
+  assert.equal(errors[1], nowhere.replace("tasks[2]", "tasks[1]").replace("absent", "secret"));
+  assert.equal(errors[3], nowhere.replace("tasks[2].needs", "tasks[3].parent").replace("absent", "secret"));
+  assert.match(errors[4] ?? "", /tasks\[4\]\.project is other, and this token speaks for site only/);
+  assert.match(errors[5] ?? "", /ties/);
+});
