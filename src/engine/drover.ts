@@ -247,7 +247,10 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     now: writer.now,
     onPruned: feed.onPruned,
     onFailure: (error) =>
-      onWarning(`a snapshot failed, the next is tried ${state.config.log.snapshotEvery} events on: ${String(error)}`),
+      onWarning(
+        `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ` +
+          `${state.config.log.snapshotEvery} events on: ${String(error)}`,
+      ),
   });
   const rejections = createRejectedCounts(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };

@@ -149,7 +149,7 @@ const damages: { name: string; sql: string; at: number; opens: boolean }[] = [
     opens: false,
   },
   { name: "another last number", sql: "UPDATE batch SET last_seq = 5 WHERE first_seq = 4", at: 4, opens: false },
-  { name: "a missing first batch", sql: "DELETE FROM batch WHERE first_seq = 1", at: 1, opens: true },
+  { name: "a missing first batch", sql: "DELETE FROM batch WHERE first_seq = 1", at: 1, opens: false },
   { name: "a missing middle batch", sql: "DELETE FROM batch WHERE first_seq = 4", at: 4, opens: false },
   { name: "a missing last batch", sql: "DELETE FROM batch WHERE first_seq = 7", at: 7, opens: false },
   { name: "all batches missing", sql: "DELETE FROM batch", at: 1, opens: false },

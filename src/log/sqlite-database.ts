@@ -17,7 +17,7 @@ import { pathToFileURL } from "node:url";
 import { seq } from "../core/brand.ts";
 import { BrokenInvariant } from "../core/result.ts";
 import { FORMAT, OLDEST_FORMAT } from "./batch-row.ts";
-import { GENESIS } from "./chain.ts";
+import { GENESIS, toHex } from "./chain.ts";
 import { isCheckpointSigned } from "./checkpoint.ts";
 import type { DataLock } from "./data-lock.ts";
 import { takeDataLock } from "./data-lock.ts";
@@ -195,10 +195,26 @@ function checkEnd(tables: LogTables, directory: string): void {
   const { head, base } = source;
   checkHead(source);
   if (head.seq > base.seq) readPage(source, { after: seq(head.seq - 1), prior: null });
+  checkWhole(tables);
   const beyond = Math.max(tables.checkpoints().at(-1)?.seq ?? 0, newestSnapshot(directory));
   if (beyond > head.seq) {
     throw corruptAt(seq(head.seq + 1), `a snapshot of event ${beyond} exists, but the log ends at ${head.seq}`);
   }
+}
+
+/**
+ * Is there a row for every event from the beginning to the head? What they say is hashed anew by `verify` and before it
+ * is pruned; a start that did so would take minutes.
+ */
+function checkWhole(tables: LogTables): void {
+  const { head, base } = tables.source();
+  const first = tables.rowWith(seq(base.seq + 1));
+  if (first !== null && toHex(first.priorHash) !== base.hash) {
+    throw corruptAt(first.firstSeq, `it is not linked to event ${base.seq}, where the log says that it begins`);
+  }
+  if (tables.countEvents() === head.seq - base.seq) return;
+  const { expected, found } = tables.firstGap() ?? { expected: seq(base.seq + 1), found: head.seq };
+  throw corruptAt(expected, `it is missing; the next batch that was found begins at ${found}`);
 }
 
 /** Nothing is signed behind a head that should be signed and is not. A key that never signed one begins here. */

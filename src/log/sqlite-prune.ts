@@ -3,9 +3,10 @@
  *
  * Pruning a month of events in one transaction would hold up every append behind it. So it goes in steps
  * of a few rows, each its own transaction that moves the log's beginning (`base`) together with what it
- * deletes; appends run in between, and a crash leaves a log that merely begins earlier. First the payloads that stay
- * are listed with the hashes of their events (`kept-list.ts`); then the batches go, then the payloads beside them,
- * without those that are kept. Payloads kept by an earlier pruning and not named again go too.
+ * deletes; appends run in between, and a crash leaves a log that merely begins earlier. First every link of what is to
+ * go is checked, up to a signed checkpoint: what is gone can be checked by nobody, so damage must not go with it. Then
+ * the payloads that stay are listed with the hashes of their events (`kept-list.ts`); then the batches go, then the
+ * payloads beside them, without those that are kept. Payloads kept by an earlier pruning and not named again go too.
  */
 
 import type { Seq } from "../core/brand.ts";
@@ -14,16 +15,19 @@ import { invariant } from "../core/result.ts";
 import type { BatchRow } from "./batch-row.ts";
 import { recordBytes } from "./batch-row.ts";
 import { findBeside, keepEntries } from "./beside.ts";
-import { toHex } from "./chain.ts";
+import { fromHex, toHex } from "./chain.ts";
+import { isCheckpointSigned } from "./checkpoint.ts";
 import { factsOf, hashOfPayload } from "./event-facts.ts";
 import { createListCheck } from "./kept-check.ts";
 import { createListHash, signKeptList } from "./kept-list.ts";
-import type { Anchor } from "./log.ts";
-import type { Signer } from "./signing-key.ts";
+import { type Anchor, corruptAt, LogFailure } from "./log.ts";
+import { type Cursor, hashAt, readPage } from "./page.ts";
+import type { Signer, Verifier } from "./signing-key.ts";
 import type { Database } from "./sqlite-database.ts";
 
 const ROWS_PER_STEP = 32;
 const ENTRIES_PER_STEP = 256;
+const BYTES_PER_STEP: number = 256 * 1024;
 
 export type PruneAsk = {
   /** No event behind this one is touched. */
@@ -38,12 +42,18 @@ export type Pruning = { beginPrune(ask: PruneAsk): null; stepPrune(): PruneStep 
 
 export function createPruning(database: Database, signer: Signer): Pruning {
   let ask: PruneAsk | null = null;
+  let links: LinkCheck | null = null;
   let listing: Listing | null = null;
   let blocksDone = seq(0);
 
   function step({ limit, keep }: PruneAsk): PruneStep {
-    listing ??= createListing(database, signer, { limit, keep });
     const { base } = database.source();
+    links ??= createLinkCheck(database, signer, limit);
+    if (!links.isDone()) {
+      links.step();
+      return { base, droppedBatches: 0, isDone: false };
+    }
+    listing ??= createListing(database, signer, { limit, keep });
     if (!listing.isDone()) {
       listing.step();
       return { base, droppedBatches: 0, isDone: false };
@@ -63,7 +73,7 @@ export function createPruning(database: Database, signer: Signer): Pruning {
   return {
     beginPrune: (next) => {
       ask = { limit: next.limit, keep: next.keep.sort().filter((at, index, all) => at !== all[index - 1]) };
-      listing = null;
+      links = listing = null;
       blocksDone = seq(0);
       return null;
     },
@@ -71,6 +81,31 @@ export function createPruning(database: Database, signer: Signer): Pruning {
       invariant(ask !== null, "a pruning is begun before it is continued");
       const current = ask;
       return database.write("prune", () => step(current));
+    },
+  };
+}
+
+type LinkCheck = { isDone(): boolean; step(): void };
+
+/** Throws `corrupt` where the links of what is to be dropped break, or do not lead to the checkpoint behind it. */
+function createLinkCheck(database: Database, verifier: Verifier, limit: Seq): LinkCheck {
+  const { base } = database.source();
+  const anchor = database.checkpoints().find((one) => one.seq >= limit && isCheckpointSigned(verifier, one));
+  let cursor: Cursor = { after: base.seq, prior: fromHex(base.hash) };
+  let isDone = limit <= base.seq;
+  return {
+    isDone: () => isDone,
+    step: () => {
+      const { rows, break: broken } = readPage(database.source(), cursor, BYTES_PER_STEP);
+      if (broken !== null) throw new LogFailure("corrupt", broken.message, broken.seq);
+      const last = rows.at(-1);
+      if (anchor === undefined || last === undefined) throw corruptAt(limit, "no signed checkpoint confirms it");
+      cursor = { after: last.lastSeq, prior: last.postHash };
+      if (last.lastSeq < anchor.seq) return;
+      if (hashAt(database.source(), anchor.seq) !== anchor.hash) {
+        throw corruptAt(anchor.seq, "a checkpoint was signed for another hash");
+      }
+      isDone = true;
     },
   };
 }

@@ -46,6 +46,10 @@ export type LogTables = {
   look<Answer>(doing: string, work: () => Answer): Answer;
   source(): RowSource;
   rowWith(wanted: Seq): BatchRow | null;
+  /** How many events the rows say that they hold. */
+  countEvents(): number;
+  /** The first row that does not begin where the one before it ended. */
+  firstGap(): { readonly expected: Seq; readonly found: Seq } | null;
   /** Where the first few rows end, without their blocks. */
   firstEnds(limit: number): FirstEnd[];
   putRow(row: BatchRow): void;
@@ -100,6 +104,10 @@ const SQL = {
   endBefore:
     "SELECT last_seq, post_hash, batch_id, epoch FROM batch WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1",
   firstEnds: "SELECT first_seq, last_seq, post_hash, batch_id, epoch FROM batch ORDER BY first_seq LIMIT ?",
+  countEvents: "SELECT coalesce(sum(last_seq - first_seq + 1), 0) AS count FROM batch",
+  firstGap: `SELECT expected, first_seq FROM (SELECT first_seq,
+      coalesce(lag(last_seq) OVER (ORDER BY first_seq), (SELECT seq FROM base WHERE id = 1)) + 1 AS expected FROM batch)
+    WHERE first_seq <> expected LIMIT 1`,
   putRow: `INSERT INTO batch (first_seq, last_seq, epoch, batch_id, prior_hash, post_hash, hashes, bytes)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   dropRow: "DELETE FROM batch WHERE first_seq = ?",
@@ -146,6 +154,11 @@ function rowAccess(statements: Statements) {
       const raw = statements.rowBefore.get(wanted);
       const row = raw === undefined ? null : parseRow(raw, wanted);
       return row === null || row.lastSeq < wanted ? null : row;
+    },
+    countEvents: (): number => Number(statements.countEvents.get()?.count),
+    firstGap: () => {
+      const { expected, first_seq: found } = statements.firstGap.get() ?? {};
+      return isCount(expected) && isCount(found) ? { expected: seq(expected), found: seq(found) } : null;
     },
     firstEnds: (limit: number): FirstEnd[] =>
       statements.firstEnds.all(limit).map((raw) => ({ firstSeq: seq(Number(raw.first_seq)), end: parseEnd(raw) })),

@@ -88,6 +88,71 @@ test("a log that was emptied does not verify, and is not begun again; one that i
   }
 });
 
+test("a log with a hole before its newest snapshot is not written behind", async () => {
+  const directory = copyOf(await pruned);
+  edit(
+    directory,
+    "DELETE FROM batch WHERE first_seq = (SELECT first_seq FROM batch ORDER BY first_seq LIMIT 1 OFFSET 1)",
+  );
+  assert.match((await problemsOf(directory)).join("\n"), /it is missing; the next batch that was found begins at/);
+  assert.match(await isRefused(directory), /it is missing; the next batch that was found begins at/);
+});
+
+test("a log whose beginning was given another hash is not written behind", async () => {
+  const directory = copyOf(await pruned);
+  edit(directory, "UPDATE base SET hash = printf('%064d', 0)");
+  assert.match(await isRefused(directory), /it is not linked to event \d+, where the log says that it begins/);
+});
+
+const harms: { name: string; harm: (directory: string) => void; says: RegExp }[] = [
+  {
+    name: "edited",
+    harm: (directory) => edit(directory, "UPDATE batch SET bytes = zeroblob(length(bytes)) WHERE first_seq = 3"),
+    says: /damaged at event 3/,
+  },
+  {
+    name: "edited and hashed anew up to there",
+    harm: (directory) => {
+      const place = "(SELECT min(first_seq) FROM batch WHERE first_seq > 9)";
+      edit(
+        directory,
+        `CREATE TABLE kept_rows AS SELECT * FROM batch WHERE first_seq > ${place};
+         CREATE TABLE kept_head AS SELECT * FROM head`,
+      );
+      rewrite(directory, blameBob);
+      edit(
+        directory,
+        `DELETE FROM batch WHERE first_seq > ${place}; INSERT INTO batch SELECT * FROM kept_rows; DROP TABLE kept_rows;
+         DELETE FROM head; INSERT INTO head SELECT * FROM kept_head; DROP TABLE kept_head`,
+      );
+    },
+    says: /it is not linked to the event before it/,
+  },
+];
+for (const { name, harm, says } of harms)
+  test(`history that was ${name} is not pruned, so that verify goes on to find it`, async () => {
+    const data = newDirectory();
+    const options = { data, config: { log: { retain: "1h" } } };
+    const first = await createTestDrover(options);
+    for (const round of [0, 1, 2]) {
+      for (const index of [0, 1, 2, 3])
+        await first.drover.submit({ id: `${round}-${index}`, agentId: "ann", action: "a" });
+      if (round > 0) await first.drover.snapshot();
+      await first.clock.set(first.clock.now() + 60_000);
+    }
+    const at = first.clock.now();
+    await first.drover.close();
+    harm(data);
+    const second = await createTestDrover({ ...options, at: at + 7_200_000 });
+    await second.drover.submit({ id: "more", agentId: "ann", action: "a" });
+    await assert.rejects(second.drover.snapshot(), says);
+    await second.drover.close();
+    const log = readerOf(data);
+    const { ok, base } = await log.verify();
+    await log.close();
+    assert.deepEqual({ ok, base: base.seq }, { ok: false, base: 0 });
+  });
+
 test("events that somebody put behind a closed log do not verify", async () => {
   const directory = copyOf(await sound);
   const row = "first_seq, last_seq, epoch, batch_id, prior_hash, post_hash, hashes, bytes";
