@@ -5,7 +5,7 @@
  * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
  * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
  */
-import type { WorkerId } from "../core/brand.ts";
+import type { ScheduleId, WorkerId } from "../core/brand.ts";
 import type { Worker } from "../core/state.ts";
 import type { Drover } from "../engine/drover.ts";
 import { refused } from "../engine/drover-error.ts";
@@ -20,6 +20,7 @@ import type {
   ScheduleJson,
   SyncAnswer,
   SyncBody,
+  TaskBody,
 } from "../protocol/index.ts";
 import { type Caller, isTied } from "./access.ts";
 import { checkCallback } from "./callback-check.ts";
@@ -28,7 +29,7 @@ import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
 import { checkCall, checkSaid } from "./own-session.ts";
 import { ownGates, ownProject, ownWorkers } from "./own-views.ts";
-import { checkTask, checkTies, claimed, isOwn, makeOwnProject } from "./own-work.ts";
+import { checkTask, claimed, isOwn, makeOwnProject } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
@@ -180,11 +181,12 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
     schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
     putSchedule: async ({ params, body }, { caller }) => {
       const task = claimed(caller, body.task, "task.");
-      await checkTies(deps.drover, caller, task, "task.");
+      checkNoTies(caller, task);
       checkCallback(deps, task.callbackUrl, "task.callbackUrl");
-      const known = ((await schedules.list()) as ScheduleJson[]).find(({ id }) => id === params.id);
-      if (known !== undefined && !isOwn(caller, known.task))
+      const isKnown = deps.drover.state.schedules.has(params.id as ScheduleId);
+      if (isKnown && !isOwn(caller, (await schedules.get(params.id)).task))
         throw forbidden(`schedule ${params.id} is not this token's own; choose another id`);
+      await makeOwnProject(deps.drover, caller, task);
       return (await schedules.put(params.id, { ...body, task } as Parameters<
         Drover["schedules"]["put"]
       >[1])) as ScheduleJson;
@@ -195,6 +197,16 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
       return { status: "removed", id: params.id };
     },
   };
+}
+
+/**
+ * A tied token's schedule waits for nothing: whose task a name stands for is known when a task is submitted, and a name
+ * that is nobody's today may be another's at the next instant.
+ */
+function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
+  if (!isTied(caller) || (parent === undefined && needs.length === 0)) return;
+  const field = parent === undefined ? "task.needs" : "task.parent";
+  throw forbidden(`${field} may not be in a schedule of a token that is tied to projects or an agent`, { field });
 }
 
 type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";
