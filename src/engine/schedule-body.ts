@@ -61,7 +61,7 @@ const cron: Reader<string> = (value, field) => {
     new Cron(value, { paused: true });
     return ok(value);
   } catch (error) {
-    return fail(badField(field, value, `${expected}; ${reason(error)}`));
+    return fail(badField(field, value, `${expected}; ${reason(error).replace(/^\w+: /, "")}`));
   }
 };
 

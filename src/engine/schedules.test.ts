@@ -128,6 +128,8 @@ test("a bad schedule is refused by field, and nothing changes", async () => {
       assert.deepEqual([code, details.field], ["bad_request", field]);
       return true;
     });
+  // In our words, without the name of the library's class.
+  await assert.rejects(kit.drover.schedules.put("x", every("99 * * * *")), /@weekly; (?!CronPattern)\S/);
   await assert.rejects(kit.drover.schedules.get("x"), /no schedule is called x/);
   await assert.rejects(kit.drover.schedules.remove("x"), /no schedule is called x/);
   await kit.drover.close();
