@@ -73,6 +73,15 @@ export function mapAdvice(name: string, given: unknown, schema: JsonSchema): str
   return `; it is no list, but names with values: ${name}: { ${String(key)}: … }`;
 }
 
+/** How to write what was given as names with values and must be a list; null of anything else. */
+export function listForm(name: string, given: unknown, schema: JsonSchema): string | null {
+  const isMap = typeof given === "object" && given !== null && !Array.isArray(given);
+  const list = alternatives(schema).find(({ type }) => type === "array");
+  if (!isMap || list === undefined || holdsFields(schema)) return null;
+  const [key] = knownKeys((list.items ?? {}) as JsonSchema);
+  return `a list: ${name}: [${key === undefined ? "…" : `{ ${key}: …, … }`}]`;
+}
+
 export const takesNull = (schema: JsonSchema): boolean => kindsOf(schema).has("null");
 export const takesText = (schema: JsonSchema): boolean => kindsOf(schema).has("string");
 

@@ -15,7 +15,7 @@ import { type Layer, mergeLayers, settingFor, toObject } from "./config-layers.t
 import { BadConfig, type ConfigProblem } from "./config-problem.ts";
 import { settingFromFlag, settingsFromVariables, unknownName } from "./config-variables.ts";
 import type { Environment } from "./terminal.ts";
-import { commaAdvice } from "./yaml-complaint.ts";
+import { commaAdvice, oncePerLine } from "./yaml-complaint.ts";
 
 export const FILE_NAME = "drover.yml";
 const PROBLEMS_MAX = 20;
@@ -87,7 +87,7 @@ export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledg
     (sources.sets ?? []).flatMap((text) => collect(problems, () => [settingFromFlag(text, schema)])),
     sources.flags ?? [],
   ];
-  problems.push(...unknownNames(layers.flat(), schema, parsed));
+  problems.push(...oncePerLine(unknownNames(layers.flat(), schema, parsed)));
   const merge = (some: readonly Layer[]): Setting[] =>
     mergeLayers(some, schema).filter(({ path }) => unknownName(path, schema) === null);
   for (const layer of layers) readAll(merge([layer]), check, parsed, problems);
@@ -142,8 +142,8 @@ function unknownNames(settings: Layer, schema: JsonSchema, files: readonly Confi
     const message = unknownName(path, schema);
     if (message === null) return [];
     const place = whereabouts({ path, origin }, path, files);
-    const advice = place.origin?.kind === "file" ? commaAdvice(place.source ?? "", place.origin.column) : "";
-    return [{ message: message + advice, ...place }];
+    const advice = place.origin?.kind === "file" ? commaAdvice(place.source ?? "", place.origin.column) : null;
+    return [{ message: advice ?? message, ...place }];
   });
 }
 

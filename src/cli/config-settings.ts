@@ -14,7 +14,7 @@ import {
   settingsSchema,
   tokenFaults,
 } from "../protocol/index.ts";
-import { type JsonSchema, mapAdvice, schemaAt } from "./config-knobs.ts";
+import { type JsonSchema, listForm, mapAdvice, schemaAt } from "./config-knobs.ts";
 import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
 import { findUnitless } from "./span-unit.ts";
 
@@ -43,13 +43,15 @@ function checkEach(given: unknown): Verdict<unknown> {
   return first === undefined ? withMap(verdictOf(read), given) : { ok: false, ...first, also };
 }
 
-/** A list where a map is wanted is told with the map. */
+/** A list where a map is wanted is told with the map, and the other way round. */
 function withMap(verdict: Verdict<unknown>, given: unknown): Verdict<unknown> {
   if (verdict.ok) return verdict;
   const path = verdict.field.split(".");
   const schema = schemaAt(SETTINGS_SCHEMA, path);
   let value = given;
   for (const key of path) value = (value as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  const list = schema === null ? null : listForm(path.at(-1) ?? "", value, schema);
+  if (list !== null) return { ...verdict, message: `${verdict.field} must be ${list}` };
   const advice = schema === null ? "" : mapAdvice(path.at(-1) ?? "", value, schema);
   return { ...verdict, message: verdict.message + advice };
 }

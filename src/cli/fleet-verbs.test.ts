@@ -294,6 +294,9 @@ describe("gates", () => {
         "call-9  queued   1m 1s  normal  docs",
       ),
     );
+    const fresh = { ...gate, stats: { ...gate.stats, scheduled: 3, completed: 0 } };
+    const shown = (await drover(["gates", "show", "anthropic/default"], { [place]: fresh })).out;
+    assert.match(shown, /3 let out, 0 came back, 4 rate limited; on average \S+ waited; at most 9/);
     const idle = await drover(["gates", "show", "anthropic/default"], { [place]: { ...gate, calls: [] } });
     assert.match(idle.out, /\nNo call is out, and none waits\.\n$/);
   });

@@ -106,10 +106,12 @@ function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson
 /** What a gate has done in all, as one line. */
 export function gateTotals({ stats }: GateDetail): string {
   const { scheduled, completed, rateLimited, waitMs, serviceMs, peakQueued, peakRunning } = stats;
-  const mean = (sum: number, of: number): string => (of === 0 ? "-" : span(Math.round(sum / of)));
+  const mean = (sum: number, of: number, what: string): string[] =>
+    of === 0 ? [] : [`${span(Math.round(sum / of))} ${what}`];
+  const means = [...mean(waitMs, scheduled, "waited"), ...mean(serviceMs, completed, "out")].join(" and ");
   return (
     `\n${count(scheduled)} let out, ${count(completed)} came back, ${count(rateLimited)} rate limited; ` +
-    `on average ${mean(waitMs, scheduled)} waited and ${mean(serviceMs, completed)} out; ` +
+    `${means === "" ? "" : `on average ${means}; `}` +
     `at most ${count(peakQueued)} waiting and ${count(peakRunning)} out\n`
   );
 }

@@ -27,6 +27,14 @@ test("a comma that ended a value inside { }", async () => {
   assert.match(await ofConfig("log: { url: sqlite:a, b, retain: 3d }\n"), COMMA);
   assert.match(await ofPlan("tasks:\n  a: { run: echo one, two }\n"), COMMA);
   assert.doesNotMatch(await ofPlan("tasks:\n  a: { run: echo one, two: 3 }\n"), COMMA);
+  for (const said of [
+    await ofPlan("tasks:\n  a: { run: echo a, b, c }\n"),
+    await ofConfig("log: { url: sqlite:a, b, c, retain: 3d }\n"),
+  ])
+    assert.match(
+      said,
+      /^error: \w+\.yml:\d:\d+: inside \{ \} a comma ends a value[^\n]*quotes\n[^,]*,[^,]*,[^,]*(,[^,]*)?$/,
+    );
 });
 
 test("a line that is indented too far", async () => {
@@ -44,6 +52,12 @@ test("a list where a map is wanted", async () => {
   assert.match(await ofConfig("scheduler: [5]\n"), /names with values: scheduler: \{ maxInFlight: … \}/);
   const plan = await ofPlan("tasks:\n  - name: build\n    run: make\n");
   assert.match(plan, /it is no list, but names with values: tasks: \{ build: … \}/);
+});
+
+test("a map where a list is wanted", async () => {
+  const said = await ofConfig("server:\n  tokens: { admin: abcdefghijklmnop }\n");
+  assert.match(said, /server\.tokens must be a list: tokens: \[\{ token: …, … \}\]\n/);
+  assert.doesNotMatch(said, /secret/);
 });
 
 test("https to a port that speaks http", async () => {

@@ -70,8 +70,8 @@ export function readPlanSource(file: string, text: string): PlanSource {
     complaint: (message, path, spot = "value") => {
       const told = complainAt(message, offsetOf(places, path, spot));
       const { origin, source = "" } = told;
-      const advice = spot === "key" && origin?.kind === "file" ? commaAdvice(source, origin.column) : "";
-      return { ...told, message: message + advice };
+      const advice = spot === "key" && origin?.kind === "file" ? commaAdvice(source, origin.column) : null;
+      return { ...told, message: advice ?? message };
     },
   };
 }

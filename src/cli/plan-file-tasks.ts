@@ -287,7 +287,13 @@ function unknownNeed(
   definitions: readonly string[],
   names: readonly string[],
 ): string {
-  const meant = nearest(text, definitions) ?? nearest(text, names);
+  const others = definitions.filter((one) => one !== definition);
+  const meant =
+    nearest(text, others) ??
+    nearest(
+      text,
+      names.filter((one) => one.split("[")[0] !== definition),
+    );
   const help = meant === null ? `the tasks are ${clipped(definitions)}` : `did you mean ${meant}?`;
   return `${definition} needs ${JSON.stringify(text)}, which is no task; ${help}`;
 }

@@ -206,6 +206,11 @@ const mistakes: Mistake[] = [
     ['1:41 b needs "biuld", which is no task; did you mean build?'],
   ],
   [
+    "a need nearest to itself",
+    "tasks: { a: { run: a, needs: [c] } }",
+    ['1:31 a needs "c", which is no task; the tasks are a'],
+  ],
+  [
     "a need far from anything",
     "tasks: { a: a, b: { run: b, needs: zebra } }",
     ['1:36 b needs "zebra", which is no task; the tasks are a, b'],

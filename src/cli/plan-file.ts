@@ -15,6 +15,7 @@ import type { RawPlan, RawTasks, Shared } from "./plan-file-raw.ts";
 import { KILL_GRACE_MS, planSchema } from "./plan-file-schema.ts";
 import { BadPlan, isRecord, type Path, readPlanSource } from "./plan-file-source.ts";
 import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./plan-file-tasks.ts";
+import { oncePerLine } from "./yaml-complaint.ts";
 
 export { BadPlan } from "./plan-file-source.ts";
 export type { Command, PlanTask, Rules, Work } from "./plan-file-tasks.ts";
@@ -147,7 +148,9 @@ function inOrder(
   const all = found.map(({ message, path, spot }) => complaint(message, path, spot));
   const lineOf = (one: (typeof all)[number]): number => (one.origin?.kind === "file" ? one.origin.line : 0);
   const columnOf = (one: (typeof all)[number]): number => (one.origin?.kind === "file" ? one.origin.column : 0);
-  const sorted = all.toSorted((left, right) => lineOf(left) - lineOf(right) || columnOf(left) - columnOf(right));
+  const sorted = oncePerLine(
+    all.toSorted((left, right) => lineOf(left) - lineOf(right) || columnOf(left) - columnOf(right)),
+  );
   if (sorted.length <= PROBLEMS_MAX) return sorted;
   const more = { message: `and ${sorted.length - PROBLEMS_MAX} more`, origin: null };
   return [...sorted.slice(0, PROBLEMS_MAX), more];

@@ -7,6 +7,7 @@
  * stands twice, are all passed on as far as they come before it.
  */
 import type { YAMLError } from "yaml";
+import type { ConfigProblem } from "./config-problem.ts";
 
 export type YamlComplaint = { readonly message: string; readonly offset: number };
 /** What is said instead of the parser's own words, for complaints it can go on after. */
@@ -19,6 +20,10 @@ export function yamlComplaints(text: string, errors: readonly YAMLError[], words
     const indented = code === "BLOCK_AS_IMPLICIT_KEY" ? overIndented(text, offset, errors) : null;
     if (indented !== null) {
       complaints.push({ message: OVER_INDENTED, offset: indented });
+      break;
+    }
+    if (code === "BAD_INDENT" && message.startsWith("All mapping items")) {
+      complaints.push(unevenly(text, offset));
       break;
     }
     const own = words[code];
@@ -46,10 +51,45 @@ function overIndented(text: string, offset: number, errors: readonly YAMLError[]
   return from + blank.length;
 }
 
-/** Inside { } a comma ends a value, and the rest of a text becomes a name without a value. Said where it stands. */
-export function commaAdvice(line: string, column: number): string {
+/** Names of one map that do not begin in one column: which of them it is that stands apart. */
+function unevenly(text: string, offset: number): YamlComplaint {
+  const here = offset + (/^\s*/.exec(text.slice(offset))?.[0].length ?? 0);
+  const from = text.lastIndexOf("\n", here - 1) + 1;
+  let above: { indent: number; offsets: number[] } | null = null;
+  for (let at = from; at > 0; ) {
+    at = text.lastIndexOf("\n", at - 2) + 1;
+    const indent = indentAt(text, at);
+    if (/^[\r\n#]?$/.test(text[at + indent] ?? "")) continue;
+    if (indent <= here - from) break;
+    // What lies below another name is indented further still.
+    if (above === null || indent < above.indent) above = { indent, offsets: [] };
+    if (indent === above.indent) above.offsets.push(at + indent);
+  }
+  if (above === null) return { message: OVER_INDENTED, offset: here };
+  const [only = here, ...more] = above.offsets;
+  return more.length > 0
+    ? { message: "this line begins further left than those above it; begin it in the same column", offset: here }
+    : { message: "this line is indented further than the one below; begin both in the same column", offset: only };
+}
+
+const indentAt = (text: string, from: number): number => /^ */.exec(text.slice(from))?.[0].length ?? 0;
+
+const COMMA = "inside { } a comma ends a value: put a text that holds one into quotes";
+
+/** Inside { } a comma ends a value, and the rest of a text becomes a name without a value. Said instead of that. */
+export function commaAdvice(line: string, column: number): string | null {
   const isAlone = /,\s*$/.test(line.slice(0, column - 1)) && /^[^:,{}]*[,}]/.test(line.slice(column - 1));
-  return isAlone ? "; inside { } a comma ends a value: put a text that holds one into quotes" : "";
+  return isAlone ? COMMA : null;
+}
+
+/** A text with two commas leaves two such names: one word about the line is enough. */
+export function oncePerLine(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  const told = new Set<string>();
+  return problems.filter(({ message, origin }) => {
+    if (message !== COMMA || origin?.kind !== "file") return true;
+    const line = `${origin.line} ${origin.file}`;
+    return told.has(line) ? false : told.add(line);
+  });
 }
 
 const WORD_SHOWN_MAX = 60;
@@ -63,6 +103,14 @@ function advised(text: string, offset: number, code: YAMLError["code"], message:
       /^\[[^\s,[\]"']*\]|^\{[^\s,{}"']*\}/.exec(text.slice(offset, offset + WORD_SHOWN_MAX)) ?? [];
     if (before !== "") return `inside { } or [ ] a text with a bracket needs quotes: "${before}${after}"`;
   }
+  if (isInText(bracket, text.slice(0, offset)))
+    return "inside { } or [ ] a text with a bracket in it needs quotes: put it into quotes";
+  if (code === "BLOCK_IN_FLOW" || code === "MULTILINE_IMPLICIT_KEY")
+    return "inside { } a comma goes between two values: one is missing behind this one";
   if (code === "BLOCK_AS_IMPLICIT_KEY") return `${message}; a text with a colon and a space in it needs quotes`;
   return message;
 }
+
+/** Whether a bracket follows a word, where one that begins a value follows a colon, a comma or another bracket. */
+const isInText = (bracket: string | undefined, before: string): boolean =>
+  (bracket === "[" || bracket === "{") && /[^\s,:[{]\s+$/.test(before.slice(before.lastIndexOf("\n") + 1));
