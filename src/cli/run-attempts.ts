@@ -18,7 +18,7 @@ import type { ExecHost } from "../worker/process-host.ts";
 import { thisOwner } from "../worker/process-owner.ts";
 import { createRuns } from "../worker/process-runs.ts";
 import { systemProcessTable } from "../worker/process-table.ts";
-import { createWorktrees } from "../worker/worktree.ts";
+import { createWorktrees, type TreeRoom } from "../worker/worktree.ts";
 import type { Command, Plan, PlanTask } from "./plan-file.ts";
 import type { Environment } from "./terminal.ts";
 
@@ -31,6 +31,8 @@ export type Attempts = {
   logPath(id: string, attempt: number): string;
   /** The worktree an attempt of this run has left work in; null if there is none. */
   kept(id: string): Kept | null;
+  /** How many of these tasks may have a worktree at once, and what is in the way; null if none of them has one. */
+  room(tasks: readonly PlanTask[]): Promise<TreeRoom | null>;
   /** Cleans up after a run that was killed. */
   sweep(): Promise<SweepReport>;
   /** Tells what runs to stop, by the ladder, and starts no more. */
@@ -113,6 +115,10 @@ export function createAttempts(given: AttemptsPlan): Attempts {
       const everything: ExecOptions = { command: ["true"], data, workerId: WORKER, isolation: "worktree", onWarning };
       await using sweeper = createExecHandler({ ...everything, cwd: plan.directory, table });
       return await sweeper.sweep();
+    },
+    async room(tasks) {
+      const one = tasks.find(({ work }) => work.worktree !== null);
+      return one === undefined ? null : ((await toolsFor(one).worktrees?.room()) ?? null);
     },
     isStopping: () => isStopping,
     stop() {

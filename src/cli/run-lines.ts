@@ -43,7 +43,9 @@ function timeOf(fact: Fact, { tookMs, attempts }: Row): string {
 }
 
 function reasonOf(fact: Fact, { task, why, attempts }: Row): string {
-  if (fact.kind === "started") return attempts > 1 ? `(attempt ${attempts} of ${task.rules.attempts})` : "";
+  // Requeues count as attempts here, and not against the most there may be.
+  const most = attempts > task.rules.attempts ? "" : ` of ${task.rules.attempts}`;
+  if (fact.kind === "started") return attempts > 1 ? `(attempt ${attempts}${most})` : "";
   if (fact.kind === "stopped") return "";
   if (fact.kind !== "again") return why;
   const rest = fact.until > fact.at ? `next in ${span(fact.until - fact.at)}` : "";

@@ -81,7 +81,7 @@ async function perform({ call, plan, tasks, data, slots, host }: Prepared): Prom
   const { lastLine } = attempts;
   const show = createShow({ terminal, output, name, data, slots, lastLine, setTimer: host.setTimer });
   const running = startRun({
-    ...{ plan, tasks, data, slots, attempts, now: terminal.now, hears: show },
+    ...{ plan, tasks, data, slots, attempts, now: terminal.now, host, hears: show },
     retriesFailed: flags.retryFailed !== false,
     failsFast: flags.failFast === true,
   });

@@ -18,6 +18,8 @@ import {
   type TaskContext,
   TaskRequeue,
 } from "../engine/index.ts";
+import { type RoomWatch, watchRoom } from "../worker/exec-room.ts";
+import type { ExecHost } from "../worker/process-host.ts";
 import type { Plan, PlanTask } from "./plan-file.ts";
 import type { Attempts } from "./run-attempts.ts";
 import { type Board, createBoard, type Fact, type Row } from "./run-board.ts";
@@ -37,6 +39,7 @@ export type RunRequest = {
   /** Whether nothing more starts once a task has failed. */
   readonly failsFast: boolean;
   readonly now: () => number;
+  readonly host: ExecHost;
   readonly hears: RunEars;
 };
 /** Whoever shows what happens. */
@@ -113,17 +116,32 @@ type Stage = RunRequest & {
 };
 
 async function conduct(stage: Stage): Promise<RunEnd> {
-  const { drover, attempts, slots } = stage;
-  const watch = watchLog(stage);
-  const worker = await drover.worker({ id: "this-machine", slots }, handlerFor(stage));
+  const { drover, attempts, tasks, slots, hears, host } = stage;
+  const joined = Promise.withResolvers<LocalWorker>();
+  const hasTrees = tasks.some(({ work }) => work.worktree !== null);
+  let isFull = hasTrees;
+  const trees = watchRoom({
+    ...{ room: () => attempts.room(tasks), slots, warn: hears.noted, host },
+    limit: (count, note) => {
+      isFull = count === 0;
+      joined.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
+    },
+  });
+  const watch = watchLog(stage, () => isFull);
+  // None until it is known how many worktrees there may be.
+  const limit = hasTrees ? { limit: 0 } : {};
+  const worker = await drover.worker({ id: "this-machine", slots, ...limit }, handlerFor(stage, trees));
+  joined.resolve(worker);
   const failed = drover.failed.then((error) => Promise.reject(error));
   failed.catch(() => {}); // One that comes after the run has ended is nobody's any more.
   // Timers of the engine do not hold the process; a run that waits for one must.
   const hold = setInterval(() => {}, 1 << 30);
   try {
+    await trees.look();
     return await Promise.race([watch.ended, failed, interruption(stage, worker, watch.caughtUp)]);
   } finally {
     clearInterval(hold);
+    trees.end();
     attempts.stop();
     await worker.close();
     watch.close();
@@ -155,7 +173,7 @@ const fired = (signal: AbortSignal): Promise<void> =>
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
-function watchLog(stage: Stage): Watch {
+function watchLog(stage: Stage, isFull: () => boolean): Watch {
   const { drover, board, hears, failsFast, after } = stage;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
@@ -185,8 +203,8 @@ function watchLog(stage: Stage): Watch {
     if (board.isOver()) ended.resolve({ kind: "over" });
     else if (haltedAt !== null && seen >= haltedAt && !board.rows.some(({ state }) => state === "running"))
       ended.resolve({ kind: "halted" });
-    // Only what the board has caught up with says something about now.
-    else if (haltedAt === null && seen === drover.state.seq)
+    // Only what the board has caught up with says something about now. Somebody may make room for a worktree.
+    else if (haltedAt === null && seen === drover.state.seq && !isFull())
       outlook.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
   }
 
@@ -237,13 +255,14 @@ const lossInWords = (cause: string): string =>
 
 // ---------------------------------------------------------------- the commands
 
-function handlerFor(stage: Stage): Handler {
+function handlerFor(stage: Stage, trees: RoomWatch): Handler {
   const { placing, attempts } = stage;
   const byId = new Map(placing.placed.map(({ id, task }) => [id, task]));
   return async (assigned, context) => {
     const task = byId.get(assigned.taskId);
     if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
+    if (task.work.worktree !== null) await trees.look();
     if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
     if (stage.failsFast && isLastFailure(outcome, task, assigned.taskId, stage)) await stage.drover.pause();
     return answerOf(outcome, attempts.isStopping());

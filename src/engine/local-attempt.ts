@@ -10,7 +10,9 @@ import type { DroverError } from "./drover-error.ts";
 export type Crew<Handler> = {
   readonly id: WorkerId;
   readonly handler: Handler;
-  readonly settings: WorkerSettings;
+  /** As it is told to others; `limit` is how many it runs at once, which may be none. */
+  settings: WorkerSettings;
+  limit: number;
   active: number;
   /** When it leaves: what its handlers are told, what to do when the last has ended, and that it has left. */
   leaving: { readonly reason: DroverError; readonly left: Promise<void> } | null;

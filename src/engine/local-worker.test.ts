@@ -384,3 +384,17 @@ test("a task whose body is gone fails and says so, and no handler is called for 
   assert.deepEqual([calls, view.state, view.attempt], [0, "failed", 1]);
   assert.match(view.error ?? "", /its stored body is damaged/);
 });
+
+test("a worker that may run none leaves tasks queued and says why, until it may again", async () => {
+  const kit = await createTestDrover();
+  const worker = await kit.drover.worker({ id: "w", slots: 2, limit: 0 }, () => 1);
+  await kit.drover.submit(task("t"));
+  await kit.settle();
+  await worker.limit(0, "the disk is full");
+  assert.equal((await kit.drover.task("t")).state, "queued");
+  assert.match(JSON.stringify(await kit.drover.why("t")), /the disk is full/);
+  await worker.limit(1);
+  await kit.settle();
+  assert.equal((await kit.drover.task("t")).state, "done");
+  await assert.rejects(worker.limit(-1), /limit/);
+});

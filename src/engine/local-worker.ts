@@ -13,9 +13,11 @@
  * handler returns in that time counts; what it throws does not, since being told to stop is no failure of the task.
  */
 import type { Seq, TaskId, WorkerId } from "../core/brand.ts";
+import type { WorkerSettings } from "../core/commands.ts";
 import type { Event } from "../core/events.ts";
 import { fifo, peek, push, shift } from "../core/fifo.ts";
 import { IdTable } from "../core/id-table.ts";
+import { isRecord, whole } from "../core/shape-of-input.ts";
 import type { Task } from "../core/state.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
 import { type BodyStore, DamagedBody, damagedReason, type Kept } from "./body-store.ts";
@@ -40,6 +42,8 @@ export type WorkerOptions = {
   readonly actions?: readonly string[] | null;
   readonly types?: readonly string[] | null;
   readonly projects?: readonly string[] | null;
+  /** How many it runs at once at first, if not as many as it has slots; 0: none until `limit` says otherwise. */
+  readonly limit?: number;
 };
 export type TaskContext = {
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
@@ -59,6 +63,8 @@ export type TaskContext = {
 export type Handler = (task: AssignedTask, context: TaskContext) => unknown;
 export type LocalWorker = AsyncDisposable & {
   readonly id: string;
+  /** Runs at most so many at once from now on; what runs goes on. The note says why. */
+  limit(count: number, note?: string | null): Promise<void>;
   /** Takes no more, and resolves when what it runs has ended. */
   drain(): Promise<void>;
   /**
@@ -99,16 +105,34 @@ export function createLocalWorkers(deps: {
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
-    const { id: wanted, settings, takes } = readWorker(options);
+    const { limit: first, ...said } = isRecord(options) ? (options as WorkerOptions) : {};
+    const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? said : options);
+    const limit = first === undefined ? all.slots : readLimit(first);
+    const settings = limitedTo(all, limit, null);
     const session = host.newId();
     const worker = wanted as WorkerId | null;
     const decided = writer.execute({ type: "join-worker", worker, kind: "local", session, settings, takes });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as WorkerId;
-    const crew: Crew = { id, handler, settings, active: 0, leaving: null, onIdle: () => {}, waiting: fifo() };
+    const crew: Crew = { id, handler, settings, limit, active: 0, leaving: null, onIdle: () => {}, waiting: fifo() };
     crews.set(id, crew);
     await writer.settled();
-    return { id, drain: () => drain(crew), close: () => leave(crew), [Symbol.asyncDispose]: () => leave(crew) };
+    return {
+      id,
+      limit: async (count, note = null) => await change(crew, limitedTo(all, readLimit(count), note), count),
+      drain: () => drain(crew),
+      close: () => leave(crew),
+      [Symbol.asyncDispose]: () => leave(crew),
+    };
+  }
+
+  async function change(crew: Crew, settings: WorkerSettings, limit: number): Promise<void> {
+    if (crew.leaving !== null || writer.state.fleet.byId.get(crew.id)?.status === "draining") return;
+    crew.settings = settings;
+    crew.limit = limit;
+    tell(writer, { type: "change-worker", worker: crew.id, settings });
+    serve(crew);
+    await writer.settled();
   }
 
   async function drain({ id, settings }: Crew): Promise<void> {
@@ -183,7 +207,7 @@ export function createLocalWorkers(deps: {
 
   /** Starts what was assigned, as far as the worker has slots. */
   function serve(crew: Crew): void {
-    while (crew.active < crew.settings.slots && crew.leaving === null) {
+    while (crew.active < crew.limit && crew.leaving === null) {
       const next = shift(crew.waiting);
       if (next === undefined) return;
       const record = writer.state.tasks.get(next.task);
@@ -388,6 +412,18 @@ export function createLocalWorkers(deps: {
       idle.clear();
     },
   };
+}
+
+/** As others see it: one that may run nothing has its slots, and takes no task. */
+const limitedTo = (settings: WorkerSettings, limit: number, note: string | null): WorkerSettings =>
+  limit === 0
+    ? { ...settings, status: "overloaded", note }
+    : { ...settings, slots: Math.min(settings.slots, limit), note };
+
+function readLimit(count: unknown): number {
+  const read = whole(0, 100_000)(count, "limit");
+  if (!read.ok) throw refused(read.failure);
+  return read.value;
 }
 
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });

@@ -57,3 +57,31 @@ test("nothing is said after its end", async () => {
   await watch.look();
   assert.equal(limits.length, 1);
 });
+
+test("one look at a time: those asked for meanwhile share the next, and leave one timer", async () => {
+  const host = handHost();
+  const asked: ((room: { count: number; note: string }) => void)[] = [];
+  const limits: number[] = [];
+  const watch = watchRoom({
+    ...{ slots: 2, host, warn: () => {} },
+    room: () => new Promise((resolve) => void asked.push(resolve)),
+    limit: (most) => void limits.push(most),
+  });
+  const first = watch.look();
+  await new Promise(setImmediate);
+  const looks = [first, watch.look(), watch.look()];
+  for (const [count, times] of [
+    [0, 1],
+    [1, 2],
+  ] as const) {
+    assert.equal(asked.length, times);
+    asked.at(-1)?.({ count, note: "full" });
+    await new Promise(setImmediate);
+  }
+  await Promise.all(looks);
+  assert.deepEqual(limits, [0, 1]);
+  host.advance(5000);
+  await new Promise(setImmediate);
+  assert.equal(asked.length, 3);
+  watch.end();
+});

@@ -28,8 +28,20 @@ export function watchRoom(deps: {
   let cancel = (): void => {};
   let isOver = false;
   let told = "";
+  let last: Promise<void> = Promise.resolve();
+  let next: Promise<void> | null = null;
 
-  async function look(): Promise<void> {
+  /** One at a time, so that what is said last is what was seen last. All who ask while one looks share the next. */
+  function look(): Promise<void> {
+    next ??= last.then(() => {
+      next = null;
+      return lookOnce();
+    });
+    last = next;
+    return next;
+  }
+
+  async function lookOnce(): Promise<void> {
     cancel();
     const room = await deps.room().catch((error: Error) => ({ count: 0, note: `no worktree: ${error.message}` }));
     if (room === null || isOver) return;
