@@ -38,6 +38,7 @@ import { rollingSumFromFacts } from "./window.ts";
 
 type Loading = {
   readonly state: State;
+  format: number;
   line: number;
   project: Project | null;
   readonly agents: Agent[];
@@ -55,7 +56,7 @@ type Loading = {
 export function restore(lines: Iterable<string>): State {
   const loading: Loading = {
     state: emptyState(),
-    ...{ line: 0, project: null, highest: 0, isHeaded: false, isWhole: false },
+    ...{ format: 0, line: 0, project: null, highest: 0, isHeaded: false, isWhole: false },
     ...{ agents: [], asks: [], tasks: [], dependents: [], names: new Map() },
   };
   try {
@@ -170,6 +171,7 @@ function loadHeader(loading: Loading, row: format.HeaderRow): void {
   }
   if (!(version >= 1)) throw corrupt(loading, `no such format: ${version}`);
   checkLength(loading, row);
+  loading.format = version;
   state.seq = seq;
   state.at = at as Instant;
   state.paused = paused;
@@ -300,7 +302,8 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     attempt: null,
     end: null,
     lastWorker: nameOf(loading, more[6]),
-    startedAt: more[7],
+    // Up to format 3 a task that waits again kept when it had last begun.
+    startedAt: loading.format < 4 && (phase === "queued" || phase === "waiting") ? -1 : more[7],
     pin: null,
     group: null,
     timers: null,
@@ -374,9 +377,19 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy, place: -1 },
   };
   attach(state, attempt, null);
+  if (loading.format < 4) recharge(task.project, attempt);
   const { timeoutMs } = task.ask;
   if (standing === "running" && timeoutMs !== null) setTimer(state, task, "timeout", startedAt + timeoutMs, attempt);
   if (standing === "stopping") setTimer(state, task, "stop", stopBy, attempt);
+}
+
+/** Up to format 3 the charge of a live attempt was among what was settled and not in `charged`; now it is otherwise. */
+function recharge(project: Project, { assignedAt, charge }: Attempt): void {
+  const facts = project.recent.facts();
+  const at = facts.ends.findIndex((end) => end >= assignedAt);
+  const amounts = facts.amounts.map((amount, index) => (index === at ? Math.max(0, amount - charge) : amount));
+  project.recent = rollingSumFromFacts({ ...facts, amounts });
+  project.charged += charge;
 }
 
 function loadStone(loading: Loading, row: format.StoneRow): void {

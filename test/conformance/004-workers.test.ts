@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recentCharge } from "../../src/core/fairness.ts";
 import {
   type Decided,
   type Event,
@@ -18,6 +19,7 @@ import {
 } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot.ts";
+import { rollingSumFromFacts } from "../../src/core/window.ts";
 import { createWorld, type World, workerSettings } from "./driver.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
@@ -321,4 +323,41 @@ test("a fleet has at most 256 different filters; those it has already may be use
   assert.ok(filter(world, "more", ["a7"]).ok);
   world.leave("w3");
   assert.ok(filter(world, "yet-more", ["other"]).ok);
+});
+
+test("a snapshot of format 3 counts no charge twice, and one that waits again has not begun", () => {
+  const world = createWorld();
+  world.join("w");
+  world.submit("a", { estimatedTokens: 300 });
+  world.finish("a", { tokens: 300 });
+  world.wait(5000);
+  world.submit("b", { estimatedTokens: 500 });
+  world.start("b");
+  world.leave("w");
+  world.join("w");
+  world.submit("c", { estimatedTokens: 700 });
+  const [attempt, waiting] = world.taskOf("b").attempt === null ? ["c", "b"] : ["b", "c"];
+  const charge = world.taskOf(attempt).attempt?.charge ?? 0;
+  const older = [...snapshotLines(world.state)].map((line) => {
+    const row = JSON.parse(line);
+    if (row[0] === "drover") row[1] = 3;
+    // As that format had it: charged when it starts, and the instant of the last start kept.
+    if (row[0] === "project") {
+      const recent = rollingSumFromFacts(row[8]);
+      recent.add(charge, world.now());
+      row[8] = recent.facts();
+      row[6] -= charge;
+    }
+    if (row[0] === "task" && row[1] === waiting)
+      row[14] = [...(row[14] ?? [false, 0, 0, 0, -1, -1, null, 0, null, -1, null, null])];
+    if (row[0] === "task" && row[1] === waiting) row[14][7] = 5000;
+    return JSON.stringify(row);
+  });
+  const copy = restore(older);
+  const [mine, its] = [world.state, copy].map(({ projects }) => [...projects.values()][0]);
+  assert.ok(mine !== undefined && its !== undefined && charge > 0);
+  assert.equal(recentCharge(its, world.now()), recentCharge(mine, world.now()));
+  assert.equal(its.charged, mine.charged);
+  assert.equal(copy.tasks.get(taskId(waiting))?.startedAt, -1);
+  assert.ok((copy.tasks.get(taskId(attempt))?.attempt ?? null) !== null);
 });
