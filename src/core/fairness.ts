@@ -95,18 +95,21 @@ export function chargeFor(state: State, task: Task): number {
   return startCost + (task.estimate === 0 && !hasMean(task) ? defaultTokens : expectedTokens(task));
 }
 
-/** The seed-003 order of projects that could start something: guarantee, then share − target, then registration. */
-export function deficitOrder(eligible: readonly Project[], now: number): { project: Project; deficit: number }[] {
+/**
+ * The seed-003 order of projects that could start something: guarantee, then share − target, then registration. That
+ * excess is the deficit that people see, with the other sign: the least goes first.
+ */
+export function deficitOrder(eligible: readonly Project[], now: number): { project: Project; excess: number }[] {
   return sharesOf(eligible, now)
     .map(({ project, share, target }) => ({
       project,
       served: project.starts.total(now) > 0 ? 1 : 0,
-      deficit: share - target,
+      excess: share - target,
     }))
     .sort(
       (left, right) =>
         left.served - right.served ||
-        left.deficit - right.deficit ||
+        left.excess - right.excess ||
         left.project.registration - right.project.registration,
     );
 }

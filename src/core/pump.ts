@@ -91,9 +91,9 @@ function nextExpress(state: State, now: Instant): Event | null {
 
 function nextByDeficit(state: State, now: Instant): Event | null {
   const eligible = [...items(state.turn)].filter((project) => mayStart(state, project, now));
-  for (const { project, deficit } of deficitOrder(eligible, now)) {
+  for (const { project, excess } of deficitOrder(eligible, now)) {
     const pick = pickIn(state, project, now, ANY_PRIORITY);
-    if (pick !== null) return startEvent(state, pick, deficit, false, now);
+    if (pick !== null) return startEvent(state, pick, excess, false, now);
   }
   return null;
 }

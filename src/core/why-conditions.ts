@@ -290,7 +290,7 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
   const levelOf = (project: Project): number =>
     rule === "level"
       ? shownLevel(state, project, now)
-      : (order.find((place) => place.project === project)?.deficit ?? 0);
+      : (order.find((place) => place.project === project)?.excess ?? 0);
   const { weight } = mine.settings;
   const measure = rule === "level" ? "level" : "share − target";
   const numbers = {

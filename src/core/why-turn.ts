@@ -95,7 +95,7 @@ function projectsBefore(state: State, mine: Project, now: number): Project[] {
 }
 
 /** The order of the deficit rule among all that could start something, and this project. */
-export function deficits(state: State, mine: Project, now: number): { project: Project; deficit: number }[] {
+export function deficits(state: State, mine: Project, now: number): { project: Project; excess: number }[] {
   const eligible = [...items(state.turn)].filter((project) => project === mine || mayStart(state, project, now));
   return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
 }

@@ -89,7 +89,7 @@ type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: 
 export type Drover = AsyncDisposable &
   TaskDesk &
   ConfigDesk & {
-    /** Every gate between a task and its start, now or as of an event. */
+    /** Every condition between a task and its start, now or as of an event. */
     why(task: string, options?: { at?: number }): Promise<Why>;
     worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
     workers(): Promise<WorkerView[]>;
