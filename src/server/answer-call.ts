@@ -17,19 +17,18 @@ import type { Knock } from "./knock.ts";
 import { PollEnded } from "./long-polls.ts";
 import { checkTie } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
-import { readBody } from "./request-body.ts";
+import { type BodyLimits, readBody } from "./request-body.ts";
 import { JSON_TYPE } from "./safe-headers.ts";
 import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
 import { ANSWERED } from "./server-handlers.ts";
 import { createTurnstile, type Turnstile } from "./turnstile.ts";
 
-export type CallParts = SendParts & {
-  readonly handlers: Handlers;
-  readonly knock: Knock;
-  readonly access: () => Access;
-  /** In bytes. */
-  readonly bodyLimit: number;
-};
+export type CallParts = SendParts &
+  BodyLimits & {
+    readonly handlers: Handlers;
+    readonly knock: Knock;
+    readonly access: () => Access;
+  };
 /** What path and query hold, as text. */
 export type Place = { readonly params: unknown; readonly query: RawQuery };
 export type AnswerCall = (request: IncomingMessage, response: ServerResponse, place: Place) => void;
@@ -47,7 +46,7 @@ const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
 export function answerCall(name: CallName, parts: CallParts): AnswerCall {
-  const { phase, bodyLimit } = parts;
+  const { phase } = parts;
   const call = CALLS[name] as unknown as Call;
   const handle = parts.handlers[name] as unknown as AnyHandler;
   const route = routePath(call.path);
@@ -112,7 +111,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
     phase.begin();
     if (call.body === null) return takeTurn(exchange, undefined);
-    readBody(request, bodyLimit, (read) => {
+    readBody(request, parts, (read) => {
       if (read.ok) takeTurn(exchange, read.value);
       else fail(exchange, read.error);
     });

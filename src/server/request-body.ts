@@ -9,14 +9,19 @@ import type { IncomingMessage } from "node:http";
 import { readJsonBody } from "./json-body.ts";
 import { PollEnded } from "./long-polls.ts";
 import { ServerRefusal } from "./problem.ts";
+import type { UnfinishedBodies } from "./unfinished-bodies.ts";
 
 const JSON_ONLY = /^\s*application\/json\s*(;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
 export type BodyRead = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 
+/** What one body may have, in bytes, and all that are under way together. */
+export type BodyLimits = { readonly bodyLimit: number; readonly bodies: UnfinishedBodies };
+
 /** Calls back once; the value is undefined where no body was sent. */
-export function readBody(request: IncomingMessage, limit: number, done: (read: BodyRead) => void): void {
+export function readBody(request: IncomingMessage, limits: BodyLimits, done: (read: BodyRead) => void): void {
+  const limit = limits.bodyLimit;
   const { headers } = request;
   const length = headers["content-length"];
   if (headers["transfer-encoding"] === undefined && (length === undefined || length === "0"))
@@ -24,29 +29,37 @@ export function readBody(request: IncomingMessage, limit: number, done: (read: B
   const refusal = refusalOf(headers["content-type"], headers["content-encoding"]);
   if (refusal !== null) return done({ ok: false, error: refusal });
   if (Number(length) > limit) return done({ ok: false, error: tooLarge(limit) });
-  gather(request, limit, done);
+  gather(request, limits, done);
 }
 
-function gather(request: IncomingMessage, limit: number, done: (read: BodyRead) => void): void {
-  const parts: Buffer[] = [];
+function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, done: (read: BodyRead) => void): void {
+  const length = Number(request.headers["content-length"]);
+  let parts: Buffer[] = [];
   let size = 0;
   let isOver = false;
 
   function finish(read: BodyRead): void {
     if (isOver) return;
     isOver = true;
+    bodies.end(cutOff);
+    parts = [];
     done(read);
   }
+  const cutOff = (error: unknown): void => finish({ ok: false, error });
+
   request.on("data", (part: Buffer) => {
     // What comes after it was refused is dropped.
     if (isOver) return;
     parts.push(part);
     size += part.length;
-    if (size > limit) finish({ ok: false, error: tooLarge(limit) });
+    if (size > bodyLimit) return cutOff(tooLarge(bodyLimit));
+    if (part.length !== length) bodies.add(cutOff, part.length);
   });
-  request.on("end", () => finish(readParts(parts)));
+  request.on("end", () => {
+    if (!isOver) finish(readParts(parts));
+  });
   // Later a connection that breaks is nobody's concern.
-  request.on("error", () => finish({ ok: false, error: new PollEnded("hung-up") }));
+  request.on("error", () => cutOff(new PollEnded("hung-up")));
 }
 
 function readParts(parts: readonly Buffer[]): BodyRead {

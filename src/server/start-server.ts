@@ -32,6 +32,7 @@ import { type Ending, shutDown } from "./shutdown.ts";
 import { createSpans, type Spans } from "./spans.ts";
 import { taskHandlers } from "./task-handlers.ts";
 import { realTimers, type Timers } from "./timers.ts";
+import { createUnfinishedBodies } from "./unfinished-bodies.ts";
 import { createUnreadAnswers } from "./unread-answers.ts";
 import { versionText } from "./version.ts";
 import { startWebhooks, type Webhooks } from "./webhook-dispatcher.ts";
@@ -41,6 +42,8 @@ export type ServerLimits = ConnectionLimits &
     readonly pollsMax: number;
     /** Of answers that their callers do not take. */
     readonly unreadBytesMax: number;
+    /** Of bodies that have not arrived in full. */
+    readonly bodyBytesMax: number;
   };
 const LIMITS: ServerLimits = {
   ...CONNECTION_LIMITS,
@@ -49,6 +52,7 @@ const LIMITS: ServerLimits = {
   heartbeatMs: 15_000,
   stallMs: 30_000,
   unreadBytesMax: 16 * 1024 * 1024,
+  bodyBytesMax: 64 * 1024 * 1024,
 };
 
 export type ServerOptions = {
@@ -167,6 +171,7 @@ function partsOf(
     access: () => live.now().access,
     door: () => live.now().door,
     bodyLimit: settings.server.bodyLimit,
+    bodies: createUnfinishedBodies(limits),
     onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
   });
   return { app, phase, polls, streams, webhooks, push, onlookers, listening };

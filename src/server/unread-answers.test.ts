@@ -34,9 +34,11 @@ test("what was taken counts no more, and who takes some and waits again has wait
   assert.deepEqual(cut, ["a"]);
 });
 
-test("one that is too large alone is cut off too", () => {
+test("one that is too large alone is not cut off before anybody could read it, and makes room for the next", () => {
   const unread = createUnreadAnswers({ unreadBytesMax: 100 });
-  const { cut, all } = responses("a");
+  const { cut, all } = responses("a", "b");
   unread.hold(all[0] as ServerResponse, 101);
-  assert.deepEqual([cut, unread.bytes()], [["a"], 0]);
+  assert.deepEqual([cut, unread.bytes()], [[], 101]);
+  unread.hold(all[1] as ServerResponse, 10);
+  assert.deepEqual([cut, unread.bytes()], [["a"], 10]);
 });

@@ -1,5 +1,5 @@
 /**
- * A tied token's schedule waits for nothing: a name that is nobody's when it is put may be another's at the next instant.
+ * A tied token's schedule waits for nothing: a name that is nobody's when it is put may be another's at an instant.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

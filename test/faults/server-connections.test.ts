@@ -246,6 +246,22 @@ describe("requests that are sent before the answers are read", () => {
   });
 });
 
+test("when unfinished bodies are too much together, the one that began first is told so and let go", async () => {
+  await using small = await openServer({ server: { limits: { ...limits, bodyBytesMax: 1000 } } });
+  const begin = head(`Content-Length: 2000\r\n\r\n{"agentId":"${"a".repeat(600)}`);
+  const first = await rawSocket(small.url);
+  const begun = handedOver(small, 1);
+  first.send(begin);
+  await begun;
+  const second = await rawSocket(small.url);
+  second.send(begin);
+  assert.match(await first.until("bodyBytesMax"), /^HTTP\/1.1 503 .*"code":"overloaded"/s);
+  first.socket.destroy();
+  const body = { agentId: "ann", action: "x", params: { text: "x".repeat(5000) } };
+  assert.equal((await small.ask("submit", { body })).status, 202);
+  second.socket.destroy();
+});
+
 test("whoever hangs up in the middle of a body leaves nothing behind", async () => {
   for (let count = 0; count < 20; count++) {
     const { socket, send } = await rawSocket(at.url);
