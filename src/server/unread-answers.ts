@@ -4,7 +4,8 @@
  * A connection has one answer under way at a time (request-turn.ts), and nearly always it leaves at once. What does
  * not is counted until it has gone. When all of it together is more than there is room for, the connection that has
  * waited longest is cut off, and the next, until there is room: somebody who reads at all is rarely it, and may ask
- * again. The newest is never cut off for its own size: it has not had the time to be read. What is shared by all who ask for it, such as the OpenAPI document, costs nothing more for one who does not.
+ * again. The newest is never cut off for its own size: it has not had the time to be read. What is shared by all who
+ * ask for it, such as the OpenAPI document, costs nothing more for one who does not.
  */
 import type { ServerResponse } from "node:http";
 
