@@ -3,8 +3,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { seq } from "../core/brand.ts";
 import { restore, snapshotLines } from "../core/snapshot.ts";
+import { createMemoryLog, createMemoryStore } from "../log/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
+import { recover, snapshotChunks } from "./recovery.ts";
+import { neededBeside } from "./snapshotter.ts";
 
 const callbackUrl = "https://example.com/done";
 
@@ -111,4 +115,26 @@ test("an end that an older snapshot knows only by its number is told as its task
   });
   assert.notDeepEqual(older, lines);
   assert.deepEqual([...snapshotLines(restore(older))].slice(1), lines.slice(1), "the task is there and says it");
+});
+
+test("what is still to be told of a task outlives its record and its events", async () => {
+  const store = createMemoryStore();
+  const config = { scheduler: { resultTtl: 1000, remember: 600_000 } };
+  const log = createMemoryLog({ store });
+  const first = await createTestDrover({ log, config });
+  await first.drover.submit({ agentId: "a", action: "x", id: "t", params: { much: "of it" }, callbackUrl });
+  await first.drover.worker({ slots: 1 }, () => ({ answer: 42 }));
+  await first.settle();
+  const [due] = first.drover.callbacks.pending();
+  const told = await first.drover.callbacks.snapshot(due?.seq as number);
+  assert.deepEqual([told?.params, told?.result], [{ much: "of it" }, { answer: 42 }]);
+  await first.clock.advance(2000);
+  const { state, hash } = await recover(log);
+  assert.ok(!state.tasks.has("t" as never), "its record is gone");
+  const at = seq(state.seq);
+  await log.saveSnapshot({ seq: at, hash, chunks: snapshotChunks(state) });
+  await log.prune(at, neededBeside(state, at));
+  await first.drover.close();
+  const second = await createTestDrover({ log: createMemoryLog({ store }), config, at: first.clock.now() });
+  assert.deepEqual(await second.drover.callbacks.snapshot(due?.seq as number), told);
 });

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Seq, seq } from "../core/brand.ts";
 import type { Config } from "../core/config.ts";
-import type { State } from "../core/state.ts";
+import type { End, State } from "../core/state.ts";
 import { decodeEvent } from "../log/codec.ts";
 import type { Log } from "../log/log.ts";
 import { recover, snapshotChunks } from "./recovery.ts";
@@ -158,14 +158,15 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
   return seq(0);
 }
 
-/** The events whose payloads are still needed: bodies of tasks that are readable, results that are. */
+/** The events whose payloads are still needed: bodies and results of tasks that are readable, or to be told of. */
 export function neededBeside(state: State, before: number): Seq[] {
   if (before === 0) return [];
-  const needed: Seq[] = [];
-  for (const task of state.tasks.values()) {
-    if (task.seq <= before) needed.push(seq(task.seq));
-    const result = task.end?.resultSeq ?? null;
-    if (result !== null && result <= before) needed.push(seq(result));
-  }
-  return needed;
+  // A task that is readable and to be told of names the same events twice.
+  const needed = new Set<Seq>();
+  const need = (task: { readonly seq: number; readonly end: End | null }): void => {
+    for (const at of [task.seq, task.end?.resultSeq ?? null]) if (at !== null && at <= before) needed.add(seq(at));
+  };
+  for (const task of state.tasks.values()) need(task);
+  for (const { told } of state.callbacks.due.values()) if (told !== null) need(told);
+  return [...needed];
 }
