@@ -256,10 +256,13 @@ test("a snapshot of events the log has lost is not started from", async () => {
       (SELECT last_seq, lower(hex(post_hash)), batch_id FROM batch WHERE first_seq = 4);`,
   );
   await assert.rejects(openSqliteLog({ directory }), failsWith("corrupt", 7));
+  await assert.rejects(openSqliteLog({ directory }), /a signed checkpoint of event 9 exists, but the log ends at 6/);
   const log = await openSqliteLog({ directory, readOnly: true });
   await assert.rejects(log.loadSnapshot(), failsWith("corrupt", 7));
   assert.match((await log.verify()).problems[0]?.message ?? "", /ends at 6, before the checkpoint at 9/);
   await log.close();
+  edit(directory, "DELETE FROM checkpoint");
+  await assert.rejects(openSqliteLog({ directory }), /a snapshot of event 9 exists, but the log ends at 6/);
 });
 
 test("a byte flipped in the raw file is found at its event", async () => {

@@ -196,9 +196,10 @@ function checkEnd(tables: LogTables, directory: string): void {
   checkHead(source);
   if (head.seq > base.seq) readPage(source, { after: seq(head.seq - 1), prior: null });
   checkWhole(tables);
-  const beyond = Math.max(tables.checkpoints().at(-1)?.seq ?? 0, newestSnapshot(directory));
-  if (beyond > head.seq) {
-    throw corruptAt(seq(head.seq + 1), `a snapshot of event ${beyond} exists, but the log ends at ${head.seq}`);
+  const witnesses = { "signed checkpoint": tables.checkpoints().at(-1)?.seq ?? 0, snapshot: newestSnapshot(directory) };
+  for (const [name, beyond] of Object.entries(witnesses)) {
+    if (beyond > head.seq)
+      throw corruptAt(seq(head.seq + 1), `a ${name} of event ${beyond} exists, but the log ends at ${head.seq}`);
   }
 }
 

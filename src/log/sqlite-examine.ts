@@ -15,7 +15,7 @@ import { blockProblem } from "./beside.ts";
 import { corruptAt, type Head, type LogFailure, type VerifyProblem } from "./log.ts";
 import { SCHEMA_3 } from "./sqlite-signed.ts";
 import { PAGE_BYTES, SCHEMA } from "./sqlite-tables.ts";
-import { findWalBreak, type WalBreak } from "./wal-frames.ts";
+import { FRAME_HEADER_BYTES, findWalBreak, HEADER_BYTES, type WalBreak } from "./wal-frames.ts";
 
 const FINDINGS_MAX = 20;
 /** Of no event. */
@@ -50,7 +50,12 @@ export function walFailure(path: string): LogFailure | null {
 
 const walSentence = (path: string, { damaged, recovered, found }: WalBreak, end: number): string =>
   `${path}-wal is damaged at ${damaged === 0 ? "its beginning" : `frame ${damaged}`}. SQLite would read it up to ` +
-  `frame ${recovered}, where the log ends at event ${end}, but what was stored goes on to frame ${found}`;
+  `frame ${recovered}, where the log ends at event ${end}, but what was stored goes on to frame ${found}. To give ` +
+  `up what is behind event ${end}: copy the directory, then truncate -s ${sizeUpTo(recovered)} ${path}-wal`;
+
+/** A write-ahead file without a frame needs no header either. */
+const sizeUpTo = (frame: number): number =>
+  frame === 0 ? 0 : HEADER_BYTES + frame * (FRAME_HEADER_BYTES + PAGE_BYTES);
 
 /** A writer may be at work: what it had half written is whole at the next look, and damage stays. */
 function steadyBreak(path: string): WalBreak | null {

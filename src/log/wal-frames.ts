@@ -11,13 +11,14 @@
  *
  * A transaction is fsynced before the next begins. So if a frame was written behind a commit that is itself not before
  * the damaged frame, that commit had been answered, and the file is damaged. In the last transaction a power cut may
- * have left any part out, which is legal: there, only a frame that is a single bit away from being right is damage.
+ * have left any part out, which is legal. There, only a frame that is a single bit away from being right is damage, and
+ * only if all that follows it is there, up to the commit.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 
-const HEADER_BYTES = 32;
+export const HEADER_BYTES = 32;
 const HEADER_SUMMED_BYTES = 24;
-const FRAME_HEADER_BYTES = 24;
+export const FRAME_HEADER_BYTES = 24;
 /** Of a frame's header, its page number and the size of the database are summed; the page follows. */
 const FRAME_SUMMED_BYTES = 8;
 const SALT_AT = 8;
@@ -96,7 +97,7 @@ function judge(header: Header, frames: Iterable<Frame>): WalBreak | null {
   }
   const { recovered, damage } = state;
   if (damage === null || damage.found === 0) return null;
-  return damage.isAnswered || (damage.isFlip && damage.commit > 0)
+  return damage.isAnswered || (damage.isFlip && damage.commit > 0 && !damage.isTorn)
     ? { recovered, damaged: damage.number, found: damage.found }
     : null;
 }
@@ -115,10 +116,21 @@ type Damage = {
   found: number;
   /** Whether that transaction had been answered: another was begun behind it. */
   isAnswered: boolean;
+  /** Whether more of its transaction is not as it was written. */
+  isTorn: boolean;
 };
 
 const damagedHeader = ({ sum, stored }: Header): Damage => ({
-  ...{ number: 0, sums: [sum, stored], salt: null, isFlip: true, commit: 0, found: 0, isAnswered: false },
+  ...{
+    number: 0,
+    sums: [sum, stored],
+    salt: null,
+    isFlip: true,
+    commit: 0,
+    found: 0,
+    isAnswered: false,
+    isTorn: false,
+  },
 });
 
 function damagedFrame(frame: Frame, sum: Pair, header: Header): Damage {
@@ -137,15 +149,19 @@ function damagedFrame(frame: Frame, sum: Pair, header: Header): Damage {
     commit,
     found: isFlip ? number : 0,
     isAnswered: false,
+    isTorn: false,
   };
 }
 
 /** Takes note of a frame behind the damaged one. */
 function hear(damage: Damage, frame: Frame, before: Frame | null, step: (start: Pair, frame: Frame) => Pair): void {
   damage.salt ??= frame.salt;
-  if (!isSame(frame.salt, damage.salt)) return;
   const starts = before === null || before.number === damage.number ? damage.sums : [before.sum];
-  if (!starts.some((start) => isSame(step(start, frame), frame.sum))) return;
+  const isWritten = isSame(frame.salt, damage.salt) && starts.some((start) => isSame(step(start, frame), frame.sum));
+  if (!isWritten) {
+    damage.isTorn ||= damage.commit === 0;
+    return;
+  }
   damage.found = frame.number;
   if (damage.commit > 0 && damage.commit === before?.number) damage.isAnswered = true;
   if (isCommit(frame)) damage.commit = frame.number;
