@@ -443,9 +443,11 @@ export const completedProject = (settings: ProjectSettings): ProjectSettings =>
 
 /** A config of an older log or snapshot, which lacks what was added since, whatever it is. */
 export function completed(config: Config): Config {
-  const { projects, gates, ...rest } = filled(config, DEFAULT_CONFIG);
+  const full = filled(config, DEFAULT_CONFIG);
+  const { projects, gates } = full;
+  // The order of its sections stays: a snapshot made of a restored state has the same bytes.
   return {
-    ...rest,
+    ...full,
     projects: { ...projects, named: allFilled(projects.named, DEFAULT_CONFIG.projects.default) },
     gates: { ...gates, named: allFilled(gates.named, DEFAULT_CONFIG.gates.default) },
   };
