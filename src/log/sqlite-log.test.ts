@@ -27,8 +27,9 @@ import type { Log } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import { logContract } from "./log-contract.ts";
 import { batchOf, collect, eventsOf, failsWith, fill, loaded, namesOf, save, text } from "./log-contract-words.ts";
-import { openSqliteLog } from "./sqlite-log.ts";
-import { startStoreThread } from "./store-thread.ts";
+import { createSqliteLog, openSqliteLog } from "./sqlite-log.ts";
+import { openSqliteStore } from "./sqlite-store.ts";
+import { type StoreThread, startStoreThread } from "./store-thread.ts";
 
 const newDirectory = (): string => mkdtempSync(join(tmpdir(), "drover-log-"));
 
@@ -373,4 +374,25 @@ test("a data directory may have any name", async (context) => {
   await log.close();
   const reader = await openFor(context, { directory, readOnly: true });
   assert.equal((await reader.head()).seq, 2);
+});
+
+test("verify beside a server that prunes begins again where the log begins by then", async () => {
+  const directory = newDirectory();
+  const writer = await openSqliteLog({ directory });
+  await save(writer, await fill(writer, [3, 3, 3]));
+  const store = openSqliteStore({ directory, readOnly: true, maxBytes: null });
+  let prunings = 0;
+  const thread: StoreThread = {
+    ask: async (op, input) => {
+      if (op === "page" && prunings++ === 0) await writer.prune(seq(6), []);
+      return (store[op] as (input: unknown) => ReturnType<(typeof store)[typeof op]>)(input);
+    },
+    isLostAnswer: () => false,
+    close: async () => store.close(),
+  };
+  const reader = createSqliteLog({ directory, readOnly: true, thread });
+  const { ok, base, events } = await reader.verify();
+  assert.deepEqual({ ok, base: base.seq, events }, { ok: true, base: 6, events: 3 });
+  await reader.close();
+  await writer.close();
 });

@@ -36,6 +36,8 @@ import { startStoreThread } from "./store-thread.ts";
 import { verifyLog } from "./verify-log.ts";
 
 const LOOK_AGAIN_MS = 50;
+/** How often verify begins again because the log was pruned meanwhile: a pruning takes some steps. */
+const VERIFY_TRIES = 100;
 
 export type SqliteLogOptions = {
   readonly directory: string;
@@ -94,9 +96,16 @@ function createHandle(session: Session): Log {
     readBatches(pagesOf(thread, beside), startAfter(after), bytesMax);
 
   async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
-    const seen = await state();
     const found = await findProblems(session);
-    return verifyLog({ ...seen, batches: read(seen.base.seq), verifier: session.signer, expect, found });
+    for (let triesLeft = VERIFY_TRIES - 1; ; triesLeft--) {
+      const seen = await state();
+      try {
+        return await verifyLog({ ...seen, batches: read(seen.base.seq), verifier: session.signer, expect, found });
+      } catch (error) {
+        // Somebody pruned what was about to be read: it begins again where the log begins now.
+        if (!(error instanceof LogFailure) || error.code !== "pruned" || triesLeft === 0) throw error;
+      }
+    }
   }
   function close(): Promise<void> {
     closing.abort();
