@@ -262,6 +262,20 @@ tasks:
     assert.deepEqual(place.ran().slice(3), ["held", "last"]);
   });
 
+  test("ends with 130 also where what runs must not run twice, and so fails", async () => {
+    using place = planPlace(`workers: { slots: 1 }
+tasks:
+  held: { run: "trap 'exit 1' INT; echo up > up.pipe; while :; do read x < go.pipe; done", onLoss: fail }`);
+    place.pipe("up.pipe");
+    place.pipe("go.pipe");
+    const { terminal, ended } = place.start();
+    await place.hear("up.pipe");
+    terminal.signal("SIGINT");
+    const { code, out } = await ended;
+    assert.equal(code, 130, out);
+    assert.match(out, /\nheld +failed .*\nInterrupted\. Run the same command again/s);
+  });
+
   test("twice kills a command that will not end; SIGTERM ends with 143", async () => {
     using place = planPlace(plan("trap '' INT TERM", "1h"));
     place.pipe("up.pipe");

@@ -86,7 +86,10 @@ async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{
     hears.begun(board);
     if (board.isOver()) return { board, end: { kind: "over" } };
     if (interrupted.aborted) return { board, end: { kind: "interrupted" } };
-    return { board, end: await conduct({ ...request, drover, board, placing, after, interrupted }) };
+    const end = await conduct({ ...request, drover, board, placing, after, interrupted });
+    // What must not run twice fails when it is stopped, and nothing may be left then: it was interrupted all the same.
+    const isCut = interrupted.aborted && board.rows.some(({ state }) => state !== "done");
+    return { board, end: isCut ? { kind: "interrupted" } : end };
   } finally {
     await drover.close();
   }
