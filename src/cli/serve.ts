@@ -137,6 +137,7 @@ async function open(place: LogPlace, first: ServerConfig, complain: (text: strin
     return await openDrover({ ...data, config, onWarning: complain });
   } catch (error) {
     if (error instanceof LogFailure) throw logProblem(error, place);
+    if (error instanceof DroverError && error.code === "log_failed") throw engineProblem(error, place);
     if (error instanceof DroverError) throw usageProblem(error.message);
     throw error;
   }

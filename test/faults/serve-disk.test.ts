@@ -125,6 +125,11 @@ async function fill(url: string): Promise<Filled> {
   return filled;
 }
 
+function isRefusedWithAHint({ status, problem }: ReturnType<typeof failToServe>): void {
+  assert.equal(status, EXIT.broken, JSON.stringify(problem));
+  assert.match(problem.hint ?? "", /make at least \d+ MiB free for \S+data, and start it again$/);
+}
+
 describe("while it serves,", LIMIT, () => {
   for (const { name, skip, log, make } of rooms)
     test(`${name} refuses what it cannot keep, ends the server with code 6, and loses nothing`, { skip }, async (t) => {
@@ -162,6 +167,7 @@ describe("while it serves,", LIMIT, () => {
       assert.match(said.hint ?? "", /^nothing that was acknowledged is lost; (make at least|start it again when)/);
       const [, mib] = /make at least (\d+) MiB free for \S+data, and start it again$/.exec(said.hint ?? "") ?? [];
       assert.equal(mib !== undefined, log === "disk-full", said.hint);
+      if (log === "disk-full") isRefusedWithAHint(failToServe(cwd, data));
       // As much as it said, and no more.
       grow(Number(mib ?? 0) * 1024);
       await using roomy = await startServe({ cwd, flags: [...flags, "--port", port] });
