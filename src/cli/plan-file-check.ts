@@ -10,7 +10,6 @@ import { checkOf, nearest, readShape, sentence } from "../protocol/index.ts";
 import { notesOf, type Schema } from "../protocol/schema.ts";
 import { type JsonSchema, mapAdvice } from "./config-knobs.ts";
 import { isRecord, type Path, type Spot } from "./plan-file-source.ts";
-
 import { isSpan, unitMissing } from "./span-unit.ts";
 
 export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };

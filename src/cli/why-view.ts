@@ -21,7 +21,7 @@ export function whyPicture(why: WhyAnswer, output: Output): string {
   const open = why.conditions.filter((condition) => condition.ok);
   const width = Math.max(0, ...why.conditions.map(({ code }) => widthOf(code)));
   const block = (conditions: readonly WhyCondition[]): string =>
-    conditions.map((condition) => gateLines(condition, width, output)).join("");
+    conditions.map((condition) => conditionLines(condition, width, output)).join("");
   return [
     headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
@@ -42,7 +42,7 @@ function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: O
   return `${[head, ...rest].join("\n")}\n`;
 }
 
-function gateLines(condition: WhyCondition, width: number, output: Output): string {
+function conditionLines(condition: WhyCondition, width: number, output: Output): string {
   const { paint } = output;
   const now = output.now();
   const mark = condition.ok ? paint("green", OPEN) : paint("red", SHUT);

@@ -96,7 +96,13 @@ test("one that can make them is not, nor one whose directory may be copied in", 
   await checkWorktree({ command: "true" }, plain);
   const including = makeRepo(join(home, "including"));
   writeFileSync(join(including, ".worktreeinclude"), "new/\n");
+  writeFileSync(join(including, "new", "agent.sh"), "", { mode: 0o755 });
+  // It is named, but git does not ignore it: it would not be copied.
+  await assert.rejects(checkWorktree(tree, join(including, "new")), /the directory new .* is not in the commit/);
+  writeFileSync(join(including, ".gitignore"), "new/\n");
   await checkWorktree(tree, join(including, "new"));
+  await checkWorktree({ ...tree, command: "new/agent.sh" }, including);
+  await assert.rejects(checkWorktree({ ...tree, command: "./other.sh" }, including), /other\.sh is not in the commit/);
 });
 
 const PLAN = `tasks:

@@ -95,14 +95,14 @@ export const statsJson: s.Schema<StatsJson> = s.component(
       agents: s.table(s.answer<{ queued: number; inflight: number }>({ queued: count(), inflight: count() })),
     }),
     metrics: s.answer<StatsJson["metrics"]>({
-      tasksSubmitted: s.described(count(), "Rejected ones included."),
+      tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),
       tasksCompleted: count(),
       tasksFailed: count(),
       tasksCancelled: count(),
       tasksSkipped: count(),
       tasksRejected: s.described(
         count(),
-        "Tasks that found no room, up to a second ago. The log has their number, not the tasks.",
+        "Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the tasks.",
       ),
       tasksExpired: count(),
       dispatchCount: s.described(count(), "Starts."),

@@ -12,11 +12,11 @@ import { copyFile, lstat, mkdir, readlink, realpath, symlink } from "node:fs/pro
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { fromZeros, git } from "./worktree-git.ts";
 
-export const INCLUDE_FILE = ".worktreeinclude";
+const INCLUDE_FILE = ".worktreeinclude";
 const FILES_MAX = 20_000;
 
-/** Answers which of them it left out, and why. */
-export async function copyIncluded(top: string, worktree: string): Promise<string[]> {
+/** The files that would be copied into a worktree, from the top of the repository. */
+export async function includedIn(top: string): Promise<string[]> {
   if ((await lstat(join(top, INCLUDE_FILE)).catch(() => null)) === null) return [];
   const matches = await git(top, ["ls-files", "-z", "--others", "--ignored", `--exclude-from=${INCLUDE_FILE}`]);
   const names = fromZeros(matches).filter((name) => !name.endsWith("/"));
@@ -25,9 +25,13 @@ export async function copyIncluded(top: string, worktree: string): Promise<strin
   if (names.length === 0) return [];
   const input = `${names.join("\0")}\0`;
   // Exit code 1 means that none of them is ignored.
-  const ignored = fromZeros(await git(top, ["check-ignore", "-z", "--stdin"], { input, quietExit: 1 }));
+  return fromZeros(await git(top, ["check-ignore", "-z", "--stdin"], { input, quietExit: 1 }));
+}
+
+/** Answers which of them it left out, and why. */
+export async function copyIncluded(top: string, worktree: string): Promise<string[]> {
   const leftOut: string[] = [];
-  for (const name of ignored) {
+  for (const name of await includedIn(top)) {
     const why = await copyOne(top, worktree, name);
     if (why !== null) leftOut.push(`${name} is not copied: ${why}`);
   }

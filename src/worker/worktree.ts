@@ -16,7 +16,7 @@ import { fileNameOf } from "./exec-name.ts";
 import { type Owner, stateOf } from "./process-owner.ts";
 import type { ProcessTable } from "./process-table.ts";
 import { GitError, git } from "./worktree-git.ts";
-import { copyIncluded, INCLUDE_FILE } from "./worktree-include.ts";
+import { copyIncluded, includedIn } from "./worktree-include.ts";
 import { withRepositoryLock } from "./worktree-lock.ts";
 import { dropNote, readNotes, type TreeNote, writeNote } from "./worktree-note.ts";
 import { stateOfTree, type TreeState } from "./worktree-state.ts";
@@ -205,11 +205,13 @@ export async function probeWorktree({ cwd, base, program = null }: Probe): Promi
   const repository = await findRepository(cwd);
   const { top, inside } = repository;
   const commit = await resolveBase(top, base);
-  // What git does not know may still be copied in, by a list that is read when there is a tree.
-  if (existsSync(join(top, INCLUDE_FILE))) return;
+  // What the commit does not have may still be copied in.
+  const included = await includedIn(top);
   const kind = await git(top, ["cat-file", "-t", `${commit}:${inside}`], { quietExit: 128 });
-  if (inside !== "" && kind.trim() !== "tree") throw notCommitted(repository, base);
-  if (program !== null) await probeProgram(repository, commit, base, program);
+  const isCopied = included.some((name) => name.startsWith(`${inside}/`));
+  if (inside !== "" && kind.trim() !== "tree" && !isCopied) throw notCommitted(repository, base);
+  if (program !== null && !included.includes(join(inside, program)))
+    await probeProgram(repository, commit, base, program);
 }
 
 /** Whether the commit has the program, which is named by a path from the directory, and lets it be executed. */
