@@ -238,11 +238,21 @@ export function decideRemoval(state: State, id: GateId, now: Instant): Decided {
   return ok({ events: [{ kind: "gate-removed", at: now, gate: id }] });
 }
 
+/** Whether one more may wait at a gate; the last tenth of the places is kept for projects that have few. */
+function refusalForLine(state: State, { queue }: Gate, { gate, task, project }: AskPermit): Refusal | null {
+  const waiting = queue.entries.size;
+  if (waiting < TICKETS_MAX - keptOf(TICKETS_MAX)) return null;
+  const full = { type: "too-many", what: `calls waiting at gate ${gate}`, max: TICKETS_MAX } as const;
+  if (waiting >= TICKETS_MAX) return full;
+  const whose = task === null ? project : (state.tasks.get(task)?.project.id ?? project);
+  const mine = queue.shares.get(whose)?.queued ?? 0;
+  return isKeptForOthers(TICKETS_MAX, waiting, mine) ? { ...full, kept: keptOf(TICKETS_MAX) } : null;
+}
+
 export function decidePermit(state: State, command: AskPermit, now: Instant): Decided {
   const gate = state.gates.get(command.gate);
-  if (gate !== undefined && gate.queue.entries.size >= TICKETS_MAX) {
-    return fail({ type: "too-many", what: `calls waiting at gate ${command.gate}`, max: TICKETS_MAX });
-  }
+  const crowded = gate === undefined ? null : refusalForLine(state, gate, command);
+  if (crowded !== null) return fail(crowded);
   if (command.permit !== null && state.permits.has(command.permit))
     return fail({ type: "permit-exists", permit: command.permit });
   const task = command.task === null ? undefined : state.tasks.get(command.task);
