@@ -53,4 +53,8 @@ test("a plan's span without a unit is refused", () => {
   assert.deepEqual(told({ scheduler: { retry: { base: 7 } }, tasks: { a: { run: "x", timeout: null } } }), [
     "scheduler.retry.base is 7, which has no unit: say 7s or 7ms",
   ]);
+  assert.deepEqual(told({ tasks: { a: { run: "x", timeout: 1.5 }, b: { run: "x", timeout: "10" } } }), [
+    "tasks.a.timeout is 1.5, which has no unit: say 1500ms",
+    "tasks.b.timeout is 10, which has no unit: say 10s or 10ms",
+  ]);
 });

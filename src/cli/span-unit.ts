@@ -10,11 +10,14 @@ import { alternatives, type JsonSchema, schemaUnder } from "./config-knobs.ts";
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);
 
-/** What is wrong with a number in the place of a span; null if nothing is. */
-export const unitMissing = (field: string, value: unknown): string | null =>
-  typeof value === "number" && value !== 0
-    ? `${field} is ${value}, which has no unit: say ${value}s or ${value}ms`
-    : null;
+/** What is wrong with a number in the place of a span, also one in quotes; null if nothing is. */
+export function unitMissing(field: string, given: unknown): string | null {
+  const value = typeof given === "string" && /^\d+(\.\d+)?$/.test(given) ? Number(given) : given;
+  if (typeof value !== "number" || value === 0) return null;
+  // A span has no fraction.
+  const say = Number.isInteger(value) ? `${value}s or ${value}ms` : `${Math.round(value * 1000)}ms`;
+  return `${field} is ${value}, which has no unit: say ${say}`;
+}
 
 /** The first span without a unit in a config. */
 export function findUnitless(
