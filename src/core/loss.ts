@@ -22,10 +22,8 @@ import type { Attempt, State } from "./state.ts";
 
 /** A provider that does not say for how long is left alone for so long at least. */
 const THROTTLED_MS_MIN = 1000;
-/** No task's word shuts a gate for longer: then the next one asks the provider itself. */
-const STRUCK_MS_MAX = 10 * 60_000;
-/** Nor does it put off a task for longer. */
-const REST_MS_MAX = 24 * 3_600_000;
+/** Nobody's word shuts a gate, or puts off a task, for longer: then the next one asks the provider itself. */
+export const STRUCK_MS_MAX: number = 24 * 3_600_000;
 const REASON_SHOWN_MAX = 200;
 
 /** A worker that leaves in good order costs its tasks nothing, however often it does. */
@@ -78,7 +76,7 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   if (gate === null || room?.ok !== true) {
     const restMs = Math.max(
       THROTTLED_MS_MIN,
-      Math.min(askedMs, REST_MS_MAX),
+      Math.min(askedMs, STRUCK_MS_MAX),
       restOf(state, attempt, task.throttles + 1),
     );
     return [lost(attempt, back, after(now, restMs), now)];

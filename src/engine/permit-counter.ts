@@ -10,6 +10,7 @@
 import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../core/brand.ts";
 import type { Event } from "../core/events.ts";
 import { type GateClass, waitingOf } from "../core/gate.ts";
+import { STRUCK_MS_MAX } from "../core/loss.ts";
 import {
   type Fields,
   finite,
@@ -32,8 +33,6 @@ import type { Writer } from "./writer.ts";
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
-/** A word shuts a gate for all: never for longer than this, after which a probe asks the provider itself. */
-const STRUCK_MS_MAX = 24 * 3_600_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
 

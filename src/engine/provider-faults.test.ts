@@ -34,6 +34,19 @@ test("a 429 shuts the gate of the task's provider for as long as the provider as
   assert.deepEqual([world.phaseOf("t"), world.phaseOf("same")], ["assigned", "assigned"]);
 });
 
+test("what a provider asks for by its header holds for up to a day, and no longer", () => {
+  for (const [askedMs, heldMs] of [
+    [3_600_000, 3_600_000],
+    [1000 * 86_400_000, 86_400_000],
+  ] as const) {
+    const world = createWorld();
+    world.join("w");
+    world.submit("t", { provider: "acme" });
+    world.finish("t", { ...RATE_LIMITED, retryAfterMs: askedMs });
+    assert.equal(gateOf(world)?.blockedUntil, heldMs);
+  }
+});
+
 test("the gate is told, and why the task came back is in its event", () => {
   const world = createWorld();
   world.join("w");

@@ -78,6 +78,16 @@ const rows: [string, Partial<Ending>, ExecOutcome][] = [
     requeue("it asks to come back later (exit code 75)", { retryAfterMs: 3000, rateLimited: true }),
   ],
   [
+    "75 with a provider's message and an hour: a program's word shuts a gate for ten minutes at most",
+    { code: 75, answer: value({ error: { type: "rate_limit_error" }, retry_after: 3600 }) },
+    requeue("it asks to come back later (exit code 75)", { retryAfterMs: 600_000, rateLimited: true }),
+  ],
+  [
+    "75 and an hour, without a provider: it rests as it asks",
+    { code: 75, answer: value({ retry_after: 3600 }) },
+    requeue("it asks to come back later (exit code 75)", { retryAfterMs: 3_600_000 }),
+  ],
+  [
     "75 with a status in its result",
     { code: 75, answer: value({ status: 529 }) },
     requeue("it asks to come back later (exit code 75)", { rateLimited: true }),

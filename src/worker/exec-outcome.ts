@@ -97,16 +97,22 @@ function comeBack(ending: Ending): ExecOutcome {
   const isRateLimited = inResult || ending.isRateLimited || failure?.later?.isRateLimited === true;
   return {
     ...requeue(`it asks to come back later (exit code 75)${words(ending)}`),
-    ...retryAfter(answer),
-    ...(isRateLimited ? { rateLimited: true } : {}),
+    ...(isRateLimited ? throttled(retryAfter(answer)) : retryAfter(answer)),
   };
 }
+
+/** What a program prints is no header of a provider: it shuts a gate for so long at most. */
+const PRINTED_MS_MAX = 10 * 60_000;
+const throttled = ({ retryAfterMs }: { readonly retryAfterMs?: number }): Partial<ExecOutcome> => ({
+  rateLimited: true,
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, PRINTED_MS_MAX) }),
+});
 
 function failedByItself(ending: Ending, { error, later }: Failure): ExecOutcome {
   const message = shorten(error, WORDS_MAX);
   if (later === undefined) return withResult(failed(message), ending.answer);
   const { isRateLimited, ...rest } = later;
-  return { ...requeue(message), ...rest, ...(isRateLimited ? { rateLimited: true } : {}) };
+  return { ...requeue(message), ...(isRateLimited ? throttled(rest) : rest) };
 }
 
 function failedWith(ending: Ending, code: number): ExecOutcome {
