@@ -30,7 +30,7 @@ test("a page ends by its bytes, and its cursor leads through all the rest", asyn
   const size = 900_000;
   const { kit, ids } = await withTasks(12, "x".repeat(size));
   const first = await kit.drover.tasks({});
-  assert.equal(first.count, Math.ceil(PAGE_BYTES / size), "the one that takes it beyond is the last");
+  assert.equal(first.count, Math.floor(PAGE_BYTES / size), "the one that would take it beyond begins the next");
   const seen = idsOf(first);
   for (let page = first; page.nextCursor !== undefined; ) {
     page = await kit.drover.tasks({ limit: 1000, cursor: page.nextCursor });
@@ -42,7 +42,7 @@ test("a page ends by its bytes, and its cursor leads through all the rest", asyn
 
 test("bytes are those of the text, not its characters", async () => {
   const { kit } = await withTasks(20, "語".repeat(100_000));
-  assert.equal((await kit.drover.tasks({})).count, 4);
+  assert.equal((await kit.drover.tasks({})).count, 3);
 });
 
 test("small tasks fill a page up to its count", async () => {
@@ -55,7 +55,7 @@ test("a page that is full has read little more than it shows", async () => {
   const { kit, ids } = await withTasks(200, "x");
   const { parts, reads } = sourcesOf(kit, 250_000);
   const page = await readPage(parts, { limit: 1000 });
-  assert.deepEqual(idsOf(page), ids.slice(0, 5));
+  assert.deepEqual(idsOf(page), ids.slice(0, 4));
   assert.ok(reads() <= 12, `${reads()} were read`);
 });
 

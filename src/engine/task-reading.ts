@@ -20,7 +20,7 @@ import type { Writer } from "./writer.ts";
 
 const PAGE_DEFAULT = 100;
 const PAGE_MAX = 1000;
-/** The task whose body takes a page beyond this is its last one. */
+/** A task whose body would take a page beyond this begins the next one. */
 export const PAGE_BYTES: number = 1024 * 1024;
 /** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
 const PIECE_MIN = 4;
@@ -209,8 +209,8 @@ function rejectedPage(
   const shown: Rejected[] = [];
   let characters = 0;
   for (const entry of found) {
-    if (shown.length >= size || characters > PAGE_BYTES) break;
     characters += entry.text.length;
+    if (shown.length >= size || (characters > PAGE_BYTES && shown.length > 0)) break;
     shown.push(entry);
   }
   const tasks = shown.map(viewOfRejected);
@@ -230,9 +230,9 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
     await Promise.allSettled(readings);
     for (const [index, { show }] of next.entries()) {
       const reading = readings[index] as Promise<string>;
-      tasks.push(await withBody(show, reading));
       bytes += Buffer.byteLength(await reading.catch(() => ""));
-      if (bytes > PAGE_BYTES) return tasks;
+      if (bytes > PAGE_BYTES && tasks.length > 0) return tasks;
+      tasks.push(await withBody(show, reading));
     }
   }
   return tasks;

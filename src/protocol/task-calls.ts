@@ -54,7 +54,7 @@ export const TASK_CALLS: TaskCalls = {
     query: about.tasksQuery,
     summary: "Page through tasks, in the order of submission",
     description:
-      "A page ends at its limit, or sooner: once the bodies in it exceed 1 MiB together. It holds at least one task " +
+      "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one task " +
       "while there is one, and only the absence of nextCursor says that there are no more. " +
       "An ended task is listed until scheduler.resultTtl after its end; GET /tasks/{id} finds it longer.",
     answers: { 200: about.taskPage },
