@@ -82,14 +82,15 @@ function takeOut<Item>(list: SortedList<Item>, index: number, place: number): vo
   if (chunk.length - beginningOf(list, index) === 1) {
     list.chunks.splice(index, 1);
     if (index === 0) list.head = 0;
-  } else if (index === 0 && place === list.head) {
-    // What has left is not kept alive, nor are many empty places by a list that never runs empty.
-    chunk[list.head++] = undefined as Item;
-    if (list.head >= EMPTY_KEPT && list.head * 2 > chunk.length) {
-      chunk.splice(0, list.head);
-      list.head = 0;
-    }
-  } else chunk.splice(place, 1);
+    return;
+  }
+  if (index === 0 && place === list.head) chunk[list.head++] = undefined as Item;
+  else chunk.splice(place, 1);
+  // What has left is not kept alive, nor are many empty places by a list that never runs empty.
+  if (index === 0 && list.head >= EMPTY_KEPT && list.head * 2 > chunk.length) {
+    chunk.splice(0, list.head);
+    list.head = 0;
+  }
 }
 
 /** Where an item is; it must be in the list. Asked before its rank changes, and given to `reseat` after. */
