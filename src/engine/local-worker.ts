@@ -21,7 +21,7 @@ import { isRecord, whole } from "../core/shape-of-input.ts";
 import type { Task } from "../core/state.ts";
 import { blank, done, failedSafely, type Report } from "./attempt-report.ts";
 import { type BodyStore, DamagedBody, damagedReason, type Kept } from "./body-store.ts";
-import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
+import { badInput, DroverError, isStop, reading, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type Crew as CrewOf, type Running as RunningOf, signalOf } from "./local-attempt.ts";
 import { type HeldPermit, type PermitDesk, type PermitOptions, tokensOf, type Usage } from "./permit-desk.ts";
@@ -105,7 +105,7 @@ export function createLocalWorkers(deps: {
 
   async function join(options: WorkerOptions, handler: Handler): Promise<LocalWorker> {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
-    const { limit: first, ...said } = isRecord(options) ? (options as WorkerOptions) : {};
+    const { limit: first, ...said } = reading(options, "", () => (isRecord(options) ? { ...options } : {}));
     const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? said : options);
     const limit = first === undefined ? all.slots : readLimit(first);
     const settings = limitedTo(all, limit, null);
