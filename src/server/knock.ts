@@ -11,15 +11,19 @@ import type { Door } from "./door.ts";
 import { ServerRefusal } from "./problem.ts";
 
 /** Why not, or null. */
-export type Knock = (request: Pick<IncomingMessage, "headers" | "rawHeaders">) => ServerRefusal | null;
+export type Knock = (request: Pick<IncomingMessage, "headers" | "rawHeaders" | "url">) => ServerRefusal | null;
 
 export const createKnock =
   (door: () => Door): Knock =>
-  ({ headers, rawHeaders }) =>
+  ({ headers, rawHeaders, url = "/" }) =>
     repeated(rawHeaders, "host") ??
     repeated(rawHeaders, "authorization") ??
     door()(headers) ??
+    (url.startsWith("/") ? null : door()({ ...headers, host: authorityOf(url) })) ??
     otherProtocol(headers[PROTOCOL_HEADER]);
+
+/** A target may be a whole URL, whose server then counts and not the header's: it must be this one too. */
+const authorityOf = (target: string): string => /^[a-z]+:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
 
 /** Names and values take turns in `raw`. */
 function repeated(raw: readonly string[], name: string): ServerRefusal | null {

@@ -83,6 +83,11 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
   ["no Host", "GET /healthz HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400/],
   ["HTTP/1.0 without a Host", "GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 403 .*"forbidden"/s],
   [
+    "a target of another server",
+    "GET http://evil.example/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    /403.*this server is not called evil\.example/s,
+  ],
+  [
     "a second Host",
     "GET /healthz HTTP/1.1\r\nHost: localhost\r\nhOST: evil.example\r\nConnection: close\r\n\r\n",
     /^HTTP\/1\.1 400 .*"the header host is there 2 times; a request has one"/s,
