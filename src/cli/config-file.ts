@@ -9,15 +9,13 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Path } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
-import { withoutAnyCredentials } from "./url-secret.ts";
+import { secretStart, withoutQuoted } from "./config-secret.ts";
 import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
 
 export const FILE_BYTES_MAX: number = 1024 * 1024;
 const VALUES_MAX = 100_000;
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 32;
-/** What follows such a name is shown to nobody, not even where the line is wrong. */
-const SECRET = /((?:token|tokenHash|secret)["']?\s*:).*/i;
 
 /** One value that somebody gave, at its path. */
 export type Setting = { readonly path: Path; readonly value: unknown; readonly origin: Origin };
@@ -28,8 +26,10 @@ export type ConfigFile = {
   readonly settings: readonly Setting[];
   /** Where a path stands, or the nearest thing around it that does. */
   readonly placeOf: (path: Path) => FileOrigin;
-  /** The text of a line, for showing it. */
+  /** The text of a line as it stands. It may hold secrets. */
   readonly line: (number: number) => string;
+  /** The line of a place, for showing it: what is secret in it left out. Undefined if the place itself is. */
+  readonly shownLine: (place: FileOrigin) => string | undefined;
 };
 /** The bytes of a file; null if there is none. Read through one handle, so that its size is that of what is read. */
 export function readConfigText(file: string, name: string = file): string | null {
@@ -69,16 +69,16 @@ const problem = (message: string): BadConfig => new BadConfig([{ message, origin
 
 export function parseConfigFile(file: string, text: string): ConfigFile {
   const counter = new LineCounter();
-  const lines = text.split(/\r\n|\n|\r/);
-  const line = (number: number): string =>
-    withoutAnyCredentials((lines[number - 1] ?? "").replace(SECRET, "$1 (hidden)"));
+  const lines = text.split(/\r?\n/);
+  const line = (number: number): string => lines[number - 1] ?? "";
   const placeAt = (offset: number): FileOrigin => {
     const { line: found, col } = counter.linePos(offset);
     return { kind: "file", file, line: Math.max(1, found), column: Math.max(1, col) };
   };
   const complain = (message: string, offset: number): ConfigProblem => {
     const origin = placeAt(offset);
-    return { message, origin, source: line(origin.line) };
+    const source = shownLine(origin);
+    return { message: source === undefined ? withoutQuoted(message) : message, origin, source };
   };
   const document = parseDocument(text, {
     ...{
@@ -90,6 +90,13 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
       logLevel: "error",
     },
   });
+  const shownLine = (place: FileOrigin): string | undefined => {
+    const whole = line(place.line);
+    const from = counter.lineStarts[place.line - 1] ?? 0;
+    const start = secretStart(text, { from, to: from + whole.length }, document);
+    if (start >= whole.length) return whole;
+    return place.column > start ? undefined : `${whole.slice(0, start)} (hidden)`;
+  };
   const wrong = yamlComplaints(text, [...document.errors, ...document.warnings], WORDS).map(({ message, offset }) =>
     complain(message, offset),
   );
@@ -97,7 +104,7 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
   const walk = createWalk(document, placeAt, complain);
   const root = document.contents;
   if (root !== null) walk.top(root as Node);
-  return { file, settings: walk.settings, line, placeOf: walk.placeOf };
+  return { file, settings: walk.settings, line, shownLine, placeOf: walk.placeOf };
 }
 
 const WORDS: YamlWords = {

@@ -145,10 +145,7 @@ describe("a bad config", () => {
     [
       "a token that ties a worker, which a server would refuse",
       { own: "server: { tokens: [ { role: worker, token: aaaaaaaaaaaaaaaaaaaa, project: web } ] }" },
-      [
-        'drover.yml:1:66: server.tokens[0].project is "web", and must be left out: a worker runs the tasks of all\n' +
-          `  1 | server: { tokens: [ { role: worker, token: (hidden)\n    | ${" ".repeat(65)}^`,
-      ],
+      ['drover.yml:1:66: server.tokens[0].project is "web", and must be left out: a worker runs the tasks of all'],
     ],
     [
       "a number where a section belongs",
@@ -175,7 +172,7 @@ describe("a bad config", () => {
       "drover.yml:5:7: server.tokens[1] is without a token or tokenEnv",
       "drover.yml:6:7: server.tokens[2] is with token and tokenEnv at once",
       'drover.yml:6:65: server.tokens[2].agentId is "ann"',
-      "drover.yml:8:35: server.tokens[4].tokn is not a known field (did you mean token?)",
+      "drover.yml:8:35: this is not a known field (did you mean token?)",
       "drover.yml:8:7: server.tokens[4] is the tokenEnv of an entry further up",
     ]);
   });

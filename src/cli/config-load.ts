@@ -13,6 +13,7 @@ import { type ConfigFile, parseConfigFile, readConfigText, type Setting } from "
 import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "./config-knobs.ts";
 import { type Layer, mergeLayers, settingFor, toObject } from "./config-layers.ts";
 import { BadConfig, type ConfigProblem } from "./config-problem.ts";
+import { isOfUnknownName, withoutName } from "./config-secret.ts";
 import { settingFromFlag, settingsFromVariables, unknownName } from "./config-variables.ts";
 import type { Environment } from "./terminal.ts";
 import { commaAdvice, oncePerLine } from "./yaml-complaint.ts";
@@ -141,24 +142,25 @@ function unknownNames(settings: Layer, schema: JsonSchema, files: readonly Confi
   return settings.flatMap(({ path, origin }) => {
     const message = unknownName(path, schema);
     if (message === null) return [];
-    const place = whereabouts({ path, origin }, path, files);
-    const advice = place.origin?.kind === "file" ? commaAdvice(place.source ?? "", place.origin.column) : null;
-    return [{ message: advice ?? message, ...place }];
+    return [problemAt(message, { path, origin }, path, files)];
   });
 }
 
-/** The place in the file of what is wrong, which may lie deep inside a value, and its line. */
-function whereabouts(
+/** With the place in the file of what is wrong, which may lie deep inside a value, and its line. */
+function problemAt(
+  message: string,
   culprit: Pick<Setting, "path" | "origin">,
   path: Path,
   files: readonly ConfigFile[],
-): Pick<ConfigProblem, "origin" | "source"> {
+): ConfigProblem {
   const { origin } = culprit;
   const file = origin.kind === "file" ? files.find((one) => one.file === origin.file) : undefined;
-  if (file === undefined) return { origin };
+  if (file === undefined) return { message, origin };
   const isInside = culprit.path.every((key, at) => path[at] === key);
   const place = file.placeOf(isInside ? path : culprit.path);
-  return { origin: place, source: file.line(place.line) };
+  const advice = isOfUnknownName(message) ? commaAdvice(file.line(place.line), place.column) : null;
+  const source = file.shownLine(place);
+  return { message: advice ?? (source === undefined ? withoutName(message) : message), origin: place, source };
 }
 
 /** Reads the whole; each complaint is noted and its setting taken out, so that the next one is found too. */
@@ -184,7 +186,7 @@ function readAll<Settings>(
 function problemOf({ field, message }: Fault, culprit: Setting | null, files: readonly ConfigFile[]): ConfigProblem {
   if (culprit === null) return { message, origin: null };
   const path = field.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
-  return { message, ...whereabouts(culprit, path, files) };
+  return problemAt(message, culprit, path, files);
 }
 
 function otherSpelling(cwd: string): string[] {

@@ -13,7 +13,7 @@ import { type Origin, shownOrigin } from "./config-problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-settings.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Environment } from "./terminal.ts";
-import { withoutAnyCredentials } from "./url-secret.ts";
+import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "./url-secret.ts";
 import { type Call, each, type FlagSpec, type Verb } from "./verb.ts";
 
 export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };
@@ -138,6 +138,8 @@ const HIDDEN = "(hidden)";
 
 /** The value with everything left out that its schema calls secret, also inside lists. */
 function withoutSecrets({ path, value }: Setting, whole: JsonSchema): unknown {
+  if (shownPath(path) === "log.url" && typeof value === "string" && !isHarmlessUrl(value))
+    return withoutCredentials(value);
   return hide(value, schemaAt(whole, path) ?? {});
 }
 

@@ -16,27 +16,69 @@ test("an address is shown without its password, whatever that holds", () => {
     ["postgres://x", "postgres://x"],
     ["postgres://ann:geheim@db/drover", "postgres://(hidden)@db/drover"],
     ["postgres://ann:ge@he/im?@db:5432/d?sslmode=x&password=geheim", "postgres://(hidden)@db:5432/d?(hidden)"],
-    ["etcd:ann:geheim@db", "etcd:(hidden)@db"],
-    ["ann:geheim@db", "ann:(hidden)@db"],
+    ["postgres://db:5432/drover", "postgres://db:5432/drover"],
+    ["etcd:ann:geheim@db", "etcd:(hidden)"],
+    ["ann:geheim@db", "ann:(hidden)"],
+    ["postgres:ann:geheim/db", "postgres:(hidden)"],
+    ["postgres://ann:geheim/db", "postgres:(hidden)"],
+    ["//ann:geheim@db", "(hidden)"],
+    ["redis", "redis"],
   ] as const)
     assert.equal(withoutCredentials(url), shown);
 });
 
 const URL = "postgres://ann:geheim@db/drover?password=geheim";
-const told: [claim: string, args: string[], yaml: string][] = [
-  ["a refused --log", ["serve", "--log", URL], ""],
-  ["a refused --log, as JSON", ["serve", "--json", "--log", URL], ""],
-  ["a refused log.url of a file", ["serve"], `log: { url: "${URL}" }\n`],
-  ["a line that is wrong elsewhere", ["config", "check"], `log: { url: "${URL}", retain: soon }\n`],
-  ["a config that is shown", ["config", "show", "--origins"], `log: { url: "${URL}" }\n`],
+const SHORT = "postgres:ann:geheim/db";
+const COMMA = /drover\.yml:1:\d+: inside \{ \} a comma ends a value/;
+const told: [claim: string, args: string[], yaml: string, said: RegExp][] = [
+  ["a refused --log", ["serve", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
+  ["a refused --log, as JSON", ["serve", "--json", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
+  ["a refused --log without a host", ["serve", "--log", SHORT], "", /"postgres:\(hidden\)"/],
+  ["a refused log.url of a file", ["serve"], `log: { url: "${URL}" }\n`, /postgres:\/\/\(hidden\)@db/],
+  ["a config that is shown", ["config", "show", "--origins"], `log: { url: "${URL}" }\n`, /\(hidden\)@db/],
+  ["a config without a host that is shown", ["config", "show"], `log: { url: "${SHORT}" }\n`, /postgres:\(hidden\)/],
 ];
-for (const [claim, args, yaml] of told)
+const wrong: [claim: string, yaml: string, said: RegExp][] = [
+  ["behind it", `log: { url: "${URL}", retain: soon }\n`, /yml:1:\d+: log\.retain is "soon"[^\n]*\nhint/],
+  [
+    "before it",
+    `log: { retain: soon, url: "${URL}" }\n`,
+    / {2}1 \| log: \{ retain: soon, url: \(hidden\)\n {4}\| {8}\^/,
+  ],
+  ["at a comma in a URL", "log: { url: postgres://u:p,geheim@h/x }\n", COMMA],
+  [
+    "at a comma before a port",
+    "log: { url: postgres://u:p,geheim@h:1/x }\n",
+    /yml:1:28: this is not a known field; known/,
+  ],
+  ["at a comma in a secret", "webhooks: { secret: abc,geheim }\n", COMMA],
+  ["at a comma in a token", "server: { tokens: [{ role: admin, token: abc,geheim }] }\n", COMMA],
+  ["at a bracket", "log: { url: postgres://u:geheim[x]@h/x }\n", /a text with a bracket needs quotes\n/],
+  ["at a blank", 'log: { url: "postgres://u:p geheim@h/x", retain: soon }\n', /log\.retain is "soon"/],
+  ["at a map of tokens", "server: { tokens: { admin: geheim } }\n", /1:\d+: server\.tokens must be a list/],
+  [
+    "at a map of tokens, in lines",
+    "server:\n  tokens:\n    admin:\n      geheim\n",
+    /3:5: server\.tokens must be a list/,
+  ],
+  ["at a list of texts", "server: { tokens: [geheim] }\n", /server\.tokens\[0\] is hidden/],
+  [
+    "at a name in a token",
+    "server:\n  tokens:\n    - { tken: geheim, role: admin }\n",
+    /yml:3:9: this is not a known field/,
+  ],
+];
+const all = [
+  ...told,
+  ...wrong.map(([at, ...rest]) => [`a line that is wrong ${at}`, ["config", "check"], ...rest] as const),
+];
+for (const [claim, args, yaml, said] of all)
   test(`${claim} prints no password`, async () => {
     const cwd = emptyDirectory();
     writeFileSync(join(cwd, "drover.yml"), yaml);
     const terminal = testTerminal({ cwd, home: cwd, env: { PATH: process.env.PATH } });
-    await runCommandLine(args, terminal, VERBS);
-    const all = terminal.shown() + terminal.complained();
-    assert.match(all, /postgres:\/\/\(hidden\)@db/);
-    assert.doesNotMatch(all, /geheim/);
+    await runCommandLine([...args], terminal, VERBS);
+    const shown = terminal.shown() + terminal.complained();
+    assert.match(shown, said);
+    assert.doesNotMatch(shown, /geheim/);
   });
