@@ -26,6 +26,7 @@ const GONE = 410;
 export type Snapshot = {
   readonly taskId: string;
   readonly state: string;
+  readonly project?: string;
   readonly callbackUrl?: string;
   readonly completedAt?: string;
 };

@@ -155,12 +155,32 @@ test("P23 concurrency is bounded, and one host cannot take it all", async () => 
   for (let index = 0; index < 30; index++) kit.end(`b${index}`, { callbackUrl: `http://h${index}.example/x` });
   await kit.settle();
   const hosts = kit.calls.map(({ request }) => request.url.host);
-  assert.equal(hosts.length, 6, "a quarter is kept for hosts that have answered");
+  assert.equal(hosts.length, 4, "a quarter is kept for hosts that have answered, and one for other projects");
   assert.equal(hosts.filter((host) => host === "hangs.example").length, 2);
-  assert.deepEqual(kit.webhooks.standing(), { due: 60, underWay: 6, waiting: 54, resting: 0 });
+  assert.deepEqual(kit.webhooks.standing(), { due: 60, underWay: 4, waiting: 56, resting: 0 });
   for (const call of [...kit.calls]) call.answer(200);
   await kit.settle();
-  assert.equal(kit.calls.length, 6 + 8);
+  assert.equal(kit.calls.length, 4 + 6);
+});
+
+test("hosts that hang hold up no other project's new host, of a task that ended or was rejected", async () => {
+  const kit = await start({ settings: { timeout: 500 } });
+  for (let index = 0; index < 300; index++)
+    kit.end(`bad${index}`, { project: "bad", callbackUrl: `http://h${index}.example/x` });
+  await kit.settle();
+  assert.equal(kit.calls.length, 8);
+  kit.end("good", { project: "good", callbackUrl: "http://good.example/x" });
+  const callbackUrl = "http://turned-away.example/x";
+  kit.webhooks.rejected({ taskId: "turned-away", state: "rejected", project: "other", callbackUrl });
+  await kit.settle();
+  assert.deepEqual(
+    kit.calls.slice(8).map(({ request }) => request.url.host),
+    ["turned-away.example", "good.example"],
+  );
+  for (const call of kit.calls.slice(8)) call.answer(500);
+  await kit.clock.advance(1250);
+  const again = kit.calls.slice(10).map(({ request }) => request.url.host);
+  assert.deepEqual(again.filter((host) => !host.startsWith("h")).toSorted(), ["good.example", "turned-away.example"]);
 });
 
 test("a task is read when it is taken and, if it had to wait, again when its turn comes", async () => {

@@ -79,6 +79,7 @@ type Delivery = {
   /** The task as it is to be sent: kept for one that is in no log, else only from the reading to the sending. */
   snapshot: Snapshot | null;
   host: string;
+  project: string;
   tries: number;
 };
 
@@ -124,7 +125,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     const snapshot = end.seq === null ? (rejected.get(end.taskId)?.snapshot ?? null) : null;
     // An id that its caller chose may be turned away again and again.
     const id = `${end.taskId}:${end.seq ?? rejectionOf(snapshot)}`;
-    push(unread, { id, end, snapshot, host: "", tries: 0 });
+    push(unread, { id, end, snapshot, host: "", project: "", tries: 0 });
     readNext();
   }
 
@@ -137,7 +138,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     }
   }
 
-  /** Finds out which host it is for, and stands it in that host's line. */
+  /** Finds out which host it is for and whose it is, and stands it in that host's line. */
   async function locate(delivery: Delivery): Promise<void> {
     const snapshot = await load(delivery);
     reading--;
@@ -149,8 +150,9 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     }
     delivery.snapshot = snapshot;
     delivery.host = URL.parse(snapshot.callbackUrl ?? "")?.host ?? "";
+    delivery.project = snapshot.project ?? "";
     const { tries } = delivery;
-    lines.add(delivery.host, delivery);
+    lines.add(delivery.host, delivery.project, delivery);
     // If it waits for its turn, its task need not wait in memory with it.
     if (delivery.tries === tries && delivery.end.seq !== null) delivery.snapshot = null;
   }
@@ -174,7 +176,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     delivery.tries++;
     const verdict = await verdictOn(delivery);
     if (delivery.end.seq !== null) delivery.snapshot = null;
-    lines.release(delivery.host, verdict === null || verdict.ok || verdict.status !== undefined);
+    lines.release(delivery.host, delivery.project, verdict === null || verdict.ok || verdict.status !== undefined);
     // One that was cut off stays due, and the next process takes it up.
     if (verdict === null || (!verdict.ok && cutOff.signal.aborted)) return;
     await conclude(delivery, verdict, host.elapsed() - startedAt);
@@ -211,7 +213,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     if (stopping !== null) return;
     const ring = (): void => {
       resting.delete(cancel);
-      if (delivery.host !== "") return lines.add(delivery.host, delivery);
+      if (delivery.host !== "") return lines.add(delivery.host, delivery.project, delivery);
       push(unread, delivery);
       readNext();
     };
