@@ -158,7 +158,7 @@ test("the metrics add up", async () => {
 test("however many projects there are, so many have a label and the others are counted together", async () => {
   await using at = await openServer();
   for (let index = 0; index < 120; index++)
-    await at.ask("submit", { body: { agentId: "ann", action: "x", project: `p${index}` } });
+    await at.ask("submit", { body: { agentId: `agent-${index % 2}`, action: "x", project: `p${index}` } });
   for (const path of ["/a", "/b", "/tasks/x", "/tasks/y"]) await at.call("GET", path);
   const { text } = await at.call("GET", "/metrics");
   const queued = text.split("\n").filter((line) => /^drover_tasks\{.*state="queued"/.test(line));
