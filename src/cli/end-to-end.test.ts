@@ -50,10 +50,11 @@ describe("tasks", LIMIT, () => {
     assert.equal((await drover("retry", "mend")).code, 4);
   });
 
-  test("one without a command is told what would have helped", async () => {
-    const { code, err } = await drover("submit", "exec", "--wait");
-    assert.equal(code, 1);
-    assert.match(err, /it has no params\.command: the worker of drover serve runs commands/);
+  test("one without a command is told that nobody takes it", async () => {
+    const { code, err } = await drover("submit", "exec", "--id", "bare");
+    assert.equal(code, 0);
+    assert.equal((await drover("cancel", "bare")).code, 0);
+    assert.match(err, /no known worker takes or offers action exec; the task waits for one that does/);
   });
 
   test("are listed by what they are", async () => {

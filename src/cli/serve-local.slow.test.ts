@@ -107,12 +107,43 @@ describe("the local worker", LIMIT, () => {
     assert.match(out, /it needs a worker that takes action build[^,]/);
   });
 
-  test("says of an exec task without a command what is wrong with it, and fails that alone", async () => {
+  test("leaves an exec without a command to others, however it was submitted", async () => {
     await using server = await served(["--log", "memory:"]);
-    await server.drover(["submit", "exec", "--id", "t"]);
-    assert.equal((await server.drover(["task", "t", "--watch"])).code, 1);
-    const { out } = await server.drover(["task", "t", "--json"]);
-    assert.match(JSON.parse(out).error, /it has no params\.command/);
+    const task = { agentId: "ann", action: "exec" };
+    const params = [
+      undefined,
+      {},
+      { command: "" },
+      { command: " " },
+      { command: 5 },
+      { command: [] },
+      { command: [1] },
+    ];
+    const items = params.map((one, at) => ({ ...task, id: `t${at}`, ...(one === undefined ? {} : { params: one }) }));
+    const post = (path: string, body: unknown): Promise<Response> =>
+      fetch(server.url + path, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    for (const item of items) assert.ok((await post("/tasks", item)).ok);
+    const batch = items.map(({ agentId: _, id, ...rest }) => ({ ...rest, id: `b${id}` }));
+    assert.ok((await post("/tasks/batch", { agentId: "ann", tasks: batch })).ok);
+    for (const command of ["true", ["true", "word"]]) {
+      await post("/tasks", { ...task, id: `c-${typeof command}`, params: { command } });
+      assert.equal((await server.drover(["task", `c-${typeof command}`, "--watch"])).code, 0);
+    }
+    for (const { id } of [...items, ...batch]) {
+      assert.deepEqual(await stateOf(server, id), ["queued", 0], id);
+      assert.ok((await unmet(server, id)).includes("never-fits"), id);
+    }
+    const { out } = await server.drover(["why", "t0"]);
+    assert.match(out, /it needs a worker that takes action exec[^(,]/);
+    const taken = server.terminalFor();
+    const ended = runCommandLine(["worker", "--exec", "true", "--action", "exec", "--id", "other"], taken, VERBS);
+    assert.equal((await server.drover(["task", "t0", "--watch"])).code, 0);
+    taken.signal("SIGTERM");
+    assert.equal(await ended, 0);
   });
 
   test("leaves the queue alone when the only real worker is restarted", async () => {

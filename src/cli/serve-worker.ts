@@ -1,8 +1,8 @@
 /**
  * The worker that `drover serve` brings along.
  *
- * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` and runs the command
- * they name, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
+ * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring a command,
+ * and runs that, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
  * comes back when it is alone again. Whoever may submit can then run anything as the person who started the server. So
  * it is there by itself only where nobody but that person's own programs is let in: without tokens, without other names
  * for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others in.
@@ -20,7 +20,7 @@ import { readTail } from "../worker/output-tail.ts";
 import { ownName, usageProblem } from "./problem.ts";
 import type { ServeFlags } from "./serve-verb.ts";
 import type { LogPlace } from "./serve-words.ts";
-import { commandOf, NO_COMMAND, taskCommand } from "./task-command.ts";
+import { taskCommand } from "./task-command.ts";
 import { COMMAND_ACTION } from "./task-flags.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -174,11 +174,7 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
   let here: (Employed & { readonly name: string }) | null = null;
 
   async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
-    const outcome: ExecOutcome =
-      flags.exec === undefined && commandOf(task) === null
-        ? { outcome: "failed", error: NO_COMMAND, permanent: true }
-        : await exec.run(task, context);
-    return options.answer(outcome);
+    return options.answer(await exec.run(task, context));
   }
 
   async function leave(): Promise<void> {
@@ -191,7 +187,7 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
   async function join(): Promise<void> {
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
-    const actions = flags.exec === undefined ? { actions: [COMMAND_ACTION] } : {};
+    const actions = flags.exec === undefined ? { actions: [`${COMMAND_ACTION}(command)`] } : {};
     here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
     // It may have been told to leave meanwhile.
     if (over.signal.aborted) await stepAside();

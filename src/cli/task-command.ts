@@ -9,15 +9,9 @@ import type { AssignedTask } from "../worker/exec-contract.ts";
 import { taskDocument } from "../worker/exec-task-document.ts";
 import { createEventReader } from "../worker/output-events.ts";
 import type { Preset } from "../worker/presets.ts";
-import { ownName } from "./problem.ts";
 
 /** Without -e a command of several lines would go on after one that failed. */
 const SHELL = ["/bin/sh", "-e", "-c"] as const;
-
-export const NO_COMMAND: string =
-  'it has no params.command: the worker of drover serve runs commands, as in {"params": {"command": "echo hello"}}; ' +
-  `for other work start a worker of your own (${ownName()} worker --exec …, or the package drover/worker), ` +
-  `or ${ownName()} serve --no-worker and tasks wait until one is there`;
 
 /** The words to run; null if the task has no command, or one that is neither text nor words. */
 export function commandOf({ params }: Pick<AssignedTask, "params">): readonly string[] | null {

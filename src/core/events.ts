@@ -64,7 +64,7 @@ export type TaskSubmitted = Told<
     runnable: boolean;
     pin: Pin | null;
     onLoss: OnLoss;
-    /** The name of its action; "" if that is a sentence. */
+    /** The name of its action; "" if that is a sentence. An exec with its command has a name of its own (taking.ts). */
     action: string;
   }
 >;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { actionName, matches } from "./taking.ts";
+import { actionName, matches, takesSuch } from "./taking.ts";
 
 test("a star stands for anything, also nothing, and everything else for itself", () => {
   const rows: [pattern: string, name: string, isMeant: boolean][] = [
@@ -36,6 +36,36 @@ test("a pattern means what a regular expression means", () => {
 });
 
 test("an action is known by its name, and a sentence has none", () => {
-  for (const name of ["exec", "click", "build:web/x", "ü".repeat(128)]) assert.equal(actionName(name), name);
-  for (const text of ["write the page", "a\tb", "a\nb", "x".repeat(129), "a\u0000"]) assert.equal(actionName(text), "");
+  for (const name of ["exec", "click", "build:web/x", "ü".repeat(128)]) assert.equal(actionName(name, false), name);
+  for (const text of ["write the page", "a\tb", "a\nb", "x".repeat(129), "a\u0000"])
+    assert.equal(actionName(text, false), "");
+});
+
+test("an exec that brings its command is an exec for all, and can be told from one without", () => {
+  const isTaken = (pattern: string, action: string, hasCommand: boolean): boolean =>
+    takesSuch(
+      { actions: [pattern], types: null, projects: null },
+      { action: actionName(action, hasCommand), type: "other" },
+      "web",
+    );
+  const rows: [pattern: string, action: string, withCommand: boolean, without: boolean][] = [
+    ["exec", "exec", true, true],
+    ["ex*c", "exec", true, true],
+    ["*", "exec", true, true],
+    ["exec(command)", "exec", true, false],
+    ["exec(*", "exec", false, false],
+    ["*)", "exec", false, false],
+    ["build", "exec", false, false],
+    ["exec(command)", "exec(command)", false, false],
+    ["exec", "exec(command)", false, false],
+    ["exec(command)", "build", false, false],
+    ["build(web)", "build(web)", true, true],
+    ["build", "build(web)", false, false],
+  ];
+  for (const [pattern, action, ...taken] of rows)
+    assert.deepEqual(
+      [true, false].map((hasCommand) => isTaken(pattern, action, hasCommand)),
+      taken,
+      `${pattern} of ${action}`,
+    );
 });

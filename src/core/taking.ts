@@ -27,9 +27,19 @@ export const SAYINGS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
 const NOBODY: readonly string[] = Object.freeze([]);
 
+/** A task that brings its command. Its action is plain `exec`; a worker may say that it takes only these. */
+const EXEC = "exec";
+const EXEC_WITH_COMMAND = "exec(command)";
+
 /** An action as it is known here: by its name, if it is one. Sentences are for people, and only `*` takes them. */
-export const actionName = (action: string): string =>
-  action.length > ACTION_NAME_MAX || NO_NAME.test(action) ? "" : action;
+export function actionName(action: string, hasCommand: boolean): string {
+  if (action === EXEC && hasCommand) return EXEC_WITH_COMMAND;
+  const isName = action.length <= ACTION_NAME_MAX && !NO_NAME.test(action) && action !== EXEC_WITH_COMMAND;
+  return isName ? action : "";
+}
+
+/** The action as its caller wrote it. */
+const plainAction = (name: string): string => (name === EXEC_WITH_COMMAND ? EXEC : name);
 
 export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.stringify([actions, types, projects]);
 
@@ -37,10 +47,14 @@ export type Taken = { readonly action: string; readonly type: string };
 
 /** Whether a worker that says this takes such a task. */
 export const takesSuch = (takes: Takes, { action, type }: Taken, project: string): boolean =>
-  isNamed(takes.actions, action) && isNamed(takes.types, type) && isNamed(takes.projects, project);
+  isAction(takes.actions, action) && isNamed(takes.types, type) && isNamed(takes.projects, project);
 
 const isNamed = (patterns: readonly string[] | null, name: string): boolean =>
   patterns === null || patterns.some((pattern) => matches(pattern, name));
+
+/** Patterns are about what callers write. */
+const isAction = (patterns: readonly string[] | null, name: string): boolean =>
+  isNamed(patterns, plainAction(name)) || (name === EXEC_WITH_COMMAND && patterns?.includes(name) === true);
 
 /** Whether the name is the pattern, with anything at all in the place of each `*`. */
 export function matches(pattern: string, name: string): boolean {
@@ -84,9 +98,11 @@ export function hearTakes(fleet: Fleet, takes: Takes | null, by: 1 | -1): boolea
 /** What of such a task somebody in the fleet does not take, for people. */
 export function refusedInWords(fleet: Fleet, { action, type }: Taken, project: string): string[] {
   const all = [...fleet.sayings.values()];
-  const isRefused = (of: keyof Takes, name: string): boolean => all.some(({ takes }) => !isNamed(takes[of], name));
+  const isRefused = (of: "types" | "projects", name: string): boolean =>
+    all.some(({ takes }) => !isNamed(takes[of], name));
+  const isRefusedAction = all.some(({ takes }) => !isAction(takes.actions, action));
   return [
-    ...(isRefused("actions", action) ? [`action ${action === "" ? "(a sentence)" : action}`] : []),
+    ...(isRefusedAction ? [`action ${action === "" ? "(a sentence)" : plainAction(action)}`] : []),
     ...(isRefused("types", type) ? [`type ${type}`] : []),
     ...(isRefused("projects", project) ? [`project ${project}`] : []),
   ];

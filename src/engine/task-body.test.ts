@@ -10,7 +10,15 @@ import fc from "fast-check";
 import { badField } from "../core/refusal.ts";
 import { canonical, payloadOf } from "./canonical.ts";
 import { DroverError } from "./drover-error.ts";
-import { assignedTask, BODY_BYTES_MAX, itemReader, type ReadTask, readTaskBody, ScheduledBody } from "./task-body.ts";
+import {
+  assignedTask,
+  BODY_BYTES_MAX,
+  itemReader,
+  type ReadTask,
+  readTaskBody,
+  ScheduledBody,
+  type TaskBody,
+} from "./task-body.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 500 : 3000 };
 
@@ -339,4 +347,20 @@ test("a word that means nothing is no name, though a name may begin like one", (
     assert.throws(() => readTaskBody({ agentId: nothing, action: "a" }), /agentId is ".*not "None" or "null"/);
   for (const agentId of ["N", "nul", "Nones", "u", "nobody", "Ñandú"])
     assert.equal(readTaskBody({ agentId, action: "a" }).submission.agent, agentId);
+});
+
+test("an exec with a command is told from one without, alone, in a batch and by a schedule", () => {
+  const withOne: unknown[] = ["true", ["a", "b c"], ["a", ""]].map((command) => ({ command }));
+  const bad = [undefined, null, "", " ", [], [""], [1], ["a", null], { a: 1 }, 5].map((command) => ({ command }));
+  const without: unknown[] = [undefined, {}, ...bad];
+  const inBatch = itemReader({ agentId: "ann" });
+  for (const params of [...withOne, ...without]) {
+    const item = { action: "exec", params };
+    const body = { ...item, agentId: "ann" };
+    const read = [readTaskBody(body), inBatch(item), readTaskBody(new ScheduledBody(body as TaskBody))];
+    const name = withOne.includes(params) ? "exec(command)" : "exec";
+    for (const { submission } of read) assert.equal(submission.action, name, JSON.stringify(params));
+    assert.equal(readTaskBody({ ...body, action: "build" }).submission.action, "build");
+    assert.equal(readTaskBody({ ...body, action: "exec(command)" }).submission.action, "");
+  }
 });

@@ -319,9 +319,16 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     timeoutMs: at(values, AT.timeoutMs) ?? null,
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
     onLoss: at(values, AT.onLoss) ?? null,
-    action: actionName(at(values, AT.action) as string),
+    action: actionName(at(values, AT.action) as string, hasCommand(at(values, AT.params))),
     callback: at(values, AT.callbackUrl) !== undefined,
   };
+}
+
+/** Whether a worker that runs commands finds one there: a line that is not blank, or a list of words. */
+function hasCommand(params: Readonly<Record<string, unknown>> | undefined): boolean {
+  const command = params !== undefined && Object.hasOwn(params, "command") ? params.command : undefined;
+  if (typeof command === "string") return command.trim() !== "";
+  return Array.isArray(command) && (command[0] ?? "") !== "" && command.every((word) => typeof word === "string");
 }
 
 /** A stored body as it was given. */
