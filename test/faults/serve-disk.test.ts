@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, type TestContext, test } from "node:test";
@@ -130,6 +130,19 @@ function isRefusedWithAHint({ status, problem }: ReturnType<typeof failToServe>)
   assert.match(problem.hint ?? "", /make at least \d+ MiB free for \S+data, and start it again$/);
 }
 
+/** The directory, in which no room is left at all: what a server frees at its end may be enough to start. */
+function filledUp(directory: string): string {
+  const file = openSync(join(directory, "filler"), "w");
+  try {
+    for (;;) writeSync(file, Buffer.alloc(4096));
+  } catch (error) {
+    assert.equal((error as { code?: unknown }).code, "ENOSPC");
+  } finally {
+    closeSync(file);
+  }
+  return directory;
+}
+
 describe("while it serves,", LIMIT, () => {
   for (const { name, skip, log, make } of rooms)
     test(`${name} refuses what it cannot keep, ends the server with code 6, and loses nothing`, { skip }, async (t) => {
@@ -167,7 +180,7 @@ describe("while it serves,", LIMIT, () => {
       assert.match(said.hint ?? "", /^nothing that was acknowledged is lost; (make at least|start it again when)/);
       const [, mib] = /make at least (\d+) MiB free for \S+data, and start it again$/.exec(said.hint ?? "") ?? [];
       assert.equal(mib !== undefined, log === "disk-full", said.hint);
-      if (log === "disk-full") isRefusedWithAHint(failToServe(cwd, data));
+      if (log === "disk-full") isRefusedWithAHint(failToServe(cwd, filledUp(data)));
       // As much as it said, and no more.
       grow(Number(mib ?? 0) * 1024);
       await using roomy = await startServe({ cwd, flags: [...flags, "--port", port] });
