@@ -30,6 +30,7 @@ const windowOf = (more: object): core.UsageWindow =>
   core.createWindow(wrong({ kind: "sliding", max: 5, windowMs: 1000, ...more }));
 
 const sliding = { kind: "sliding", windowMs: 1000, buckets: null, ends: [1, 2], amounts: [1, 1] };
+const fixed = { kind: "fixed", windowMs: 1000, startedAt: 0, used: 1 };
 const restored = (more: object): core.UsageWindow => core.windowFromFacts(wrong({ max: 5, sum: sliding, ...more }));
 
 type Row = { name: string; field: string; values: readonly unknown[]; call: (value: unknown) => unknown };
@@ -125,31 +126,20 @@ const rows: Row[] = [
   { name: "windowFromFacts", field: "sum", values: [null, 5, "x"], call: (sum) => restored({ sum }) },
   ...(
     [
-      ["kind", ["leaky", null, 1]],
-      ["windowMs", [...NOT_WHOLE, 0]],
-      ["buckets", [0, -1, "1"]],
-      ["ends", [null, 5, ["1"], [-1, 2], [5, 5], [5, 4]]],
-      ["amounts", [null, 5, [1], [1, -1], [1, "1"]]],
+      [sliding, "kind", ["leaky", null, 1]],
+      [sliding, "windowMs", [...NOT_WHOLE, 0]],
+      [sliding, "buckets", [0, -1, "1"]],
+      [sliding, "ends", [null, 5, ["1"], [-1, 2], [5, 5], [5, 4]]],
+      [sliding, "amounts", [null, 5, [1], [1, -1], [1, "1"]]],
+      [fixed, "startedAt", [-1, "1", 0.5]],
+      [fixed, "used", [-1, "1", null]],
     ] as const
   ).map(
-    ([key, values]): Row => ({
+    ([sum, field, values]): Row => ({
       name: "windowFromFacts",
-      field: key,
+      field,
       values,
-      call: (value) => restored({ sum: { ...sliding, [key]: value } }),
-    }),
-  ),
-  ...(
-    [
-      ["startedAt", [-1, "1", 0.5]],
-      ["used", [-1, "1", null]],
-    ] as const
-  ).map(
-    ([key, values]): Row => ({
-      name: "windowFromFacts",
-      field: key,
-      values,
-      call: (value) => restored({ sum: { kind: "fixed", windowMs: 1000, startedAt: 0, used: 1, [key]: value } }),
+      call: (value) => restored({ sum: { ...sum, [field]: value } }),
     }),
   ),
   { name: "limitWindow", field: "per_week", values: [1], call: () => core.limitWindow(wrong("per_week")) },

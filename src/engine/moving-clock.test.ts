@@ -28,6 +28,19 @@ async function calls(drover: Drover, done: () => void, count: number, tokens = 0
   for (let call = 0; call < count; call++) void drover.withPermit("g", done, { tokens });
 }
 
+/** Three tasks, of which a budget of 1000 tokens bears one at a time. */
+const overBudget: Omit<Story, "name" | "config"> = {
+  async begin(drover, done) {
+    await drover.worker({}, (_, { usage }) => {
+      usage({ outputTokens: 900 });
+      done();
+    });
+    for (let count = 0; count < 3; count++) await drover.submit({ ...task, estimatedTokens: 900 });
+  },
+  times: 3,
+  waitMs: 40_000,
+};
+
 const stories: Story[] = [
   {
     name: "a window of requests has room again",
@@ -69,28 +82,12 @@ const stories: Story[] = [
   {
     name: "a project's budget has room again",
     config: { projects: { default: { budget: { limit: 1000, window: "10s" } } } },
-    async begin(drover, done) {
-      await drover.worker({}, (_, { usage }) => {
-        usage({ outputTokens: 900 });
-        done();
-      });
-      for (let count = 0; count < 3; count++) await drover.submit({ ...task, estimatedTokens: 900 });
-    },
-    times: 3,
-    waitMs: 40_000,
+    ...overBudget,
   },
   {
     name: "the fleet's budget has room again",
     config: { budget: { limit: 1000, window: "10s" } },
-    async begin(drover, done) {
-      await drover.worker({}, (_, { usage }) => {
-        usage({ outputTokens: 900 });
-        done();
-      });
-      for (let count = 0; count < 3; count++) await drover.submit({ ...task, estimatedTokens: 900 });
-    },
-    times: 3,
-    waitMs: 40_000,
+    ...overBudget,
   },
   {
     name: "a rest after a failure is over",

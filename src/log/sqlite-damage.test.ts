@@ -13,13 +13,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after as afterAll, test } from "node:test";
 import { makeOlder } from "../../test/kits/forged-log.ts";
+import { readerOf } from "../../test/kits/log-fixture.ts";
 import { seq } from "../core/brand.ts";
-import type { Log, VerifyReport } from "./log.ts";
+import type { VerifyReport } from "./log.ts";
 import { LogFailure } from "./log.ts";
 import { eventsOf, failsWith, fill, namesOf, save } from "./log-contract-words.ts";
-import { createSqliteLog, openSqliteLog } from "./sqlite-log.ts";
+import { openSqliteLog } from "./sqlite-log.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
-import type { StoreThread } from "./store-thread.ts";
 
 const directories: string[] = [];
 afterAll(() => {
@@ -55,22 +55,11 @@ function edit(directory: string, sql: string): void {
 
 const openForWriting = (directory: string) => openSqliteStore({ directory, readOnly: false, maxBytes: null });
 
-/** A reader's log whose database is in this thread: a thread for each damage would take longer than all the rest. */
-function openHere(directory: string): Log {
-  const store = openSqliteStore({ directory, readOnly: true, maxBytes: null });
-  const thread: StoreThread = {
-    ask: async (op, input) => (store[op] as (input: unknown) => ReturnType<(typeof store)[typeof op]>)(input),
-    isLostAnswer: () => false,
-    close: async () => store.close(),
-  };
-  return createSqliteLog({ directory, readOnly: true, thread });
-}
-
 type Finding = { readonly failure: LogFailure; readonly seen: readonly string[]; readonly report: VerifyReport };
 
 /** What a reader meets: the failure, everything before it, and what verify says. */
 async function examine(directory: string): Promise<Finding> {
-  const log = openHere(directory);
+  const log = readerOf(directory);
   const seen: string[] = [];
   try {
     for await (const batch of log.read(seq(0))) seen.push(...eventsOf([batch]));
@@ -182,7 +171,7 @@ for (const { name, sql, at, opens } of damages) {
     edit(directory, sql);
     const before = digest(fileIn(directory));
     if (name === "no head") {
-      const log = openHere(directory);
+      const log = readerOf(directory);
       await assert.rejects(log.head(), failsWith("corrupt", at));
       await log.close();
     } else {

@@ -210,21 +210,28 @@ test("what no signature covers is told, and may not be more than the rule that i
   assert.deepEqual(await report().then(({ ok, unsigned }) => ({ ok, unsigned })), { ok: true, unsigned: null });
 });
 
-test("an old signature put back does not hide that what came behind it is too much", async () => {
-  const data = newDirectory();
-  const kit = await createTestDrover({ data, config: { log: { signEvery: { events: 10, time: "1h" } } } });
-  const early = new DatabaseSync(databaseIn(data), { readOnly: true });
-  await kit.drover.submit({ agentId: "ann", action: "wait" });
-  const old = early.prepare("SELECT * FROM signed").get() as Record<string, string | number>;
-  early.close();
-  for (let index = 0; index < 30; index++) await kit.drover.submit({ agentId: "ann", action: "wait" });
-  await kit.drover.close();
+type Signed = Record<string, string | number>;
+
+/** The signature of the head as it was when it was read. */
+function putBack(data: string, old: Signed): void {
   const database = new DatabaseSync(databaseIn(data));
   const columns = Object.keys(old);
   database
     .prepare(`INSERT OR REPLACE INTO signed (${columns}) VALUES (${columns.map(() => "?")})`)
     .run(...Object.values(old));
   database.close();
+}
+
+test("an old signature put back does not hide that what came behind it is too much", async () => {
+  const data = newDirectory();
+  const kit = await createTestDrover({ data, config: { log: { signEvery: { events: 10, time: "1h" } } } });
+  const early = new DatabaseSync(databaseIn(data), { readOnly: true });
+  await kit.drover.submit({ agentId: "ann", action: "wait" });
+  const old = early.prepare("SELECT * FROM signed").get() as Signed;
+  early.close();
+  for (let index = 0; index < 30; index++) await kit.drover.submit({ agentId: "ann", action: "wait" });
+  await kit.drover.close();
+  putBack(data, old);
   assert.match(
     (await problemsOf(data)).join("\n"),
     /no signature covers events \d+ to \d+; at most 10 may be unsigned/,
@@ -236,19 +243,14 @@ test("an old signature put back does not hide that what came behind it is too lo
   const kit = await createTestDrover({ data, config: { log: { signEvery: { events: 1000, time: "10s" } } } });
   await kit.drover.submit({ agentId: "ann", action: "wait" });
   const reader = new DatabaseSync(databaseIn(data), { readOnly: true });
-  const old = reader.prepare("SELECT * FROM signed").get() as Record<string, string | number>;
+  const old = reader.prepare("SELECT * FROM signed").get() as Signed;
   reader.close();
   for (let index = 0; index < 3; index++) {
     await kit.clock.advance(9000);
     await kit.drover.submit({ agentId: "ann", action: "wait" });
   }
   await kit.drover.close();
-  const database = new DatabaseSync(databaseIn(data));
-  const columns = Object.keys(old);
-  database
-    .prepare(`INSERT OR REPLACE INTO signed (${columns}) VALUES (${columns.map(() => "?")})`)
-    .run(...Object.values(old));
-  database.close();
+  putBack(data, old);
   assert.match((await problemsOf(data)).join("\n"), /no signature covers .* \d+ ms; at most 10000 ms may be unsigned/);
 });
 
