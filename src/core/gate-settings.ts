@@ -39,14 +39,25 @@ export const DEFAULT_GATE_SETTINGS: GateSettings = {
   permitTtlMs: 600_000,
 };
 
-/** The call's own class, else that of the task's priority, else by type: plans face a person, others `fallback`. */
+/**
+ * The call's own class, else that of the task's priority, else by type: plans face a person, others `fallback`. Never
+ * more urgent than the project's tasks may be.
+ */
 export function classOf(call: {
   readonly callClass?: GateClass | undefined;
   readonly priority?: number | undefined;
   readonly type?: string | undefined;
   /** The gate's `defaultPriority`. */
   readonly fallback?: GateClass | undefined;
+  /** The project's. */
+  readonly maxPriority?: number | undefined;
 }): GateClass {
+  const asked = askedClass(call);
+  const most = classOfPriority(call.maxPriority ?? Number.NEGATIVE_INFINITY);
+  return CLASS_RANK[asked] < CLASS_RANK[most] ? most : asked;
+}
+
+function askedClass(call: Parameters<typeof classOf>[0]): GateClass {
   if (call.callClass !== undefined) return call.callClass;
   if (call.priority !== undefined) return classOfPriority(call.priority);
   return call.type === "plan" ? "high" : (call.fallback ?? "normal");

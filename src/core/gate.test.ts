@@ -72,6 +72,10 @@ const classes: { name: string; call: Parameters<typeof classOf>[0]; gives: GateC
   { name: "a plan faces a person", call: { type: "plan" }, gives: "high" },
   { name: "any other type is normal", call: { type: "code" }, gives: "normal" },
   { name: "nothing known is the gate's default", call: { fallback: "low" }, gives: "low" },
+  { name: "no call is above its project's most", call: { callClass: "critical", maxPriority: -199 }, gives: "high" },
+  { name: "nor is a plan, nor the gate's default", call: { type: "plan", maxPriority: 0 }, gives: "normal" },
+  { name: "what is below the most stays", call: { callClass: "low", maxPriority: -100 }, gives: "low" },
+  { name: "-200 allows all", call: { callClass: "critical", maxPriority: -200 }, gives: "critical" },
 ];
 for (const { name, call, gives } of classes) test(`class: ${name}`, () => assert.equal(classOf(call), gives));
 

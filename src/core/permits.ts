@@ -292,6 +292,7 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
       priority: task !== undefined && (task.ask.prioritised || task.priority !== 0) ? task.priority : undefined,
       type: task?.ask.type,
       fallback: gateSettings(state.config, command.gate).defaultPriority,
+      maxPriority: settings.maxPriority,
     }),
     tokens: command.tokens,
     askedAt: command.askedAt ?? now,

@@ -36,7 +36,7 @@ const heldOf = ({ drover }: TestDrover): number => drover.state.gates.get("llm" 
 const queuedOf = ({ drover }: TestDrover): number => drover.state.gates.get("llm" as never)?.queue.entries.size ?? 0;
 
 test("calls go out by class, then by project share, then in the order they were asked for", async () => {
-  const kit = await createTestDrover({ config: oneAtATime });
+  const kit = await createTestDrover({ config: { ...oneAtATime, projects: { default: { maxPriority: "critical" } } } });
   const order: string[] = [];
   const first = openCall();
   const calls: Promise<unknown>[] = [kit.drover.withPermit("llm", first.call)];
@@ -53,6 +53,19 @@ test("calls go out by class, then by project share, then in the order they were 
   first.end();
   await Promise.all(calls);
   assert.deepEqual(order, ["critical", "high", "normal 2", "normal 1", "low"]);
+});
+
+test("a critical call of a project that may not be critical does not go before others that are high", async () => {
+  const config = { ...oneAtATime, projects: { calm: { maxPriority: "critical" }, rude: { maxPriority: "high" } } };
+  const kit = await createTestDrover({ config });
+  const { permits } = kit.drover;
+  await permits.ask({ gate: "llm", id: "first" });
+  for (const project of ["calm", "rude"]) await permits.ask({ gate: "llm", id: project, project, class: "critical" });
+  const { calls } = await kit.drover.gate("llm");
+  assert.deepEqual(
+    calls.map(({ id, class: given }) => `${id} ${given}`),
+    ["first normal", "calm critical", "rude high"],
+  );
 });
 
 test("a 429 strikes the gate, gives the slot back, and the call returns to the queue with its age", async () => {

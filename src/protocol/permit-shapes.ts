@@ -56,7 +56,7 @@ export const permitBody: s.Schema<PermitBody> = s.component(
         project: s.optional(s.name()),
         class: s.described(
           s.optional(s.oneOf("critical", "high", "normal", "low")),
-          "Absent: by the task, else normal.",
+          "Absent: by the task, else as the gate says. At most what the project's maxPriority allows.",
         ),
         tokens: s.described(s.optional(s.whole(0, 1_000_000_000_000)), "What the call is expected to use."),
         taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),

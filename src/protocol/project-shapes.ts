@@ -88,7 +88,7 @@ export const projectBody: s.Schema<ProjectBody> = s.component(
       ),
       maxPriority: s.described(
         s.optional(priority()),
-        "The most urgent its tasks may be; −200 opens the express lane.",
+        "The most urgent its tasks and calls may be; −200 opens the express lane.",
       ),
       provider: s.described(s.optional(s.nullable(s.name())), "The gate of tasks that name none."),
       bytesPerMinute: s.described(

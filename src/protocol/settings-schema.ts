@@ -29,7 +29,11 @@ const projectSection: Section = section(
     weight: knob(s.finite(0, 1_000_000, true), P.weight, "Its share among the projects that have work."),
     maxConcurrent: knob(s.whole(1), P.maxConcurrent, "How many of its tasks run at once."),
     budget: budget(),
-    maxPriority: knob(priority(), "high", "The most urgent its tasks may be; critical opens the express lane."),
+    maxPriority: knob(
+      priority(),
+      "high",
+      "The most urgent its tasks and calls may be; critical opens the express lane.",
+    ),
     provider: knob(s.nullable(s.name()), P.provider, "The gate of tasks that name none."),
     bytesPerMinute: knob(
       s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX)),

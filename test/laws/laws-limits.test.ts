@@ -103,6 +103,19 @@ function judgeGrant(state: State, ledger: Ledger, { gate: id, at }: Extract<Even
   assert.ok(gate.blockedUntil === null || gate.blockedUntil <= at, "blocked");
 }
 
+test("no call is more urgent than its project's maxPriority lets its tasks be, with a task or without one", () => {
+  const needed = { critical: -200, high: -100, normal: 99, low: Number.POSITIVE_INFINITY };
+  holds(9000, history, (seeds) => {
+    live(seeds, {
+      onEvent: (state, event) => {
+        if (event.kind !== "permit-asked") return;
+        const { maxPriority } = state.projects.get(event.project)?.settings ?? {};
+        assert.ok(maxPriority !== undefined && maxPriority <= needed[event.class], `${event.class} at ${maxPriority}`);
+      },
+    });
+  });
+});
+
 test("holds are one per project and at most a tenth of the workers, one at least, when they are placed", () => {
   holds(9000, history, (seeds) => {
     live(seeds, {
