@@ -98,6 +98,29 @@ describe("layers", () => {
     const both = { DROVER_DATA: "/data", DROVER_LOG__URL: "memory:" };
     assert.equal(load({ env: both }).settings.log.url, "memory:");
   });
+  test("a project or gate has any name, also that of what stands around it or of what every object has", () => {
+    const named = (given: World, section: "projects" | "gates"): [string, number][] =>
+      Object.entries(load(given).settings.config[section].named).map(([name, { maxConcurrent }]) => [
+        name,
+        maxConcurrent,
+      ]);
+    for (const name of ["named", "constructor", "__proto__", "toString", "scheduler"]) {
+      for (const section of ["projects", "gates"] as const) {
+        const file = `${section}: { ${name}: { maxConcurrent: 3 }, b: { maxConcurrent: 2 } }`;
+        const both = [
+          [name, 3],
+          ["b", 2],
+        ];
+        assert.deepEqual(named({ own: file }, section), both);
+        assert.deepEqual(named({ sets: [`${section}.${name}.maxConcurrent=4`] }, section), [[name, 4]]);
+        assert.deepEqual(named({ sets: [`${section}={${name}: {maxConcurrent: 5}}`] }, section), [[name, 5]]);
+        // Two _ divide the names of a variable, so one that holds them cannot be said there.
+        const variable = `DROVER_${section.toUpperCase()}__${name}__MAX_CONCURRENT`;
+        if (!name.includes("__")) assert.deepEqual(named({ env: { [variable]: "6" } }, section), [[name, 6]]);
+        assert.match(problemsOf({ own: `${section}: { ${name}: { maxConcurrent: 0 } }` }).join(), /maxConcurrent is 0/);
+      }
+    }
+  });
   test("a drover.yaml is pointed out", () => {
     const { cwd, home } = world({});
     writeFileSync(join(cwd, "drover.yaml"), "");

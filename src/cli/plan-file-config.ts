@@ -25,7 +25,7 @@ export function configOf(raw: RawPlan, note: (message: string, path: Path, spot?
   for (const key of LIMITS)
     if (Object.hasOwn(limits ?? {}, key) && Object.hasOwn(scheduler ?? {}, key))
       note(`${key} stands in both limits and scheduler; say it once`, ["limits", key], "key");
-  const named = Object.entries(projects ?? {}).map(([name, settings]) => [name, projectOf(settings ?? {})]);
+  const { default: others, ...named } = mapped(projects ?? {}, (settings) => projectOf(settings ?? {}));
   return {
     scheduler: {
       ...{ resultTtl: EVER, remember: EVER, maxPerAgent: TASKS_MAX, maxBatch: TASKS_MAX },
@@ -33,7 +33,7 @@ export function configOf(raw: RawPlan, note: (message: string, path: Path, spot?
       ...limits,
     },
     ...(raw.budget === undefined ? {} : { budget: budgetOf(raw.budget) }),
-    projects: { autoCreate: true, ...Object.fromEntries(named) },
+    projects: { autoCreate: true, ...(others === undefined ? {} : { default: others }), named },
     gates: gatesOf(gates ?? {}),
     log: { retain: EVER },
   };
@@ -47,7 +47,11 @@ const budgetOf = (given: RawBudget): unknown =>
   typeof given === "object" && given !== null ? { window: EVER, ...given } : { limit: given, window: EVER };
 
 function gatesOf(gates: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>): unknown {
-  const named = Object.entries(gates).map(([name, settings]) => [name, settings ?? {}]);
-  const all: Record<string, Readonly<Record<string, unknown>>> = Object.fromEntries(named);
-  return { ...all, default: { permitTtl: PERMIT_TTL, ...all.default } };
+  const { default: others, ...named } = mapped(gates, (settings) => settings ?? {});
+  return { default: { permitTtl: PERMIT_TTL, ...others }, named };
 }
+
+const mapped = <Value, Made>(
+  table: Readonly<Record<string, Value>>,
+  make: (value: Value) => Made,
+): Record<string, Made> => Object.fromEntries(Object.entries(table).map(([name, value]) => [name, make(value)]));

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { readConfig } from "../protocol/index.ts";
 import { shownOrigin } from "./config-problem.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
 import { orderOf, withNeeds } from "./plan-file-order.ts";
@@ -138,12 +139,31 @@ tasks: { a: a }`);
       budget: { limit: 100, window: "3650d" },
       projects: {
         autoCreate: true,
-        web: { weight: 2, budget: { limit: 5000, window: "3650d" } },
-        api: { budget: { limit: 9, window: "1h" } },
+        named: {
+          web: { weight: 2, budget: { limit: 5000, window: "3650d" } },
+          api: { budget: { limit: 9, window: "1h" } },
+        },
       },
-      gates: { "anthropic/default": { requests: 5, window: "1m" }, default: { permitTtl: "30d" } },
+      gates: { default: { permitTtl: "30d" }, named: { "anthropic/default": { requests: 5, window: "1m" } } },
       log: { retain: "3650d" },
     });
+  });
+
+  test("a project or gate has any name, also that of a knob or of what every object has", () => {
+    for (const name of ["named", "autoCreate", "constructor", "__proto__"]) {
+      const { config } = read(
+        `projects: { default: { maxConcurrent: 7 }, ${name}: { weight: 2 } }
+gates: { ${name}: { requests: 5 } }
+tasks: { a: { run: a, project: ${name} } }`,
+      );
+      const whole = readConfig(config);
+      assert.ok(whole.ok, name);
+      const { projects, gates } = whole.value;
+      assert.deepEqual(Object.keys(projects.named), [name]);
+      assert.deepEqual(new Map(Object.entries(projects.named)).get(name), { ...projects.default, weight: 2 });
+      assert.equal(projects.default.maxConcurrent, 7);
+      assert.equal(new Map(Object.entries(gates.named)).get(name)?.requests, 5);
+    }
   });
 
   test("a plan without a name has that of its file", () => {

@@ -7,7 +7,7 @@
  * becomes is plain data: tasks in an order in which they can go, and a config for the engine.
  */
 import { basename } from "node:path";
-import { nearest, readSettings, sentence } from "../protocol/index.ts";
+import { nearest, readConfig, sentence } from "../protocol/index.ts";
 import { type Found, problemsIn, shownPath } from "./plan-file-check.ts";
 import { configOf, type PlanConfig } from "./plan-file-config.ts";
 import { orderOf } from "./plan-file-order.ts";
@@ -132,7 +132,7 @@ function noteCrossed(
   note: (message: string, path: Path) => void,
 ): void {
   if (isWrongAlready) return;
-  const read = readSettings(config);
+  const read = readConfig(config);
   if (read.ok) return;
   const { failure } = read;
   const path: Path = "field" in failure ? failure.field.split(".") : [];

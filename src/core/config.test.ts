@@ -26,6 +26,18 @@ test("an effective config, given back, is the same config", () => {
   assert.deepEqual(readConfig(once.value), once);
 });
 
+test("under `named` every name is that of a project, also one that a section has for itself", () => {
+  for (const name of ["named", "autoCreate", "default", "__proto__"]) {
+    const named = Object.fromEntries([[name, { weight: 3 }]]);
+    const once = readConfig({ projects: { autoCreate: false, named } });
+    assert.ok(once.ok, name);
+    const { projects } = once.value;
+    assert.deepEqual(Object.entries(projects.named), [[name, { ...projects.default, weight: 3 }]]);
+    assert.deepEqual([projects.autoCreate, projects.default.weight], [false, 1]);
+    assert.deepEqual(readConfig(once.value), once);
+  }
+});
+
 test("a type that is called like something every object has is a type like any other", () => {
   for (const type of ["constructor", "toString", "__proto__"]) {
     assert.equal(fixedScore({ type, depth: 0, iteration: 1 }, DEFAULT_CONFIG.scheduler.priority), 100);

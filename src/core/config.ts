@@ -370,13 +370,9 @@ function namedSection<Own extends object, Item>(
     const first =
       value.default === undefined ? ok(base.default) : readItem(base.default)(value.default, `${field}.default`);
     if (!first.ok) return first;
-    const mine: Record<string, unknown> = {};
+    const [mine, entries] = partsOf(value, own);
     const named: [string, Item][] = [];
-    for (const [key, given] of entriesOf(value)) {
-      if (Object.hasOwn(own, key)) {
-        mine[key] = given;
-        continue;
-      }
+    for (const [key, given] of entries) {
       const checked = name()(key, `${field}.${key}`);
       if (!checked.ok) return checked;
       const item = readItem(first.value)(given, `${field}.${key}`);
@@ -389,10 +385,18 @@ function namedSection<Own extends object, Item>(
   };
 }
 
-/** The entries of such a section. An effective config, given back, has its names under `named`. */
-function entriesOf({ default: _, named, ...others }: Record<string, unknown>): [string, unknown][] {
-  const entries = [...Object.entries(isRecord(named) ? named : {}), ...Object.entries(others)];
-  return entries.filter(([, given]) => given !== undefined);
+/**
+ * The own fields of such a section, and its entries. An effective config, given back, has its names under `named`, and
+ * there every name is one of an entry, also that of an own field.
+ */
+function partsOf(
+  { default: _, named, ...others }: Record<string, unknown>,
+  own: object,
+): [mine: Record<string, unknown>, entries: [string, unknown][]] {
+  const mine = Object.entries(others).filter(([key]) => Object.hasOwn(own, key));
+  const rest = Object.entries(others).filter(([key]) => !Object.hasOwn(own, key));
+  const entries = [...Object.entries(isRecord(named) ? named : {}), ...rest];
+  return [Object.fromEntries(mine), entries.filter(([, given]) => given !== undefined)];
 }
 
 const configFields: Fields<Config> = {

@@ -2,6 +2,7 @@
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
 
+export { readConfig } from "../core/config.ts";
 export { distanceOf, nearest } from "../core/nearest.ts";
 export { type Refusal, sentence } from "../core/refusal.ts";
 export {

@@ -62,6 +62,7 @@ export function readSettings(value: unknown): Result<Settings, Refusal> {
   const stranger = Object.keys(given).find((key) => key !== "$schema" && !SECTIONS.includes(key));
   if (stranger !== undefined) return fail({ type: "unknown-field", field: stranger, known: SECTIONS });
   const { $schema: _, server, webhooks, log, ...core } = withoutEmpty(given);
+  for (const key of NAMED) if (isRecord(core[key])) core[key] = withNames(core[key], coreSections[key]);
   const url = isRecord(log) && log.url !== undefined ? readShape(logUrl, log.url, "log.url") : ok(DEFAULT_LOG_URL);
   if (!url.ok) return url;
   const config = readConfig({ ...core, ...(log === undefined ? {} : { log: withoutUrl(log) }) });
@@ -85,6 +86,17 @@ const logUrl = propertiesOf(propertiesOf(settingsSchema).log).url as Section;
 
 const withoutEmpty = (given: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(given).filter(([, section]) => section !== null && section !== undefined));
+
+const NAMED = ["projects", "gates"];
+
+/** In a file `named` is a name like any other. In the form the core gives back, all names stand under that one. */
+function withNames(section: Record<string, unknown>, schema: unknown): Record<string, unknown> {
+  const own = Object.keys(propertiesOf(schema));
+  const isOwn = ([key]: [string, unknown]): boolean => own.includes(key);
+  const entries = Object.entries(section);
+  const named = Object.fromEntries(entries.filter((entry) => !isOwn(entry)));
+  return { ...Object.fromEntries(entries.filter(isOwn)), named };
+}
 
 function withoutUrl(log: unknown): unknown {
   if (!isRecord(log)) return log;
