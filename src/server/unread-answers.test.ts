@@ -9,14 +9,20 @@ function responses(...names: string[]) {
   return { cut, all };
 }
 
-test("when more waits than there is room for, who has waited longest is cut off, until there is room", () => {
+test("when more waits than there is room for, who holds most is cut off, until there is room", () => {
   const unread = createUnreadAnswers({ unreadBytesMax: 100 });
-  const { cut, all } = responses("a", "b", "c", "d");
-  for (const response of all.slice(0, 3)) unread.hold(response, 30);
-  assert.deepEqual(cut, []);
-  unread.hold(all[3] as ServerResponse, 50);
-  assert.deepEqual(cut, ["a", "b"]);
-  assert.equal(unread.bytes(), 80);
+  const { cut, all } = responses("a", "b", "c", "d", "e");
+  const sizes = [30, 40, 30, 40, 10];
+  for (const [index, response] of all.entries()) unread.hold(response, sizes[index] as number);
+  assert.deepEqual([cut, unread.bytes()], [["b"], 110], "of those that hold most, who has waited longest");
+});
+
+test("an answer that is too large for all room takes no answer from anybody else", () => {
+  const unread = createUnreadAnswers({ unreadBytesMax: 100 });
+  const { cut, all } = responses("small", "half", "large", "larger", "last");
+  const sizes = [1, 50, 1000, 2000, 1];
+  for (const [index, response] of all.entries()) unread.hold(response, sizes[index] as number);
+  assert.deepEqual([cut, unread.bytes()], [["large", "larger"], 52]);
 });
 
 test("what was taken counts no more, and who takes some and waits again has waited for a moment only", () => {
@@ -28,7 +34,7 @@ test("what was taken counts no more, and who takes some and waits again has wait
   taken();
   unread.hold(b, 60);
   assert.equal(unread.bytes(), 60);
-  unread.hold(a, 40);
+  unread.hold(a, 60);
   unread.hold(b, 60);
   unread.hold(c, 10);
   assert.deepEqual(cut, ["a"]);

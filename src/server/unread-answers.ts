@@ -2,10 +2,11 @@
  * Answers that their callers have not taken yet: how many bytes they hold here, and that this has an end.
  *
  * A connection has one answer under way at a time (request-turn.ts), and nearly always it leaves at once. What does
- * not is counted until it has gone. When all of it together is more than there is room for, the connection that has
- * waited longest is cut off, and the next, until there is room: somebody who reads at all is rarely it, and may ask
- * again. The newest is never cut off for its own size: it has not had the time to be read. What is shared by all who
- * ask for it, such as the OpenAPI document, costs nothing more for one who does not.
+ * not is counted until it has gone. When all of it together is more than there is room for, the connection that holds
+ * most is cut off, and the next, until there is room; of those that hold as much, who has waited longest. So nobody
+ * loses an answer because another's is large. The newest has not had the time to be read: it is judged when the next
+ * comes, and until then counts against nobody. So what is held is at most the maximum and one answer. What is shared by
+ * all who ask for it, such as the OpenAPI document, costs nothing more for one who does not.
  */
 import type { ServerResponse } from "node:http";
 
@@ -16,7 +17,7 @@ export type UnreadAnswers = {
 };
 
 export function createUnreadAnswers({ unreadBytesMax }: { readonly unreadBytesMax: number }): UnreadAnswers {
-  /** Longest first. */
+  /** Who has waited longest comes first. */
   const held = new Map<ServerResponse, number>();
   let sum = 0;
 
@@ -25,15 +26,22 @@ export function createUnreadAnswers({ unreadBytesMax }: { readonly unreadBytesMa
     held.delete(response);
   }
 
+  function largestBut(newest: ServerResponse): ServerResponse | undefined {
+    let found: ServerResponse | undefined;
+    let most = 0;
+    for (const [response, bytes] of held) if (response !== newest && bytes > most) [found, most] = [response, bytes];
+    return found;
+  }
+
   return {
     hold(response, bytes) {
       letGo(response);
       held.set(response, bytes);
       sum += bytes;
-      for (const longest of held.keys()) {
-        if (sum <= unreadBytesMax || longest === response) break;
-        letGo(longest);
-        longest.destroy();
+      while (sum - bytes > unreadBytesMax) {
+        const largest = largestBut(response) as ServerResponse;
+        letGo(largest);
+        largest.destroy();
       }
       return () => letGo(response);
     },
