@@ -7,7 +7,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
-import type { Path } from "./config-knobs.ts";
+import type { JsonSchema, Path } from "./config-knobs.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./config-problem.ts";
 import { secretStart, withoutQuoted } from "./config-secret.ts";
 import { type YamlWords, yamlComplaints } from "./yaml-complaint.ts";
@@ -67,7 +67,8 @@ function readBytes(file: string, name: string): Uint8Array | null {
 
 const problem = (message: string): BadConfig => new BadConfig([{ message, origin: null }]);
 
-export function parseConfigFile(file: string, text: string): ConfigFile {
+/** The schema tells which names are known: the value of another may be a secret whose name is misspelt. */
+export function parseConfigFile(file: string, text: string, schema: JsonSchema | null = null): ConfigFile {
   const counter = new LineCounter();
   const lines = text.split(/\r?\n/);
   const line = (number: number): string => lines[number - 1] ?? "";
@@ -93,7 +94,7 @@ export function parseConfigFile(file: string, text: string): ConfigFile {
   const shownLine = (place: FileOrigin): string | undefined => {
     const whole = line(place.line);
     const from = counter.lineStarts[place.line - 1] ?? 0;
-    const start = secretStart(text, { from, to: from + whole.length }, document);
+    const start = secretStart(text, { from, to: from + whole.length }, document, schema);
     if (start >= whole.length) return whole;
     return place.column > start ? undefined : `${whole.slice(0, start)} (hidden)`;
   };

@@ -160,7 +160,7 @@ describe("a bad config", () => {
       { own: "zebra: 1\n", env: { DROVER_BUDGET__LIMIT: "-1" }, sets: ["server.port=-1"] },
       [
         "drover.yml:1:1: zebra is not a known field; known here: scheduler, budget, projects, gates, workers, " +
-          "artifacts, log, server, webhooks\n  1 | zebra: 1\n    | ^",
+          "artifacts, log, server, webhooks\n  1 | zebra: (hidden)\n    | ^",
         "DROVER_BUDGET__LIMIT: budget.limit is -1, and must be a whole number from 1 to 9007199254740991, or null",
         "--set server.port: server.port is -1, and must be a whole number from 0 to 65535",
       ],
@@ -294,7 +294,7 @@ describe("drover config", () => {
       [
         "error: the config has 2 problems",
         "drover.yml:1:11: budget.limt is not a known field (did you mean limit?)",
-        "  1 | budget: { limt: 5 }",
+        "  1 | budget: { limt: (hidden)",
         "    |           ^",
         "drover.yml:2:11: server.port is 1.5, and must be a whole number from 0 to 65535",
         "  2 | server: { port: 1.5 }",

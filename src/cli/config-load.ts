@@ -12,7 +12,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { type ConfigFile, parseConfigFile, readConfigText, type Setting } from "./config-file.ts";
 import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "./config-knobs.ts";
 import { type Layer, mergeLayers, settingFor, toObject } from "./config-layers.ts";
-import { BadConfig, type ConfigProblem } from "./config-problem.ts";
+import { BadConfig, type ConfigProblem, shownProblem } from "./config-problem.ts";
 import { isOfUnknownName, withoutName } from "./config-secret.ts";
 import { settingFromFlag, settingsFromVariables, unknownName } from "./config-variables.ts";
 import type { Environment } from "./terminal.ts";
@@ -77,7 +77,7 @@ export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledg
   const chosen = sources.configFile ?? (env.DROVER_CONFIG || undefined);
   const own = resolve(cwd, chosen ?? FILE_NAME);
   const files = [...new Set([userConfigFile(env, home), own])];
-  const found = files.map((file) => openFile(file, shownName(file, cwd)));
+  const found = files.map((file) => openFile(file, shownName(file, cwd), schema));
   if (chosen !== undefined && found.at(-1) === null)
     throw new BadConfig([{ message: `${chosen} does not exist`, origin: null }]);
   const parsed = found.filter((file) => file !== null);
@@ -106,9 +106,9 @@ export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledg
   };
 }
 
-function openFile(file: string, name: string): ConfigFile | null {
+function openFile(file: string, name: string, schema: JsonSchema): ConfigFile | null {
   const text = readConfigText(file, name);
-  return text === null ? null : parseConfigFile(name, text);
+  return text === null ? null : parseConfigFile(name, text, schema);
 }
 
 /** Files below where we are go by their short name: that is how a person would write it. */
@@ -139,10 +139,16 @@ export const dataSetting = (directory: string, origin: Setting["origin"]): Setti
 });
 
 function unknownNames(settings: Layer, schema: JsonSchema, files: readonly ConfigFile[]): ConfigProblem[] {
+  const told = new Set<string>();
   return settings.flatMap(({ path, origin }) => {
-    const message = unknownName(path, schema);
-    if (message === null) return [];
-    return [problemAt(message, { path, origin }, path, files)];
+    const unknown = unknownName(path, schema);
+    if (unknown === null) return [];
+    const problem = problemAt(unknown.message, { path: unknown.path, origin }, unknown.path, files);
+    // All that is below such a name has the same fault.
+    const shown = shownProblem(problem);
+    const isNew = !told.has(shown);
+    told.add(shown);
+    return isNew ? [problem] : [];
   });
 }
 

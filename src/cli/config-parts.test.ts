@@ -328,11 +328,11 @@ describe("layers", () => {
 
   test("an unknown name is met with the nearest, or with all there are", () => {
     assert.equal(
-      unknownName(["scheduler", "maxInflight"], schema),
+      unknownName(["scheduler", "maxInflight"], schema)?.message,
       "scheduler.maxInflight is not a known field (did you mean maxInFlight?)",
     );
     assert.equal(
-      unknownName(["zebra"], schema),
+      unknownName(["zebra"], schema)?.message,
       "zebra is not a known field; known here: scheduler, budget, projects, log",
     );
     assert.equal(unknownName(["projects", "anything", "weight"], schema), null);

@@ -3,9 +3,11 @@
  *
  * A complaint comes with the line it is about, and is pasted into chats and issues. Behind the name of a secret the
  * rest of the line is left out, and so is every further line of its value. What a value ends at is the file's word: a
- * comma in a password ends it too early, so inside { } everything that follows counts as secret as well.
+ * comma in a password ends it too early, so inside { } everything that follows counts as secret as well. A name that
+ * nobody knows may be that of a secret, misspelt, so its value is left out too.
  */
 import { type Document, isMap, isPair, isScalar, type Node, type Pair, visit } from "yaml";
+import { type JsonSchema, schemaAt } from "./config-knobs.ts";
 import { isHarmlessUrl } from "./url-secret.ts";
 
 type Span = { readonly from: number; readonly to: number };
@@ -19,10 +21,10 @@ const IN_TEXT: readonly RegExp[] = [
 ];
 
 /** Where in a line the first secret begins, counted from 0; its length if it holds none. */
-export function secretStart(text: string, line: Span, document: Document): number {
+export function secretStart(text: string, line: Span, document: Document, schema: JsonSchema | null): number {
   const own = text.slice(line.from, line.to);
   const named = IN_TEXT.map((name) => name.exec(own)).filter((match) => match !== null);
-  const held = secretSpans(text, document).filter(({ from, to }) => from < line.to && to > line.from);
+  const held = secretSpans(text, document, schema).filter(({ from, to }) => from < line.to && to > line.from);
   return Math.min(
     own.length,
     ...named.map(({ index, 0: name }) => index + name.length),
@@ -30,12 +32,13 @@ export function secretStart(text: string, line: Span, document: Document): numbe
   );
 }
 
-function secretSpans(text: string, document: Document): Span[] {
+function secretSpans(text: string, document: Document, schema: JsonSchema | null): Span[] {
   const spans: Span[] = [];
   visit(document, {
     Pair: (_, pair, path) => {
       const names = [...path.filter(isPair), pair].map(nameOf);
-      if (!isSecret(names, pair.value as Node | null)) return;
+      const isUnknown = schema !== null && schemaAt(schema, names) === null;
+      if (!isUnknown && !isSecret(names, pair.value as Node | null)) return;
       const around = path.at(-1);
       const key = pair.key as Node;
       const last = isMap(around) && around.flow === true ? around : ((pair.value as Node | null) ?? key);

@@ -14,7 +14,7 @@
  * the config.
  */
 
-import { parseDocument } from "yaml";
+import { type Document, parseDocument, visit } from "yaml";
 import { distanceOf, nearest } from "../protocol/index.ts";
 import type { Setting } from "./config-file.ts";
 import {
@@ -104,21 +104,34 @@ export function settingFromFlag(text: string, schema: JsonSchema): Setting {
   return { path, value: readValue(text.slice(at + 1), schemaAt(schema, path) ?? {}, origin), origin };
 }
 
+const ALIAS = "a * in front is an alias, which is not read here; put the text into quotes";
+
+function hasAlias(document: Document): boolean {
+  let count = 0;
+  visit(document, {
+    Alias: () => {
+      count += 1;
+    },
+  });
+  return count > 0;
+}
+
 /** Text as YAML means it; where only text will do, the text itself, so that a secret of digits stays a secret. */
 export function readValue(text: string, schema: JsonSchema, origin: Origin): unknown {
   const document = parseDocument(text, { stringKeys: true, prettyErrors: false, logLevel: "error" });
   const kinds = kindsOf(schema);
-  if (document.errors.length > 0) {
+  const complaint = document.errors[0]?.message ?? (hasAlias(document) ? ALIAS : null);
+  if (complaint !== null) {
     if (takesText(schema)) return text;
-    throw new BadConfig([{ message: `this value is not YAML: ${document.errors[0]?.message}`, origin }]);
+    throw new BadConfig([{ message: `this value is not YAML: ${complaint}`, origin }]);
   }
   const value: unknown = document.toJS({ maxAliasCount: 0 }) ?? null;
   const isWanted = kinds.size === 0 || kinds.has(kindOf(value)) || value === null;
   return !isWanted && takesText(schema) ? text : value;
 }
 
-/** What is wrong with a path nobody knows: the first name that may not stand where it does, and which one may. */
-export function unknownName(path: Path, schema: JsonSchema): string | null {
+/** What is wrong with a path nobody knows: up to the first name that may not stand where it does, and which one may. */
+export function unknownName(path: Path, schema: JsonSchema): { readonly path: Path; readonly message: string } | null {
   let here: JsonSchema = schema;
   for (const [index, key] of path.entries()) {
     const inner = schemaUnder(here, key);
@@ -130,9 +143,9 @@ export function unknownName(path: Path, schema: JsonSchema): string | null {
     if (!holdsFields(here)) return null;
     const known = knownKeys(here);
     const meant = nearest(key, known);
-    const place = shownPath(path.slice(0, index + 1));
+    const wrong = path.slice(0, index + 1);
     const hint = meant === null ? `; known here: ${known.join(", ")}` : ` (did you mean ${meant}?)`;
-    return `${place} is not a known field${hint}`;
+    return { path: wrong, message: `${shownPath(wrong)} is not a known field${hint}` };
   }
   return null;
 }

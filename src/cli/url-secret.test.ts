@@ -34,6 +34,19 @@ const told: [claim: string, args: string[], yaml: string, said: RegExp][] = [
   ["a refused --log", ["serve", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
   ["a refused --log, as JSON", ["serve", "--json", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
   ["a refused --log without a host", ["serve", "--log", SHORT], "", /"postgres:\(hidden\)"/],
+  [
+    "a misspelt name of a --set",
+    ["config", "show", "--set", "server.tokns=[geheim]"],
+    "",
+    /--set server\.tokns: server\.tokns .*mean tokens/,
+  ],
+  [
+    "a --set that is no YAML",
+    ["config", "show", "--set", 'server.tokns="a" geheim'],
+    "",
+    /tokns: this value is not YAML/,
+  ],
+  ["a --set with an alias", ["config", "show", "--set", "server.tokns=*geheim"], "", /tokns: this value is not YAML/],
   ["a refused log.url of a file", ["serve"], `log: { url: "${URL}" }\n`, /postgres:\/\/\(hidden\)@db/],
   ["a config that is shown", ["config", "show", "--origins"], `log: { url: "${URL}" }\n`, /\(hidden\)@db/],
   ["a config without a host that is shown", ["config", "show"], `log: { url: "${SHORT}" }\n`, /postgres:\(hidden\)/],
@@ -66,6 +79,27 @@ const wrong: [claim: string, yaml: string, said: RegExp][] = [
     "at a name in a token",
     "server:\n  tokens:\n    - { tken: geheim, role: admin }\n",
     /yml:3:9: this is not a known field/,
+  ],
+  [
+    "at a misspelt name of tokens",
+    "server:\n  tokns: [geheim]\n",
+    /yml:2:3: server\.tokns [^\n]*\(did you mean tokens\?\)\n {2}2 \| {3}tokns: \(hidden\)\n/,
+  ],
+  ["at a misspelt secret", "webhooks: { secrt: geheim }\n", /1:13: webhooks\.secrt [^\n]*\(did you mean secret\?\)/],
+  ["at a misspelt URL", "log: { ulr: 'postgres:u:geheim/db' }\n", /1:8: log\.ulr [^\n]*\(did you mean url\?\)/],
+  ["at a misspelt section", "servr: { tokns: [geheim] }\n", /1:1: servr [^\n]*\(did you mean server\?\)/],
+  [
+    "in a misspelt section of lines",
+    "webhook:\n  secrt: >\n    geheim\n",
+    /1:1: webhook [^\n]*\(did you mean webhooks/,
+  ],
+  ["at tokens in another section", "scheduler:\n  tokns: [geheim]\n", /2:3: scheduler\.tokns is not a known field/],
+  ["before a misspelt name", "server: { port: x, tokns: [geheim] }\n", /1:11: server\.port is "x"/],
+  ["behind a misspelt name", "server: { tokns: [geheim], port: x }\n", /1:28: server\.port is "x"/],
+  [
+    "at a misspelt name that is no YAML",
+    "server:\n  tokns: [geheim\n  port: 1\n",
+    /drover\.yml:\d+:\d+: this is not YAML/,
   ],
 ];
 const all = [
