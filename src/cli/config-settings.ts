@@ -16,7 +16,7 @@ import {
 } from "../protocol/index.ts";
 import { type JsonSchema, listForm, mapAdvice, schemaAt } from "./config-knobs.ts";
 import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./config-load.ts";
-import { findUnitless } from "./span-unit.ts";
+import { findUnitless, forPeople } from "./span-unit.ts";
 
 export const SETTINGS_SCHEMA: JsonSchema = settingsSchema as unknown as JsonSchema;
 
@@ -38,7 +38,7 @@ function checkEach(given: unknown): Verdict<unknown> {
   const isOfTokens = !read.ok && faultOf(read.failure).field.startsWith("server.tokens");
   const { server } = given as { readonly server?: { readonly tokens?: unknown } | null };
   const [first, ...also] = read.ok || isOfTokens ? tokenFaults(server?.tokens).map(faultOf) : [];
-  const unitless = read.ok ? findUnitless(given, SETTINGS_SCHEMA) : null;
+  const unitless = findUnitless(given, SETTINGS_SCHEMA);
   if (unitless !== null) return { ok: false, ...unitless };
   return first === undefined ? withMap(verdictOf(read), given) : { ok: false, ...first, also };
 }
@@ -62,5 +62,5 @@ function verdictOf<Value>(read: Read<Value>): Verdict<Value> {
 
 const faultOf = (failure: Refusal): Fault => ({
   field: "field" in failure ? failure.field : "",
-  message: sentence(failure),
+  message: forPeople(sentence(failure)),
 });

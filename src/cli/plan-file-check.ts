@@ -10,7 +10,7 @@ import { checkOf, nearest, readShape, sentence } from "../protocol/index.ts";
 import { notesOf, type Schema } from "../protocol/schema.ts";
 import { type JsonSchema, mapAdvice } from "./config-knobs.ts";
 import { isRecord, type Path, type Spot } from "./plan-file-source.ts";
-import { isSpan, unitMissing } from "./span-unit.ts";
+import { forPeople, isSpan, unitMissing } from "./span-unit.ts";
 
 export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
 
@@ -34,7 +34,7 @@ export function* problemsIn(schema: TSchema, value: unknown, path: Path): Genera
     const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
     const advice = mapAdvice(String(path.at(-1) ?? ""), value, schema as JsonSchema);
-    const message = unitless ?? (read.ok ? null : sentence(read.failure) + advice);
+    const message = unitless ?? (read.ok ? null : forPeople(sentence(read.failure)) + advice);
     if (message !== null) yield { message, path, spot: "value" };
   }
 }

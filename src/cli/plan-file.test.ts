@@ -176,7 +176,7 @@ tasks: { a: { run: a, project: ${name} } }`,
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 type Mistake = [name: string, text: string, complaints: string[]];
-const SPAN = "whole milliseconds, or text such as 250ms, 30s, 5m, 24h, 30d";
+const SPAN = "text such as 250ms, 30s, 5m, 24h, 30d";
 const mistakes: Mistake[] = [
   ["nothing at all", "", ["1:1 a plan begins with names, such as tasks:"]],
   ["a list", "- a", ["1:1 a plan begins with names, such as tasks:"]],

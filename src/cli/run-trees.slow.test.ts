@@ -29,7 +29,7 @@ tasks:
   git("commit", "-q", "-m", "first");
   const { terminal, ended } = place.start();
   const seen = (text: string): Promise<unknown> => Promise.race([terminal.saw(text), ended]);
-  await seen("no task is taken: 1 worktree is there; maxWorktrees is 1: ");
+  await seen("no task is taken: 1 worktree exists, and at most 1 may: ");
   assert.doesNotMatch(terminal.shown(), /start +two/);
   removeTree("one");
   await seen("there is room for a worktree again");

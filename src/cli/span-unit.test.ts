@@ -38,7 +38,31 @@ test("with a unit it is taken, and zero is zero in every unit", () => {
 });
 
 test("a flag without a unit is refused", () => {
-  assert.throws(() => milliseconds("10"), { message: "It must be a span with its unit: say 10s or 10ms." });
+  assert.throws(() => milliseconds("10"), { message: "It must be a span, and this one has no unit: say 10s or 10ms." });
+});
+
+test("a fraction is refused with the whole span that is meant", () => {
+  for (const [given, says] of [
+    ["10.5", "has no unit: say 10500ms"],
+    ["'10.5'", "has no unit: say 10500ms"],
+    [".5", "has no unit: say 500ms"],
+    ["10.5s", "has a fraction: say 10500ms"],
+    ["1.5h", "has a fraction: say 5400000ms"],
+    ["1.5ms", "has a fraction: say 2ms"],
+  ] as const) {
+    const message = new RegExp(`scheduler\\.retry\\.base is [\\d.a-z]+, which ${says}$`, "m");
+    assert.throws(() => load([`scheduler.retry.base=${given}`]), { message }, given);
+    if (!given.startsWith("'"))
+      assert.throws(() => milliseconds(given), { message: `It must be a span, and this one ${says}.` });
+  }
+});
+
+test("whoever writes something else is not told of numbers, which would be refused", () => {
+  for (const given of ["-5", "0.0001", "10sec", "1e300", "soon"]) {
+    const message = /retry\.base is .*, and must be a span of at least 1 ms: text such as 250ms, 30s, 5m, 24h, 30d$/m;
+    assert.throws(() => load([`scheduler.retry.base=${given}`]), { message }, given);
+    assert.throws(() => milliseconds(given), { message: "It must be a span such as 250ms, 30s, 5m, 24h." });
+  }
 });
 
 test("a plan's span without a unit is refused", () => {

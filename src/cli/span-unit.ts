@@ -2,22 +2,38 @@
  * A span that somebody wrote has its unit: `timeout: 10` is ten seconds to one person and ten milliseconds to another.
  *
  * Programs give numbers of milliseconds, and the schemas take those. In files, variables and flags a bare number is
- * refused, with both readings of it. Zero is zero in every unit.
+ * refused, with both readings of it, and so is a fraction. Zero is zero in every unit.
  */
 import { SPAN_PATTERN } from "../protocol/index.ts";
 import { alternatives, type JsonSchema, schemaUnder } from "./config-knobs.ts";
 
+export const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);
 
-/** What is wrong with a number in the place of a span, also one in quotes; null if nothing is. */
+const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
+
+/** What is wrong with a span that lacks its unit, also one in quotes, or has a fraction; null if nothing is. */
 export function unitMissing(field: string, given: unknown): string | null {
-  const value = typeof given === "string" && /^\d+(\.\d+)?$/.test(given) ? Number(given) : given;
-  if (typeof value !== "number" || value === 0) return null;
-  // A span has no fraction.
-  const say = Number.isInteger(value) ? `${value}s or ${value}ms` : `${Math.round(value * 1000)}ms`;
-  return `${field} is ${value}, which has no unit: say ${say}`;
+  const advice = typeof given === "string" || typeof given === "number" ? unitAdvice(String(given)) : null;
+  return advice === null ? null : `${field} is ${String(given)}, which ${advice}`;
 }
+
+/** The same of what a flag was given: what it lacks, and what to say. */
+export function unitAdvice(given: string): string | null {
+  const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
+  const value = Number(digits);
+  if (digits === "" || value === 0) return null;
+  if (Number.isInteger(value)) return unit === undefined ? `has no unit: say ${value}s or ${value}ms` : null;
+  // Without a unit a fraction is most likely one of seconds.
+  const ms = Math.round(value * (SPAN_UNITS[unit ?? "s"] ?? 1));
+  return ms < 1 ? null : `has ${unit === undefined ? "no unit" : "a fraction"}: say ${ms}ms`;
+}
+
+/** Programs may give numbers of milliseconds; people may not, and are not told of them. */
+export const forPeople = (message: string): string =>
+  message.replace("whole milliseconds, or text such as", "text such as");
 
 /** The first span without a unit in a config. */
 export function findUnitless(

@@ -8,6 +8,7 @@
 import { Argument, type Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ExitCode } from "./exit-code.ts";
 import { createOutput, type Output } from "./output.ts";
+import { SPAN_UNITS, unitAdvice } from "./span-unit.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The flags every verb has. */
@@ -141,14 +142,12 @@ export function numberAbove(bound: number, max: number): (text: string) => numbe
   };
 }
 
-const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** `30s`, `5m`, `250ms`; zero is zero in every unit. */
 export function milliseconds(text: string): number {
   const [, digits = "", unit] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? [];
+  const advice = unitAdvice(text);
+  if (advice !== null) throw new InvalidArgumentError(`It must be a span, and this one ${advice}.`);
   if (digits === "") throw new InvalidArgumentError("It must be a span such as 250ms, 30s, 5m, 24h.");
-  if (unit === undefined && Number(digits) !== 0)
-    throw new InvalidArgumentError(`It must be a span with its unit: say ${digits}s or ${digits}ms.`);
   return Number(digits) * (SPAN_UNITS[unit ?? "ms"] ?? 1);
 }
 

@@ -41,7 +41,7 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   { flags: "--kill-grace <span>", about: "from the first signal to SIGKILL (default: 10s)", read: milliseconds },
   {
     flags: "--max-worktrees <n>",
-    about: "how many worktrees are kept at most (default: the server's)",
+    about: "keep at most this many worktrees (default: workers.maxWorktrees of the server)",
     read: wholeNumber(1),
   },
 ];

@@ -220,13 +220,16 @@ test("more worktrees than allowed are refused for now, and the limit is named", 
   for (const taskId of ["clean", "a", "b"]) assert.equal((await stage.run({ taskId })).outcome, "done");
   const { outcome, error, retryAfterMs } = await stage.run({ taskId: "c" });
   assert.deepEqual([outcome, retryAfterMs], ["requeue", 10_000]);
-  assert.match(error ?? "", /^2 worktrees are there; maxWorktrees is 2: .*a-1, .*b-1; .* raise workers\.maxWorktrees$/);
+  assert.match(
+    error ?? "",
+    /^2 worktrees exist, and at most 2 may: .*a-1, .*b-1; .* raise workers\.maxWorktrees or --max-worktrees$/,
+  );
   assert.deepEqual(await stage.handler.room(), { count: 0, note: error });
   git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a-1"));
   assert.equal((await stage.handler.room())?.count, 1);
   assert.equal((await stage.run({ taskId: "c", attempt: 2 })).outcome, "done");
   stage.handler.limitWorktrees(1);
-  assert.match(String((await stage.handler.room())?.note), /^2 worktrees are there; maxWorktrees is 1: /);
+  assert.match(String((await stage.handler.room())?.note), /^2 worktrees exist, and at most 1 may: /);
   stage.handler.limitWorktrees(3);
   assert.equal((await stage.handler.room())?.count, 1);
   assert.equal((await stage.run({ taskId: "d" })).outcome, "done");

@@ -76,6 +76,8 @@ export type WorktreeOptions = {
 const BRANCH_PREFIX = "drover/";
 const NAMES_MAX = 1000;
 const PATHS_NAMED = 3;
+const ROOM_ADVICE =
+  "merge their work and remove them (git worktree remove PATH), or raise workers.maxWorktrees or --max-worktrees";
 const isSame = (left: Owner, right: Owner): boolean => left.pid === right.pid && left.startedAt === right.startedAt;
 const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
 const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
@@ -126,9 +128,8 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   function crowded(trees: readonly TreeNote[]): string {
     const paths = trees.slice(0, PATHS_NAMED).map(({ path }) => path);
     const more = trees.length > paths.length ? ` and ${trees.length - paths.length} more` : "";
-    const advice = "merge what they hold and remove them (git worktree remove PATH), or raise workers.maxWorktrees";
-    const count = trees.length === 1 ? "1 worktree is" : `${trees.length} worktrees are`;
-    return `${count} there; maxWorktrees is ${countMax}: ${paths.join(", ")}${more}; ${advice}`;
+    const count = trees.length === 1 ? "1 worktree exists" : `${trees.length} worktrees exist`;
+    return `${count}, and at most ${countMax} may: ${paths.join(", ")}${more}; ${ROOM_ADVICE}`;
   }
 
   /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
