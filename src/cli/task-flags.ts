@@ -77,7 +77,11 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   { flags: "--lock <names>", about: "keys that no two running tasks hold at once", read: several },
   { flags: "--zone <name>", about: "its preferred zone" },
   { flags: "--provider <gate>", about: "the gate whose block also holds this task, such as anthropic/default" },
-  { flags: "--tokens <n>", about: "an estimate of the tokens it will use", read: number(0, 1e12) },
+  {
+    flags: "--tokens <n>",
+    about: "an estimate of the tokens it will use; 0: none, so it waits for no budget",
+    read: number(0, 1e12),
+  },
   { flags: "--iteration <n>", about: "which iteration this is; 1 is the first", read: wholeNumber(0, 1_000_000) },
   { flags: "--max-attempts <n>", about: "own failures it may have (default: 3)", read: wholeNumber(1, 1_000_000) },
   { flags: "--timeout <span>", about: "how long one attempt may take: 30s, 10m", read: milliseconds },

@@ -11,6 +11,7 @@ import type { Decided, Decision, Submission, Warning } from "./commands.ts";
 import type { Config, ProjectSettings } from "./config.ts";
 import { settingsFor } from "./config-change.ts";
 import type { Event, TaskSubmitted } from "./events.ts";
+import { estimateFrom } from "./expected-tokens.ts";
 import { ownId } from "./id-table.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { pinFor } from "./placement.ts";
@@ -287,7 +288,7 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
     artifact: task.artifactReady ? null : task.artifact,
     notBefore: task.notBefore !== null && task.notBefore > now ? task.notBefore : null,
     deadline: task.deadline,
-    estimatedTokens: task.estimatedTokens ?? 0,
+    estimatedTokens: estimateFrom(task.estimatedTokens),
     iteration: task.iteration,
     maxAttempts: task.maxAttempts ?? (task.tab === null ? ATTEMPTS_DEFAULT : ATTEMPTS_DEFAULT_WITH_TAB),
     timeoutMs: task.timeoutMs,

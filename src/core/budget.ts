@@ -15,8 +15,8 @@ import type { Attempt, Project, State, Task } from "./state.ts";
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
 /**
- * What a start of this task sets aside: its estimate, or what its kind has used so far; nothing where neither is
- * known. What was learned never exceeds a limit, or one outlier would bar its kind for good.
+ * What a start of this task sets aside: its estimate (0 too), or what its kind has used so far; nothing where neither
+ * is known. What was learned never exceeds a limit, or one outlier would bar its kind for good.
  */
 export function reserveFor(state: State, task: Task): number {
   if (task.estimate > 0) return task.estimate;

@@ -36,6 +36,7 @@ export type Submission = {
   readonly artifactReady: boolean;
   readonly notBefore: Instant | null;
   readonly deadline: Instant | null;
+  /** Null: nobody gave one. 0: it expects no tokens. */
   readonly estimatedTokens: number | null;
   readonly iteration: number;
   readonly maxAttempts: number | null;

@@ -95,7 +95,7 @@ export function newProject(
     backlog: 0,
     ready: 0,
     queued: 0,
-    unestimated: 0,
+    mayExpectNone: 0,
     shapes: bitSet(),
     shapeCounts: [],
     hold: null,

@@ -55,6 +55,7 @@ export type TaskSubmitted = Told<
     artifact: string | null;
     notBefore: Instant | null;
     deadline: Instant | null;
+    /** 0 if none was given, as in logs from before an estimate of 0 was told from that; -1 for an estimate of 0. */
     estimatedTokens: number;
     iteration: number;
     maxAttempts: number;

@@ -15,7 +15,7 @@
  * share minus target ascending, then registration, shares and targets over the same eligible set.
  */
 
-import { expectedTokens, hasMean } from "./expected-tokens.ts";
+import { expectedTokens, isUnknown } from "./expected-tokens.ts";
 import { compareProjects } from "./order.ts";
 import { projectPlace, reseatProject } from "./queue.ts";
 import { clear, insert, items } from "./sorted-list.ts";
@@ -92,7 +92,7 @@ export function comeBack(state: State, project: Project): void {
 /** What a start of this task is charged before anybody knows what it will use. */
 export function chargeFor(state: State, task: Task): number {
   const { startCost, defaultTokens } = state.config.scheduler.fairness;
-  return startCost + (task.estimate === 0 && !hasMean(task) ? defaultTokens : expectedTokens(task));
+  return startCost + (isUnknown(task) ? defaultTokens : expectedTokens(task));
 }
 
 /**

@@ -69,7 +69,7 @@ function checkGroups(state: State, agent: Agent, complain: Complain): void {
       const isHere = task.group === group && task.agent === agent && isRunnable(task);
       complain(isHere, say(`${task.id} is in its group and runnable`));
       const isLike = task.priority === group.priority && fixedOf(state, task) === group.fixedScore;
-      const isRight = isLike && task.estimate > 0 === group.isEstimated;
+      const isRight = isLike && Math.sign(task.estimate) === group.estimateSign;
       complain(isRight && isOfShape(state, task, group.shape), say(`${task.id} is in the right group`));
     }
   }

@@ -111,8 +111,8 @@ function checkCounts(state: State, complain: Complain): void {
     count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued"), project.backlog);
     count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
     count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
-    const plain = mine.filter((task) => task.estimate === 0 && standsInQueue(state, task));
-    count(`runnable without an estimate of ${project.id}`, plain.length, project.unestimated);
+    const plain = mine.filter((task) => task.estimate <= 0 && standsInQueue(state, task));
+    count(`runnable that may expect no tokens of ${project.id}`, plain.length, project.mayExpectNone);
     complain(Number.isFinite(project.level), `the level of ${project.id} is a number`);
     for (const agent of project.agents.values()) {
       const own = mine.filter((task) => task.agent === agent);

@@ -32,7 +32,7 @@ export function mayStart(state: State, project: Project, now: number): boolean {
 
 /** Whether some task that could start expects no tokens, so that it need not wait for a budget that is used up. */
 const hasFree = (state: State, project: Project, now: number): boolean =>
-  project.unestimated > 0 && nextInLine(state, project, now, ANY_PRIORITY, true) !== null;
+  project.mayExpectNone > 0 && nextInLine(state, project, now, ANY_PRIORITY, true) !== null;
 
 /** What a project starts if it is its turn: the task next in line, if the budgets allow it, or one that passes it. */
 export function pickIn(state: State, project: Project, now: number, priorityMax: number): Pick | null {
@@ -40,7 +40,7 @@ export function pickIn(state: State, project: Project, now: number, priorityMax:
   const first = nextInLine(state, project, now, priorityMax, false);
   if (first === null) return null;
   const pick = ifAffordable(state, first, now);
-  if (pick !== null || project.unestimated === 0) return pick;
+  if (pick !== null || project.mayExpectNone === 0) return pick;
   const free = nextInLine(state, project, now, priorityMax, true);
   return free === null ? null : ifAffordable(state, free, now);
 }

@@ -4,13 +4,13 @@
  * A task enters when it becomes runnable and leaves when it starts, ends or stops being runnable. An
  * agent's tasks lie in groups of those that differ only in when they became runnable; such a group is
  * a queue whose head is always its best (priority.ts says why), so choosing compares one head per group
- * and touches no other task; those with an estimate of tokens and those without lie apart, since a budget may
- * let only the latter through. Projects keep a bit per shape they have queued, and both agents and
+ * and touches no other task; those with an estimate of tokens, with one of none and without any lie apart, since a
+ * budget may let only some of them through. Projects keep a bit per shape they have queued, and both agents and
  * projects stand in the order of their turn only while they have something runnable.
  */
 import { hasBit, setBit } from "./bit-set.ts";
 import { typeLimit } from "./config.ts";
-import { expectsNone } from "./expected-tokens.ts";
+import { expectsNone, signOfEstimate } from "./expected-tokens.ts";
 import { compareGroups, compareTasks } from "./order.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { internShape, type Shape } from "./shape.ts";
@@ -102,7 +102,7 @@ function reshapeGroup(state: State, group: Group, refusalsNow: (task: Task) => s
 /** Gives a group another shape; false, and nothing changes, if its agent has such a group already. */
 function moveGroup(state: State, group: Group, shape: Shape): boolean {
   const { agent, shape: former, tasks } = group;
-  const key = keyOfGroup(group.priority, group.fixedScore, shape, group.isEstimated);
+  const key = keyOfGroup(group.priority, group.fixedScore, shape, group.estimateSign);
   if (agent.groupByKey.has(key)) return false;
   countQueued(state, former, -tasks.size);
   countQueued(state, shape, tasks.size);
@@ -141,7 +141,7 @@ function enter(state: State, task: Task): void {
   task.group = group;
   countQueued(state, shape, 1);
   countShape(project, shape, 1);
-  if (!group.isEstimated) project.unestimated++;
+  if (group.estimateSign <= 0) project.mayExpectNone++;
   if (agent.queued++ === 0 && !agent.load.isFull) insert(project.turn, agent);
   if (project.queued++ === 0) insert(state.turn, project);
 }
@@ -163,7 +163,7 @@ function leave(state: State, task: Task): void {
   }
   countQueued(state, shape, -1);
   countShape(project, shape, -1);
-  if (!group.isEstimated) project.unestimated--;
+  if (group.estimateSign <= 0) project.mayExpectNone--;
   if (--agent.queued === 0 && !agent.load.isFull) remove(project.turn, agent);
   if (--project.queued === 0) remove(state.turn, project);
 }
@@ -178,7 +178,7 @@ function countShape(project: Project, { id }: Shape, by: number): void {
 
 function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: number): Group {
   const { groups } = agent;
-  const isEstimated = estimate > 0;
+  const estimateSign = signOfEstimate(estimate);
   // Among a few, comparing numbers is quicker than spelling out a key.
   if (groups.length <= FEW_GROUPS) {
     for (const group of groups)
@@ -186,11 +186,11 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
         group.shape === shape &&
         group.priority === priority &&
         group.fixedScore === fixed &&
-        group.isEstimated === isEstimated
+        group.estimateSign === estimateSign
       )
         return group;
   }
-  const key = keyOfGroup(priority, fixed, shape, isEstimated);
+  const key = keyOfGroup(priority, fixed, shape, estimateSign);
   const known = groups.length <= FEW_GROUPS ? undefined : agent.groupByKey.get(key);
   if (known !== undefined) return known;
   const group: Group = {
@@ -199,7 +199,7 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
     priority,
     shape,
     fixedScore: fixed,
-    isEstimated,
+    estimateSign,
     tasks: sortedList(compareTasks),
     headAt: 0,
     headSeq: 0,
@@ -210,8 +210,8 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
   return group;
 }
 
-const keyOfGroup = (priority: number, fixed: number, { id }: Shape, isEstimated: boolean): string =>
-  `${priority}|${fixed}|${id}|${isEstimated ? 1 : 0}`;
+const keyOfGroup = (priority: number, fixed: number, { id }: Shape, estimateSign: number): string =>
+  `${priority}|${fixed}|${id}|${estimateSign}`;
 
 function dropGroup(agent: Agent, group: Group): void {
   agent.groupByKey.delete(group.key);

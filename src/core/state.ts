@@ -108,6 +108,7 @@ export type Task = {
   throttles: number;
   /** The number of the last attempt; the next one's is higher by one. */
   attempts: number;
+  /** Of the tokens it will use: 0 if nobody gave one, -1 for none at all. */
   estimate: number;
   /** When it became runnable; -1 before that. */
   runnableAt: number;
@@ -188,8 +189,8 @@ export type Group = {
   readonly priority: number;
   shape: Shape;
   readonly fixedScore: number;
-  /** Whether its tasks have an estimate of tokens, or none of them has. */
-  readonly isEstimated: boolean;
+  /** What the estimates of its tasks are: of some tokens (1), not given (0), of none (-1). */
+  readonly estimateSign: number;
   readonly tasks: SortedList<Task>;
   /** The head's runnable time and seq, so that comparing groups touches no task. */
   headAt: number;
@@ -229,8 +230,8 @@ export type Project = {
   /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
   ready: number;
   queued: number;
-  /** How many of them have no estimate of tokens. */
-  unestimated: number;
+  /** How many of them have no estimate of tokens, or one of none. */
+  mayExpectNone: number;
   readonly shapes: BitSet;
   /** Queued tasks by the number of their shape. */
   readonly shapeCounts: number[];

@@ -159,7 +159,11 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),
   zone: s.described(s.optional(s.name()), "Its preferred zone, where placement looks at zones."),
   provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),
-  estimatedTokens: s.optional(s.finite(0, 1_000_000_000_000)),
+  estimatedTokens: s.described(
+    s.optional(s.finite(0, 1_000_000_000_000)),
+    "Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what tasks of its " +
+      "project and type used on average.",
+  ),
   iteration: s.described(
     s.optional(s.whole(0, 1_000_000)),
     "Which try at the same work this is; each failure adds 1.",

@@ -91,11 +91,16 @@ function auditBudgets(
 ): void {
   const project = shadow.projects.get(task.told.project) as ShadowProject;
   const { startCost } = shadow.config.scheduler.fairness;
-  if (event.reserve < task.estimate) {
-    complain("budget", `${event.task} reserves ${event.reserve}, less than its estimate ${task.estimate}`);
+  const least = Math.max(0, task.estimate);
+  if (event.reserve < least) {
+    complain("budget", `${event.task} reserves ${event.reserve}, less than its estimate ${least}`);
   }
-  if (event.charge < startCost + task.estimate) {
+  if (event.charge < startCost + least) {
     complain("charge", `${event.task} is charged ${event.charge}, less than ${startCost} and its estimate`);
+  }
+  if (task.estimate < 0 && (event.reserve > 0 || event.charge > startCost)) {
+    const took = `reserves ${event.reserve} and is charged ${event.charge}`;
+    complain("expects-none", `${event.task} ${took}, with an estimate of no tokens`);
   }
   // One that expects no tokens asks no budget.
   if (event.reserve === 0) return;

@@ -67,19 +67,20 @@ function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
 }
 
 /**
- * One that has an estimate waits while it, or the one next in line before it, finds no room in a budget; then one of
- * its project that expects nothing passes it. Of tasks of another type without an estimate it is not known here whether
- * they expect any.
+ * One that may expect tokens waits while it, or the one next in line before it, finds no room in a budget; then one of
+ * its project that expects nothing passes it. Those without an estimate expect what their kind has used, which is not
+ * known here: some, perhaps, unless one of the same type that has no estimate either is the one that passes.
  */
 function mayBePassed(shadow: Shadow, { told, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
-  if (told.project !== by.told.project || estimate === 0 || by.estimate > 0) return false;
+  if (told.project !== by.told.project || by.estimate > 0 || estimate <= by.estimate) return false;
   const budgets = budgetsOf(shadow, shadow.projects.get(told.project) as ShadowProject, liveTasks(shadow), at, LATE);
   const lacksRoom = (tokens: number): boolean => budgets.some(({ limit, used }) => used + tokens > limit);
+  const mayWait = (other: ShadowTask): boolean => {
+    if (other.estimate !== 0) return other.estimate > 0 && lacksRoom(other.estimate);
+    return budgets.length > 0 && !(by.estimate === 0 && other.told.type === by.told.type);
+  };
   return [...shadow.tasks.values()].some(
-    (other) =>
-      other.told.project === told.project &&
-      isRunnable(other) &&
-      (other.estimate > 0 ? lacksRoom(other.estimate) : budgets.length > 0 && other.told.type !== by.told.type),
+    (other) => other.told.project === told.project && isRunnable(other) && mayWait(other),
   );
 }
 

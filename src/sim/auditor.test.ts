@@ -143,6 +143,11 @@ const rows: Row[] = [
       },
     }),
   },
+  {
+    name: "an estimate of no tokens is ignored",
+    rule: "expects-none",
+    plant: shown("task-submitted", (event) => [{ ...event, estimatedTokens: -1 }]),
+  },
   { name: "slots are ignored", rule: "slots", plant: shown("worker-joined", (event) => [{ ...event, slots: 0 }]) },
   {
     name: "resources are ignored",

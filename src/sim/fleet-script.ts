@@ -205,7 +205,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     type: isPlain ? "code" : random.pick(KINDS),
     ...maybe(85, "id", () => id),
     ...maybe(40, "priority", () => random.pick([-300, -200, -100, -10, 0, 50, 100, 250])),
-    ...maybe(50, "estimatedTokens", () => random.between(0, 5000)),
+    ...maybe(50, "estimatedTokens", () => Math.max(0, random.between(-800, 5000))),
     ...rarely(25, "resources", () => ({ cpuMillicores: random.pick([500, 2000, 4000]), memoryBytes: random.below(3) })),
     ...rarely(15, "capabilities", () => [random.pick(CAPABILITIES)]),
     ...rarely(10, "locks", () => [random.pick(["repo", "db"])]),

@@ -39,6 +39,7 @@ export type ShadowTask = {
   requeues: number;
   iteration: number;
   priority: number;
+  /** Of its tokens: 0 if none was given, -1 for none at all. */
   estimate: number;
   deadline: number | null;
   runnableAt: number;

@@ -157,6 +157,46 @@ test("2.6 a budget that is used up holds up nobody who expects no tokens, until 
   assert.equal(world.phaseOf("other"), "assigned", "however far the budget is overspent");
 });
 
+test("2.6 an estimate of 0 is a word: such a task expects no tokens, whatever its kind has used", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
+  world.join("w", { slots: 9 });
+  world.submit("sample", { project: "A", estimatedTokens: 600 });
+  world.finish("sample", { tokens: 600 });
+  world.submit("holder", { project: "A", estimatedTokens: 400 });
+  world.change("w", { slots: 1 });
+  world.submit("learned", { project: "A" });
+  world.submit("some", { project: "A", estimatedTokens: 1 });
+  world.submit("none", { project: "A", estimatedTokens: 0 });
+  const answer = why(world.state, taskId("none"), instant(world.now()));
+  const budget = answer.ok ? answer.value.conditions.find(({ code }) => code === "project-budget") : undefined;
+  assert.deepEqual([budget?.ok, budget?.detail], [true, "none expects no tokens and asks no budget"]);
+  world.change("w", { slots: 9 });
+  assert.deepEqual(["learned", "some", "none"].map(world.phaseOf), ["queued", "queued", "assigned"]);
+  assert.deepEqual(
+    world.told("task-submitted").map(({ estimatedTokens }) => estimatedTokens),
+    [600, 400, 0, 1, -1],
+    "none given is a 0 in every log",
+  );
+  const { charge, reserve } = world.told("task-assigned").at(-1) ?? {};
+  assert.deepEqual([charge, reserve], [1000, 0], "it is charged for its start alone");
+  world.finish("none");
+  assert.equal(world.state.spent.total(world.now()), 600, "and booked at nothing where nobody says what it used");
+});
+
+test("2.6 one with an estimate of 0 that uses tokens a budget does not have is stopped, and expects them then", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000 } } } });
+  world.join("w", { slots: 9 });
+  world.submit("holder", { project: "A", estimatedTokens: 1000 });
+  world.submit("liar", { project: "A", estimatedTokens: 0 });
+  assert.equal(world.taskOf("liar").attempt?.charge, 1000, "its start alone, though nothing is known of its kind");
+  world.leave("w", true);
+  assert.equal(world.taskOf("liar").estimate, -1, "a loss leaves its word as it is");
+  world.join("v", { slots: 9 });
+  world.must({ type: "report-usage", task: taskId("liar"), attempt: 2, tokens: 7 });
+  world.finish("liar", { outcome: "failed", error: "stopped" });
+  assert.deepEqual([world.taskOf("liar").estimate, world.taskOf("liar").losses], [7, 2]);
+});
+
 test("2.6 the same with the fleet's budget, by the deficit rule, and for one that has a hold", () => {
   const fairness = { rule: "deficit" };
   const world = createWorld({ budget: { limit: 1000 }, scheduler: { fairness } });

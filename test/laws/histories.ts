@@ -252,7 +252,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     ...{ artifact: hasArtifact ? dice.pick(ARTIFACTS) : null, artifactReady: hasArtifact && dice.chance(20) },
     notBefore: sometimes(10) ? ((now + dice.pick([0, ...SPANS_MS])) as Instant) : null,
     deadline: sometimes(15) ? ((now + dice.pick(SPANS_MS)) as Instant) : null,
-    ...{ estimatedTokens: dice.pick([null, null, 1, 100, 450]), iteration: dice.pick([1, 1, 1, 3]) },
+    ...{ estimatedTokens: dice.pick([null, null, 0, 1, 100, 450]), iteration: dice.pick([1, 1, 1, 3]) },
     ...{ maxAttempts: dice.pick([null, null, 1, 2]), timeoutMs: sometimes(50) ? dice.pick([1, 2000]) : null },
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),

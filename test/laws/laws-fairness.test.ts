@@ -124,7 +124,7 @@ const submissionOf = (dice: Dice, project: ProjectId): Submission => ({
     timeoutMs: null,
     onDependencyFailure: "skip",
     action: "",
-    estimatedTokens: dice.pick([null, 1, 50, 200, 1000, 9000]),
+    estimatedTokens: dice.pick([null, 0, 1, 50, 200, 1000, 9000]),
   },
 });
 

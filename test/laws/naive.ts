@@ -107,15 +107,15 @@ function callsOf(state: State, project: Project | null): number {
   return sum(mine, ({ tokens }) => Math.max(1, tokens));
 }
 
-/** Its estimate; else what tasks of its project and type used so far, but no more than a limit. */
+/** Its estimate (-1: none at all); else what tasks of its project and type used so far, but no more than a limit. */
 function reserve(state: State, task: Task): number {
-  if (task.estimate > 0) return task.estimate;
+  if (task.estimate !== 0) return Math.max(0, task.estimate);
   const learned = Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0);
   return Math.min(learned, ...limitsOf(state, task));
 }
 
 const expectsNone = (task: Task): boolean =>
-  task.estimate === 0 && Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0) === 0;
+  task.estimate < 0 || (task.estimate === 0 && Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0) === 0);
 
 const limitsOf = (state: State, task: Task): number[] =>
   [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);

@@ -43,7 +43,7 @@ const submit: fc.Arbitrary<Step["act"]> = fc
     locks: pick<string[]>([], [], ["repo:x"], ["repo:x", "repo:y"]),
     provider: pick(null, null, "anthropic/default"),
     priority: pick(null, null, -300, -100, 100),
-    estimatedTokens: pick(null, 10, 400, 5000),
+    estimatedTokens: pick(null, 0, 10, 400, 5000),
     needs: pick<string[]>([], [], [], [], ["t0"], ["t0", "t1"]),
     parent: pick(null, null, null, null, "t0"),
     artifact: pick(null, null, null, null, null, "file"),
