@@ -73,7 +73,7 @@ export const tasksQuery: s.Schema<TasksQuery> = s.object<TasksQuery>({
     default: PAGE_DEFAULT,
   }),
   cursor: s.described(
-    s.optional(s.refined(s.text(1, 16), (value) => /^\d{1,16}$/.test(value), "the nextCursor of a former page")),
+    s.optional(s.refined(s.text(1, 17), (value) => /^r?\d{1,16}$/.test(value), "the nextCursor of a former page")),
     "The nextCursor of the page before.",
   ),
 });
@@ -85,7 +85,7 @@ export const taskPage: s.Schema<TaskPage> = s.component(
       "In the order of submission, which does not change. Results are left out: read each task for its own.",
     ),
     count: s.described(s.whole(0), "Of this page."),
-    nextCursor: s.described(s.optional(s.text(1, 16)), "Where to go on. Absent on the last page, and only there."),
+    nextCursor: s.described(s.optional(s.text(1, 17)), "Where to go on. Absent on the last page, and only there."),
   }),
 );
 

@@ -280,6 +280,7 @@ const queries: [claim: string, query: Record<string, string | string[]>, read: u
     { states: "queued" },
     /^states is not a known field \(did you mean state\?\); known here: agentId/,
   ],
+  ["a cursor among those that were turned away", { cursor: "r5" }, { cursor: "r5" }],
   ["a cursor of another kind", { cursor: "abc" }, 'cursor is "abc", and must be the nextCursor of a former page'],
 ];
 for (const [claim, query, expected] of queries)
