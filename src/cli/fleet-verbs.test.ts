@@ -331,6 +331,16 @@ describe("schedules", () => {
       ),
     );
   });
+  test("come in pages, and --all reads every one", async () => {
+    const page = { schedules: [schedule], count: 1, nextCursor: "nightly" };
+    const one = await drover(["schedules", "list", "--limit", "1"], { "GET /schedules": page });
+    assert.match(one.out, /\n\nThere are more: drover schedules list --cursor nightly, or --all\.\n$/);
+    const all = await drover(["schedules", "list", "--all", "--json", "--cursor", "a"], {
+      "GET /schedules": { schedules: [schedule], count: 1 },
+    });
+    assert.deepEqual(JSON.parse(all.out), { schedules: [schedule], count: 1 });
+    assert.equal(all.asked[0]?.call, "GET /schedules?limit=1000&cursor=a");
+  });
   test("set takes the flags of a task", async () => {
     const args = [
       ...["schedules", "set", "nightly", "--cron", "0 2 * * *", "--command", "./backup.sh", "--overlap", "queue"],

@@ -1,11 +1,12 @@
 /**
  * `drover schedules`: recurring tasks. A schedule's task is given with the same flags as `drover submit`.
  */
-import type { ScheduleBody, ScheduleTask } from "../protocol/index.ts";
+import type { ScheduleBody, ScheduleList, ScheduleTask } from "../protocol/index.ts";
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { scheduleTable } from "./fleet-view.ts";
 import { plain } from "./output-text.ts";
+import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { usageProblem } from "./problem.ts";
 import { instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
 import type { Terminal } from "./terminal.ts";
@@ -92,20 +93,32 @@ const remove: Verb<Record<never, never>> = {
   },
 };
 
-const list: Verb<Record<never, never>> = {
+const list: Verb<PageFlags> = {
   name: "list",
-  summary: "list recurring tasks (the same as drover schedules)",
-  examples: [["drover schedules list --json", "for a program"]],
+  summary: "list recurring tasks by their ids (drover schedules: the first page)",
+  flags: PAGE_FLAGS,
+  examples: [
+    ["drover schedules list", "the first page"],
+    ["drover schedules list --all --json", "all of them, for a program"],
+  ],
   run: async (call) => {
-    const found = await clientFor(call).schedules();
-    call.output.answer(found, () =>
-      found.count === 0 ? "Nothing is scheduled.\n" : scheduleTable(found.schedules, call.output),
-    );
+    const client = clientFor(call);
+    const read = (query: PageFlags): Promise<ScheduleList> => client.schedules(query);
+    const { items, nextCursor } = await readPages(call.flags, read, ({ schedules }) => schedules);
+    const next = nextCursor === undefined ? {} : { nextCursor };
+    call.output.answer({ schedules: items, count: items.length, ...next }, () => {
+      if (items.length === 0) return "Nothing is scheduled.\n";
+      const more =
+        nextCursor === undefined
+          ? ""
+          : `\nThere are more: drover schedules list --cursor ${plain(nextCursor)}, or --all.\n`;
+      return scheduleTable(items, call.output) + more;
+    });
     return EXIT.ok;
   },
 };
 
-export const schedulesVerb: Verb<Record<never, never>> = {
+export const schedulesVerb: Verb<PageFlags> = {
   name: "schedules",
   summary: "list recurring tasks; set or remove one",
   examples: [["drover schedules", "what runs when, and when it is next due"]],

@@ -2,11 +2,12 @@
  * `drover tasks`: which tasks there are, page by page.
  */
 import type { Client } from "../client/index.ts";
-import { PAGE_MAX, TASK_STATES, type TaskJson, type TaskPage, type TaskState } from "../protocol/index.ts";
+import { TASK_STATES, type TaskPage, type TaskState } from "../protocol/index.ts";
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
+import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { taskTable } from "./task-view.ts";
-import { type FlagSpec, several, type Verb, wholeNumber } from "./verb.ts";
+import { type FlagSpec, several, type Verb } from "./verb.ts";
 
 export type FilterFlags = {
   readonly project?: string;
@@ -14,11 +15,7 @@ export type FilterFlags = {
   readonly type?: string;
   readonly state?: readonly string[];
 };
-type Flags = FilterFlags & { readonly limit?: number; readonly cursor?: string; readonly all?: boolean };
-
-/** What --all reads at most: a terminal is no place for more, and a script has the API. */
-const ALL_MAX = 100_000;
-const SHOWN_DEFAULT = 50;
+type Flags = FilterFlags & PageFlags;
 
 export const FILTER_FLAGS: readonly FlagSpec[] = [
   { flags: "-p, --project <name>", about: "only of this project" },
@@ -31,12 +28,7 @@ export const tasksVerb: Verb<Flags> = {
   name: "tasks",
   summary: "list tasks, in the order of submission",
   about: "List tasks, in the order of submission. Ended ones are listed until scheduler.resultTtl after their end.",
-  flags: [
-    ...FILTER_FLAGS,
-    { flags: "-n, --limit <n>", about: `how many at once (default: ${SHOWN_DEFAULT})`, read: wholeNumber(1, PAGE_MAX) },
-    { flags: "--cursor <cursor>", about: "go on where a former page ended" },
-    { flags: "--all", about: "all of them, however many pages that takes" },
-  ],
+  flags: [...FILTER_FLAGS, ...PAGE_FLAGS],
   examples: [
     ["drover tasks", "the first page"],
     ["drover tasks --project web --state queued,running", "what is under way for one project"],
@@ -44,7 +36,7 @@ export const tasksVerb: Verb<Flags> = {
   ],
   run: async (call) => {
     const { flags, output } = call;
-    const page = await readPages(clientFor(call), flags);
+    const page = await readTasks(clientFor(call), flags);
     output.answer(page, () => {
       if (page.count === 0)
         return "No tasks here. Ended ones leave the list after scheduler.resultTtl (5 minutes by default).\n";
@@ -56,8 +48,8 @@ export const tasksVerb: Verb<Flags> = {
   },
 };
 
-async function readPages(client: Client, flags: Flags): Promise<TaskPage> {
-  const { project, agent, type, state, all = false } = flags;
+async function readTasks(client: Client, flags: Flags): Promise<TaskPage> {
+  const { project, agent, type, state } = flags;
   const filter = {
     ...(project === undefined ? {} : { project }),
     ...(agent === undefined ? {} : { agentId: agent }),
@@ -65,16 +57,7 @@ async function readPages(client: Client, flags: Flags): Promise<TaskPage> {
     // An unknown state is refused by the server, which names those there are.
     ...(state === undefined ? {} : { state: state as readonly TaskState[] }),
   };
-  const wanted = all ? ALL_MAX : (flags.limit ?? SHOWN_DEFAULT);
-  const atOnce = flags.limit ?? PAGE_MAX;
-  const tasks: TaskJson[] = [];
-  let cursor = flags.cursor;
-  // A page of large tasks ends before its limit: whether there are more is what its cursor says.
-  do {
-    const limit = Math.min(atOnce, wanted - tasks.length);
-    const page: TaskPage = await client.tasks({ ...filter, limit, ...(cursor === undefined ? {} : { cursor }) });
-    tasks.push(...page.tasks);
-    cursor = page.nextCursor;
-  } while (cursor !== undefined && tasks.length < wanted);
-  return { tasks, count: tasks.length, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+  const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
+  const { items, ...more } = await readPages(flags, read, ({ tasks }) => tasks);
+  return { tasks: items, count: items.length, ...more };
 }

@@ -28,6 +28,7 @@ import type {
   PermitBody,
   ProjectBody,
   ScheduleBody,
+  SchedulesQuery,
   SettleBody,
   SyncBody,
   TaskBody,
@@ -76,7 +77,7 @@ export type Client = {
   handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
   drainWorker(id: string, options?: Options & LeaveQuery): Reply<"drainWorker">;
   leaveWorker(id: string, query?: LeaveQuery, options?: Options): Reply<"leaveWorker">;
-  schedules(options?: Options): Reply<"schedules">;
+  schedules(query?: SchedulesQuery, options?: Options): Reply<"schedules">;
   schedule(id: string, options?: Options): Reply<"schedule">;
   putSchedule(id: string, schedule: ScheduleBody, options?: Options): Reply<"putSchedule">;
   removeSchedule(id: string, options?: Options): Reply<"removeSchedule">;
@@ -219,7 +220,7 @@ function fleetMethods(wiring: Wiring): FleetMethods {
       ask("drainWorker", { params: { id }, query: saidBy(session) }, options),
     leaveWorker: (id, query = {}, options) =>
       ask("leaveWorker", { params: { id }, query }, options, ifGone({ status: "left", workerId: id })),
-    schedules: (options) => ask("schedules", {}, options),
+    schedules: (query = {}, options) => ask("schedules", { query }, options),
     schedule: (id, options) => ask("schedule", { params: { id } }, options),
     putSchedule: (id, body, options) => ask("putSchedule", { params: { id }, body }, options),
     removeSchedule: (id, options) =>

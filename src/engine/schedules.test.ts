@@ -98,9 +98,41 @@ test("startAt, endAt and paused bound a schedule; the same body again changes no
   await schedules.put("s", every("0 * * * *", { startAt: "2026-01-01T05:30:00Z" }));
   assert.equal(kit.drover.state.seq, seq);
   assert.deepEqual(
-    (await schedules.list()).map(({ id }) => id),
+    (await schedules.list()).schedules.map(({ id }) => id),
     ["e", "p", "s"],
   );
+  await kit.drover.close();
+});
+
+test("a list is pages by id, which end by their limit or their bytes, and a cursor outlives its schedule", async () => {
+  const kit = await createTestDrover();
+  const { schedules } = kit.drover;
+  const params = { text: "ü".repeat(30_000) };
+  for (let count = 0; count < 40; count++) {
+    const id = `s${count % 10}${Math.floor(count / 10)}`;
+    const project = count < 20 ? "web" : "default";
+    await schedules.put(id, { cron: "@daily", task: { agentId: `a${count % 2}`, project, action: "go", params } });
+  }
+  const first = await schedules.list();
+  assert.deepEqual([first.count, first.nextCursor], [17, "s40"], "a mebibyte of bodies, in UTF-8");
+  await schedules.remove("s40");
+  const pages = [first];
+  for (let page = first; page.nextCursor !== undefined; pages.push(page))
+    page = await schedules.list({ limit: 10, cursor: page.nextCursor });
+  assert.deepEqual(
+    pages.map(({ count }) => count),
+    [17, 10, 10, 3],
+  );
+  const ids = pages.flatMap((page) => page.schedules.map(({ id }) => id));
+  assert.deepEqual(ids, [...new Set(ids)].sort());
+  const some = await schedules.list({ project: ["web", "other"], agentId: "a1", limit: 5 });
+  assert.deepEqual(
+    some.schedules.map(({ id }) => id),
+    ["s10", "s11", "s30", "s31", "s50"],
+  );
+  await assert.rejects(schedules.list({ limit: 0 }), /limit is 0, and must be a whole number from 1 to 1000/);
+  await assert.rejects(schedules.list({ cursor: "" }), /cursor is "", and must be the nextCursor of a former page/);
+  await assert.rejects(schedules.list({ page: 2 } as never), /page is not a known field.*limit, cursor/);
   await kit.drover.close();
 });
 

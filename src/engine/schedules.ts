@@ -16,6 +16,7 @@ import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
+import { type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 import type { StorageGuard } from "./storage-guard.ts";
 import { ScheduledBody } from "./task-body.ts";
 import { isoTime } from "./task-view.ts";
@@ -32,11 +33,18 @@ export type ScheduleView = ScheduleBody & {
   readonly lastAt?: string;
   readonly lastTaskId?: string;
 };
+export type SchedulePage = {
+  readonly schedules: ScheduleView[];
+  readonly count: number;
+  /** Absent on the last page, and only there. */
+  readonly nextCursor?: string;
+};
 export type Schedules = {
   /** Makes a schedule or changes it; the same body again changes nothing. */
   put(id: string, body: ScheduleBody): Promise<ScheduleView>;
   get(id: string): Promise<ScheduleView>;
-  list(): Promise<ScheduleView[]>;
+  /** A page of them, by their ids. */
+  list(filter?: ScheduleFilter): Promise<SchedulePage>;
   remove(id: string): Promise<void>;
 };
 export type ScheduleDesk = Schedules & { begin(): void; stop(): void };
@@ -190,7 +198,11 @@ export function createSchedules(deps: {
   return {
     put,
     get: (id) => read(() => viewOf(find(id))),
-    list: () => read(() => [...schedules.values()].sort((left, right) => (left.id < right.id ? -1 : 1)).map(viewOf)),
+    list: (filter = {}) =>
+      read(() => {
+        const { found, ...more } = schedulePart(schedules.values(), filter);
+        return { schedules: found.map(viewOf), count: found.length, ...more };
+      }),
     async remove(id) {
       await writer.run({ type: "remove-schedule", schedule: find(id).id });
       watch();

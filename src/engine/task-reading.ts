@@ -18,8 +18,8 @@ import { parseStored, type TaskBody } from "./task-body.ts";
 import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
 
-const PAGE_DEFAULT = 100;
-const PAGE_MAX = 1000;
+export const PAGE_DEFAULT = 100;
+export const PAGE_MAX = 1000;
 /** A task whose body would take a page beyond this begins the next one. */
 export const PAGE_BYTES: number = 1024 * 1024;
 /** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
@@ -207,10 +207,10 @@ function rejectedPage(
   const kept = wantsRejected ? [...rejected.list(writer.now(), state.config.scheduler.resultTtl)] : [];
   const found = kept.filter((entry) => entry.order > after && isStill(entry) && matches(entry));
   const shown: Rejected[] = [];
-  let characters = 0;
+  let bytes = 0;
   for (const entry of found) {
-    characters += entry.text.length;
-    if (shown.length >= size || (characters > PAGE_BYTES && shown.length > 0)) break;
+    bytes += Buffer.byteLength(entry.text);
+    if (shown.length >= size || (bytes > PAGE_BYTES && shown.length > 0)) break;
     shown.push(entry);
   }
   const tasks = shown.map(viewOfRejected);

@@ -112,8 +112,7 @@ test("what is said to workers, callers and clocks is what the document promises"
     }));
     isAnswer("gates", { gates, count: gates.length });
     isAnswer("putSchedule", await drover.schedules.put("s1", { cron: "@daily", task: { agentId: "a", action: "b" } }));
-    const schedules = await drover.schedules.list();
-    isAnswer("schedules", { schedules, count: schedules.length });
+    isAnswer("schedules", await drover.schedules.list({ limit: 1 }));
   }));
 
 test("every refusal of the engine has a code of the wire, but for those of a program that embeds it", async () => {

@@ -18,7 +18,7 @@ export type FleetCalls = {
   readonly handInLog: Call<{ params: Id; body: worker.LogBody }, worker.LogStatus>;
   readonly drainWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
   readonly leaveWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
-  readonly schedules: Call<Record<never, never>, schedule.ScheduleList>;
+  readonly schedules: Call<{ query: schedule.SchedulesQuery }, schedule.ScheduleList>;
   readonly schedule: Call<{ params: Id }, schedule.ScheduleJson>;
   readonly putSchedule: Call<{ params: Id; body: schedule.ScheduleBody }, schedule.ScheduleJson>;
   readonly removeSchedule: Call<{ params: Id }, schedule.ScheduleStatus>;
@@ -40,7 +40,7 @@ const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
 const idOf = (what: string): s.Schema<Id> => s.object<Id>({ id: s.described(s.name(), `The ${what}'s id.`) });
 const projectId = idOf("project");
 const workerId = idOf("worker");
-const scheduleId = s.object<Id>({ id: s.described(s.name(100), "The schedule's id.") });
+const scheduleId = s.object<Id>({ id: s.described(s.name(schedule.SCHEDULE_ID_MAX), "The schedule's id.") });
 const permitId = idOf("permit");
 const gateId = idOf("gate");
 
@@ -137,7 +137,11 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
   schedules: call("schedules", {
     tag: "schedules",
     roles: READERS,
-    summary: "All recurring tasks",
+    query: schedule.schedulesQuery,
+    summary: "Page through recurring tasks, by their ids",
+    description:
+      "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one schedule " +
+      "while there is one, and only the absence of nextCursor says that there are no more.",
     answers: { 200: schedule.scheduleList },
   }),
   schedule: call("schedule", {

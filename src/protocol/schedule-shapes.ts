@@ -2,7 +2,10 @@
  * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
  */
 import * as s from "./schema.ts";
+import { PAGE_DEFAULT, PAGE_MAX } from "./task-call-shapes.ts";
 import { type TaskBody, taskBody } from "./task-shapes.ts";
+
+export const SCHEDULE_ID_MAX = 100;
 
 /** Without an id, since each instant has its own, and without a deadline, since that would pass. */
 export type ScheduleTask = Omit<TaskBody, "id" | "deadline">;
@@ -22,7 +25,12 @@ export type ScheduleJson = ScheduleBody & {
   readonly lastAt?: string;
   readonly lastTaskId?: string;
 };
-export type ScheduleList = { readonly schedules: readonly ScheduleJson[]; readonly count: number };
+export type SchedulesQuery = { readonly limit?: number; readonly cursor?: string };
+export type ScheduleList = {
+  readonly schedules: readonly ScheduleJson[];
+  readonly count: number;
+  readonly nextCursor?: string;
+};
 export type ScheduleStatus = { readonly status: "removed"; readonly id: string };
 
 const { id: _, deadline: __, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
@@ -67,10 +75,25 @@ export const scheduleJson: s.Schema<ScheduleJson> = s.component(
     lastTaskId: s.optional(s.name()),
   }),
 );
-export const scheduleList: s.Schema<ScheduleList> = s.answer<ScheduleList>({
-  schedules: s.list(scheduleJson),
-  count: s.whole(0),
+export const schedulesQuery: s.Schema<SchedulesQuery> = s.object<SchedulesQuery>({
+  limit: s.described(s.optional(s.whole(1, PAGE_MAX)), "How many at most; large ones end a page sooner.", {
+    default: PAGE_DEFAULT,
+  }),
+  cursor: s.described(s.optional(s.name(SCHEDULE_ID_MAX)), "The nextCursor of the page before.", {
+    expected: "the nextCursor of a former page",
+  }),
 });
+export const scheduleList: s.Schema<ScheduleList> = s.component(
+  "SchedulePage",
+  s.answer<ScheduleList>({
+    schedules: s.described(s.list(scheduleJson), "By their ids."),
+    count: s.described(s.whole(0), "Of this page."),
+    nextCursor: s.described(
+      s.optional(s.name(SCHEDULE_ID_MAX)),
+      "Where to go on. Absent on the last page, and only there.",
+    ),
+  }),
+);
 export const scheduleStatus: s.Schema<ScheduleStatus> = s.answer<ScheduleStatus>({
   status: s.oneOf("removed"),
   id: s.name(),

@@ -36,7 +36,14 @@ type Underway = Exchange & Asker & { readonly place: Place };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 /** How many of a call are worked on at once, where its answer may be large. */
-const AT_ONCE: Partial<Record<CallName, number>> = { tasks: 1, task: 32, patch: 32, events: 4, metrics: 1 };
+const AT_ONCE: Partial<Record<CallName, number>> = {
+  tasks: 1,
+  schedules: 1,
+  task: 32,
+  patch: 32,
+  events: 4,
+  metrics: 1,
+};
 const nothing = (): void => {};
 
 /** Who calls where nobody asks who it is. */

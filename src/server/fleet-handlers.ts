@@ -18,6 +18,8 @@ import type {
   PermitBody,
   ProjectJson,
   ScheduleJson,
+  ScheduleList,
+  SchedulesQuery,
   SyncAnswer,
   SyncBody,
   TaskBody,
@@ -29,7 +31,7 @@ import { type EndOfPoll, PollEnded } from "./long-polls.ts";
 import { createOwnPermits } from "./own-permits.ts";
 import { checkCall, checkSaid } from "./own-session.ts";
 import { ownGates, ownProject, ownWorkers } from "./own-views.ts";
-import { checkTask, claimed, isOwn, makeOwnProject } from "./own-work.ts";
+import { checkTask, claimed, isOwn, makeOwnProject, type Owner, ownFilter } from "./own-work.ts";
 import { forbidden } from "./problem.ts";
 import { taskJson } from "./task-handlers.ts";
 
@@ -173,10 +175,8 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
   }
 
   return {
-    schedules: async (_, { caller }) => {
-      const all = (await schedules.list()) as ScheduleJson[];
-      const own = all.filter(({ task }) => isOwn(caller, task));
-      return { schedules: own, count: own.length };
+    schedules: async ({ query }, { caller }) => {
+      return (await schedules.list(ownFilter<Owner & SchedulesQuery>(caller, query))) as ScheduleList;
     },
     schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
     putSchedule: async ({ params, body }, { caller }) => {

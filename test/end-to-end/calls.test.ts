@@ -77,7 +77,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   handInLog: { params: { id: "w3" }, body: wanted },
   drainWorker: { params: { id: "w1" }, query: {} },
   leaveWorker: { params: { id: "w2" }, query: {} },
-  schedules: {},
+  schedules: { query: { limit: 1 } },
   schedule: { params: { id: "s1" } },
   putSchedule: {
     params: { id: "s2" },

@@ -191,7 +191,7 @@ test("somebody else's schedule can be neither seen, replaced nor removed", async
   assert.equal((await at.ask("removeSchedule", { params: { id: "bobs" } }, more)).status, 404);
   const own = { ...body, task: { agentId: "ann", action: "x" } };
   assert.equal((await at.ask("putSchedule", { params: { id: "bobs" }, body: own }, more)).status, 403);
-  const list = await at.ask("schedules", {}, more);
+  const list = await at.ask("schedules", { query: {} }, more);
   assert.ok(list.json.schedules.every(({ task }) => task.agentId === "ann"));
 });
 
