@@ -233,7 +233,7 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
     case "attempt-failed":
       return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
     case "attempt-lost":
-      return payload.cause === "worker-left"
+      return payload.cause === "worker-left" || payload.cause === "not-begun"
         ? { kind: "stopped", id: payload.task, at }
         : { kind: "again", id: payload.task, at, why: lossInWords(payload.cause), until: payload.restUntil ?? at };
     case "task-failed":

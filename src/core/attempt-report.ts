@@ -8,7 +8,7 @@ import type { Instant, TaskId } from "./brand.ts";
 import { usedBy } from "./budget.ts";
 import type { AttemptReport, Command, Decided } from "./commands.ts";
 import type { Event } from "./events.ts";
-import { loseAttempt, requeueAttempt, throttleAttempt } from "./loss.ts";
+import { loseAttempt, requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import type { Refusal } from "./refusal.ts";
 import { fail, ok, type Result } from "./result.ts";
 import type { Attempt, State } from "./state.ts";
@@ -60,6 +60,20 @@ export function decideLoss(state: State, command: Extract<Command, { type: "lose
   const loss = { cause: "worker-lost", tokens: null } as const;
   const isStopping = attempt.state === "stopping";
   return ok({ events: [isStopping ? endOfStop(state, attempt, null, now) : loseAttempt(state, attempt, loss, now)] });
+}
+
+/** Who was to pass it on, or to begin it, has not. */
+export function decideReturn(
+  state: State,
+  command: Extract<Command, { type: "return-attempt" }>,
+  now: Instant,
+): Decided {
+  const found = liveAttempt(state, command.task, command.attempt);
+  if (!found.ok) return found;
+  const attempt = found.value;
+  return ok({
+    events: [attempt.state === "stopping" ? endOfStop(state, attempt, 0, now) : returnAttempt(attempt, now)],
+  });
 }
 
 function finish(state: State, attempt: Attempt, report: AttemptReport, now: Instant): Event[] {

@@ -118,6 +118,8 @@ export type Command =
   | { readonly type: "finish-attempt"; readonly report: AttemptReport }
   /** Its worker no longer has it. */
   | { readonly type: "lose-attempt"; readonly task: TaskId; readonly attempt: number }
+  /** It never reached who was to run it, whatever was said of it before. */
+  | { readonly type: "return-attempt"; readonly task: TaskId; readonly attempt: number }
   | AskPermit
   | { readonly type: "drop-permit"; readonly permit: PermitId }
   | { readonly type: "settle-permit"; readonly permit: PermitId; readonly ok: boolean; readonly tokens: number | null }

@@ -6,7 +6,7 @@
  */
 
 import { decideSubmit, PROJECTS_MAX } from "./admission.ts";
-import { decideFinish, decideLoss, decideStart, decideUsage } from "./attempt-report.ts";
+import { decideFinish, decideLoss, decideReturn, decideStart, decideUsage } from "./attempt-report.ts";
 import type { Instant } from "./brand.ts";
 import { decideCallback } from "./callbacks.ts";
 import type { Command, Decided } from "./commands.ts";
@@ -40,6 +40,8 @@ export function decide(state: State, command: Command, now: Instant): Decided {
       return decideFinish(state, command.report, now);
     case "lose-attempt":
       return decideLoss(state, command, now);
+    case "return-attempt":
+      return decideReturn(state, command, now);
     case "ask-permit":
       return decidePermit(state, command, now);
     case "drop-permit":

@@ -73,7 +73,7 @@ export type TaskSubmitted = Told<
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
 
-export type LossCause = "worker-lost" | "worker-left" | "budget" | "requeue" | "rate-limited";
+export type LossCause = "worker-lost" | "worker-left" | "not-begun" | "budget" | "requeue" | "rate-limited";
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
 export type Event =

@@ -7,7 +7,8 @@
  * shuts the gate of the task's provider for all that need it; a task that names no provider rests by itself, longer
  * each time. Only its deadline ends that.
  *
- * What must not run twice (`onLoss: fail`) is not queued again once it had begun, unless its worker gave it back.
+ * What must not run twice (`onLoss: fail`) is not queued again once it had begun, unless its worker gave it back. The
+ * log has such an attempt as running before it begins; one that was then not begun is returned, at no cost.
  */
 
 import { restAfter } from "./attempt.ts";
@@ -51,6 +52,10 @@ export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: L
   const estimate = cause === "budget" ? Math.max(task.estimate, used) : task.estimate;
   return { ...lost(attempt, { cause, tokens, reason: null }, after(now, restMs), now), estimate };
 }
+
+/** It did nothing and cost nothing, and may start again at once. */
+export const returnAttempt = (attempt: Attempt, now: Instant): Event =>
+  lost(attempt, { cause: "not-begun", tokens: 0, reason: null }, now, now);
 
 /** Its worker gives it back: it rests, at least as long as the worker asks. */
 export function requeueAttempt(state: State, attempt: Attempt, given: GivenBack, now: Instant): Event {

@@ -273,7 +273,9 @@ export function createLocalWorkers(deps: {
     let result: unknown;
     let isLater = false;
     try {
-      if (entry.stopped !== null) throw entry.stopped; // Told to stop before it began.
+      // Told to stop before it began.
+      if (isCutShort(entry)) return finish(entry, null);
+      if (entry.stopped !== null) throw entry.stopped;
       if (body === null) throw missingBody(entry.seq);
       const { text, plain } = body;
       body.plain = null;
@@ -302,13 +304,13 @@ export function createLocalWorkers(deps: {
 
   const fail = (entry: Running, error: unknown): void => finish(entry, failedSafely(entry, error, host.now()));
 
-  function finish(entry: Running, { report, text }: Report): void {
-    const { crew } = entry;
+  function finish(entry: Running, ended: Report | null): void {
+    const { crew, task, attempt } = entry;
     letGo(entry);
-    // An attempt cut short because its worker leaves is lost with the worker, at no cost to its task.
-    const isCutShort = entry.stopped !== null && entry.stopped === crew.leaving?.reason;
-    if (!isCutShort || report.outcome === "done" || report.permanent || report.rateLimited === true)
-      tell(writer, { type: "finish-attempt", report }, text);
+    // Without a report it never began; the log may have it as running all the same.
+    if (ended === null) tell(writer, { type: "return-attempt", task, attempt });
+    else if (!isCutShort(entry) || isTold(ended))
+      tell(writer, { type: "finish-attempt", report: ended.report }, ended.text);
     if (idle.size > 0) wakeIdle(crew.id);
   }
 
@@ -427,6 +429,13 @@ function readLimit(count: unknown): number {
 }
 
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });
+
+/** Its worker leaves, and told it to stop. */
+const isCutShort = ({ stopped, crew }: Running): boolean => stopped !== null && stopped === crew.leaving?.reason;
+
+/** An attempt cut short because its worker leaves is lost with the worker, at no cost to its task, but for these. */
+const isTold = ({ report }: Report): boolean =>
+  report.outcome === "done" || report.permanent || report.rateLimited === true;
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") &&

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createWorld, type World } from "../../test/conformance/driver.ts";
+import { slowLog } from "../../test/kits/slow-log.ts";
 import { taskId } from "../core/brand.ts";
 import { decodeEvent } from "../log/codec.ts";
 import { createMemoryLog } from "../log/memory-log.ts";
@@ -49,6 +50,12 @@ const ROWS: readonly Row[] = [
     ends: "queued",
   },
   {
+    name: "returned by who had it as running and did not begin it",
+    onLoss: "fail",
+    act: (world) => [start(world), world.must({ type: "return-attempt", task: taskId("t"), attempt: 1 })],
+    ends: "assigned",
+  },
+  {
     name: "with a tab and nothing said",
     onLoss: null,
     tab: "x",
@@ -71,7 +78,7 @@ const ROWS: readonly Row[] = [
 ];
 
 for (const { name, onLoss, tab = null, act, ends } of ROWS) {
-  test(`onLoss ${onLoss}, ${name}: ${ends === "queued" ? "it comes back" : "its outcome is unknown"}`, () => {
+  test(`onLoss ${onLoss}, ${name}: ${ends.length < 10 ? "it comes back" : "its outcome is unknown"}`, () => {
     const world = createWorld({ projects: { p: { budget: { limit: 1000 } } } });
     world.join("w", { capabilities: ["tab:x"] });
     world.submit("t", { onLoss, tab });
@@ -111,4 +118,17 @@ test("what a worker that leaves had begun fails; with onLoss: retry it comes bac
     const { state, onLoss: shown } = await kit.drover.task("t");
     assert.deepEqual([state, shown], [onLoss === "fail" ? "failed" : "queued", onLoss]);
   }
+});
+
+test("what no handler was given when its worker leaves comes back, though the log has it as running", async () => {
+  const slow = slowLog("attempt-started");
+  const kit = await createTestDrover({ log: slow.log });
+  let calls = 0;
+  const worker = await kit.drover.worker({ id: "w" }, () => calls++);
+  const submitted = kit.drover.submit({ id: "t", agentId: "ann", action: "pay", onLoss: "fail" });
+  await slow.isWaiting;
+  const closed = worker.close();
+  slow.letGo();
+  await Promise.all([submitted, closed]);
+  assert.deepEqual([(await kit.drover.task("t")).state, calls], ["queued", 0]);
 });

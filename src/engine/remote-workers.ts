@@ -24,7 +24,15 @@ import { createLeaseBook } from "./lease-book.ts";
 import { tokensOf } from "./permit-desk.ts";
 import { createPollLine } from "./poll-line.ts";
 import { createRemoteResults, type ResultAnswer } from "./remote-results.ts";
-import { type JoinBody, type RunningReport, readJoin, readSync, SESSION_MAX, type SyncBody } from "./sync-body.ts";
+import {
+  type JoinBody,
+  type ResultReport,
+  type RunningReport,
+  readJoin,
+  readSync,
+  SESSION_MAX,
+  type SyncBody,
+} from "./sync-body.ts";
 import { parseStored } from "./task-body.ts";
 import { isoTime, type TaskView, viewOf } from "./task-view.ts";
 import { type Applied, tell, type Writer } from "./writer.ts";
@@ -69,6 +77,17 @@ export type RemoteWorkers = {
   drain(worker: string, options?: LeaveOptions): Promise<void>;
   /** It leaves; its attempts are queued again at no cost. With a session, only that one leaves, not its successor. */
   leave(worker: string, options?: LeaveOptions): Promise<void>;
+  /**
+   * Decided before it returns, so whatever is asked for next finds it so: how attempts ended, and which of them never
+   * reached the worker, whatever its syncs have named. Those are queued again at no cost; it gets nothing before its
+   * next sync. The word of another session than the present one is not heard.
+   */
+  lastWord(worker: string, said: LastWord): void;
+};
+export type LastWord = {
+  readonly session: string;
+  readonly results: readonly ResultReport[];
+  readonly unbegun: readonly Named[];
 };
 export type RemoteDesk = RemoteWorkers & {
   /** A new life: whoever the log says is there gets a full lease. */
@@ -342,8 +361,21 @@ export function createRemoteWorkers(deps: {
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
+  function lastWord(given: string, { session, unbegun, results: ends }: LastWord): void {
+    const told = readSync({ session, running: unbegun, results: ends });
+    const worker = state.fleet.byId.get(given as WorkerId);
+    if (worker?.session !== session || worker.status === "unreachable") return;
+    for (const result of told.results ?? []) results.take(worker.id, result);
+    for (const { taskId, attempt: number } of told.running ?? []) {
+      const attempt = state.tasks.get(taskId as Task["id"])?.attempt;
+      if (attempt?.number !== number || attempt.worker !== worker) continue;
+      must({ type: "return-attempt", task: attempt.task.id, attempt: number });
+    }
+    adjust(worker, { status: "overloaded" });
+  }
+
   return {
-    ...{ join, sync, drain, leave },
+    ...{ join, sync, drain, leave, lastWord },
     begin() {
       for (const { id, kind, status } of state.fleet.order) {
         if (kind !== "local") line.tell(id, []);

@@ -88,7 +88,7 @@ const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["start-attempt", "report-usage", "finish-attempt", "artifact-ready"] as const),
   ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "strike-gate"] as const),
-  ...(["lose-attempt", "settle-callback", "move-schedule"] as const),
+  ...(["lose-attempt", "return-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
 /** A batch that is being gathered: what is to be told of it, its bytes, the number and the time of its last event. */

@@ -128,7 +128,10 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
       return { workers, count: workers.length };
     },
     joinWorker: async ({ body }) => {
-      if (body.endpoint === undefined) return drover.remote.join(body);
+      if (body.endpoint === undefined) {
+        if (body.id !== undefined) push.giveBack(body.id);
+        return drover.remote.join(body);
+      }
       const joined = await push.join(body);
       logs.heard(joined.workerId, joined.session, undefined);
       return joined;

@@ -25,7 +25,7 @@ export type Deps = {
   readonly settings: () => Settings;
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
-  readonly push: Pick<PushDriver, "join" | "left">;
+  readonly push: Pick<PushDriver, "join" | "giveBack" | "left">;
   readonly version: string;
   readonly logsOf: LogsOf;
   /** Logs that lie with workers. */

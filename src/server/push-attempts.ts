@@ -3,9 +3,11 @@
  *
  * An attempt is posted once, and not before the log has it as running: it is named first, and posted when the sync that
  * named it was answered. So whoever reads the log after a crash knows what may have been posted. One that waits for a
- * slot is not named. There is no limit of time here: the task's timeout and deadline are the engine's, which says
- * `cancel` when they are over, and then the connection is cut. Answers become results (push-answer.ts), kept until the
- * engine has confirmed them.
+ * slot is not named. What was named and not posted is taken back while somebody can still tell it from the rest.
+ *
+ * There is no limit of time here: the task's timeout and deadline are the engine's, which says `cancel` when they are
+ * over, and then the connection is cut. Answers become results (push-answer.ts), kept until the engine has confirmed
+ * them.
  *
  * A connection that could not be made reached nobody: the task goes back to the queue. One that broke later leaves
  * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt
@@ -53,6 +55,8 @@ export type PushAttempts = {
   confirm(answers: readonly Named[]): void;
   /** What became of those whose connection broke, now that it is known whether the worker is there. */
   judge(health: Health): void;
+  /** Those that were not posted, and are not going to be. */
+  takeBack(): Named[];
   /** All are stopped and forgotten: they are this worker's no more. */
   abandon(reason: string): void;
   count(): number;
@@ -172,6 +176,11 @@ export function createPushAttempts(deps: {
         if (health === "answers") finish(entry, brokenOff(entry));
         else drop(entry, "its worker is gone");
       }
+    },
+    takeBack() {
+      const unposted = [...held.values()].filter(({ state }) => state === "waiting" || state === "named");
+      for (const entry of unposted) drop(entry, "it goes back to the queue");
+      return unposted.map(nameOf);
     },
     abandon(reason) {
       results.clear();

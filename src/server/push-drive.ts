@@ -33,7 +33,9 @@ export type PushChange = {
 export type Drive = {
   isAlive(): boolean;
   underWay(): number;
-  /** Takes nothing more, waits for what is under way up to the grace, and falls silent. */
+  /** Tells the engine what it does not know yet: what has ended, and what was not posted and will not be. */
+  giveBack(): void;
+  /** Takes nothing more and posts nothing more, waits for what is out up to the grace, and falls silent. */
   stop(graceMs: number): Promise<void>;
   /** Falls silent now: the worker has left, or was registered anew. */
   end(reason: string): void;
@@ -187,7 +189,19 @@ export function startDrive(deps: {
     }
   }
 
+  function giveBack(): void {
+    const unbegun = attempts.takeBack();
+    const results = attempts.results();
+    if (unbegun.length + results.length === 0 || over !== null) return;
+    try {
+      session.lastWord({ unbegun, results });
+    } catch (error) {
+      if (!isStop(error)) onProblem(error);
+    }
+  }
+
   function end(reason: string): void {
+    giveBack();
     over ??= reason;
     const cut = new Error(reason);
     waiting.poll?.abort(cut);
@@ -197,6 +211,7 @@ export function startDrive(deps: {
 
   async function stop(graceMs: number): Promise<void> {
     isStopping = true;
+    giveBack();
     if (graceMs > 0 && over === null && (attempts.count() > 0 || attempts.results().length > 0)) {
       const idle = Promise.withResolvers<void>();
       waiting.idle = idle.resolve;
@@ -213,5 +228,5 @@ export function startDrive(deps: {
     attempts.abandon("the driver broke");
     onProblem(error);
   });
-  return { isAlive, underWay: attempts.count, stop, end, ended };
+  return { isAlive, underWay: attempts.count, giveBack, stop, end, ended };
 }

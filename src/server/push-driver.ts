@@ -33,7 +33,7 @@ export type KnownWorker = {
 /** What is used of the engine. */
 export type PushEngine = {
   workers(): Promise<readonly KnownWorker[]>;
-  readonly remote: Pick<RemoteWorkers, "join" | "sync">;
+  readonly remote: Pick<RemoteWorkers, "join" | "sync" | "lastWord">;
 };
 export type PushOptions = {
   readonly drover: PushEngine;
@@ -50,6 +50,8 @@ export type PushDriver = AsyncDisposable & {
   resume(): Promise<void>;
   /** A worker with an endpoint registers; if it has before, it has started anew. */
   join(body: JoinBody): Promise<Joined>;
+  /** Somebody registers under this id. The engine hears first what was not posted, since it takes the rest for lost. */
+  giveBack(workerId: string): void;
   /** A worker has left: nobody speaks for it any more. Unknown ones are none of ours. */
   left(workerId: string): void;
   standing(): { readonly workers: number; readonly alive: number; readonly underWay: number };
@@ -77,9 +79,12 @@ export function createPushDriver(options: PushOptions): PushDriver {
     });
   }
 
+  const giveBack = (workerId: string): void => drives.get(workerId)?.giveBack();
+
   async function join(body: JoinBody): Promise<Joined> {
     const { endpoint, path } = body;
     checkPushTarget({ endpoint, path });
+    if (body.id !== undefined) giveBack(body.id);
     const joined = await drover.remote.join(body);
     if (stopping === null) drive({ ...body, id: joined.workerId, endpoint: endpoint as string }, joined);
     return joined;
@@ -110,8 +115,7 @@ export function createPushDriver(options: PushOptions): PushDriver {
 
   return {
     resume,
-    join,
-    stop,
+    ...{ join, giveBack, stop },
     left: (workerId) => drives.get(workerId)?.end("it has left"),
     standing() {
       const all = [...drives.values()];

@@ -2,19 +2,21 @@
  * A push worker's word to the engine: its session, the number of the next sync, and how long it has been silent.
  */
 import type { Host } from "../engine/host.ts";
-import type { RemoteWorkers, SyncAnswer } from "../engine/remote-workers.ts";
+import type { LastWord, RemoteWorkers, SyncAnswer } from "../engine/remote-workers.ts";
 import type { JoinBody, SyncBody } from "../engine/sync-body.ts";
 
 const LEASE_MS_DEFAULT = 10_000;
 
 export type PushWorker = JoinBody & { readonly id: string; readonly endpoint: string };
-export type PushRemote = Pick<RemoteWorkers, "join" | "sync">;
+export type PushRemote = Pick<RemoteWorkers, "join" | "sync" | "lastWord">;
 export type Joined = { readonly session: string; readonly leaseMs: number };
 export type PushSession = {
   isJoined(): boolean;
   /** Joins anew: whatever it held under another session is lost to it. */
   join(): Promise<void>;
   sync(told: Omit<SyncBody, "session" | "n">, signal?: AbortSignal): Promise<SyncAnswer>;
+  /** Heard before it returns; nobody need listen any more. */
+  lastWord(said: Omit<LastWord, "session">): void;
   /** Numbers go on behind one that the engine has seen already. */
   skipTo(n: number): void;
   leaseMs(): number;
@@ -46,6 +48,9 @@ export function createPushSession(deps: {
       // The lease may have been changed since it joined: what the engine grants now is what counts.
       if (joined !== null) joined = { ...joined, leaseMs: answer.leaseMs };
       return answer;
+    },
+    lastWord(said) {
+      if (joined !== null) remote.lastWord(worker.id, { ...said, session: joined.session });
     },
     skipTo(last) {
       n = Math.max(n, last);

@@ -67,8 +67,8 @@ function auditAttempt(task: ShadowTask, event: Event, number: number, complain: 
 type Lost = Extract<Event, { kind: "attempt-lost" }>;
 const THROTTLED_MS_MIN = 1000;
 
-/** By the worker's own word: it knows what it did. */
-const GIVEN_BACK: ReadonlySet<string> = new Set(["requeue", "rate-limited"]);
+/** By the word of who had it, and knows what was done. */
+const GIVEN_BACK: ReadonlySet<string> = new Set(["requeue", "rate-limited", "not-begun"]);
 
 /** What must not run twice is not queued again once it may have begun. */
 function auditLoss(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {

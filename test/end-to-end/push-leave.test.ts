@@ -1,13 +1,15 @@
 /**
  * A push worker that leaves and registers again in the same moment, as one that is restarted does: whoever has the name
- * in the end is spoken for.
+ * in the end is spoken for. A click that the server has not made yet when the worker leaves, registers anew or loses
+ * the server is made later, once.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { slowLog } from "../kits/slow-log.ts";
 
 const TIMES = 30;
 const WAIT_MS = 60_000;
@@ -43,4 +45,44 @@ for (const isOwnWord of [false, true])
       states,
       there.map(() => "done"),
     );
+  });
+
+const close = ({ server }: TestServer): Promise<void> => server.close();
+type Way = { readonly name: string; readonly act: (at: TestServer, body: object) => Promise<unknown> };
+const WAYS: readonly Way[] = [
+  { name: "registers anew", act: (at, body) => at.ask("joinWorker", { body }) },
+  { name: "registers as a pull worker", act: (at) => at.ask("joinWorker", { body: { id: "b" } }) },
+  { name: "leaves", act: (at) => at.ask("leaveWorker", { params: { id: "b" }, query: {} }) },
+  { name: "loses its server", act: close },
+];
+for (const { name, act } of WAYS)
+  test(`a click that was not made when its worker ${name} is made later, once`, async (t) => {
+    const clicks: unknown[] = [];
+    const browser = createServer(({ method, headers }, response) => {
+      if (method === "POST") clicks.push(headers["x-drover-attempt"]);
+      response.writeHead(200).end("{}");
+    });
+    await once(browser.listen(0, "127.0.0.1"), "listening");
+    t.after(() => {
+      browser.closeAllConnections();
+      browser.close();
+    });
+    const endpoint = `http://127.0.0.1:${(browser.address() as AddressInfo).port}`;
+    const body = { id: "b", endpoint, capabilities: ["tab:a"] };
+    const slow = slowLog("attempt-started");
+    const first = await openServer({ open: { log: slow.log } });
+    await first.ask("joinWorker", { body });
+    await first.ask("submit", { body: { id: "t", agentId: "ann", action: "click", tabId: "a" } });
+    await slow.isWaiting;
+    const acted = act(first, body);
+    // A server that ends has said its word by now; what is asked for over HTTP takes a while to be heard.
+    const isHeard = (): boolean => act === close || first.drover.state.tasks.get("t" as never)?.phase !== "running";
+    while (!isHeard()) await first.ask("health", {});
+    slow.letGo();
+    await acted;
+    await close(first);
+    await using second = await openServer({ open: { log: slow.log } });
+    await second.ask("joinWorker", { body });
+    const { json } = await second.ask("wait", { params: { id: "t" }, query: { timeoutMs: WAIT_MS } });
+    assert.deepEqual([json.state, clicks.length], ["done", 1], json.error);
   });

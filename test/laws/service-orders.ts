@@ -39,6 +39,6 @@ export function serviceOrder(dice: Dice, state: State, now: Instant): Command {
       return { type: "set-config", config: state.base, patch };
     }
     default:
-      return { type: "lose-attempt", ...attemptOf(dice, state) };
+      return { type: dice.pick(["lose-attempt", "return-attempt"]), ...attemptOf(dice, state) };
   }
 }
