@@ -41,6 +41,8 @@ export type Refusal =
       readonly type: "too-many";
       readonly what: string;
       readonly max: number;
+      /** How much of it is taken, where what was asked for is more than what is left. */
+      readonly used?: number;
       readonly kept?: number;
       readonly remedy?: string;
     }
@@ -212,8 +214,10 @@ function aboutStanding(refusal: Standing): string {
   }
 }
 
-function aboutTooMany({ what, max, kept, remedy }: Extract<Refusal, { type: "too-many" }>): string {
+function aboutTooMany({ what, max, used, kept, remedy }: Extract<Refusal, { type: "too-many" }>): string {
   const whatToDo = remedy === undefined ? "" : `: ${remedy}`;
+  if (used !== undefined && used < max)
+    return `there is no room for this: ${used} of at most ${max} ${what} are taken${whatToDo}`;
   if (kept === undefined) return `there are ${max} ${what} already, which is the maximum${whatToDo}`;
   const whom = remedy === undefined ? " for projects that have few" : "";
   return `of at most ${max} ${what} the last ${kept} are kept${whom}${whatToDo}`;

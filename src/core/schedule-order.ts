@@ -12,7 +12,7 @@ import type { Event } from "./events.ts";
 import { fail, ok, unreachable } from "./result.ts";
 import type { State } from "./state.ts";
 
-const SCHEDULES_MAX = 10_000;
+export const SCHEDULES_MAX = 10_000;
 
 export type Schedule = {
   readonly id: ScheduleId;

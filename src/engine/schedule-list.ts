@@ -22,7 +22,9 @@ export type ScheduleFacts = { readonly bytes: number; readonly project: string; 
 /** To read a body costs much; a schedule put anew is a new one. */
 const known = new WeakMap<Schedule, ScheduleFacts>();
 export function factsOf(schedule: Schedule): ScheduleFacts {
-  const facts = known.get(schedule) ?? readFacts(schedule.body);
+  const had = known.get(schedule);
+  if (had !== undefined) return had;
+  const facts = readFacts(schedule.body);
   known.set(schedule, facts);
   return facts;
 }

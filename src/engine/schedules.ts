@@ -16,8 +16,9 @@ import { canonical } from "./canonical.ts";
 import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
-import { type ScheduleFilter, schedulePart } from "./schedule-list.ts";
-import type { StorageGuard } from "./storage-guard.ts";
+import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
+import { refusalForSchedule } from "./schedule-room.ts";
+import { CHANGE_BYTES, type StorageGuard } from "./storage-guard.ts";
 import { ScheduledBody } from "./task-body.ts";
 import { isoTime } from "./task-view.ts";
 import type { Writer } from "./writer.ts";
@@ -79,8 +80,12 @@ export function createSchedules(deps: {
     if (nextAt === null && !isSame && !schedule.paused) throw neverDue(schedule, from);
     const { agentId, project = "default" } = schedule.task;
     const keeper = { project: project as ProjectId, agent: agentId as AgentId };
-    const bytes = isSame ? 0 : text.length;
-    const full = isSame ? null : deps.storage.room(keeper, bytes, writer.now());
+    const size = Buffer.byteLength(text);
+    const bytes = isSame ? 0 : size + eventBytes(id);
+    const full = isSame
+      ? null
+      : (refusalForSchedule(schedules, id, { bytes: size, project, agentId }) ??
+        deps.storage.room(keeper, bytes, writer.now()));
     if (full !== null) throw refused(full);
     const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
     if (!decided.ok) throw refused(decided.failure);
@@ -144,6 +149,17 @@ export function createSchedules(deps: {
     }
   }
 
+  /** What a schedule comes to is stored for its owner, and never refused. */
+  function move(schedule: Schedule, to: { lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }): void {
+    writer.execute({ type: "move-schedule", schedule: schedule.id, ...to });
+    bookFor(schedule, eventBytes(schedule.id) + (to.lastTask?.length ?? 0));
+  }
+
+  function bookFor(schedule: Schedule, bytes: number): void {
+    const { project, agentId } = factsOf(schedule);
+    deps.storage.book({ project: project as ProjectId, agent: agentId as AgentId }, bytes, writer.now());
+  }
+
   /** Whether all of its instants were dealt with. */
   function runSchedule(schedule: Schedule, now: Instant): boolean {
     const body = readable(schedule);
@@ -153,13 +169,10 @@ export function createSchedules(deps: {
       const next = due[index + 1] ?? nextOf(body, Math.max(now, at));
       const task = runInstant(schedule, body, at);
       if (task === "no-room") return false;
-      writer.execute({ type: "move-schedule", schedule: schedule.id, lastAt: at, lastTask: task, nextAt: next });
+      move(schedule, { lastAt: at, lastTask: task, nextAt: next });
     }
     // Nothing of what was missed is made up for.
-    if (due.length === 0) {
-      const nextAt = nextOf(body, now);
-      writer.execute({ type: "move-schedule", schedule: schedule.id, lastAt: now, lastTask: null, nextAt });
-    }
+    if (due.length === 0) move(schedule, { lastAt: now, lastTask: null, nextAt: nextOf(body, now) });
     return true;
   }
 
@@ -171,7 +184,7 @@ export function createSchedules(deps: {
       if (!(error instanceof DroverError)) throw error;
       const { id, nextAt } = schedule;
       deps.onWarning(`schedule ${id} stands still, since this version cannot read it: ${error.message}`);
-      writer.execute({ type: "move-schedule", schedule: id, lastAt: nextAt as Instant, lastTask: null, nextAt: null });
+      move(schedule, { lastAt: nextAt as Instant, lastTask: null, nextAt: null });
       return null;
     }
   }
@@ -204,7 +217,9 @@ export function createSchedules(deps: {
         return { schedules: found.map(viewOf), count: found.length, ...more };
       }),
     async remove(id) {
-      await writer.run({ type: "remove-schedule", schedule: find(id).id });
+      const schedule = find(id);
+      await writer.run({ type: "remove-schedule", schedule: schedule.id });
+      bookFor(schedule, eventBytes(schedule.id));
       watch();
     },
     begin: watch,
@@ -214,6 +229,9 @@ export function createSchedules(deps: {
     },
   };
 }
+
+/** What an event of a schedule takes beside its body. */
+const eventBytes = (id: ScheduleId): number => CHANGE_BYTES + Buffer.byteLength(id);
 
 /** A schedule that would never run is a mistake, and says so at once. */
 function neverDue(body: ReadSchedule, after: number): DroverError {

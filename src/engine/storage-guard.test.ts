@@ -145,14 +145,56 @@ test("a project that stores under the name of another's agent leaves that agent 
   for (let index = 0; index < 9; index++) assert.equal(await store("calm"), "ok");
 });
 
+const wide = "ü".repeat(1000);
+const ends: [what: string, end: (kit: TestDrover, ids: readonly string[]) => Promise<unknown>][] = [
+  ["reasons", ({ drover }, ids) => Promise.all(ids.map((id) => drover.cancel(id, { reason: wide })))],
+  ["errors", ({ drover }) => drover.worker({ slots: 9 }, () => Promise.reject(new Error(wide)))],
+];
+for (const [what, end] of ends)
+  test(`${what} count in bytes, not in characters`, async () => {
+    const kit = await createTestDrover({ config: { projects: { p: { bytesPerMinute: 16 * KIB } } } });
+    const ids = ["a", "b", "c", "d"];
+    for (const id of ids) await kit.drover.submit({ id, agentId: "ann", project: "p", action: "x" });
+    await end(kit, ids);
+    await kit.settle();
+    // 9 KiB in UTF-8, 5 KiB in characters.
+    assert.match(await submit(kit, "p", 9 * KIB), /^bytes_per_minute/);
+    assert.equal(await submit(kit, "p", 5 * KIB), "ok");
+  });
+
+test("what a schedule comes to counts for its project: its id, its body in bytes, and each move", async () => {
+  const kit = await createTestDrover({ config: { projects: { p: { bytesPerMinute: 16 * KIB } } } });
+  const { schedules } = kit.drover;
+  const task = { agentId: "ann", project: "p", action: "x" };
+  const put = (id: string, text: string) =>
+    schedules.put(id, { cron: "* * * * * *", task: { ...task, params: { text } } });
+  await put("first", "");
+  await assert.rejects(put("wide", "ü".repeat(8 * KIB)), { code: "bytes_per_minute" });
+  await put("plain", "u".repeat(8 * KIB));
+  await schedules.remove("plain");
+  await kit.clock.advance(61_000);
+  await kit.drover.cancelWhere({ all: true });
+  await kit.clock.advance(61_000);
+  // Each second passes over the instant, since the former task lives: that is a move, and nothing else.
+  const { seq } = kit.drover.state;
+  await kit.clock.advance(30_000);
+  assert.equal(kit.drover.state.seq, seq + 30);
+  await kit.clock.advance(30_000);
+  await assert.rejects(put("plain", "u".repeat(10 * KIB)), { code: "bytes_per_minute" });
+  await schedules.put("first", { cron: "@yearly", task });
+  await kit.clock.advance(61_000);
+  await put("plain", "u".repeat(10 * KIB));
+});
+
 test("a schedule that is refused counts for nothing", async () => {
   const kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: 256 * KIB } } } });
   const put = (id: string) =>
     kit.drover.schedules.put(id, { cron: "@daily", task: { agentId: "ann", action: "x", ...big(32 * KIB) } });
   await put("first");
   const schedules = kit.drover.state.schedules as Map<unknown, unknown>;
-  const [first] = schedules.values();
-  for (let index = 1; index < SCHEDULES; index++) schedules.set(`s${index}`, first);
+  const [first] = schedules.values() as Iterable<object>;
+  const other = { ...first, body: '{"task":{"agentId":"bob","project":"other"}}' };
+  for (let index = 1; index < SCHEDULES; index++) schedules.set(`s${index}`, other);
   for (let index = 0; index < 20; index++) await assert.rejects(put("more"), { code: "limit" });
   schedules.delete("s1");
   await put("more");

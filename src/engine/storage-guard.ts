@@ -29,7 +29,7 @@ const [SECONDS, DAYS] = [60, 30];
 /** What the events of a task, a call or a change take, beside bodies and results: about so much. */
 const TASK_BYTES = 192;
 const CALL_BYTES = 384;
-const CHANGE_BYTES = 96;
+export const CHANGE_BYTES = 96;
 /** The log is asked for its size again when so much was added, and not more often than this while it is full. */
 const LOOK_AGAIN_PART = 1000;
 const LOOK_AGAIN_MS = 1000;
@@ -151,10 +151,10 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
         return add(command.submission, command.submission.bodySize + TASK_BYTES, at);
       case "finish-attempt": {
         const { task, resultSize, error } = command.report;
-        return ofTask(task, resultSize + (error?.length ?? 0), at, false);
+        return ofTask(task, resultSize + (error === null ? 0 : Buffer.byteLength(error)), at, false);
       }
       case "cancel-task":
-        return ofTask(command.task, CHANGE_BYTES + (command.reason?.length ?? 0), at, false);
+        return ofTask(command.task, CHANGE_BYTES + Buffer.byteLength(command.reason ?? ""), at, false);
       case "retry-task":
       case "patch-task":
         return ofTask(command.task, CHANGE_BYTES, at, true);
