@@ -116,7 +116,7 @@ function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settl
 function payFor(shadow: Shadow, id: string, tokens: number): void {
   const project = shadow.projects.get(id);
   book(shadow, project, tokens);
-  if (project !== undefined) addToLevel(project, tokens);
+  if (project !== undefined) addToLevel(shadow, project, tokens);
 }
 
 /**

@@ -80,15 +80,16 @@ export type Shadow = {
   /** Worker by the task it is kept free for. */
   readonly holds: Map<string, string>;
   spent: { readonly at: number; readonly tokens: number }[];
-  /** The highest level chosen yet, and since when half lives are counted. */
+  /** The highest level chosen yet, since when half lives are counted, and the last of them that is over. */
   highest: number;
+  countedFrom: number;
   halvedUntil: number;
 };
 
 export const newShadow = (): Shadow => ({
   ...{ seq: 0, at: 0, config: DEFAULT_CONFIG, paused: false },
   ...{ tasks: new Map(), projects: new Map(), workers: new Map(), gates: new Map(), holds: new Map() },
-  ...{ spent: [], highest: 0, halvedUntil: 0 },
+  ...{ spent: [], highest: 0, countedFrom: 0, halvedUntil: 0 },
 });
 
 export const isRunnable = (task: ShadowTask): boolean =>
@@ -100,6 +101,15 @@ export const usedBy = (attempt: ShadowAttempt): number =>
 /** Tokens booked within the window that ends at this instant. */
 export const spentWithin = (spent: ShadowProject["spent"], windowMs: number, at: number): number =>
   spent.reduce((sum, booking) => (booking.at > at - windowMs ? sum + booking.tokens : sum), 0);
+
+/** So many half lives are counted on from where they began; after so many nothing is left, and a charge begins anew. */
+const HALVES_KEPT = 512;
+const HALVES_FADED = 1024;
+
+function countHalvesAnew(shadow: Shadow): void {
+  shadow.countedFrom = shadow.at;
+  shadow.halvedUntil = shadow.at;
+}
 
 /** Time passes: levels halve together every half life. */
 export function tick(shadow: Shadow, at: number): void {
@@ -172,7 +182,7 @@ function noteStart(shadow: Shadow, event: Extract<Event, { kind: "task-assigned"
   shadow.holds.delete(event.task);
   shadow.highest = Math.max(shadow.highest, project.level);
   project.lastServed.set(task.told.agent, shadow.seq);
-  addToLevel(project, charge);
+  addToLevel(shadow, project, charge);
 }
 
 function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
@@ -292,7 +302,7 @@ function release(shadow: Shadow, task: ShadowTask, tokens: number | null): void 
   book(shadow, project, usedBy(attempt));
   if (attempt.known) {
     const { startCost } = shadow.config.scheduler.fairness;
-    addToLevel(project, startCost + usedBy(attempt) - attempt.charge);
+    addToLevel(shadow, project, startCost + usedBy(attempt) - attempt.charge);
   }
   task.attempt = null;
 }
@@ -336,7 +346,7 @@ function noteWorld(shadow: Shadow, event: Event): void {
 }
 
 function noteConfig(shadow: Shadow, config: Config): void {
-  if (config.scheduler.fairness.halfLife !== shadow.config.scheduler.fairness.halfLife) shadow.halvedUntil = shadow.at;
+  if (config.scheduler.fairness.halfLife !== shadow.config.scheduler.fairness.halfLife) countHalvesAnew(shadow);
   // What left a window does not come back when the window grows.
   shadow.spent = within(shadow, shadow.spent, Math.min(shadow.config.budget.window, config.budget.window));
   for (const [id, gate] of shadow.gates) {
@@ -385,6 +395,10 @@ function noteWorker(
   shadow.workers.set(id, { id, kind, slots, capabilities, status, ...room });
 }
 
-export function addToLevel(project: ShadowProject, amount: number): void {
+export function addToLevel(shadow: Shadow, project: ShadowProject, amount: number): void {
+  const { halfLife } = shadow.config.scheduler.fairness;
+  const halves = Math.floor((shadow.at - shadow.countedFrom) / halfLife);
+  if (halves >= HALVES_FADED) countHalvesAnew(shadow);
+  else if (halves >= HALVES_KEPT) shadow.countedFrom += HALVES_KEPT * halfLife;
   project.level += amount / project.settings.weight;
 }
