@@ -70,6 +70,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
     maxRequestsPerSocket: limits.requestsPerConnectionMax,
     http: {
       maxHeaderSize: limits.headerBytesMax,
+      // The door asks for it, in our words.
+      requireHostHeader: false,
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.lookMs,
       keepAlive: true,
@@ -79,6 +81,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
     frameworkErrors: (error, request, reply) => refuse(error, request, reply),
   });
   app.server.maxConnections = limits.connectionsMax;
+  // It goes the way of every request, and is refused there.
+  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.server.on("connect", (_request, socket) => refuseTunnel(socket));
   // The router hands a request on before its body is read; request-body.ts reads it where a call takes one.
   for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])

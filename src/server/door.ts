@@ -13,7 +13,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-import { forbidden, type ServerRefusal } from "./problem.ts";
+import { forbidden, ServerRefusal } from "./problem.ts";
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -65,7 +65,10 @@ export function createDoor({ host, allowedHosts, allowedOrigins }: DoorSettings)
 
   return (headers) => {
     const { host: given } = headers;
-    if (given === undefined) return forbidden("a request must say by the header Host which server it means");
+    if (given === undefined)
+      return new ServerRefusal("bad_request", "a request must say by the header Host which server it means", {
+        details: { field: "header host" },
+      });
     if (given !== known) {
       if (!isOwn(given))
         return forbidden(`this server is not called ${given.slice(0, 200)}; server.allowedHosts lists further names`, {

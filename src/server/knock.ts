@@ -20,7 +20,8 @@ export const createKnock =
     repeated(rawHeaders, "authorization") ??
     door()(headers) ??
     (url.startsWith("/") ? null : door()({ ...headers, host: authorityOf(url) })) ??
-    otherProtocol(headers[PROTOCOL_HEADER]);
+    otherProtocol(headers[PROTOCOL_HEADER]) ??
+    unknownExpectation(headers.expect);
 
 /** A target may be a whole URL, whose server then counts and not the header's: it must be this one too. */
 const authorityOf = (target: string): string => /^[a-z]+:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
@@ -43,4 +44,12 @@ function otherProtocol(asked: string | string[] | undefined): ServerRefusal | nu
   if (refusal === null) return null;
   const { type: _, ...details } = refusal;
   return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
+}
+
+/** Node has answered the one that it knows by the time a request is here. */
+function unknownExpectation(asked: string | undefined): ServerRefusal | null {
+  if (asked === undefined || /(?:^|\W)100-continue(?:$|\W)/i.test(asked)) return null;
+  return new ServerRefusal("bad_request", "the header expect may only be 100-continue", {
+    details: { field: "header expect" },
+  });
 }

@@ -9,6 +9,7 @@ import type { FastifyInstance } from "fastify";
 import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { type AnswerCall, answerCall, type CallParts, type Place, routePath } from "./answer-call.ts";
 import { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
+import { sendProblem } from "./send-answer.ts";
 
 const NOTHING: Place = { params: {}, query: {} };
 
@@ -27,7 +28,13 @@ export function addRoutes(app: FastifyInstance, parts: CallParts, limits: Pipeli
     const methods = straight.get(path) ?? new Map<string, AnswerCall>();
     straight.set(path, methods.set(method, answer));
   }
-  goStraight(app.server, createRequestTurns(limits), ({ url = "", method = "" }) => straight.get(url)?.get(method));
+  const inTurn = createRequestTurns(limits, (request, response, why) =>
+    sendProblem(parts, { request, response, route: "unknown", startedAt: performance.now() }, why, [
+      "connection",
+      "close",
+    ]),
+  );
+  goStraight(app.server, inTurn, ({ url = "", method = "" }) => straight.get(url)?.get(method));
 }
 
 /**

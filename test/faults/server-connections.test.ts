@@ -80,8 +80,14 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
   ["two lengths at once", head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), /^HTTP\/1\.1 400/],
   ["two different lengths", head("Content-Length: 5\r\nContent-Length: 6\r\n\r\n12345"), /^HTTP\/1\.1 400/],
   ["a length that is none", head("Content-Length: five\r\n\r\n"), /^HTTP\/1\.1 400/],
-  ["no Host", "GET /healthz HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["HTTP/1.0 without a Host", "GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 403 .*"forbidden"/s],
+  ["no Host", "GET /healthz HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 .*by the header Host.*"code":"bad_request"/s],
+  ["no Host, where nothing is,", "GET /nope HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 .*"code":"bad_request"/s],
+  ["HTTP/1.0 without a Host", "GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 400 .*"code":"bad_request"/s],
+  ...["/healthz", "/", "/nope"].map((path): [string, string, RegExp] => [
+    `an Expect that nobody knows, at ${path},`,
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 200-ok\r\n\r\n`,
+    /^HTTP\/1\.1 400 .*"the header expect may only be 100-continue","code":"bad_request"/s,
+  ]),
   [
     "a target of another server",
     "GET http://evil.example/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
@@ -205,6 +211,17 @@ function handedOver({ server: { app } }: TestServer, count: number): Promise<voi
   });
 }
 
+test("a body that waits for 100 Continue is asked for", async () => {
+  await using patient = await openServer();
+  const { send, until, socket } = await rawSocket(patient.url);
+  const body = JSON.stringify({ agentId: "ann", action: "x" });
+  send(head(`Expect: 100-Continue\r\nContent-Length: ${body.length}\r\n\r\n`));
+  await until("100 Continue");
+  send(body);
+  await until("202 Accepted");
+  socket.destroy();
+});
+
 describe("requests that are sent before the answers are read", () => {
   test("are begun one after the other, and answered in order", async () => {
     await using patient = await openServer();
@@ -230,13 +247,40 @@ describe("requests that are sent before the answers are read", () => {
 
   const wait = "GET /tasks/t/wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const health = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  test("are not more than their limits, of one connection and of all", async () => {
+  test("are refused where one connection has too many, behind the answers to those before", async () => {
+    await using server = await openServer();
+    await server.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
+    const many = await rawSocket(server.url);
+    const read = handedOver(server, 1001);
+    many.send(wait + health.repeat(1000));
+    await read;
+    await server.ask("cancel", { params: { id: "t" }, body: {} });
+    const text = await many.closed;
+    assert.equal(text.split("HTTP/1.1 200").length - 1, 101);
+    assert.match(text, /HTTP\/1\.1 503 .*connection: close\r\n.*"100 requests of this [^}]*"code":"overloaded".*\}$/s);
+    assert.equal(text.split("HTTP/1.1 ").length - 1, 102);
+  });
+
+  test("of a connection that was refused are given up first when all are too many", async () => {
     const more = { ...limits, pipelinedMax: 5, pipelinedInAllMax: 7, requestsPerConnectionMax: 100 };
     await using server = await openServer({ server: { limits: more } });
     await server.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
     const many = await rawSocket(server.url);
+    const read = handedOver(server, 7);
     many.send(wait + health.repeat(6));
+    await read;
+    const some = await rawSocket(server.url);
+    some.send(wait + health.repeat(5));
     assert.equal(await many.closed, "");
+    await server.ask("cancel", { params: { id: "t" }, body: {} });
+    await some.until("HTTP/1.1 200", 6);
+    some.socket.destroy();
+  });
+
+  test("are not more than their limit of all connections", async () => {
+    const more = { ...limits, pipelinedMax: 5, pipelinedInAllMax: 7, requestsPerConnectionMax: 100 };
+    await using server = await openServer({ server: { limits: more } });
+    await server.ask("submit", { body: { agentId: "ann", action: "x", id: "t" } });
     const some = await rawSocket(server.url);
     const read = handedOver(server, 6);
     some.send(wait + health.repeat(5));
