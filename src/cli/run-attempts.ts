@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { createExecHandler, type ExecContext, type ExecOutcome, type SweepReport } from "../worker/exec.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "../worker/exec-attempt.ts";
 import type { AssignedTask } from "../worker/exec-contract.ts";
-import { type ExecOptions, readExecOptions } from "../worker/exec-options.ts";
+import { type ExecOptions, type ExecSetup, readExecOptions } from "../worker/exec-options.ts";
 import { createSessions } from "../worker/exec-session.ts";
 import { createOutputDirectory } from "../worker/output-directory.ts";
 import { createEventReader } from "../worker/output-events.ts";
@@ -18,7 +18,7 @@ import type { ExecHost } from "../worker/process-host.ts";
 import { thisOwner } from "../worker/process-owner.ts";
 import { createRuns } from "../worker/process-runs.ts";
 import { systemProcessTable } from "../worker/process-table.ts";
-import { createWorktrees, type TreeRoom } from "../worker/worktree.ts";
+import { createWorktrees, type TreeRoom, type Worktrees } from "../worker/worktree.ts";
 import type { Command, Plan, PlanTask } from "./plan-file.ts";
 import type { Environment } from "./terminal.ts";
 
@@ -31,8 +31,8 @@ export type Attempts = {
   logPath(id: string, attempt: number): string;
   /** The worktree an attempt of this run has left work in; null if there is none. */
   kept(id: string): Kept | null;
-  /** How many of these tasks may have a worktree at once, and what is in the way; null if none of them has one. */
-  room(tasks: readonly PlanTask[]): Promise<TreeRoom | null>;
+  /** How many tasks may have a worktree at once, and what is in the way. */
+  room(): Promise<TreeRoom>;
   /** Cleans up after a run that was killed. */
   sweep(): Promise<SweepReport>;
   /** Tells what runs to stop, by the ladder, and starts no more. */
@@ -70,16 +70,22 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     for (const attempt of running.values()) attempt.kill();
   };
 
+  const treesOf = ({ cwd, base, worktreeRoot: root, maxWorktrees: countMax }: ExecSetup): Worktrees =>
+    createWorktrees({ cwd, base, root, countMax, owner, table });
+  /** All trees of the plan lie in one place, whichever task made them. */
+  const everything: ExecOptions = {
+    ...{ command: ["true"], data, workerId: WORKER, cwd: plan.directory, onWarning },
+    ...{ isolation: "worktree", maxWorktrees: plan.maxWorktrees },
+  };
+
   function toolsFor(task: PlanTask): AttemptTools {
     const options = optionsFor(task, given);
     const setup = readExecOptions({ ...options, table, onWarning });
-    const { cwd, base, worktreeRoot: root, maxWorktrees: countMax } = setup;
-    const usesWorktrees = setup.isolation === "worktree";
     return {
       setup: setup.preset === null ? { ...setup, preset: withInput(task.work.input, setup.argv ?? []) } : setup,
       ...{ runs, outputs },
       sessions: createSessions(join(data, "sessions"), setup.tool),
-      worktrees: usesWorktrees ? createWorktrees({ cwd, base, root, countMax, owner, table }) : null,
+      worktrees: setup.isolation === "worktree" ? treesOf(setup) : null,
     };
   }
 
@@ -112,14 +118,10 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     logPath: (id, attempt) => outputs.pathOf(id, attempt),
     kept: (id) => kept.get(id) ?? null,
     async sweep() {
-      const everything: ExecOptions = { command: ["true"], data, workerId: WORKER, isolation: "worktree", onWarning };
-      await using sweeper = createExecHandler({ ...everything, cwd: plan.directory, table });
+      await using sweeper = createExecHandler({ ...everything, table });
       return await sweeper.sweep();
     },
-    async room(tasks) {
-      const one = tasks.find(({ work }) => work.worktree !== null);
-      return one === undefined ? null : ((await toolsFor(one).worktrees?.room()) ?? null);
-    },
+    room: () => treesOf(readExecOptions({ ...everything, table })).room(),
     isStopping: () => isStopping,
     stop() {
       isStopping = true;

@@ -47,7 +47,7 @@ export function placeTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
   const placed = tasks.map((task): Placed => {
     const work = `${plainName(task.name)}.${digest(workKey(task, works), WORK_DIGITS)}`;
     const needs = task.needs.map((name) => ids.get(name) ?? name);
-    const id = done.get(work) ?? `${work}.${digest([task.rules, needs], RULE_DIGITS)}`;
+    const id = done.get(work) ?? `${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
     works.set(task.name, work);
     ids.set(task.name, id);
     return { task, id, needs, phase: phases.get(id) ?? null };
@@ -63,6 +63,12 @@ const workKey = ({ name, work, needs }: PlanTask, works: ReadonlyMap<string, str
   name,
   work,
   needs.map((need) => works.get(need)).sort(),
+];
+
+/** One with a worktree asks for a worker of its own. A log of an older version has it without; then it is a new task. */
+const ruleKey = ({ rules, work }: PlanTask, needs: readonly string[]): unknown[] => [
+  ...[rules, needs],
+  ...(work.worktree === null ? [] : ["worktree"]),
 ];
 
 const digest = (value: unknown, digits: number): string =>

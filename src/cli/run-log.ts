@@ -17,6 +17,10 @@ import type { Row, RowState } from "./run-board.ts";
 import type { Known, Placed, Placing } from "./run-identity.ts";
 import type { RunRequest } from "./run-session.ts";
 
+/** What a task asks of its worker: those with a worktree have one of their own, since only they wait for a tree to go. */
+export const IN_PLACE = "in-place";
+export const IN_WORKTREE = "in-worktree";
+
 export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
   for (const { id, phase } of state.tombstones.values()) yield { id, phase };
   for (const { id, phase } of state.tasks.values()) yield { id, phase };
@@ -97,6 +101,7 @@ function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
   return {
     ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, type, needs, locks },
     params: { plan: plan.name, task: task.name },
+    capabilities: [task.work.worktree === null ? IN_PLACE : IN_WORKTREE],
     maxAttempts: attempts,
     onDependencyFailure: rules.onDependencyFailure,
     ...(rules.onLoss === undefined ? {} : { onLoss: rules.onLoss }),

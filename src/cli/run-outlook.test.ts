@@ -13,9 +13,9 @@ type Why = { readonly shut: readonly string[]; readonly at?: number | null };
 
 async function look(
   whys: Readonly<Record<string, Why>>,
-  { running = false, inFlight = 0 } = {},
+  { running = false, inFlight = 0, isShort = false } = {},
 ): Promise<{ over: string | null; told: string[] }> {
-  const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: x`)} }`;
+  const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: { run: x, worktree: ${name === "tree"} }`)} }`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
     (task): Row => ({
       ...{ task, id: `${task.name}.1.2`, state: "waiting", isBefore: false, attempt: 0, attempts: 0 },
@@ -31,7 +31,8 @@ async function look(
     },
     workers: async () => [{ inFlight }],
   };
-  const outlook = outlookOf({ drover, board: createBoard(rows), now: () => NOW, noted: (line) => told.push(line) });
+  const noted = (line: string): void => void told.push(line);
+  const outlook = outlookOf({ drover, board: createBoard(rows), now: () => NOW, noted, isShort: () => isShort });
   const over = await outlook.check();
   // What was told once is not told again.
   assert.equal(await outlook.check(), over);
@@ -51,6 +52,8 @@ const rows: [name: string, given: Parameters<typeof look>, over: string | null, 
     null,
     ["nothing runs before 2026-01-31T13:00:00.000Z: b: b waits."],
   ],
+  ["a tree must go first", [{ a: budget, tree: { shut: ["worker-room"] } }, { isShort: true }], null, []],
+  ["a tree would be no help", [{ a: budget, tree: { shut: ["dependency"] } }, { isShort: true }], "a: a waits.", []],
   ["one rests for a second", [{ a: { shut: ["backing-off"], at: NOW + 1000 } }], null, []],
 ];
 

@@ -31,8 +31,10 @@ export function outlookOf(given: {
   readonly board: Board;
   readonly now: () => number;
   readonly noted: (text: string) => void;
+  /** Whether no worktree may be made until somebody removes one. */
+  readonly isShort: () => boolean;
 }): Outlook {
-  const { drover, board, now, noted } = given;
+  const { drover, board, now, noted, isShort } = given;
   const isQuiet = (): boolean => !board.rows.some(({ state }) => state === "running");
   let isLooking = false;
   let lastTold = "";
@@ -45,6 +47,8 @@ export function outlookOf(given: {
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
+      // Somebody may make room for a worktree, and was told so.
+      if (row.task.work.worktree !== null && isShort() && shut.includes("worker-room")) return null;
       reason ||= inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }

@@ -18,13 +18,13 @@ import {
   type TaskContext,
   TaskRequeue,
 } from "../engine/index.ts";
-import { type RoomWatch, watchRoom } from "../worker/exec-room.ts";
+import { watchRoom } from "../worker/exec-room.ts";
 import type { ExecHost } from "../worker/process-host.ts";
 import type { Plan, PlanTask } from "./plan-file.ts";
 import type { Attempts } from "./run-attempts.ts";
-import { type Board, createBoard, type Fact, type Row } from "./run-board.ts";
+import { type Board, createBoard, type Fact, isLive, type Row } from "./run-board.ts";
 import { type Placing, placeTasks } from "./run-identity.ts";
-import { bringInLine, keptOf, knownIn, rowOf } from "./run-log.ts";
+import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./run-log.ts";
 import { outlookOf } from "./run-outlook.ts";
 
 export type RunRequest = {
@@ -98,10 +98,12 @@ async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{
 /** The plan's config, with what the slots of this machine call for where the plan says nothing. */
 function configFor({ plan, slots }: RunRequest): unknown {
   const { config, killGraceMs, maxWorktrees } = plan;
+  const { maxInFlight: said = slots } = config.scheduler;
+  const maxInFlight = typeof said === "number" ? Math.min(said, slots) : said;
   const { default: ofProjects, ...projects } = config.projects as Record<string, Record<string, unknown>>;
   return {
     ...config,
-    scheduler: { maxInFlight: Math.max(50, slots), maxPerAgentInFlight: Math.max(10, slots), ...config.scheduler },
+    scheduler: { maxPerAgentInFlight: Math.max(10, slots), ...config.scheduler, maxInFlight },
     projects: { ...projects, default: { maxConcurrent: Math.max(50, slots), ...ofProjects } },
     workers: { killGrace: killGraceMs + MARGIN_MS, maxWorktrees },
   };
@@ -119,36 +121,74 @@ type Stage = RunRequest & {
 };
 
 async function conduct(stage: Stage): Promise<RunEnd> {
-  const { drover, attempts, tasks, slots, hears, host } = stage;
-  const joined = Promise.withResolvers<LocalWorker>();
-  const hasTrees = tasks.some(({ work }) => work.worktree !== null);
-  let isFull = hasTrees;
-  const trees = watchRoom({
-    ...{ room: () => attempts.room(tasks), slots, warn: hears.noted, host },
-    limit: (count, note) => {
-      isFull = count === 0;
-      joined.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
-    },
-  });
-  const watch = watchLog(stage, () => isFull);
-  // None until it is known how many worktrees there may be.
-  const limit = hasTrees ? { limit: 0 } : {};
-  const worker = await drover.worker({ id: "this-machine", slots, ...limit }, handlerFor(stage, trees));
-  joined.resolve(worker);
+  const { drover, attempts } = stage;
+  const crew = await gather(stage);
+  const watch = watchLog(stage, crew.isShort);
   const failed = drover.failed.then((error) => Promise.reject(error));
   failed.catch(() => {}); // One that comes after the run has ended is nobody's any more.
   // Timers of the engine do not hold the process; a run that waits for one must.
   const hold = setInterval(() => {}, 1 << 30);
   try {
-    await trees.look();
-    return await Promise.race([watch.ended, failed, interruption(stage, worker, watch.caughtUp)]);
+    await crew.begin();
+    return await Promise.race([watch.ended, failed, interruption(stage, crew, watch.caughtUp)]);
   } finally {
     clearInterval(hold);
-    trees.end();
     attempts.stop();
-    await worker.close();
+    await crew.close();
     watch.close();
   }
+}
+
+type RunCrew = {
+  begin(): Promise<void>;
+  /** Whether no worktree may be made until somebody removes one. */
+  isShort(): boolean;
+  close(): Promise<void>;
+};
+
+/**
+ * The workers of this machine: one for tasks in place, one for those with a worktree, which alone wait when there are
+ * as many trees as there may be. Together they run no more than the slots: that is the run's maxInFlight.
+ */
+async function gather(stage: Stage): Promise<RunCrew> {
+  const { drover, attempts, board, slots, hears, host } = stage;
+  const done = new Set<string>();
+  const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
+  const hasTrees = board.rows.some(wantsTree);
+  let isShort = hasTrees;
+  const forTrees = Promise.withResolvers<LocalWorker>();
+  const trees = watchRoom({
+    ...{
+      room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
+      slots,
+      warn: hears.noted,
+      host,
+    },
+    limit: (count, note) => {
+      isShort = count === 0;
+      forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
+    },
+  });
+  const handler = handlerFor(stage, async (id, isDone) => {
+    if (isDone) done.add(id);
+    await trees.look();
+  });
+  const workers = [await drover.worker({ id: "this-machine", slots, capabilities: [IN_PLACE] }, handler)];
+  if (hasTrees) {
+    // None until it is known how many worktrees there may be.
+    const options = { id: "this-machine-worktrees", slots, capabilities: [IN_WORKTREE], limit: 0 };
+    const worker = await drover.worker(options, handler);
+    forTrees.resolve(worker);
+    workers.push(worker);
+  }
+  return {
+    begin: trees.look,
+    isShort: () => isShort,
+    async close() {
+      trees.end();
+      await Promise.all(workers.map((worker) => worker.close()));
+    },
+  };
 }
 
 /**
@@ -157,12 +197,12 @@ async function conduct(stage: Stage): Promise<RunEnd> {
  */
 async function interruption(
   { drover, attempts, interrupted }: Stage,
-  worker: LocalWorker,
+  crew: RunCrew,
   caughtUp: (seq: number) => Promise<void>,
 ): Promise<RunEnd> {
   await fired(interrupted);
   attempts.stop();
-  await worker.close();
+  await crew.close();
   await caughtUp(drover.state.seq);
   return { kind: "interrupted" };
 }
@@ -176,12 +216,12 @@ const fired = (signal: AbortSignal): Promise<void> =>
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
-function watchLog(stage: Stage, isFull: () => boolean): Watch {
+function watchLog(stage: Stage, isShort: () => boolean): Watch {
   const { drover, board, hears, failsFast, after } = stage;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
   const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
-  const outlook = outlookOf({ drover, board, now: stage.now, noted: hears.noted });
+  const outlook = outlookOf({ drover, board, now: stage.now, noted: hears.noted, isShort });
   let seen = after;
   let haltedAt: number | null = null;
 
@@ -206,8 +246,8 @@ function watchLog(stage: Stage, isFull: () => boolean): Watch {
     if (board.isOver()) ended.resolve({ kind: "over" });
     else if (haltedAt !== null && seen >= haltedAt && !board.rows.some(({ state }) => state === "running"))
       ended.resolve({ kind: "halted" });
-    // Only what the board has caught up with says something about now. Somebody may make room for a worktree.
-    else if (haltedAt === null && seen === drover.state.seq && !isFull())
+    // Only what the board has caught up with says something about now.
+    else if (haltedAt === null && seen === drover.state.seq)
       outlook.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
   }
 
@@ -258,14 +298,14 @@ const lossInWords = (cause: string): string =>
 
 // ---------------------------------------------------------------- the commands
 
-function handlerFor(stage: Stage, trees: RoomWatch): Handler {
+function handlerFor(stage: Stage, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
   const { placing, attempts } = stage;
   const byId = new Map(placing.placed.map(({ id, task }) => [id, task]));
   return async (assigned, context) => {
     const task = byId.get(assigned.taskId);
     if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
-    if (task.work.worktree !== null) await trees.look();
+    if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
     if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
     if (stage.failsFast && isLastFailure(outcome, task, assigned.taskId, stage)) await stage.drover.pause();
     return answerOf(outcome, attempts.isStopping());

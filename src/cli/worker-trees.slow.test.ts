@@ -39,7 +39,7 @@ test("at its limit of worktrees a worker leaves tasks in the queue, until a tree
   await Promise.race([terminal.saw("w has joined"), ended]);
   try {
     assert.equal((await server.drover(["submit", "one", "--id", "one", "--wait"])).code, 0);
-    await terminal.saw("no task is taken: 1 worktree exists, and at most 1 may: ");
+    await terminal.saw("no task with a worktree is taken: 1 worktree exists, and at most 1 may: ");
     const tree = join(home, "data", "worktrees", "one-1");
     assert.ok(terminal.complained().includes(tree));
     await server.drover(["submit", "two", "--id", "two"]);
@@ -68,7 +68,7 @@ test("a limit that is raised while the worker is there binds without a restart",
   await Promise.race([terminal.saw("v has joined"), ended]);
   try {
     assert.equal((await server.drover(["submit", "one", "--id", "one", "--wait"])).code, 0);
-    await terminal.saw("no task is taken: 1 worktree exists, and at most 1 may: ");
+    await terminal.saw("no task with a worktree is taken: 1 worktree exists, and at most 1 may: ");
     await server.drover(["submit", "two", "--id", "two"]);
     writeFileSync(config, "workers: { maxWorktrees: 2 }\n");
     const { state } = await createClient({ url: server.url }).wait("two");

@@ -33,7 +33,7 @@ test("without room it takes none, says why, and notices within ten seconds that 
   const { at, limits, warnings, watch, advance } = stage(0);
   await watch.look();
   assert.deepEqual(limits, [[0, "3 worktrees of 3: a, b, c"]]);
-  assert.deepEqual(warnings, ["no task is taken: 3 worktrees of 3: a, b, c"]);
+  assert.deepEqual(warnings, ["no task with a worktree is taken: 3 worktrees of 3: a, b, c"]);
   await advance(6000);
   assert.equal(warnings.length, 1, "the same is said once");
   at.room = { count: 1, note: "" };

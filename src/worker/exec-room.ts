@@ -48,7 +48,7 @@ export function watchRoom(deps: {
     const isShort = room.count < slots;
     const note = room.count === 0 ? room.note : null;
     limit(Math.min(slots, room.count), note);
-    if (note !== null && note !== told) warn(`no task is taken: ${note}`);
+    if (note !== null && note !== told) warn(`no task with a worktree is taken: ${note}`);
     if (note === null && told !== "") warn("there is room for a worktree again: tasks are taken");
     told = note ?? "";
     if (isShort) cancel = host.setTimer(LOOK_MS, () => void look());
