@@ -65,7 +65,7 @@ const workKey = ({ name, work, needs }: PlanTask, works: ReadonlyMap<string, str
   needs.map((need) => works.get(need)).sort(),
 ];
 
-/** One with a worktree asks for a worker of its own. A log of an older version has it without; then it is a new task. */
+/** One with a worktree asks for a worker of its own. Older logs have it without; then it is a new task. */
 const ruleKey = ({ rules, work }: PlanTask, needs: readonly string[]): unknown[] => [
   ...[rules, needs],
   ...(work.worktree === null ? [] : ["worktree"]),

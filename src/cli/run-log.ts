@@ -17,7 +17,7 @@ import type { Row, RowState } from "./run-board.ts";
 import type { Known, Placed, Placing } from "./run-identity.ts";
 import type { RunRequest } from "./run-session.ts";
 
-/** What a task asks of its worker: those with a worktree have one of their own, since only they wait for a tree to go. */
+/** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
 export const IN_PLACE = "in-place";
 export const IN_WORKTREE = "in-worktree";
 
