@@ -7,7 +7,7 @@
 import type { Event } from "../core/events.ts";
 import { setAsideByCalls } from "./audit-gates.ts";
 import type { Complain } from "./audit-life.ts";
-import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin } from "./shadow.ts";
+import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin, takesTask } from "./shadow.ts";
 
 type Start = Extract<Event, { kind: "task-assigned" }>;
 
@@ -77,6 +77,7 @@ function auditWorker(
   if (sum("memory") + memory > worker.memory) say("resources", `which has too little memory left for ${memory}`);
   const missing = capabilities.find((capability) => !worker.capabilities.includes(capability));
   if (missing !== undefined) say("capabilities", `which lacks ${missing}`);
+  if (!takesTask(worker, task)) say("takes", "which does not take its action, type or project");
   for (const [held, at] of shadow.holds) {
     if (at === event.worker && held !== event.task) say("hold", `which is kept free for ${held}`);
   }

@@ -2,15 +2,15 @@
  * Whose turn it was: between projects, between agents, between the tasks of one agent.
  *
  * Judged wherever the answer does not depend on what fits where: against tasks of exactly the same shape, unpinned,
- * that could have started in place of the one that did. Projects: nobody who could have used this worker stands at a
- * lower level (charged ÷ weight, halved every half life, counted anew here), so competing levels never
- * drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: nobody of
+ * that could have started in place of the one that did, on the same worker. Projects: nobody who could have used this
+ * worker stands at a lower level (charged ÷ weight, halved every half life, counted anew here), so competing levels
+ * never drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: nobody of
  * equal standing overtakes, and past the bound of starvation nobody overtakes at all.
  */
 import type { Event } from "../core/events.ts";
 import type { Complain } from "./audit-life.ts";
 import { budgetsOf } from "./audit-limits.ts";
-import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask } from "./shadow.ts";
+import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask, takesTask } from "./shadow.ts";
 
 const ROUNDING = 1e-9;
 const PRIORITY_STEP = 100;
@@ -23,12 +23,14 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
   if (event.kind !== "task-assigned" || event.rank.express || event.rank.hold) return;
   const task = shadow.tasks.get(event.task);
   if (task === undefined || task.pin !== null) return;
+  const worker = shadow.workers.get(event.worker);
   const rivals = [...shadow.tasks.values()].filter(
     (other) =>
       other !== task &&
       isRunnable(other) &&
       other.pin === null &&
       other.shape === task.shape &&
+      (worker === undefined || takesTask(worker, other)) &&
       !standsAside(shadow, other) &&
       !mayBePassed(shadow, other, task, event.at),
   );

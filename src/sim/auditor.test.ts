@@ -160,6 +160,13 @@ const rows: Row[] = [
     plant: shown("task-submitted", (event) => [{ ...event, capabilities: ["nobody has it"] }]),
   },
   {
+    name: "what a worker takes is ignored",
+    rule: "takes",
+    plant: shown("worker-joined", (event) => [
+      { ...event, takes: { actions: ["nothing"], types: null, projects: null } },
+    ]),
+  },
+  {
     name: "locks are ignored",
     rule: "locks",
     plant: shown("task-submitted", (event) => [{ ...event, locks: ["one"] }]),
@@ -190,7 +197,19 @@ const rows: Row[] = [
     name: "a gate does not hear a 429",
     rule: "gate-block",
     faults: ["storm"],
-    plant: shown("permit-granted", (event) => [event, struck(event)]),
+    plant: () => ({ ...shown("permit-granted", (event) => [event, struck(event)])(), deafTo: ["gate"] }),
+  },
+  {
+    name: "a gate stays shut though somebody has opened it",
+    rule: "gate",
+    faults: ["storm"],
+    plant: shown("gate-struck", (event) => [event, { kind: "gate-reset", at: event.at, gate: event.gate }]),
+  },
+  {
+    name: "a gate opens though nobody has opened it",
+    rule: "gate",
+    faults: ["storm"],
+    plant: shown("gate-reset", () => []),
   },
   {
     name: "what must not run twice is queued again",

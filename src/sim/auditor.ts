@@ -113,7 +113,10 @@ export function createAuditor(
     atRest(state, now) {
       catchUp();
       for (const claim of checkInvariants(state)) complain("invariant", claim);
-      if (state.seq === read) compare(shadow, state, complain);
+      if (state.seq === read) {
+        compare(shadow, state, complain);
+        compareGates(shadow, state, complain);
+      }
       auditSleep(state, now, complain);
       auditReasons(state, now, complain);
     },
@@ -133,6 +136,18 @@ function compare(shadow: Shadow, state: State, complain: Complain): void {
   for (const { id } of state.tasks.values()) if (!shadow.tasks.has(id)) complain("lost", `${id} was never submitted`);
   const reserved = [...shadow.tasks.values()].reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
   if (reserved !== state.reserved) complain("budget", `${reserved} tokens are reserved, but it says ${state.reserved}`);
+}
+
+/** Every gate stands as what was said at it makes it stand: its block, its strikes, how many may go out after them. */
+function compareGates(shadow: Shadow, state: State, complain: Complain): void {
+  for (const [id, { blockedUntil, strikes, slow }] of shadow.gates) {
+    const gate = state.gates.get(id as never);
+    const [ours, theirs] = [
+      [blockedUntil, strikes, slow],
+      [gate?.blockedUntil ?? -1, gate?.strikes ?? 0, gate?.slowStart ?? Number.POSITIVE_INFINITY],
+    ];
+    if (ours.join() !== theirs.join()) complain("gate", `${id} should stand at ${ours}, but stands at ${theirs}`);
+  }
 }
 
 function agrees(shadow: Shadow, task: ShadowTask, phase: string | null): boolean {

@@ -5,6 +5,7 @@
  * Limits are small so that they bind, spans are mixed so that timers of very different lengths meet, and the same
  * seed always gives the same history.
  */
+import type { Takes } from "../core/taking.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
 import { createRandom, type Random } from "./random.ts";
 
@@ -13,6 +14,8 @@ const AGENTS = ["ann", "bob", "cat", "dan"];
 const GATES = ["gate-a", "gate-b"];
 const KINDS = ["plan", "code", "code", "spec", "other"];
 const CAPABILITIES = ["gpu", "web"];
+/** Mostly the same; one is a sentence, which only `*` takes. */
+const ACTIONS = ["work", "work", "work", "sing", "sort the post"];
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
@@ -73,6 +76,7 @@ const STEPS: readonly (readonly [weight: number, write: Write, fault?: Fault])[]
   [1, () => ({ do: "reopen" })],
   [3, leaveStep, "workers"],
   [3, ({ random }) => ({ do: "storm", gate: random.pick(GATES), ms: writeSpan(random) }), "storm"],
+  [8, ({ random }) => ({ do: "reset", gate: random.pick(GATES) }), "storm"],
   [2, ({ random }) => ({ do: "jump", ms: random.pick([-1, 1]) * writeJump(random) }), "clock"],
   [2, () => ({ do: "crash" }), "crash"],
   [3, ({ random }) => faultStep(random, ["crash-before", "crash-after"]), "crash"],
@@ -200,7 +204,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     isPlain ? {} : maybe(chance, field, value);
   const body = {
     agentId: random.pick(AGENTS),
-    action: "work",
+    action: isPlain ? "work" : random.pick(ACTIONS),
     project: random.pick(PROJECTS),
     type: isPlain ? "code" : random.pick(KINDS),
     ...maybe(85, "id", () => id),
@@ -260,11 +264,20 @@ function joinStep(script: Script): Step {
   const capabilities = CAPABILITIES.filter(() => random.percent(60));
   const cpu = random.pick([null, 2000, 4000]);
   const zone = random.pick([null, "north", "south"]);
+  const takes = random.percent(40) ? writeTakes(random) : undefined;
   if (script.remote) {
-    return { do: "remote-join", id, settings: { slots, capabilities, cpu, memory: null, zone, status: "ready" } };
+    const settings = { slots, capabilities, cpu, memory: null, zone, status: "ready" } as const;
+    return { do: "remote-join", id, settings, ...(takes === undefined ? {} : { takes }) };
   }
-  return { do: "join", id, options: { id, slots, capabilities, resources: { cpuMillicores: cpu }, zone } };
+  return { do: "join", id, options: { id, slots, capabilities, resources: { cpuMillicores: cpu }, zone, ...takes } };
 }
+
+/** What a worker says it takes: some of what there is, or what nobody asks for. */
+const writeTakes = (random: Random): Takes => ({
+  actions: random.pick([null, ["work"], ["w*k", "none"], ["sing"], ["*"]]),
+  types: random.pick([null, null, ["code"], ["c*", "plan"]]),
+  projects: random.pick([null, null, ["red", "green"], ["*e*"]]),
+});
 
 function leaveStep(script: Script): Step {
   const { random, workers } = script;

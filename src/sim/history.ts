@@ -6,6 +6,7 @@
  * what makes a long history that fails shrinkable to a short one, and readable when it is printed.
  */
 import type { WorkerSettings } from "../core/commands.ts";
+import type { Takes } from "../core/taking.ts";
 import type { WorkerOptions } from "../engine/local-worker.ts";
 import type { BatchBody } from "../engine/task-batch.ts";
 import type { TaskBody } from "../engine/task-body.ts";
@@ -40,7 +41,7 @@ type What =
   | { readonly do: "project"; readonly id: string; readonly settings: Readonly<Record<string, unknown>> }
   | { readonly do: "join"; readonly id: string; readonly options: WorkerOptions }
   | { readonly do: "leave" | "drain"; readonly id: string }
-  | { readonly do: "remote-join"; readonly id: string; readonly settings: WorkerSettings }
+  | { readonly do: "remote-join"; readonly id: string; readonly settings: WorkerSettings; readonly takes?: Takes }
   | { readonly do: "remote-change"; readonly id: string; readonly settings: WorkerSettings }
   /** It goes silent and is given up; what it says later counts no more. */
   | { readonly do: "remote-lost" | "remote-leave"; readonly id: string }
@@ -49,6 +50,8 @@ type What =
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "jump"; readonly ms: number }
   | { readonly do: "storm"; readonly gate: string; readonly ms: number }
+  /** Somebody lifts the block of a gate. */
+  | { readonly do: "reset"; readonly gate: string }
   /** The append so many after the next one meets this fault. */
   | { readonly do: "fault"; readonly fault: AppendFault; readonly in: number }
   | { readonly do: "crash" | "reopen" | "rival" | "snapshot" };

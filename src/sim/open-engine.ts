@@ -7,7 +7,7 @@
  * back with stale news.
  */
 
-import { type Instant, milliseconds, taskId } from "../core/brand.ts";
+import { gateId, type Instant, milliseconds, taskId } from "../core/brand.ts";
 import type { Command, Decided } from "../core/commands.ts";
 import { readConfig } from "../core/config.ts";
 import type { Event } from "../core/events.ts";
@@ -20,7 +20,7 @@ import { readTaskBody, type TaskBody } from "../engine/task-body.ts";
 import { type Applied, startWriter, type Writer } from "../engine/writer.ts";
 
 type Face =
-  | ("cancel" | "pause" | "resume" | "reload" | "snapshot" | "lookForArtifacts" | "close")
+  | ("cancel" | "pause" | "resume" | "reload" | "resetGate" | "snapshot" | "lookForArtifacts" | "close")
   | ("failed" | "state" | "logTime");
 export type SimEngine = Pick<Drover, Face> & {
   submit(body: TaskBody): Promise<{ readonly taskId: string }>;
@@ -113,7 +113,7 @@ function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry
   };
 }
 
-function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "pause" | "resume"> {
+function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "resetGate" | "pause" | "resume"> {
   const setPaused = async (target: { project?: string; task?: string } = {}, paused: boolean): Promise<void> => {
     const scope = target.project !== undefined ? "project" : target.task !== undefined ? "task" : "fleet";
     await writer.run({ type: "set-paused", scope, id: target.project ?? target.task ?? "", paused });
@@ -122,6 +122,9 @@ function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "
     putProject: (id, settings) =>
       writer.run({ type: "put-project", project: id as never, settings: settings as never }),
     reload: (config) => setConfig(writer, config),
+    resetGate: async (gate) => {
+      await writer.run({ type: "reset-gate", gate: gateId(gate) });
+    },
     pause: (target) => setPaused(target, true),
     resume: (target) => setPaused(target, false),
   };

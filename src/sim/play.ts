@@ -138,8 +138,8 @@ export function createPlayers(history: History, getStage: () => { stage: Stage; 
     const { stage } = getStage();
     const worker = step.id as never;
     if (step.do === "remote-join") {
-      const { settings, id } = step;
-      const decided = engine.command?.({ type: "join-worker", worker, kind: "pull", session: id, settings });
+      const { settings, id, takes = null } = step;
+      const decided = engine.command?.({ type: "join-worker", worker, kind: "pull", session: id, settings, takes });
       if (decided?.ok) stage.crew.hire(id, false);
     } else if (step.do === "remote-change")
       engine.command?.({ type: "change-worker", worker, settings: step.settings });
@@ -229,6 +229,8 @@ export function createPlayers(history: History, getStage: () => { stage: Stage; 
         return expect(engine.lookForArtifacts(), () => {});
       case "call":
         return call(engine, step);
+      case "reset":
+        return expect(engine.resetGate(step.gate), () => {});
       case "snapshot":
         return expect(engine.snapshot(), () => {});
       case "rival":

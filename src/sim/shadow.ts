@@ -9,6 +9,7 @@
 import type { Config, ProjectSettings } from "../core/config.ts";
 import { DEFAULT_CONFIG } from "../core/config.ts";
 import type { Event, TaskSubmitted } from "../core/events.ts";
+import type { Takes } from "../core/taking.ts";
 import { gateSettingsOf, noteAnswered, noteGates, type ShadowGate } from "./shadow-gate.ts";
 
 export type ShadowAttempt = {
@@ -67,6 +68,8 @@ export type ShadowWorker = {
   cpu: number;
   memory: number;
   status: string;
+  /** Said when it joined; null: it takes whatever there is. */
+  readonly takes: Takes | null;
 };
 export type Shadow = {
   seq: number;
@@ -109,6 +112,15 @@ const HALVES_FADED = 1024;
 function countHalvesAnew(shadow: Shadow): void {
   shadow.countedFrom = shadow.at;
   shadow.halvedUntil = shadow.at;
+}
+
+/** Whether what a worker said when it joined covers a task's action, type and project. */
+export function takesTask({ takes }: ShadowWorker, { told }: ShadowTask): boolean {
+  const covers = (patterns: readonly string[] | null | undefined, name: string): boolean =>
+    patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
+  return (
+    covers(takes?.actions, told.action) && covers(takes?.types, told.type) && covers(takes?.projects, told.project)
+  );
 }
 
 /** Time passes: levels halve together every half life. */
@@ -392,7 +404,8 @@ function noteWorker(
   const { worker: id, slots, capabilities, status } = event;
   const kind = event.kind === "worker-joined" ? event.workerKind : (known?.kind ?? "local");
   const room = { cpu: event.cpu ?? Number.POSITIVE_INFINITY, memory: event.memory ?? Number.POSITIVE_INFINITY };
-  shadow.workers.set(id, { id, kind, slots, capabilities, status, ...room });
+  const takes = event.kind === "worker-joined" ? event.takes : (known?.takes ?? null);
+  shadow.workers.set(id, { id, kind, slots, capabilities, status, takes, ...room });
 }
 
 export function addToLevel(shadow: Shadow, project: ShadowProject, amount: number): void {

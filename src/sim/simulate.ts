@@ -21,6 +21,7 @@ export type Figures = {
   readonly attempts: number;
   readonly losses: number;
   readonly rateLimits: number;
+  readonly resets: number;
   readonly permits: number;
   readonly crashes: number;
   readonly reopenings: number;
@@ -85,6 +86,7 @@ function report(history: History, { store, tally, world }: Stage, { counts, comp
       attempts: count("task-assigned"),
       losses: count("attempt-lost"),
       rateLimits: count("gate-struck"),
+      resets: count("gate-reset"),
       permits: count("permit-granted"),
       crashes: tally.crashes,
       reopenings: tally.openings - 1,

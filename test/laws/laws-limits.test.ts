@@ -9,6 +9,7 @@ import { holds } from "./cases.ts";
 import { history } from "./histories.ts";
 import { book, booked, FLEET, gateName, type Ledger, newLedger, type Out, projectName } from "./ledger.ts";
 import { live } from "./live.ts";
+import { takes } from "./naive.ts";
 
 type Start = Extract<Event, { kind: "task-assigned" }>;
 type Judge = (state: State, ledger: Ledger, start: Start, task: Task) => void;
@@ -74,6 +75,7 @@ test("no start finds its worker full, unfit, unwilling or held for another, a lo
       ask.capabilities.every((capability) => worker.capabilities.includes(capability)),
       "capabilities",
     );
+    assert.ok(takes(worker, { ask, project }), "what it takes");
     assert.ok(worker.hold === null || worker.hold === project.hold, "held");
     const taken = [...ledger.out.values()].flatMap((out) => out.locks);
     assert.ok(!ask.locks.some((lock) => taken.includes(lock)), "locks");
@@ -114,6 +116,22 @@ test("no call is more urgent than its project's maxPriority lets its tasks be, w
       },
     });
   });
+});
+
+test("a gate that somebody resets has no block and no strikes, and lets one call out to see", () => {
+  let resets = 0;
+  holds(9000, history, (seeds) => {
+    live(seeds, {
+      onEvent: (state, event) => {
+        if (event.kind !== "gate-reset") return;
+        resets++;
+        const gate = state.gates.get(event.gate);
+        assert.deepEqual([gate?.blockedUntil, gate?.strikes, gate?.slowStart, gate?.fresh], [null, 0, 1, 0]);
+        assert.notEqual(state.shapes.gates.get(event.gate)?.held, true, "tasks of this provider may start");
+      },
+    });
+  });
+  if (process.env.DROVER_QUICK === undefined) assert.ok(resets > 0, "no history resets a gate that was struck");
 });
 
 test("holds are one per project and at most a tenth of the workers, one at least, when they are placed", () => {

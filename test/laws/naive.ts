@@ -200,7 +200,7 @@ function hasRoom(state: State, worker: Worker, task: Task): boolean {
 }
 
 /** What a worker says it takes, by regular expressions. */
-function takes({ takes: said }: Worker, { ask, project }: Task): boolean {
+export function takes({ takes: said }: Worker, { ask, project }: Pick<Task, "ask" | "project">): boolean {
   const isMeant = (patterns: readonly string[] | null | undefined, name: string): boolean =>
     patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
   return isMeant(said?.actions, ask.action) && isMeant(said?.types, ask.type) && isMeant(said?.projects, project.id);
