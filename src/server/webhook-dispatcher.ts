@@ -21,14 +21,11 @@ import type { WebhookSettings } from "../protocol/index.ts";
 import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./webhook-delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./webhook-due.ts";
 import { createLines } from "./webhook-lines.ts";
+import { createRejectedStore } from "./webhook-rejected.ts";
 import { restAfterTry } from "./webhook-rest.ts";
 
 /** Tasks that are being read at once, to learn where their webhooks go. */
 const READS_MAX = 32;
-/** Webhooks of rejected tasks under way or resting: whoever floods a full queue gets no flood of webhooks. */
-const REJECTED_MAX = 1000;
-/** And no more than so much of what they hold is kept: a task may be as large as a body. */
-const REJECTED_CHARACTERS_MAX = 16 * 1024 * 1024;
 
 /** What is used of the engine. */
 export type WebhookEngine = {
@@ -92,8 +89,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     ...(options.exchange === undefined ? {} : { exchange: options.exchange }),
   };
   const unread: Fifo<Delivery> = fifo();
-  const rejected = new Map<string, { readonly snapshot: Snapshot; readonly size: number }>();
-  let rejectedSize = 0;
+  const rejected = createRejectedStore();
   const resting = new Set<() => void>();
   const underWay = new Set<Promise<void>>();
   const cutOff = new AbortController();
@@ -122,7 +118,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   }
 
   function hand(end: DueEnd | Unlogged): void {
-    const snapshot = end.seq === null ? (rejected.get(end.taskId)?.snapshot ?? null) : null;
+    const snapshot = end.seq === null ? rejected.get(end.taskId) : null;
     // An id that its caller chose may be turned away again and again.
     const id = `${end.taskId}:${end.seq ?? rejectionOf(snapshot)}`;
     push(unread, { id, end, snapshot, host: "", project: "", tries: 0 });
@@ -223,7 +219,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
 
   async function settle({ end, tries }: Delivery, { ok, status }: Verdict): Promise<void> {
     try {
-      if (end.seq === null) forgetRejected(end.taskId);
+      if (end.seq === null) rejected.forget(end.taskId);
       else await drover.callbacks.settle(end.seq, { ok, attempts: tries, ...(status === undefined ? {} : { status }) });
     } catch (error) {
       if (!isStop(error)) onProblem(error);
@@ -254,25 +250,17 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     return stopping;
   }
 
-  function forgetRejected(taskId: string): void {
-    rejectedSize -= rejected.get(taskId)?.size ?? 0;
-    rejected.delete(taskId);
-  }
-
   function reject(task: Snapshot): void {
     const { taskId, state, callbackUrl } = task;
-    if (stopping !== null || callbackUrl === undefined || rejected.has(taskId)) return;
+    if (stopping !== null || callbackUrl === undefined || rejected.get(taskId) !== null) return;
     const tooMany = {
       kind: "failed",
       taskId,
       deliveryId: `${taskId}:${rejectionOf(task)}`,
       event: `task.${state}`,
     } as const;
-    const size = JSON.stringify(task).length;
-    if (rejected.size >= REJECTED_MAX || rejectedSize + size > REJECTED_CHARACTERS_MAX)
+    if (!rejected.keep(task))
       return tell({ ...tooMany, host: "", attempt: 0, ms: 0, reason: "too many rejected tasks wait already" });
-    rejected.set(taskId, { snapshot: task, size });
-    rejectedSize += size;
     due.add({ taskId, seq: null, state });
   }
 
