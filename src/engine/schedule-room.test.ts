@@ -6,7 +6,8 @@ import { test } from "node:test";
 import type { ScheduleId } from "../core/brand.ts";
 import { sentence } from "../core/refusal.ts";
 import type { Schedule } from "../core/schedule-order.ts";
-import { refusalForSchedule } from "./schedule-room.ts";
+import { createTestDrover } from "../testing/index.ts";
+import { createScheduleRoom } from "./schedule-room.ts";
 
 const SIZE = 64 * 1024;
 
@@ -22,7 +23,7 @@ function filled(count: number, owner: { project: string; agentId: string }, byte
   return {
     schedules,
     ask: (id: string, project: string, agentId: string, size = 100): string | null => {
-      const refusal = refusalForSchedule(schedules, id as ScheduleId, { bytes: size, project, agentId });
+      const refusal = createScheduleRoom(schedules).refusalFor(id as ScheduleId, { bytes: size, project, agentId });
       return refusal === null ? null : sentence(refusal);
     },
   };
@@ -56,4 +57,26 @@ test("their bodies hold 64 MiB together, the last tenth for projects that have l
   schedules.delete("s1" as ScheduleId);
   schedules.delete("s2" as ScheduleId);
   assert.equal(ask("new", "greedy", "g"), null);
+});
+
+test("what is put, changed and removed is added up", async () => {
+  const kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: null } } } });
+  const { schedules } = kit.drover;
+  const put = (id: string, more = "") =>
+    schedules.put(id, {
+      cron: "@daily",
+      task: { agentId: "a", action: "x", params: { text: "ü".repeat(65_000) + more } },
+    });
+  let count = 0;
+  const full = { code: "limit", message: /^of at most 67108864 bytes of schedules the last 6710886 are kept/ };
+  await assert.rejects(async () => {
+    for (;;) await put(`s${++count}`);
+  }, full);
+  assert.equal(count - 1, 465);
+  await schedules.remove("s1");
+  await schedules.remove("s2");
+  for (const more of ["1", "12", "123", "1234", "12345"]) await put("s3", more);
+  await put("s1");
+  await put("s2");
+  await assert.rejects(put(`s${count}`), full);
 });

@@ -12,36 +12,48 @@ import { factsOf, type ScheduleFacts } from "./schedule-list.ts";
 
 const BYTES_MAX = 64 * 1024 * 1024;
 
-type Sum = { count: number; bytes: number };
+export type ScheduleRoom = {
+  /** `facts` are of the schedule as it would be. One that is there already has its place, and its bytes. */
+  refusalFor(id: ScheduleId, facts: ScheduleFacts): Refusal | null;
+  /** So many bytes came, or went if it is negative. */
+  changed(bytes: number): void;
+};
 
-/** `facts` are of the schedule as it would be. One that is there already has its place, and its bytes. */
-export function refusalForSchedule(
-  schedules: ReadonlyMap<ScheduleId, Schedule>,
-  id: ScheduleId,
-  facts: ScheduleFacts,
-): Refusal | null {
-  const former = schedules.get(id);
-  if (former !== undefined && facts.bytes <= factsOf(former).bytes) return null;
-  const [all, ofProject, ofAgent] = [none(), none(), none()] as const;
-  for (const schedule of schedules.values()) {
-    if (schedule === former) continue;
-    const other = factsOf(schedule);
-    add(all, other);
-    if (other.project === facts.project) add(ofProject, other);
-    if (other.agentId === facts.agentId) add(ofAgent, other);
+/** Whose the schedules are is asked only when nine tenths are taken. */
+export function createScheduleRoom(schedules: ReadonlyMap<ScheduleId, Schedule>): ScheduleRoom {
+  let held = 0;
+  for (const { body } of schedules.values()) held += Buffer.byteLength(body);
+
+  /** What the owner's project or agent has of it beside this schedule, whichever has more. */
+  function mostOf(id: ScheduleId, owner: ScheduleFacts, weigh: (facts: ScheduleFacts) => number): number {
+    let [ofProject, ofAgent] = [0, 0];
+    for (const schedule of schedules.values()) {
+      if (schedule.id === id) continue;
+      const facts = factsOf(schedule);
+      if (facts.project === owner.project) ofProject += weigh(facts);
+      if (facts.agentId === owner.agentId) ofAgent += weigh(facts);
+    }
+    return Math.max(ofProject, ofAgent);
   }
-  const mostOf = (what: keyof Sum): number => Math.max(ofProject[what], ofAgent[what]);
-  const noPlace = former === undefined ? refusalOf("schedules", SCHEDULES_MAX, all.count, mostOf("count"), 1) : null;
-  return noPlace ?? refusalOf("bytes of schedules", BYTES_MAX, all.bytes, mostOf("bytes"), facts.bytes);
+
+  return {
+    refusalFor(id, facts) {
+      const former = schedules.get(id);
+      const had = former === undefined ? 0 : factsOf(former).bytes;
+      if (former !== undefined && facts.bytes <= had) return null;
+      const ofCount = (): number => mostOf(id, facts, () => 1);
+      const ofBytes = (): number => mostOf(id, facts, ({ bytes }) => bytes);
+      const noPlace = former === undefined ? refusalOf("schedules", SCHEDULES_MAX, schedules.size, 1, ofCount) : null;
+      return noPlace ?? refusalOf("bytes of schedules", BYTES_MAX, held - had, facts.bytes, ofBytes);
+    },
+    changed(bytes) {
+      held += bytes;
+    },
+  };
 }
 
-const none = (): Sum => ({ count: 0, bytes: 0 });
-function add(sum: Sum, { bytes }: ScheduleFacts): void {
-  sum.count++;
-  sum.bytes += bytes;
-}
-
-function refusalOf(what: string, max: number, used: number, mine: number, asked: number): Refusal | null {
+function refusalOf(what: string, max: number, used: number, asked: number, mine: () => number): Refusal | null {
   if (used + asked > max) return { type: "too-many", what, max, used };
-  return isKeptForOthers(max, used, mine) ? { type: "too-many", what, max, kept: keptOf(max) } : null;
+  const kept = keptOf(max);
+  return used >= max - kept && isKeptForOthers(max, used, mine()) ? { type: "too-many", what, max, kept } : null;
 }

@@ -17,7 +17,7 @@ import { badInput, DroverError, isStop, refused } from "./drover-error.ts";
 import type { Host } from "./host.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
 import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
-import { refusalForSchedule } from "./schedule-room.ts";
+import { createScheduleRoom } from "./schedule-room.ts";
 import { CHANGE_BYTES, type StorageGuard } from "./storage-guard.ts";
 import { ScheduledBody } from "./task-body.ts";
 import { isoTime } from "./task-view.ts";
@@ -61,6 +61,7 @@ export function createSchedules(deps: {
 }): ScheduleDesk {
   const { writer, host } = deps;
   const { schedules, tasks } = writer.state;
+  const room = createScheduleRoom(schedules);
   let cancelAlarm: (() => void) | null = null;
   let stopped = false;
   /** Due, and not dealt with yet in this round; whether anything in it found no room. */
@@ -84,11 +85,11 @@ export function createSchedules(deps: {
     const bytes = isSame ? 0 : size + eventBytes(id);
     const full = isSame
       ? null
-      : (refusalForSchedule(schedules, id, { bytes: size, project, agentId }) ??
-        deps.storage.room(keeper, bytes, writer.now()));
+      : (room.refusalFor(id, { bytes: size, project, agentId }) ?? deps.storage.room(keeper, bytes, writer.now()));
     if (full !== null) throw refused(full);
     const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
     if (!decided.ok) throw refused(decided.failure);
+    if (!isSame) room.changed(size - (known === undefined ? 0 : factsOf(known).bytes));
     deps.storage.book(keeper, bytes, writer.now());
     watch();
     return read(() => viewOf(find(id)));
@@ -219,6 +220,7 @@ export function createSchedules(deps: {
     async remove(id) {
       const schedule = find(id);
       await writer.run({ type: "remove-schedule", schedule: schedule.id });
+      room.changed(-factsOf(schedule).bytes);
       bookFor(schedule, eventBytes(schedule.id));
       watch();
     },
