@@ -12,6 +12,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as overHttp, type RequestOptions } from "node:http";
 import { request as overHttps } from "node:https";
 import type { LookupFunction } from "node:net";
+import { createGrowingBytes } from "./growing-bytes.ts";
 
 export type ResolvedAddress = { readonly address: string; readonly family: number };
 export type OutboundRequest = {
@@ -123,17 +124,18 @@ function answerOf(response: IncomingMessage): OutboundAnswer {
 }
 
 async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<{ bytes: Buffer; isWhole: boolean }> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const kept = createGrowingBytes(bytesMax);
+  let isWhole = true;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > bytesMax) break;
+      isWhole = kept.add(chunk) !== null;
+      if (isWhole) continue;
+      kept.add(chunk.subarray(0, bytesMax - kept.bytes().length));
+      break;
     }
   } catch (error) {
     throw new ExchangeFailure("head", error);
   }
   response.destroy();
-  return { bytes: Buffer.concat(chunks).subarray(0, bytesMax), isWhole: size <= bytesMax };
+  return { bytes: kept.bytes(), isWhole };
 }

@@ -6,6 +6,7 @@
  * whoever still sends also gets to hear the answer. A caller that hangs up in the middle is not answered.
  */
 import type { IncomingMessage } from "node:http";
+import { createGrowingBytes, type GrowingBytes } from "./growing-bytes.ts";
 import { readJsonBody } from "./json-body.ts";
 import { PollEnded } from "./long-polls.ts";
 import { ServerRefusal } from "./problem.ts";
@@ -34,15 +35,16 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, done: (re
 
 function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, done: (read: BodyRead) => void): void {
   const length = Number(request.headers["content-length"]);
-  let parts: Buffer[] = [];
-  let size = 0;
+  /** One that comes in one piece is neither copied nor counted. */
+  let whole: Buffer | null = null;
+  let pieces: GrowingBytes | null = null;
   let isOver = false;
 
   function finish(read: BodyRead): void {
     if (isOver) return;
     isOver = true;
     bodies.end(cutOff);
-    parts = [];
+    whole = pieces = null;
     done(read);
   }
   const cutOff = (error: unknown): void => finish({ ok: false, error });
@@ -50,22 +52,26 @@ function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, don
   request.on("data", (part: Buffer) => {
     // What comes after it was refused is dropped.
     if (isOver) return;
-    parts.push(part);
-    size += part.length;
-    if (size > bodyLimit) return cutOff(tooLarge(bodyLimit));
-    if (part.length !== length) bodies.add(cutOff, part.length);
+    if (part.length === length) {
+      whole = part;
+      return;
+    }
+    pieces ??= createGrowingBytes(length >= 0 ? length : bodyLimit);
+    const grownBy = pieces.add(part);
+    if (grownBy === null) return cutOff(tooLarge(bodyLimit));
+    if (grownBy > 0) bodies.add(cutOff, grownBy);
   });
   request.on("end", () => {
-    if (!isOver) finish(readParts(parts));
+    if (!isOver) finish(readBytes(whole ?? pieces?.bytes() ?? NOTHING));
   });
   // Later a connection that breaks is nobody's concern.
   request.on("error", () => cutOff(new PollEnded("hung-up")));
 }
+const NOTHING = Buffer.alloc(0);
 
-function readParts(parts: readonly Buffer[]): BodyRead {
+function readBytes(bytes: Buffer): BodyRead {
   try {
-    const [only = Buffer.alloc(0)] = parts;
-    return { ok: true, value: readJsonBody(parts.length > 1 ? Buffer.concat(parts) : only) };
+    return { ok: true, value: readJsonBody(bytes) };
   } catch (error) {
     return { ok: false, error };
   }

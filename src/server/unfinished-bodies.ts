@@ -10,7 +10,7 @@ import { ServerRefusal } from "./problem.ts";
 /** Lets go of what it holds, and says why. */
 export type CutOff = (why: ServerRefusal) => void;
 export type UnfinishedBodies = {
-  /** So many bytes more have come of this one. */
+  /** So many bytes more are held for this one. */
   add(body: CutOff, bytes: number): void;
   end(body: CutOff): void;
   bytes(): number;
