@@ -8,10 +8,8 @@
  * nothing behind. This file must itself run on any Node of the last years, so it is plain JavaScript and imports nothing
  * of ours.
  */
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import module from "node:module";
-import { constants } from "node:os";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NODE_MAJOR_MIN = 24;
@@ -42,7 +40,7 @@ if (main === undefined) {
   process.argv[1] = main;
   await import(pathToFileURL(main).href);
 } else if (existsSync(pinned)) {
-  runWith(pinned);
+  await runWith(pinned);
 } else {
   complain(
     `Drover needs Node ${NODE_MAJOR_MIN} or newer, this is ${process.versions.node}; ` +
@@ -106,7 +104,9 @@ function isAlive(pid) {
 }
 
 /** The same command on another Node: same terminal, same signals, same end. */
-function runWith(node) {
+async function runWith(node) {
+  const { spawn } = await import("node:child_process");
+  const { constants } = await import("node:os");
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     // The channel says nothing. It closes with this process, and the other hears that.
     stdio: ["inherit", "inherit", "inherit", "ipc"],

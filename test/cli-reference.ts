@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EXIT_MEANINGS } from "../src/cli/exit-code.ts";
 import type { Verb } from "../src/cli/verb.ts";
-import { VERBS } from "../src/cli/verbs.ts";
+import { LOADED_VERBS } from "./cli/loaded-verbs.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/cli.md");
 const BEGIN = "<!-- written by test/cli-reference.ts: begin -->";
@@ -24,7 +24,7 @@ export function withVerbs(text: string): string {
   const codes = EXIT_MEANINGS.map(([code, name, meaning]) => [String(code), name, meaning]);
   const parts = [
     `## Exit codes\n\n${table(["code", "name", "meaning"], codes)}`,
-    ...VERBS.flatMap((verb) => verbTexts(verb)),
+    ...LOADED_VERBS.flatMap((verb) => verbTexts(verb)),
   ];
   return `${before}${BEGIN}\n\n${parts.join("\n")}\n${END}${after}`;
 }

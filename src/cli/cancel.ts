@@ -5,12 +5,13 @@
  * the first refusal. With --json there is one line for each, as the API answers or refuses it.
  */
 import { type Client, ClientError } from "../client/index.ts";
-import { type CancelFilter, TASK_STATES } from "../protocol/index.ts";
+import type { CancelFilter } from "../protocol/index.ts";
+import { TASK_STATES } from "../protocol/task-state.ts";
 import { clientFor, clientProblem } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { plain } from "./output-text.ts";
 import { reportProblem, usageProblem } from "./problem.ts";
-import { type Call, each, type Verb } from "./verb.ts";
+import { type Call, each, type VerbBody } from "./verb.ts";
 
 type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
@@ -24,9 +25,7 @@ const KEYS: ReadonlyMap<string, keyof CancelFilter> = new Map([
   ["state", "state"],
 ]);
 
-export const cancelVerb: Verb<Flags> = {
-  name: "cancel",
-  summary: "cancel tasks: by id, or all that --where names",
+export const cancelVerb: VerbBody<Flags> = {
   about: "Cancel tasks. They are cancelled at once; what runs is told to stop.",
   takes: [{ name: "[ids...]", about: "the tasks" }],
   flags: [
@@ -53,9 +52,7 @@ export const cancelVerb: Verb<Flags> = {
   },
 };
 
-export const retryVerb: Verb<Record<never, never>> = {
-  name: "retry",
-  summary: "run failed, cancelled or skipped tasks again",
+export const retryVerb: VerbBody<Record<never, never>> = {
   about:
     "Run failed, cancelled or skipped tasks again, as soon as their dependencies allow: notBefore is not waited for " +
     "again, and a deadline that has passed no longer holds.",

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
+import { LOADED_VERBS } from "../../test/cli/loaded-verbs.ts";
 import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
 import { EXIT, EXIT_MEANINGS } from "./exit-code.ts";
@@ -15,6 +16,7 @@ import { CliProblem } from "./problem.ts";
 import {
   byteCount,
   cpuMillicores,
+  type ListedVerb,
   milliseconds,
   number,
   numberAbove,
@@ -55,7 +57,7 @@ describe("help", () => {
       ...(verb.run === undefined ? [] : [[...before, verb.name]]),
       ...paths(verb.verbs ?? [], [...before, verb.name]),
     ]);
-  for (const path of paths(VERBS, []))
+  for (const path of paths(LOADED_VERBS, []))
     test(`drover ${path.join(" ")} --help has examples`, async () => {
       const { code, out, err } = await drover([...path, "--help"]);
       assert.deepEqual([code, err], [0, ""]);
@@ -126,15 +128,12 @@ describe("a wrong call", () => {
     assert.equal(JSON.parse(err).code, "usage");
   });
 
+  const failing = (run: () => never): ListedVerb => ({ name: "fail", summary: "fails", load: async () => ({ run }) });
   test("what a verb throws on purpose becomes its exit code, in colour on a terminal", async () => {
     const problem = { message: "no\u001b[2J", code: "conflict", exit: EXIT.refused, hint: "wait" };
-    const verb: Verb<never> = {
-      name: "fail",
-      summary: "fails",
-      run: () => {
-        throw new CliProblem(problem);
-      },
-    };
+    const verb = failing(() => {
+      throw new CliProblem(problem);
+    });
     const plain = await drover(["fail"], {}, [verb]);
     assert.deepEqual([plain.code, plain.err], [4, "error: no␛[2J\nhint:  wait\n"]);
     const painted = await drover(["fail"], { hasColours: true }, [verb]);
@@ -142,13 +141,9 @@ describe("a wrong call", () => {
   });
 
   test("a bug is not swallowed", async () => {
-    const verb: Verb<never> = {
-      name: "fail",
-      summary: "fails",
-      run: () => {
-        throw new TypeError("a bug");
-      },
-    };
+    const verb = failing(() => {
+      throw new TypeError("a bug");
+    });
     await assert.rejects(drover(["fail"], {}, [verb]), TypeError);
   });
 });

@@ -6,21 +6,20 @@
  * process. `main.ts` is the only caller that has a real terminal.
  */
 import { Command, CommanderError } from "commander";
-import { ClientError } from "../client/index.ts";
+import { ClientError } from "../client/client-error.ts";
 import { BadConfig } from "./config-problem.ts";
-import { clientProblem } from "./connection.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { flagHelp, helpVerb, overview } from "./help.ts";
 import { painter } from "./output-text.ts";
 import { CliProblem, configProblem, type Problem, reportProblem } from "./problem.ts";
 import { InputTooLong, type Terminal } from "./terminal.ts";
-import { addVerb, BadCall, type Stage, type Verb } from "./verb.ts";
+import { BadCall, fillVerb, type ListedVerb, nameVerb, type Stage } from "./verb.ts";
 import { versionText } from "./version.ts";
 
 export async function runCommandLine(
   args: readonly string[],
   terminal: Terminal,
-  verbs: readonly Verb<never>[],
+  verbs: readonly ListedVerb[],
 ): Promise<number> {
   let code: ExitCode = EXIT.ok;
   const program = createProgram(terminal, verbs, (finished) => {
@@ -35,7 +34,7 @@ export async function runCommandLine(
     await program.parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
-    const problem = problemOf(error);
+    const problem = await problemOf(error);
     if (problem === null) return EXIT.ok;
     reportProblem(problem, terminal, isJson);
     return problem.exit;
@@ -48,11 +47,7 @@ const wantsJson = (args: readonly string[]): boolean => {
   return (end < 0 ? args : args.slice(0, end)).includes("--json");
 };
 
-export function createProgram(
-  terminal: Terminal,
-  verbs: readonly Verb<never>[],
-  finish: (code: ExitCode) => void,
-): Command {
+function createProgram(terminal: Terminal, verbs: readonly ListedVerb[], finish: (code: ExitCode) => void): Command {
   const program = new Command("drover");
   program
     .description("Which task runs next, on which worker, and which LLM call may go out now. It always says why.")
@@ -75,16 +70,27 @@ export function createProgram(
       getOutHasColors: () => terminal.hasColours,
       getErrHasColors: () => terminal.errorsHaveColours,
     });
-  const stage: Stage = { terminal, program, finish };
-  for (const verb of [...verbs, helpVerb]) addVerb(program, verb, stage);
-  return program;
+  const unloaded = new Map<Command, ListedVerb>();
+  for (const verb of [...verbs, helpVerb]) {
+    const command = nameVerb(program, verb);
+    if (verb.group !== undefined) command.helpGroup(verb.group);
+    unloaded.set(command, verb);
+  }
+  const stage: Stage = { terminal, program, finish, load };
+  return program.hook("preSubcommand", (_, command) => load(command));
+
+  async function load(command: Command): Promise<void> {
+    const verb = unloaded.get(command);
+    unloaded.delete(command);
+    if (verb !== undefined) fillVerb(command, await verb.load(), stage, [verb.name]);
+  }
 }
 
 /** What went wrong, for whatever was thrown; null where nothing did (help was shown). A bug is not caught here. */
-function problemOf(error: unknown): Problem | null {
+async function problemOf(error: unknown): Promise<Problem | null> {
   if (error instanceof CliProblem) return error.problem;
   if (error instanceof BadConfig) return configProblem(error);
-  if (error instanceof ClientError) return clientProblem(error);
+  if (error instanceof ClientError) return (await import("./connection.ts")).clientProblem(error);
   if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
   if (error instanceof BadCall) return usageOf(error.reason, error.verb);
   if (error instanceof CommanderError) return usageOf(error);

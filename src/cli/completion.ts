@@ -3,18 +3,17 @@
  */
 import { completionScript, SHELLS, type Shell } from "./completion-script.ts";
 import { EXIT } from "./exit-code.ts";
-import type { Verb } from "./verb.ts";
+import type { VerbBody } from "./verb.ts";
 
-export const completionVerb: Verb<never> = {
-  name: "completion",
-  summary: "print a script for completion in your shell",
+export const completionVerb: VerbBody<never> = {
   takes: [{ name: "<shell>", about: "which shell", choices: SHELLS }],
   examples: [
     ['eval "$(drover completion bash)"', "in ~/.bashrc"],
     ['eval "$(drover completion zsh)"', "in ~/.zshrc, after compinit"],
     ["drover completion fish > ~/.config/fish/completions/drover.fish", "once"],
   ],
-  run: ({ args, terminal, program }) => {
+  run: async ({ args, terminal, program, load }) => {
+    await Promise.all(program.commands.map(load));
     terminal.out(completionScript(args[0] as Shell, program));
     return EXIT.ok;
   },

@@ -14,7 +14,7 @@ import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./config-setti
 import { EXIT } from "./exit-code.ts";
 import type { Environment } from "./terminal.ts";
 import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "./url-secret.ts";
-import { type Call, each, type FlagSpec, type Verb } from "./verb.ts";
+import { type Call, each, type FlagSpec, type Verb, type VerbBody } from "./verb.ts";
 
 export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };
 
@@ -114,9 +114,7 @@ const schema: Verb<never> = {
 
 export const schemaText = (): string => `${JSON.stringify(settingsJsonSchema(), null, 2)}\n`;
 
-export const configVerb: Verb<never> = {
-  name: "config",
-  summary: "check the config, show it, or print its schema",
+export const configVerb: VerbBody<never> = {
   verbs: [check, show, schema] as readonly Verb<never>[],
 };
 

@@ -5,7 +5,14 @@
  * read by everybody who may list processes. A verb waits for an answer only a little: a person who forgot to start the
  * server wants to hear so at once.
  */
-import { addressFromEnv, type Client, ClientError, type ClientErrorCode, createClient } from "../client/index.ts";
+import {
+  addressFromEnv,
+  type Client,
+  ClientError,
+  type ClientErrorCode,
+  createClient,
+  type Fetch,
+} from "../client/index.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { asTyped, CliProblem, type Problem } from "./problem.ts";
 import type { Call } from "./verb.ts";
@@ -37,13 +44,13 @@ export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">)
  * A server that shuts down or is full asks to come back in half a minute. A program may wait for that; a person wants
  * to hear of it, so that such a wish is not passed on to the client, which would heed it in silence.
  */
-function impatient(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-  return async (input, init) => {
-    const response = await fetch(input, init);
-    if (Number(response.headers.get("retry-after") ?? 0) <= ASKED_MAX_S) return response;
-    const headers = new Headers(response.headers);
-    headers.delete("retry-after");
-    return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+function impatient(fetch: Fetch): Fetch {
+  return async (url, request) => {
+    const answer = await fetch(url, request);
+    const { status, headers, body } = answer;
+    if (Number(headers.get("retry-after") ?? 0) <= ASKED_MAX_S) return answer;
+    const get = (name: string): string | null => (name === "retry-after" ? null : headers.get(name));
+    return { status, headers: { get }, body, text: () => answer.text() };
   };
 }
 

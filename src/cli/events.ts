@@ -2,18 +2,17 @@
  * `drover events`: the log as it is, and with --follow as it grows. With --json one event a line.
  */
 import type { Client } from "../client/index.ts";
-import { EVENTS_MAX, type EventJson } from "../protocol/index.ts";
+import type { EventJson } from "../protocol/index.ts";
+import { EVENTS_MAX } from "../protocol/places.ts";
 import { clientFor } from "./connection.ts";
 import { eventLine } from "./event-view.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { interruptible } from "./interrupt.ts";
-import { type Call, type Verb, wholeNumber } from "./verb.ts";
+import { type Call, type VerbBody, wholeNumber } from "./verb.ts";
 
 type Flags = { readonly after?: number; readonly follow?: boolean; readonly limit?: number };
 
-export const eventsVerb: Verb<Flags> = {
-  name: "events",
-  summary: "print the events of the log; --follow as they happen",
+export const eventsVerb: VerbBody<Flags> = {
   flags: [
     { flags: "--after <seq>", about: "events behind this number (default: from the beginning)", read: wholeNumber(0) },
     { flags: "-f, --follow", about: "go on with those to come, until Ctrl-C" },

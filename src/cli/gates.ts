@@ -6,7 +6,7 @@ import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { callTable, gateTable, gateTotals } from "./fleet-view.ts";
 import { plain } from "./output-text.ts";
-import type { Verb } from "./verb.ts";
+import type { Verb, VerbBody } from "./verb.ts";
 
 const id = { name: "<id>", about: "the gate" };
 
@@ -46,9 +46,7 @@ const remove: Verb<Record<never, never>> = {
   },
 };
 
-export const gatesVerb: Verb<Record<never, never>> = {
-  name: "gates",
-  summary: "list the gates before LLM providers; show, reset or delete one",
+export const gatesVerb: VerbBody<Record<never, never>> = {
   examples: [["drover gates", "calls out and waiting, windows, and what is blocked until when"]],
   verbs: [show, reset, remove],
   run: async (call) => {

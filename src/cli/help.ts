@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { EXIT, exitCodeHelp } from "./exit-code.ts";
 import type { Paint } from "./output-text.ts";
 import { usageProblem } from "./problem.ts";
-import type { Verb } from "./verb.ts";
+import type { ListedVerb, Load, VerbBody } from "./verb.ts";
 
 const CONFIG_HELP = `Where settings come from, the later over the earlier, field by field:
 
@@ -34,30 +34,34 @@ so does one that is gone or empty, and one that would take away the last token: 
 
 const TOPICS: Readonly<Record<string, () => string>> = { "exit-codes": exitCodeHelp, config: () => CONFIG_HELP };
 
-export const helpVerb: Verb<never> = {
-  name: "help",
-  summary: "help with a verb, or with exit-codes or config",
+const help: VerbBody<never> = {
   takes: [{ name: "[topic...]", about: "a verb, exit-codes, or config" }],
   examples: [
     ["drover help submit", "the flags of submit, with examples"],
     ["drover help exit-codes", "what the numbers mean"],
     ["drover help config", "files, variables and flags, and which wins"],
   ],
-  run: ({ args, terminal, program }) => {
+  run: async ({ args, terminal, program, load }) => {
     const [topic] = args;
     const shown = topic === undefined ? undefined : TOPICS[topic];
     // A verb that is also a topic (config) is better explained by the topic; --help still shows its flags.
     if (shown !== undefined && args.length === 1 && Object.hasOwn(TOPICS, topic ?? "")) terminal.out(shown());
-    else commandAt(program, args).outputHelp();
+    else (await commandAt(program, args, load)).outputHelp();
     return EXIT.ok;
   },
+};
+
+export const helpVerb: ListedVerb = {
+  name: "help",
+  summary: "help with a verb, or with exit-codes or config",
+  load: async () => help,
 };
 
 /** The command that shows the flags of a verb, also where `drover help` has a topic of that name. */
 export const flagHelp = (verb: string): string =>
   Object.hasOwn(TOPICS, verb) ? `drover ${verb} --help` : `drover help ${verb}`;
 
-function commandAt(program: Command, path: readonly string[]): Command {
+async function commandAt(program: Command, path: readonly string[], load: Load): Promise<Command> {
   let found = program;
   for (const name of path) {
     const next = found.commands.find((command) => command.name() === name || command.aliases().includes(name));
@@ -65,6 +69,7 @@ function commandAt(program: Command, path: readonly string[]): Command {
       const topics = Object.keys(TOPICS).join(", ");
       throw usageProblem(`there is no help with "${path.join(" ")}"`, `drover help lists the verbs; topics: ${topics}`);
     }
+    await load(next);
     found = next;
   }
   return found;

@@ -8,8 +8,16 @@
  */
 
 const ELLIPSIS = "…";
-const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
-const ASCII = /^[\x20-\x7e]*$/;
+/** Characters that stand alone in one column: ASCII, the further letters of Europe, dashes, quotes and the ellipsis. */
+const ONE_COLUMN_EACH = /^[\n\x20-\x7e\xa1-\xac\xae-\u02ff\u2010-\u2027]*$/;
+let segmenter: Intl.Segmenter | undefined;
+
+/** Made at the first text that needs it: what it knows of all scripts takes as long to load as a verb. */
+function segmentsOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
+
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const NO_WIDTH = /^[\p{Mark}\p{Cf}]+$/u;
@@ -54,9 +62,9 @@ function pictureOf(char: string): string {
 
 /** How many columns a text takes. */
 export function widthOf(text: string): number {
-  if (ASCII.test(text)) return text.length;
+  if (ONE_COLUMN_EACH.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += widthOfSegment(segment);
+  for (const { segment } of segmentsOf(text)) width += widthOfSegment(segment);
   return width;
 }
 
@@ -70,9 +78,10 @@ function widthOfSegment(segment: string): number {
 export function clip(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   if (columns <= 0) return "";
+  if (ONE_COLUMN_EACH.test(text)) return text.slice(0, columns - 1) + ELLIPSIS;
   let width = 0;
   let kept = "";
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of segmentsOf(text)) {
     width += widthOfSegment(segment);
     if (width > columns - 1) break;
     kept += segment;

@@ -41,6 +41,13 @@ describe("text", () => {
   ] as const)
     test(`"${text}" takes ${width} columns`, () => assert.equal(widthOf(text), width));
 
+  // Beside a wide one a character is measured by the tables of all scripts.
+  test("what is measured by its length alone is as wide as the tables of all scripts say", () => {
+    const codes = Array.from({ length: 0x3000 }, (_, code) => code).filter((code) => code < 0x300 || code >= 0x2000);
+    for (const char of codes.map((code) => String.fromCodePoint(code)))
+      assert.equal(widthOf(char), widthOf(`東${char}`) - 2, JSON.stringify(char));
+  });
+
   for (const [text, columns, shown] of [
     ["abcdef", 6, "abcdef"],
     ["abcdef", 5, "abcd…"],

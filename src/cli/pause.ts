@@ -6,7 +6,7 @@ import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { plain } from "./output-text.ts";
 import { usageProblem } from "./problem.ts";
-import type { FlagSpec, Verb } from "./verb.ts";
+import type { FlagSpec, VerbBody } from "./verb.ts";
 
 type Flags = { readonly project?: string; readonly task?: string };
 
@@ -25,9 +25,7 @@ function shown({ status, project, task }: PauseStatus): string {
   return status === "paused" ? `${plain(what)} is paused: what runs goes on\n` : `${plain(what)} goes on\n`;
 }
 
-export const pauseVerb: Verb<Flags> = {
-  name: "pause",
-  summary: "start nothing more: of the fleet, a project or a task",
+export const pauseVerb: VerbBody<Flags> = {
   flags: FLAGS,
   examples: [
     ["drover pause", "the whole fleet; what runs goes on"],
@@ -40,9 +38,7 @@ export const pauseVerb: Verb<Flags> = {
   },
 };
 
-export const resumeVerb: Verb<Flags> = {
-  name: "resume",
-  summary: "take a pause back",
+export const resumeVerb: VerbBody<Flags> = {
   flags: FLAGS,
   examples: [["drover resume", "the whole fleet again"]],
   run: async (call) => {

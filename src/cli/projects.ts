@@ -8,7 +8,7 @@ import { EXIT } from "./exit-code.ts";
 import { projectTable } from "./fleet-view.ts";
 import { usageProblem } from "./problem.ts";
 import { priorityFrom } from "./task-flags.ts";
-import { milliseconds, numberAbove, type Verb, wholeNumber } from "./verb.ts";
+import { milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "./verb.ts";
 
 type SetFlags = {
   readonly weight?: number;
@@ -82,9 +82,7 @@ const list: Verb<Record<never, never>> = {
   },
 };
 
-export const projectsVerb: Verb<Record<never, never>> = {
-  name: "projects",
-  summary: "list projects with shares and budgets; set one",
+export const projectsVerb: VerbBody<Record<never, never>> = {
   examples: [["drover projects", "weights, charges, levels, budgets"]],
   verbs: [list, set] as readonly Verb<never>[],
   ...(list.run === undefined ? {} : { run: list.run }),

@@ -5,7 +5,7 @@
  * engine with it, and other verbs need not wait for that.
  */
 import { InvalidArgumentError } from "commander";
-import { type Verb, wholeNumber } from "./verb.ts";
+import { type VerbBody, wholeNumber } from "./verb.ts";
 
 export type RunFlags = {
   readonly data?: string;
@@ -28,9 +28,7 @@ export function taskNames(text: string, before: unknown): string[] {
   return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
 }
 
-export const runVerb: Verb<RunFlags> = {
-  name: "run",
-  summary: "run a plan file on this machine until it is done",
+export const runVerb: VerbBody<RunFlags> = {
   about:
     "Run the tasks of a plan file on this machine, each when what it needs is done, until all are done. Run it " +
     "again after Ctrl-C, a crash, a failure or an edit: what is done and unchanged is not run again, everything else " +

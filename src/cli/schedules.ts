@@ -10,7 +10,7 @@ import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { usageProblem } from "./problem.ts";
 import { instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
 import type { Terminal } from "./terminal.ts";
-import { type FlagSpec, type Verb, wholeNumber } from "./verb.ts";
+import { type FlagSpec, type Verb, type VerbBody, wholeNumber } from "./verb.ts";
 
 type SetFlags = TaskFlags & {
   readonly cron?: string;
@@ -118,9 +118,7 @@ const list: Verb<PageFlags> = {
   },
 };
 
-export const schedulesVerb: Verb<PageFlags> = {
-  name: "schedules",
-  summary: "list recurring tasks; set or remove one",
+export const schedulesVerb: VerbBody<PageFlags> = {
   examples: [["drover schedules", "what runs when, and when it is next due"]],
   verbs: [list, set, remove] as readonly Verb<never>[],
   ...(list.run === undefined ? {} : { run: list.run }),

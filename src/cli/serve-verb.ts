@@ -3,7 +3,7 @@
  * along and is loaded only when somebody serves: no other verb should have to wait for them.
  */
 import { CONFIG_FLAGS, type ConfigFlags } from "./config.ts";
-import { type Verb, wholeNumber } from "./verb.ts";
+import { type VerbBody, wholeNumber } from "./verb.ts";
 import { EXEC_FLAGS, type ExecFlags } from "./worker-flags.ts";
 
 export type ServeFlags = ConfigFlags &
@@ -22,9 +22,7 @@ const OF_EXEC = ["--exec", "--shell", "--env"];
 
 export const LOG_LEVELS: readonly string[] = ["debug", "info", "warn", "error", "silent"];
 
-export const serveVerb: Verb<ServeFlags> = {
-  name: "serve",
-  summary: "start the server here, with a worker that runs commands",
+export const serveVerb: VerbBody<ServeFlags> = {
   about:
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
     "It brings one worker along that runs the params.command of tasks with the action exec, as you; it steps aside\n" +

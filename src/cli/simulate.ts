@@ -11,13 +11,11 @@ import { EXIT, type ExitCode } from "./exit-code.ts";
 import { exitOf } from "./interrupt.ts";
 import { usageProblem } from "./problem.ts";
 import type { StopSignal, Terminal } from "./terminal.ts";
-import type { Verb } from "./verb.ts";
+import type { VerbBody } from "./verb.ts";
 
 const SIMULATOR = join(import.meta.dirname, "../sim/main.ts");
 
-export const simulateVerb: Verb<Record<never, never>> = {
-  name: "simulate",
-  summary: "play random histories with faults against the engine (in a clone)",
+export const simulateVerb: VerbBody<Record<never, never>> = {
   about:
     "Play random histories with faults against the real engine, and audit every event. In a clone only.\n" +
     "Flags: --seed N, --steps M, --runs K, --faults LIST, --every-crash. The seed is printed first.",

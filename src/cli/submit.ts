@@ -12,14 +12,12 @@ import { plain } from "./output-text.ts";
 import { ownName } from "./problem.ts";
 import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
 import { shownValue, taskLine } from "./task-view.ts";
-import type { Call, Verb } from "./verb.ts";
+import type { Call, VerbBody } from "./verb.ts";
 import { watchTask } from "./watch-task.ts";
 
 type Flags = SubmitFlags & { readonly wait?: boolean };
 
-export const submitVerb: Verb<Flags> = {
-  name: "submit",
-  summary: "submit a task; print its id, or with --wait its result",
+export const submitVerb: VerbBody<Flags> = {
   takes: [{ name: "[action]", about: "what is to be done (with --command: exec)" }],
   flags: [...SUBMIT_FLAGS, { flags: "-w, --wait", about: "stay until it has ended; exit code 1 unless it is done" }],
   examples: [

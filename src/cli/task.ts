@@ -9,7 +9,7 @@ import { interruptible } from "./interrupt.ts";
 import { newPart } from "./log-tail.ts";
 import { plainLines } from "./output-text.ts";
 import { taskDetails, taskLine } from "./task-view.ts";
-import { type Call, type Verb, wholeNumber } from "./verb.ts";
+import { type Call, type VerbBody, wholeNumber } from "./verb.ts";
 import { watchTask } from "./watch-task.ts";
 
 type Flags = {
@@ -21,9 +21,7 @@ type Flags = {
 
 const TAIL_MAX = 10_000;
 
-export const taskVerb: Verb<Flags> = {
-  name: "task",
-  summary: "show one task; --watch until it has ended, --logs for what it wrote",
+export const taskVerb: VerbBody<Flags> = {
   takes: [{ name: "<id>", about: "the task" }],
   flags: [
     { flags: "-w, --watch", about: "tell each change until it has ended; exit code 1 unless it is done" },

@@ -2,12 +2,13 @@
  * `drover tasks`: which tasks there are, page by page.
  */
 import type { Client } from "../client/index.ts";
-import { TASK_STATES, type TaskPage, type TaskState } from "../protocol/index.ts";
+import type { TaskPage, TaskState } from "../protocol/index.ts";
+import { TASK_STATES } from "../protocol/task-state.ts";
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { taskTable } from "./task-view.ts";
-import { type FlagSpec, several, type Verb } from "./verb.ts";
+import { type FlagSpec, several, type VerbBody } from "./verb.ts";
 
 export type FilterFlags = {
   readonly project?: string;
@@ -24,9 +25,7 @@ export const FILTER_FLAGS: readonly FlagSpec[] = [
   { flags: "-s, --state <states>", about: `only in these states: ${TASK_STATES.join(", ")}`, read: several },
 ];
 
-export const tasksVerb: Verb<Flags> = {
-  name: "tasks",
-  summary: "list tasks, in the order of submission",
+export const tasksVerb: VerbBody<Flags> = {
   about: "List tasks, in the order of submission. Ended ones are listed until scheduler.resultTtl after their end.",
   flags: [...FILTER_FLAGS, ...PAGE_FLAGS],
   examples: [

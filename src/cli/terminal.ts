@@ -6,6 +6,8 @@
  * one real terminal.
  */
 import { homedir } from "node:os";
+import type { Fetch } from "../client/index.ts";
+import { verbFetch } from "./verb-fetch.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 /** What ends a command from outside, by the name of its signal. */
@@ -24,7 +26,7 @@ export type Terminal = {
   readonly cwd: string;
   readonly home: string;
   readonly now: () => number;
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetch: Fetch;
   /** All of standard input as text; refused when it is longer than `bytesMax`. */
   readonly readInput: (bytesMax: number) => Promise<string>;
   /** Calls the listener at each of these signals until the returned function is called. */
@@ -47,7 +49,7 @@ export function processTerminal(): Terminal {
     cwd: process.cwd(),
     home: homedir(),
     now: Date.now,
-    fetch: globalThis.fetch,
+    fetch: verbFetch,
     readInput,
     onSignal,
   };

@@ -3,7 +3,8 @@
  *
  * A verb is data and one function. The function is handed a call (its arguments, its flags, a terminal, a client) and
  * answers an exit code. So every verb has --json, --url, help with examples and the same way of failing without a line
- * of its own, and a test calls it like any function.
+ * of its own, and a test calls it like any function. The table of verbs has the name and the summary of each; the rest
+ * is loaded when it is asked for.
  */
 import { Argument, type Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ExitCode } from "./exit-code.ts";
@@ -19,9 +20,13 @@ export type Call<Flags = Readonly<Record<string, unknown>>> = {
   readonly flags: Flags & GlobalFlags;
   readonly terminal: Terminal;
   readonly output: Output;
-  /** The whole command line, for completion and help. */
+  /** The whole command line, for completion and help; a verb that is not loaded has only a name and a summary. */
   readonly program: Command;
+  readonly load: Load;
 };
+
+/** Loads the rest of a verb, if there is more to it. */
+export type Load = (command: Command) => Promise<void>;
 
 export type FlagSpec = {
   /** As commander writes it: `-p, --project <name>`. */
@@ -35,10 +40,8 @@ export type FlagSpec = {
 
 export type ArgumentSpec = { readonly name: string; readonly about: string; readonly choices?: readonly string[] };
 
-export type Verb<Flags = Readonly<Record<string, unknown>>> = {
-  readonly name: string;
-  readonly summary: string;
-  readonly group?: string;
+/** What a verb takes and does. */
+export type VerbBody<Flags = Readonly<Record<string, unknown>>> = {
   /** What the help says below the summary. */
   readonly about?: string;
   /** Names as commander writes them: `<id>`, `[ids...]`. */
@@ -51,9 +54,15 @@ export type Verb<Flags = Readonly<Record<string, unknown>>> = {
   readonly run?: (call: Call<Flags>) => Promise<ExitCode> | ExitCode;
 };
 
+type Named = { readonly name: string; readonly summary: string };
+export type Verb<Flags = Readonly<Record<string, unknown>>> = Named & VerbBody<Flags>;
+/** A verb in the table. */
+export type ListedVerb = Named & { readonly group?: string; readonly load: () => Promise<VerbBody<never>> };
+
 export type Stage = {
   readonly terminal: Terminal;
   readonly program: Command;
+  readonly load: Load;
   /** Takes the exit code of the verb that ran. */
   readonly finish: (code: ExitCode) => void;
 };
@@ -72,17 +81,20 @@ export class BadCall extends Error {
   }
 }
 
-/** Puts a verb, and those below it, onto a command. */
-export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage, path: readonly string[] = []): void {
-  const own = [...path, verb.name];
-  const command = parent
-    .command(verb.name)
-    .summary(verb.summary)
-    .description(verb.about ?? verb.summary)
+/** Puts the name of a verb onto a command. */
+export function nameVerb(parent: Command, { name, summary }: Named, path: readonly string[] = []): Command {
+  return parent
+    .command(name)
+    .summary(summary)
+    .description(summary)
     .exitOverride((reason) => {
-      throw new BadCall(own.join(" "), reason);
+      throw new BadCall([...path, name].join(" "), reason);
     });
-  if (verb.group !== undefined) command.helpGroup(verb.group);
+}
+
+/** Puts what a verb takes and does, and the verbs below it, onto its command. */
+export function fillVerb(command: Command, verb: VerbBody<never>, stage: Stage, path: readonly string[]): void {
+  if (verb.about !== undefined) command.description(verb.about);
   for (const { name, about, choices } of verb.takes ?? []) {
     const argument = new Argument(name, about);
     command.addArgument(choices === undefined ? argument : argument.choices(choices));
@@ -90,14 +102,15 @@ export function addVerb<Flags>(parent: Command, verb: Verb<Flags>, stage: Stage,
   for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
   if (verb.passesOn === true) command.allowUnknownOption();
   if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
-  for (const inner of verb.verbs ?? []) addVerb(command, inner, stage, own);
+  for (const inner of verb.verbs ?? []) fillVerb(nameVerb(command, inner, path), inner, stage, [...path, inner.name]);
   const { run } = verb;
   if (run === undefined) return;
   command.action(async () => {
-    const flags = command.optsWithGlobals() as Flags & GlobalFlags;
-    const { terminal, program } = stage;
+    const flags = command.optsWithGlobals() as never;
+    const { terminal, program, load } = stage;
     const output = createOutput(terminal, flags);
-    stage.finish(await run({ args: command.processedArgs.flat().filter(isText), flags, terminal, output, program }));
+    const args = command.processedArgs.flat().filter(isText);
+    stage.finish(await run({ args, flags, terminal, output, program, load }));
   });
 }
 

@@ -1,33 +1,133 @@
 /**
- * Every verb of `drover`, in the order of the help.
+ * Every verb of `drover`, in the order of the help, and where the rest of it is.
+ *
+ * A name and a summary are all that the help needs of a verb. What it takes and does is loaded when it is asked for: a
+ * command that makes one call should not wait for the engine, for YAML or for nineteen other verbs.
  */
-import { cancelVerb, retryVerb } from "./cancel.ts";
-import { completionVerb } from "./completion.ts";
-import { configVerb } from "./config.ts";
-import { eventsVerb } from "./events.ts";
-import { gatesVerb } from "./gates.ts";
-import { pauseVerb, resumeVerb } from "./pause.ts";
-import { projectsVerb } from "./projects.ts";
-import { runVerb } from "./run.ts";
-import { schedulesVerb } from "./schedules.ts";
-import { serveVerb } from "./serve-verb.ts";
-import { simulateVerb } from "./simulate.ts";
-import { submitVerb } from "./submit.ts";
-import { taskVerb } from "./task.ts";
-import { tasksVerb } from "./tasks.ts";
-import type { Verb } from "./verb.ts";
-import { verifyVerb } from "./verify.ts";
-import { whyVerb } from "./why.ts";
-import { workerVerb } from "./worker-verb.ts";
-import { workersVerb } from "./workers.ts";
+import type { ListedVerb } from "./verb.ts";
 
-const group = (name: string, verbs: readonly Verb<never>[]): Verb<never>[] =>
+const group = (name: string, verbs: readonly ListedVerb[]): ListedVerb[] =>
   verbs.map((verb) => ({ ...verb, group: name }));
 
-export const VERBS: readonly Verb<never>[] = [
-  ...group("Start here:", [serveVerb, runVerb, workerVerb]),
-  ...group("Tasks:", [submitVerb, tasksVerb, taskVerb, whyVerb, cancelVerb, retryVerb]),
-  ...group("The fleet:", [workersVerb, projectsVerb, gatesVerb, schedulesVerb, pauseVerb, resumeVerb]),
-  ...group("The log:", [eventsVerb, verifyVerb, simulateVerb]),
-  ...group("This program:", [configVerb, completionVerb]),
+const START: readonly ListedVerb[] = [
+  {
+    name: "serve",
+    summary: "start the server here, with a worker that runs commands",
+    load: async () => (await import("./serve-verb.ts")).serveVerb,
+  },
+  {
+    name: "run",
+    summary: "run a plan file on this machine until it is done",
+    load: async () => (await import("./run.ts")).runVerb,
+  },
+  {
+    name: "worker",
+    summary: "run tasks on this machine: one command for each",
+    load: async () => (await import("./worker-verb.ts")).workerVerb,
+  },
+];
+
+const TASKS: readonly ListedVerb[] = [
+  {
+    name: "submit",
+    summary: "submit a task; print its id, or with --wait its result",
+    load: async () => (await import("./submit.ts")).submitVerb,
+  },
+  {
+    name: "tasks",
+    summary: "list tasks, in the order of submission",
+    load: async () => (await import("./tasks.ts")).tasksVerb,
+  },
+  {
+    name: "task",
+    summary: "show one task; --watch until it has ended, --logs for what it wrote",
+    load: async () => (await import("./task.ts")).taskVerb,
+  },
+  {
+    name: "why",
+    summary: "say why a task is not running: every condition, with numbers",
+    load: async () => (await import("./why.ts")).whyVerb,
+  },
+  {
+    name: "cancel",
+    summary: "cancel tasks: by id, or all that --where names",
+    load: async () => (await import("./cancel.ts")).cancelVerb,
+  },
+  {
+    name: "retry",
+    summary: "run failed, cancelled or skipped tasks again",
+    load: async () => (await import("./cancel.ts")).retryVerb,
+  },
+];
+
+const FLEET: readonly ListedVerb[] = [
+  {
+    name: "workers",
+    summary: "list workers; drain or remove one",
+    load: async () => (await import("./workers.ts")).workersVerb,
+  },
+  {
+    name: "projects",
+    summary: "list projects with shares and budgets; set one",
+    load: async () => (await import("./projects.ts")).projectsVerb,
+  },
+  {
+    name: "gates",
+    summary: "list the gates before LLM providers; show, reset or delete one",
+    load: async () => (await import("./gates.ts")).gatesVerb,
+  },
+  {
+    name: "schedules",
+    summary: "list recurring tasks; set or remove one",
+    load: async () => (await import("./schedules.ts")).schedulesVerb,
+  },
+  {
+    name: "pause",
+    summary: "start nothing more: of the fleet, a project or a task",
+    load: async () => (await import("./pause.ts")).pauseVerb,
+  },
+  {
+    name: "resume",
+    summary: "take a pause back",
+    load: async () => (await import("./pause.ts")).resumeVerb,
+  },
+];
+
+const LOG: readonly ListedVerb[] = [
+  {
+    name: "events",
+    summary: "print the events of the log; --follow as they happen",
+    load: async () => (await import("./events.ts")).eventsVerb,
+  },
+  {
+    name: "verify",
+    summary: "check that a log is what was written: every link, signature, payload and snapshot",
+    load: async () => (await import("./verify.ts")).verifyVerb,
+  },
+  {
+    name: "simulate",
+    summary: "play random histories with faults against the engine (in a clone)",
+    load: async () => (await import("./simulate.ts")).simulateVerb,
+  },
+];
+
+const PROGRAM: readonly ListedVerb[] = [
+  {
+    name: "config",
+    summary: "check the config, show it, or print its schema",
+    load: async () => (await import("./config.ts")).configVerb,
+  },
+  {
+    name: "completion",
+    summary: "print a script for completion in your shell",
+    load: async () => (await import("./completion.ts")).completionVerb,
+  },
+];
+
+export const VERBS: readonly ListedVerb[] = [
+  ...group("Start here:", START),
+  ...group("Tasks:", TASKS),
+  ...group("The fleet:", FLEET),
+  ...group("The log:", LOG),
+  ...group("This program:", PROGRAM),
 ];

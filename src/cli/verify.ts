@@ -17,7 +17,7 @@ import { plain } from "./output-text.ts";
 import { count, span } from "./output-time.ts";
 import { CliProblem, usageProblem } from "./problem.ts";
 import { type LogPlace, logPlaceOf } from "./serve-words.ts";
-import type { Call, Verb } from "./verb.ts";
+import type { Call, VerbBody } from "./verb.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
 
@@ -25,9 +25,7 @@ const LOG_FILE = "drover.db";
 /** Log time that is ahead by less is not worth a line. */
 const TELLING_MS = 1000;
 
-export const verifyVerb: Verb<Flags> = {
-  name: "verify",
-  summary: "check that a log is what was written: every link, signature, payload and snapshot",
+export const verifyVerb: VerbBody<Flags> = {
   flags: [
     { flags: "-d, --data <directory>", about: "the data directory (default: that of the config, .drover)" },
     { flags: "--expect <seq:hash>", about: "an anchor you kept: the log must still hold it" },

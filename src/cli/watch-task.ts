@@ -6,7 +6,8 @@
  * moment. A server that is restarted meanwhile is waited for.
  */
 import { type Client, ClientError } from "../client/index.ts";
-import { isEnded, type TaskJson } from "../protocol/index.ts";
+import type { TaskJson } from "../protocol/index.ts";
+import { isEnded } from "../protocol/task-state.ts";
 import { RETRIES_WHILE_WATCHING } from "./connection.ts";
 
 /** How old what is told may be. */

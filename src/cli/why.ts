@@ -3,14 +3,12 @@
  */
 import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
-import { type Verb, wholeNumber } from "./verb.ts";
+import { type VerbBody, wholeNumber } from "./verb.ts";
 import { whyPicture } from "./why-view.ts";
 
 type Flags = { readonly at?: number };
 
-export const whyVerb: Verb<Flags> = {
-  name: "why",
-  summary: "say why a task is not running: every condition, with numbers",
+export const whyVerb: VerbBody<Flags> = {
   takes: [{ name: "<id>", about: "the task" }],
   flags: [{ flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) }],
   examples: [

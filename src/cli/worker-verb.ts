@@ -1,7 +1,7 @@
 /**
  * `drover worker` as the command line knows it. What it does is in `worker.ts`, which is loaded only when it is wanted.
  */
-import { byteCount, cpuMillicores, several, type Verb, wholeNumber } from "./verb.ts";
+import { byteCount, cpuMillicores, several, type VerbBody, wholeNumber } from "./verb.ts";
 import { EXEC_FLAGS, type ExecFlags } from "./worker-flags.ts";
 
 export type WorkerFlags = ExecFlags & {
@@ -19,9 +19,7 @@ export type WorkerFlags = ExecFlags & {
 
 const SLOTS_MAX = 1000;
 
-export const workerVerb: Verb<WorkerFlags> = {
-  name: "worker",
-  summary: "run tasks on this machine: one command for each",
+export const workerVerb: VerbBody<WorkerFlags> = {
   flags: [
     ...EXEC_FLAGS,
     { flags: "--slots <n>", about: "how many tasks at once (default: 1)", read: wholeNumber(1, SLOTS_MAX) },

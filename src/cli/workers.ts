@@ -5,7 +5,7 @@ import { clientFor } from "./connection.ts";
 import { EXIT } from "./exit-code.ts";
 import { workerTable } from "./fleet-view.ts";
 import { plain } from "./output-text.ts";
-import type { Verb } from "./verb.ts";
+import type { Verb, VerbBody } from "./verb.ts";
 
 const id = { name: "<id>", about: "the worker" };
 
@@ -33,9 +33,7 @@ const remove: Verb<Record<never, never>> = {
   },
 };
 
-export const workersVerb: Verb<Record<never, never>> = {
-  name: "workers",
-  summary: "list workers; drain or remove one",
+export const workersVerb: VerbBody<Record<never, never>> = {
   examples: [["drover workers", "who is there, how busy, and with what capabilities"]],
   verbs: [drain, remove],
   run: async (call) => {

@@ -37,7 +37,7 @@ import type {
 } from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/task-state.ts";
 import { ClientError } from "./client-error.ts";
-import { type AfterLoss, type CallOptions, exchange, type Wiring } from "./exchange.ts";
+import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
@@ -105,7 +105,7 @@ export function createClient(given: ClientOptions = {}): Client {
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
   const address = readAddress(url, token);
   // Looked up at each call, so that a program may put its own in the place of the global one at any time.
-  const fetch: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+  const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   const wiring: Wiring = { address, fetch, timeoutMs, retries, rest };
   return {
     url: address.base,

@@ -21,9 +21,25 @@ export type CallOptions = {
   /** How often a call is made again. */
   readonly retries?: number | undefined;
 };
+/** What the client needs of a `fetch`; the global one has all of it. */
+export type Fetch = (url: string, request: FetchRequest) => Promise<Fetched>;
+export type FetchRequest = {
+  readonly method?: string;
+  readonly headers: Record<string, string>;
+  readonly redirect: "manual";
+  readonly signal: AbortSignal;
+  readonly body?: string;
+};
+export type Fetched = {
+  readonly status: number;
+  readonly headers: FetchedHeaders;
+  readonly body: AsyncIterable<Uint8Array> | null;
+  text(): Promise<string>;
+};
+export type FetchedHeaders = { get(name: string): string | null };
 export type Wiring = {
   readonly address: Address;
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetch: Fetch;
   readonly timeoutMs: number;
   readonly retries: number;
   readonly rest: Rest;
@@ -33,7 +49,7 @@ export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
 
 type Parts = { readonly params?: object; readonly query?: object; readonly body?: unknown };
 type Told = Parts & { readonly text: string | undefined };
-type Fetched = { readonly status: number; readonly headers: Headers; readonly text: string };
+type Answer = { readonly status: number; readonly headers: FetchedHeaders; readonly text: string };
 /** Errors of a connection that never was: whatever was to be said has not been. */
 const NEVER_SENT = new Set([
   "ECONNREFUSED",
@@ -42,6 +58,7 @@ const NEVER_SENT = new Set([
   "EHOSTUNREACH",
   "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
+  "CONNECT_TIMEOUT",
 ]);
 
 export async function exchange<Name extends CallName>(
@@ -97,7 +114,7 @@ function heldBackMs({ waits }: Place, { query, body }: Parts): number {
   return timeoutMs + waitMs;
 }
 
-async function fetchOnce(wiring: Wiring, call: Place, asked: Told, options: CallOptions): Promise<Fetched> {
+async function fetchOnce(wiring: Wiring, call: Place, asked: Told, options: CallOptions): Promise<Answer> {
   const { address } = wiring;
   const { params = {}, query = {}, text } = asked;
   const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
@@ -125,15 +142,17 @@ async function fetchOnce(wiring: Wiring, call: Place, asked: Told, options: Call
 }
 
 export function networkError({ base }: Address, error: unknown, isRepeatable: boolean): ClientError {
-  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
-  const code = typeof cause?.code === "string" ? cause.code : "";
-  const reason = code === "" ? String(cause?.message ?? (error as Error).message) : code;
+  // The global fetch wraps what went wrong.
+  const { cause = error } = error as { cause?: unknown };
+  const { code: said, message } = cause as { code?: unknown; message?: unknown };
+  const code = typeof said === "string" ? said : "";
+  const reason = code === "" ? String(message ?? (error as Error).message) : code;
   const hint = hintFor(code, base);
   const retryable = isRepeatable || NEVER_SENT.has(code);
   return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
 }
 
-function answerOf({ produces }: Place, { status, headers, text }: Fetched): unknown {
+function answerOf({ produces }: Place, { status, headers, text }: Answer): unknown {
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
     const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;
@@ -152,7 +171,7 @@ function answerOf({ produces }: Place, { status, headers, text }: Fetched): unkn
 }
 
 /** The server's refusal as an error; what stands between may refuse too, in words that are not Drover's. */
-export function refusalOf(status: number, headers: Headers, text: string): ClientError {
+export function refusalOf(status: number, headers: FetchedHeaders, text: string): ClientError {
   const { error, code, retryable, details } = (parsed(text) ?? {}) as {
     [Key in "error" | "code" | "retryable" | "details"]?: unknown;
   };

@@ -4,7 +4,7 @@
 export type * as wire from "../protocol/index.ts";
 export { type Client, createClient } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
-export type { CallOptions } from "./exchange.ts";
+export type { CallOptions, Fetch, Fetched, FetchedHeaders, FetchRequest } from "./exchange.ts";
 export type { FollowOptions } from "./follow-events.ts";
 export type { ClientOptions } from "./read-options.ts";
 export { addressFromEnv, DEFAULT_URL } from "./server-address.ts";

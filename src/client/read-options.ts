@@ -6,6 +6,7 @@
  */
 import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
 import { ClientError } from "./client-error.ts";
+import type { Fetch } from "./exchange.ts";
 import { kindInWords } from "./kind-in-words.ts";
 import type { Rest } from "./try-again.ts";
 
@@ -14,7 +15,7 @@ export type ClientOptions = {
   readonly url?: string;
   readonly token?: string;
   /** In place of the global fetch, which keeps connections alive and gives up on an answer after 300 s. */
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: Fetch;
   /** How long one try may take, beside what a call itself waits for; 30 s if absent. */
   readonly timeoutMs?: number;
   /** How often a call is made again where that is safe; 4 if absent. */

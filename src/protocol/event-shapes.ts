@@ -4,6 +4,7 @@
  * An event is shown with its place in the chain. Its payload is the event as the log has it, instants in milliseconds
  * included, so that anybody can compare it with the log itself.
  */
+import { EVENTS_MAX } from "./places.ts";
 import * as s from "./schema.ts";
 
 export type EventJson = {
@@ -28,7 +29,6 @@ export type EventPage = { readonly events: readonly EventJson[]; readonly nextAf
 export type Health = { readonly status: "ok"; readonly version: string };
 export type Readiness = { readonly status: "ready"; readonly seq: number; readonly logTimeAheadMs: number };
 
-export const EVENTS_MAX = 1000;
 export const EVENTS_DEFAULT = 100;
 
 const hash = (): s.Schema<string> => s.text(64, 64);

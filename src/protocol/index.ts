@@ -28,7 +28,7 @@ export {
 export * from "./event-shapes.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export * from "./permit-shapes.ts";
-export { type Method, PLACES, type Place } from "./places.ts";
+export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./places.ts";
 export * from "./project-shapes.ts";
 export * from "./schedule-shapes.ts";
 export * from "./scheduler-shapes.ts";

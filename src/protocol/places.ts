@@ -5,6 +5,10 @@
  */
 import type { CallName } from "./calls.ts";
 
+/** How many tasks, and how many events, one page holds at most. */
+export const PAGE_MAX = 1000;
+export const EVENTS_MAX = 1000;
+
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Place = {
   readonly method: Method;

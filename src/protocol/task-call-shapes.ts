@@ -1,6 +1,7 @@
 /**
  * What callers ask about tasks that are there already: pages, changes, cancelling, reasons, output.
  */
+import { PAGE_MAX } from "./places.ts";
 import * as s from "./schema.ts";
 import { type PriorityName, priority, type TaskJson, taskJson } from "./task-shapes.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
@@ -51,7 +52,6 @@ export type WhyAnswer = {
   readonly earliestStart?: string;
 };
 
-export const PAGE_MAX = 1000;
 export const PAGE_DEFAULT = 100;
 export const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;

@@ -10,8 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommandLine } from "../../src/cli/command-line.ts";
-import { runVerb } from "../../src/cli/run.ts";
-import type { Verb } from "../../src/cli/verb.ts";
+import { VERBS } from "../../src/cli/verbs.ts";
 import { type TestTerminal, type TestTerminalOptions, testTerminal } from "./test-terminal.ts";
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
@@ -57,7 +56,7 @@ export function planPlace(plan: string): PlanPlace {
         return end;
       },
     };
-    const ended = runCommandLine(all, listening, [runVerb as Verb<never>]).then((code) => ({
+    const ended = runCommandLine(all, listening, VERBS).then((code) => ({
       code,
       out: terminal.shown(),
       err: terminal.complained(),

@@ -2,6 +2,7 @@
  * A terminal for tests: what a person would see, and an interrupt without a signal.
  */
 import type { Environment, StopSignal, Terminal } from "../../src/cli/terminal.ts";
+import { verbFetch } from "../../src/cli/verb-fetch.ts";
 
 export type TestTerminal = Terminal & {
   readonly shown: () => string;
@@ -23,7 +24,7 @@ export type TestTerminalOptions = {
   readonly home?: string;
   readonly now?: () => number;
   readonly input?: string;
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: Terminal["fetch"];
 };
 
 export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
@@ -44,7 +45,7 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
   return {
     ...{ width, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
     now: options.now ?? Date.now,
-    fetch: options.fetch ?? globalThis.fetch,
+    fetch: options.fetch ?? verbFetch,
     out: (text) => write("out", text),
     err: (text) => write("err", text),
     readInput: async () => input,
