@@ -16,6 +16,13 @@ import { wantsColours } from "./terminal.ts";
 const grey = painter(false);
 const bright = painter(true);
 
+// Beside a wide one a character is measured by the tables of all scripts.
+test("what is measured by its length alone is as wide as the tables of all scripts say", () => {
+  const codes = Array.from({ length: 0x3000 }, (_, code) => code).filter((code) => code < 0x300 || code >= 0x2000);
+  for (const char of codes.map((code) => String.fromCodePoint(code)))
+    assert.equal(widthOf(char), widthOf(`東${char}`) - 2, JSON.stringify(char));
+});
+
 describe("text", () => {
   const rows: [name: string, given: string, shown: string][] = [
     ["an escape sequence is a picture", "\u001b[2Jgone", "␛[2Jgone"],
@@ -40,13 +47,6 @@ describe("text", () => {
     ["", 0],
   ] as const)
     test(`"${text}" takes ${width} columns`, () => assert.equal(widthOf(text), width));
-
-  // Beside a wide one a character is measured by the tables of all scripts.
-  test("what is measured by its length alone is as wide as the tables of all scripts say", () => {
-    const codes = Array.from({ length: 0x3000 }, (_, code) => code).filter((code) => code < 0x300 || code >= 0x2000);
-    for (const char of codes.map((code) => String.fromCodePoint(code)))
-      assert.equal(widthOf(char), widthOf(`東${char}`) - 2, JSON.stringify(char));
-  });
 
   for (const [text, columns, shown] of [
     ["abcdef", 6, "abcdef"],

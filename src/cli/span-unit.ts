@@ -6,29 +6,15 @@
  */
 import { SPAN_PATTERN } from "../protocol/index.ts";
 import { alternatives, type JsonSchema, schemaUnder } from "./config-knobs.ts";
-
-export const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+import { unitAdvice } from "./span-advice.ts";
 
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);
-
-const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
 
 /** What is wrong with a span that lacks its unit, also one in quotes, or has a fraction; null if nothing is. */
 export function unitMissing(field: string, given: unknown): string | null {
   const advice = typeof given === "string" || typeof given === "number" ? unitAdvice(String(given)) : null;
   return advice === null ? null : `${field} is ${String(given)}, which ${advice}`;
-}
-
-/** The same of what a flag was given: what it lacks, and what to say. */
-export function unitAdvice(given: string): string | null {
-  const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
-  const value = Number(digits);
-  if (digits === "" || value === 0) return null;
-  if (Number.isInteger(value)) return unit === undefined ? `has no unit: say ${value}s or ${value}ms` : null;
-  // Without a unit a fraction is most likely one of seconds.
-  const ms = Math.round(value * (SPAN_UNITS[unit ?? "s"] ?? 1));
-  return ms < 1 ? null : `has ${unit === undefined ? "no unit" : "a fraction"}: say ${ms}ms`;
 }
 
 /** Programs may give numbers of milliseconds; people may not, and are not told of them. */

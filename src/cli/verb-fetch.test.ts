@@ -82,8 +82,8 @@ for (const [name, fetch] of FETCHES) {
     assert.deepEqual(calls, ["/tasks/a", "/tasks/a", "/tasks/a/retry"]);
     const gone = server.url;
     await server[Symbol.asyncDispose]();
-    await assert.rejects(createClient({ ...options, url: gone }).task("a"), {
-      message: `cannot reach ${gone} (ECONNREFUSED); is it running? Start it with: drover serve --port ${new URL(gone).port}`,
-    });
+    const start = `drover serve --port ${new URL(gone).port}`;
+    const message = `cannot reach ${gone} (ECONNREFUSED); is it running? Start it with: ${start}`;
+    await assert.rejects(createClient({ ...options, url: gone }).task("a"), { message });
   });
 }

@@ -9,7 +9,7 @@
 import { Argument, type Command, type CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ExitCode } from "./exit-code.ts";
 import { createOutput, type Output } from "./output.ts";
-import { SPAN_UNITS, unitAdvice } from "./span-unit.ts";
+import { SPAN_UNITS, unitAdvice } from "./span-advice.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The flags every verb has. */

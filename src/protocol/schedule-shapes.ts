@@ -1,8 +1,9 @@
 /**
  * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
  */
+import { PAGE_MAX } from "./places.ts";
 import * as s from "./schema.ts";
-import { PAGE_DEFAULT, PAGE_MAX } from "./task-call-shapes.ts";
+import { PAGE_DEFAULT } from "./task-call-shapes.ts";
 import { type TaskBody, taskBody } from "./task-shapes.ts";
 
 export const SCHEDULE_ID_MAX = 100;

@@ -1,0 +1,19 @@
+/**
+ * The units of spans, and what to say to somebody who wrote a span without one or with a fraction. It knows no schema,
+ * so that a flag is read without loading any.
+ */
+
+export const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
+
+/** What a span that somebody wrote lacks, and what to say; null if nothing. */
+export function unitAdvice(given: string): string | null {
+  const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
+  const value = Number(digits);
+  if (digits === "" || value === 0) return null;
+  if (Number.isInteger(value)) return unit === undefined ? `has no unit: say ${value}s or ${value}ms` : null;
+  // Without a unit a fraction is most likely one of seconds.
+  const ms = Math.round(value * (SPAN_UNITS[unit ?? "s"] ?? 1));
+  return ms < 1 ? null : `has ${unit === undefined ? "no unit" : "a fraction"}: say ${ms}ms`;
+}
