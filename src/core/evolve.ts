@@ -38,7 +38,7 @@ import { unreachable } from "./result.ts";
 import { evolveSchedule } from "./schedule-order.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
 import { watchTabs } from "./tab.ts";
-import { hearTakes, keyOfTakes } from "./taking.ts";
+import { countFilter, keyOfTakes } from "./taking.ts";
 import { setTimer } from "./timers.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
@@ -343,9 +343,19 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
       const holds = { attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;
       const target = endpoint === null ? null : { endpoint, path };
-      const says = { takes, saying: takes === null ? null : keyOfTakes(takes) };
-      if (hearTakes(fleet, takes, 1)) reshapeTasks(state);
-      addWorker(fleet, shapes, { id, kind, session, target, offered: slots, joinedAt, ...says, ...settings, ...holds });
+      const taking = { takes, filter: takes === null ? null : keyOfTakes(takes) };
+      if (countFilter(fleet, takes, 1)) reshapeTasks(state);
+      addWorker(fleet, shapes, {
+        id,
+        kind,
+        session,
+        target,
+        offered: slots,
+        joinedAt,
+        ...taking,
+        ...settings,
+        ...holds,
+      });
     } else {
       const worker = known as Worker;
       if (worker.hold !== null) dropHold(state, worker.hold.task);
@@ -360,7 +370,7 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
 
 function drop(state: State, worker: Worker): void {
   dropWorker(state.fleet, state.shapes, worker);
-  if (hearTakes(state.fleet, worker.takes, -1)) reshapeTasks(state);
+  if (countFilter(state.fleet, worker.takes, -1)) reshapeTasks(state);
 }
 
 /** The new owner's own event comes next. */

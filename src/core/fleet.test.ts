@@ -50,7 +50,7 @@ function settingsOf(
 function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
-    ...{ target: null, takes: null, saying: null, note: null, offered: 1 },
+    ...{ target: null, takes: null, filter: null, note: null, offered: 1 },
     ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
   };
 }

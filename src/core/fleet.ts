@@ -14,7 +14,7 @@ import type { WorkerId } from "./brand.ts";
 import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
 import type { Attempt, Hold, Worker } from "./state.ts";
-import type { Saying } from "./taking.ts";
+import type { Filter } from "./taking.ts";
 
 export type Fleet = {
   readonly byId: Map<WorkerId, Worker>;
@@ -38,7 +38,7 @@ export type Fleet = {
   /** How many workers offer each capability: a tab without an owner is one nobody offers. */
   readonly offered: Map<string, number>;
   /** What workers say of the tasks they take, by its key. */
-  readonly sayings: Map<string, Saying>;
+  readonly filters: Map<string, Filter>;
 };
 
 const CAPABILITIES_SPAN = 65_536;
@@ -57,7 +57,7 @@ export const newFleet = (): Fleet => ({
   blooms: new Int32Array(2),
   offers: new Int32Array(1),
   offered: new Map(),
-  sayings: new Map(),
+  filters: new Map(),
 });
 
 export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {

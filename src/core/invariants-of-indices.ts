@@ -266,11 +266,11 @@ function checkFleet(state: State, complain: Complain): void {
       .sort()
       .join();
   const said = new Map<string, number>();
-  for (const { takes, saying } of fleet.order) {
-    complain(saying === (takes === null ? null : keyOfTakes(takes)), "a worker knows the key of what it takes");
-    if (saying !== null) said.set(saying, (said.get(saying) ?? 0) + 1);
+  for (const { takes, filter } of fleet.order) {
+    complain(filter === (takes === null ? null : keyOfTakes(takes)), "a worker knows the key of what it takes");
+    if (filter !== null) said.set(filter, (said.get(filter) ?? 0) + 1);
   }
-  const heard = new Map([...fleet.sayings].map(([key, { workers }]) => [key, workers]));
+  const heard = new Map([...fleet.filters].map(([key, { workers }]) => [key, workers]));
   complain(offers(heard) === offers(said), "what workers say they take is known, by how many say it");
   complain(offers(fleet.offered) === offers(fresh.offered), "offered capabilities are counted");
   // A tree without workers may be older than the last one that left.

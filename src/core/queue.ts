@@ -52,7 +52,7 @@ export function shapeOf(state: State, task: Task): Shape {
   const { ask, pin } = task;
   const { fleet } = state;
   // Those who ask for the same are of the same shape, unless workers mind their projects.
-  const isShared = pin === null && (fleet.sayings.size === 0 || !mindsProjects(fleet));
+  const isShared = pin === null && (fleet.filters.size === 0 || !mindsProjects(fleet));
   if (isShared && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
   const shape = internShape(state.shapes, ask, pin, {
     workers: fleet.order,

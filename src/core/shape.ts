@@ -206,7 +206,7 @@ export function offers(worker: Worker, demand: Needed): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
   for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
-  return worker.saying === null || !demand.refusedBy.includes(worker.saying);
+  return worker.filter === null || !demand.refusedBy.includes(worker.filter);
 }
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */

@@ -32,7 +32,7 @@ import * as format from "./snapshot-format.ts";
 import { SnapshotUnreadable } from "./snapshot-format.ts";
 import type { Agent, Ask, Attempt, End, EndPhase, Links, Project, State, Task, Tombstone, Worker } from "./state.ts";
 import { newTab, watchTabs } from "./tab.ts";
-import { hearTakes, keyOfTakes } from "./taking.ts";
+import { countFilter, keyOfTakes } from "./taking.ts";
 import { setTimer } from "./timers.ts";
 import { rollingSumFromFacts } from "./window.ts";
 
@@ -215,14 +215,14 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
   const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
-  hearTakes(state.fleet, takes, 1);
+  countFilter(state.fleet, takes, 1);
   const attempts = new AttemptSet();
   addWorker(state.fleet, state.shapes, {
     id: id as WorkerId,
     kind,
     session,
     target: endpoint === null ? null : { endpoint, path },
-    ...{ takes, saying: takes === null ? null : keyOfTakes(takes) },
+    ...{ takes, filter: takes === null ? null : keyOfTakes(takes) },
     offered,
     joinedAt: joinedAt as Instant,
     slots,

@@ -248,7 +248,7 @@ export type Worker = {
   readonly target: PushTarget | null;
   /** Which tasks it takes, and that as a key; null: all. */
   readonly takes: Takes | null;
-  readonly saying: string | null;
+  readonly filter: string | null;
   /** The slots it joined with; it may want fewer for a while. */
   readonly offered: number;
   slots: number;

@@ -1,33 +1,33 @@
 /**
  * Which tasks a worker takes, by their action, type and project.
  *
- * A worker offers capabilities, which tasks ask for; it may also say itself what it takes: names, or patterns in which
- * `*` stands for anything. That is part of whether it could ever run a task. Workers say few different things of this
- * kind, and most say nothing, so a task's shape does not hold its action: it holds which of those sayings refuse
- * the task. While nobody says anything that is the same for all, and nothing costs more. When a saying is heard for the
- * first time, or for the last, every queued task is looked at once: a group whose tasks all change alike is moved as a
- * whole, and only where they differ is a task put into its queue anew. Nothing else here walks over tasks. A hundred
- * thousand queued tasks cost about 15 ms then; a fleet has at most 256 sayings.
+ * A worker offers capabilities, which tasks ask for; it may also have a filter, which says what it takes: names, or
+ * patterns in which `*` stands for anything. That is part of whether it could ever run a task. A fleet has few distinct
+ * filters, and most workers have none, so a task's shape does not hold its action: it holds which of the filters refuse
+ * the task. While there is no filter that is the same for all, and nothing costs more. When a filter comes for the
+ * first time, or its last worker goes, every queued task is looked at once: a group whose tasks all change alike is
+ * moved as a whole, and only where they differ is a task put into its queue anew. Nothing else here walks over tasks. A
+ * hundred thousand queued tasks cost about 15 ms then; a fleet has at most 256 filters.
  */
 import type { ProjectId } from "./brand.ts";
 import type { Fleet } from "./fleet.ts";
 
-/** What a worker says that it takes; null: whatever there is. */
+/** What a filter lets through; null: whatever there is. */
 export type Takes = {
   readonly actions: readonly string[] | null;
   readonly types: readonly string[] | null;
   readonly projects: readonly string[] | null;
 };
-/** A saying, and how many workers say it. */
-export type Saying = { readonly key: string; readonly takes: Takes; workers: number };
+/** A filter, and how many workers have it. */
+export type Filter = { readonly key: string; readonly takes: Takes; workers: number };
 
 export const ACTION_NAME_MAX = 128;
-/** How many different things workers of one fleet may say. */
-export const SAYINGS_MAX = 256;
+/** How many different filters the workers of one fleet may have. */
+export const FILTERS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
 const NOBODY: readonly string[] = Object.freeze([]);
 
-/** A task that brings its command. Its action is plain `exec`; a worker may say that it takes only these. */
+/** A task that brings its command. Its action is plain `exec`; a filter may let only these through. */
 const EXEC = "exec";
 const EXEC_WITH_COMMAND = "exec(command)";
 
@@ -45,7 +45,7 @@ export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.
 
 export type Taken = { readonly action: string; readonly type: string };
 
-/** Whether a worker that says this takes such a task. */
+/** Whether a worker with this filter takes such a task. */
 export const takesSuch = (takes: Takes, { action, type }: Taken, project: string): boolean =>
   isAction(takes.actions, action) && isNamed(takes.types, type) && isNamed(takes.projects, project);
 
@@ -71,33 +71,33 @@ export function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** The keys of the sayings, of those heard in the fleet, that refuse such a task. */
+/** The keys of the fleet's filters that refuse such a task. */
 export function refusalsOf(fleet: Fleet, taken: Taken, project: ProjectId): readonly string[] {
-  if (fleet.sayings.size === 0) return NOBODY;
+  if (fleet.filters.size === 0) return NOBODY;
   const refusing: string[] = [];
-  for (const { key, takes } of fleet.sayings.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
+  for (const { key, takes } of fleet.filters.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
   return refusing;
 }
 
-/** Whether the sayings refuse tasks by their project, so that two that ask for the same may differ in their shape. */
+/** Whether the filters refuse tasks by their project, so that two that ask for the same may differ in their shape. */
 export const mindsProjects = (fleet: Fleet): boolean =>
-  fleet.sayings.size > 0 && [...fleet.sayings.values()].some(({ takes }) => takes.projects !== null);
+  fleet.filters.size > 0 && [...fleet.filters.values()].some(({ takes }) => takes.projects !== null);
 
-/** One worker more says this (1), or one fewer (-1). Answers whether it is heard for the first or the last time. */
-export function hearTakes(fleet: Fleet, takes: Takes | null, by: 1 | -1): boolean {
+/** One worker more has this filter (1), or one fewer (-1). Answers whether it is the first or was the last. */
+export function countFilter(fleet: Fleet, takes: Takes | null, by: 1 | -1): boolean {
   if (takes === null) return false;
   const key = keyOfTakes(takes);
-  const saying = fleet.sayings.get(key) ?? { key, takes, workers: 0 };
-  saying.workers += by;
-  if (saying.workers === 0) fleet.sayings.delete(key);
-  else if (saying.workers === 1 && by === 1) fleet.sayings.set(key, saying);
+  const filter = fleet.filters.get(key) ?? { key, takes, workers: 0 };
+  filter.workers += by;
+  if (filter.workers === 0) fleet.filters.delete(key);
+  else if (filter.workers === 1 && by === 1) fleet.filters.set(key, filter);
   else return false;
   return true;
 }
 
 /** What of such a task somebody in the fleet does not take, for people. */
 export function refusedInWords(fleet: Fleet, { action, type }: Taken, project: string): string[] {
-  const all = [...fleet.sayings.values()];
+  const all = [...fleet.filters.values()];
   const isRefused = (of: "types" | "projects", name: string): boolean =>
     all.some(({ takes }) => !isNamed(takes[of], name));
   const isRefusedAction = all.some(({ takes }) => !isAction(takes.actions, action));

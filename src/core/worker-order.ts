@@ -15,7 +15,7 @@ import { fail, ok } from "./result.ts";
 import type { State, Worker } from "./state.ts";
 import { endOfStop } from "./stop.ts";
 import { isTab } from "./tab.ts";
-import { keyOfTakes, SAYINGS_MAX } from "./taking.ts";
+import { FILTERS_MAX, keyOfTakes } from "./taking.ts";
 
 const WORKERS_MAX = 100_000;
 
@@ -31,9 +31,9 @@ export function decideJoin(state: State, command: Extract<Command, { type: "join
     return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
   }
   const { kind: workerKind, session, settings, target = null, takes = null } = command;
-  const { sayings } = state.fleet;
-  if (takes !== null && sayings.size >= SAYINGS_MAX && !sayings.has(keyOfTakes(takes))) {
-    return fail({ type: "too-many", what: "different filters (takes) of workers", max: SAYINGS_MAX });
+  const { filters } = state.fleet;
+  if (takes !== null && filters.size >= FILTERS_MAX && !filters.has(keyOfTakes(takes))) {
+    return fail({ type: "too-many", what: "different filters (takes) of workers", max: FILTERS_MAX });
   }
   const { note: _, ...offered } = settings;
   const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
