@@ -1,7 +1,7 @@
 /**
  * A server process that is killed. It loads everything, waits to be told to begin, and then serves until it dies:
  *
- *     node server-process.ts DIRECTORY      (a line on stdin begins, the end of stdin ends in peace)
+ *     node server-process.ts DIRECTORY [CONFIG]      (a line on stdin begins, the end of stdin ends in peace)
  *
  * From then on every line on stdin asks how much memory it holds (by itself alone under --expose-gc) and has had at
  * most, in bytes.
@@ -14,13 +14,14 @@ import { openDrover } from "../../src/engine/drover.ts";
 import { readSettings } from "../../src/protocol/index.ts";
 import { startServer } from "../../src/server/start-server.ts";
 
-const [directory = ""] = process.argv.slice(2);
-const settings = readSettings({ server: { port: 0, shutdownGrace: 0 } });
+const [directory = "", given = "{}"] = process.argv.slice(2);
+const { server: own, ...config } = JSON.parse(given) as { server?: object };
+const settings = readSettings({ server: { port: 0, shutdownGrace: 0, ...own } });
 if (!settings.ok) throw new Error(JSON.stringify(settings.failure));
 // What is killed writes no cache of compiled files at its end, so it is written now.
 flushCompileCache();
 await once(process.stdin, "data");
-const drover = await openDrover({ data: directory, config: { log: { snapshotEvery: 2000 } } });
+const drover = await openDrover({ data: directory, config: { log: { snapshotEvery: 2000 }, ...config } });
 const server = await startServer({ drover, settings: settings.value });
 console.log(server.url);
 process.stdin.on("end", () => void server.close());
