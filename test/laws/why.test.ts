@@ -3,7 +3,8 @@
  *
  * Before each step of the pump every task is asked why it has not started. If the pump then starts one, that one
  * had every condition met and no other had; if the pump has nothing left to do, every waiting task has one unmet.
- * Few ids, small limits and short waits on purpose: that is where conditions are unmet.
+ * Few ids, small limits and short waits on purpose: that is where conditions are unmet. That each of them is met and
+ * unmet somewhere is said by why-conditions.test.ts, without any luck.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,11 +21,10 @@ import {
   why,
   workerId,
 } from "../../src/core/index.ts";
+import type { Takes } from "../../src/core/taking.ts";
 import { configOf, createWorld, submission, type World, workerSettings } from "../conformance/driver.ts";
 
 const RUNS = process.env.DROVER_QUICK === "1" ? 100 : 3000;
-/** Every code there is: the histories are worth something only if they shut every condition. */
-const GATES = 29;
 const TASKS = Array.from({ length: 20 }, (_, index) => `t${index}`);
 const WORKERS = ["w0", "w1", "w2"] as const;
 const PROJECTS = ["p0", "p1", "p2"] as const;
@@ -37,6 +37,7 @@ const submit: fc.Arbitrary<Step["act"]> = fc
     id: pick(...TASKS),
     project: pick(...PROJECTS),
     agent: pick("a", "b"),
+    action: pick("", "exec"),
     type: pick("code", "plan", "other"),
     capabilities: pick<string[]>([], [], ["gpu"], ["gpu", "ssd"]),
     cpu: pick(0, 0, 1000, 3000),
@@ -71,6 +72,15 @@ const settings = fc
     status: pick("ready" as const, "ready" as const, "ready" as const, "overloaded" as const, "draining" as const),
   })
   .map(workerSettings);
+
+const takes: fc.Arbitrary<Takes | null> = pick(
+  null,
+  null,
+  null,
+  { actions: ["ex*"], types: null, projects: null },
+  { actions: null, types: ["code"], projects: null },
+  { actions: null, types: null, projects: ["p1"] },
+);
 
 const config = fc
   .record({
@@ -107,10 +117,10 @@ const command: fc.Arbitrary<Step["act"]> = fc.oneof(
   { weight: 8, arbitrary: submit },
   {
     weight: 2,
-    arbitrary: fc.tuple(pick(...WORKERS), settings).map(
-      ([id, given]) =>
+    arbitrary: fc.tuple(pick(...WORKERS), settings, takes).map(
+      ([id, given, taken]) =>
         (): Command => ({
-          ...{ type: "join-worker", worker: workerId(id), kind: "pull", session: "s", settings: given },
+          ...{ type: "join-worker", worker: workerId(id), kind: "pull", session: "s", settings: given, takes: taken },
         }),
     ),
   },
@@ -177,6 +187,10 @@ const command: fc.Arbitrary<Step["act"]> = fc.oneof(
       }),
     ),
   },
+  {
+    weight: 1,
+    arbitrary: fc.constant((): Command => ({ type: "reset-gate", gate: gateId("anthropic/default") })),
+  },
   { weight: 1, arbitrary: config.map((given) => (): Command => ({ type: "set-config", config: configOf(given) })) },
   {
     weight: 1,
@@ -202,14 +216,11 @@ function newWorld(): World {
   return world;
 }
 
-const seenShut = new Set<string>();
-
 function answers(world: World): Why[] {
   const asked: Why[] = [];
   for (const task of world.state.tasks.values()) {
     const answer = why(world.state, task.id, instant(world.now()));
     assert.ok(answer.ok && answer.value.conditions.length > 0 && answer.value.summary.length > 0);
-    for (const gate of answer.value.conditions) if (!gate.ok) seenShut.add(gate.code);
     if (task.phase === "waiting" || task.phase === "queued") asked.push(answer.value);
   }
   return asked;
@@ -262,7 +273,6 @@ test("a task has every condition open exactly when the pump starts it next", () 
     { numRuns: RUNS },
   );
   assert.ok(starts > RUNS, `only ${starts} starts were compared`);
-  if (RUNS > 1000) assert.equal(seenShut.size, GATES, `gates seen shut: ${[...seenShut].sort().join(" ")}`);
 });
 
 test("when only the clock is in the way, the instant lies ahead, a gate names it, and the alarm rings by then", () => {
