@@ -5,14 +5,14 @@
  * unequal estimates; budgets and limits by type and by project bind loosely, so that each is checked and none stops the
  * work. Nothing here is random: the same size gives the same world.
  */
-import { agentId, type Instant, instant, projectId, workerId } from "../src/core/brand.ts";
-import type { Command, Submission } from "../src/core/commands.ts";
-import { readConfig } from "../src/core/config.ts";
+import { agentId, type Instant, instant, projectId, workerId } from "../src/core/base/brand.ts";
+import { readConfig } from "../src/core/config/config.ts";
 import { decide } from "../src/core/decide.ts";
 import { emptyState } from "../src/core/empty-state.ts";
-import type { Event } from "../src/core/events.ts";
 import { evolve } from "../src/core/evolve.ts";
-import type { State } from "../src/core/state.ts";
+import type { Command, Submission } from "../src/core/model/commands.ts";
+import type { Event } from "../src/core/model/events.ts";
+import type { State } from "../src/core/model/state.ts";
 
 export const PROJECTS = 100;
 export const AGENTS = 10;

@@ -6,12 +6,12 @@
  * the engine does in one turn of the event loop.
  */
 
-import { projectId, seq } from "../src/core/brand.ts";
+import { projectId, seq } from "../src/core/base/brand.ts";
 import { emptyState } from "../src/core/empty-state.ts";
 import { evolve } from "../src/core/evolve.ts";
-import { snapshotLines } from "../src/core/snapshot.ts";
-import type { State } from "../src/core/state.ts";
-import { decodeEvent, encodeEvent } from "../src/log/codec.ts";
+import type { State } from "../src/core/model/state.ts";
+import { snapshotLines } from "../src/core/snapshot/snapshot.ts";
+import { decodeEvent, encodeEvent } from "../src/log/format/codec.ts";
 import { run as command, finish, newWorld, queue, step, submission } from "./core-world.ts";
 import { run as runGate } from "./gate.ts";
 import type { Options, Report, Row } from "./report.ts";

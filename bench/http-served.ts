@@ -49,7 +49,7 @@ async function serveEcho(): Promise<() => Promise<void>> {
 async function serveDrover(config: object): Promise<() => Promise<void>> {
   const { openDrover } = await import("../src/engine/index.ts");
   const { startServer } = await import("../src/server/index.ts");
-  const { readSettings } = await import("../src/protocol/settings.ts");
+  const { readSettings } = await import("../src/protocol/settings/settings.ts");
   const data = mkdtempSync(join(tmpdir(), "drover-bench-http-"));
   const settings = readSettings({ ...config, server: { port: 0, shutdownGrace: "1s" } });
   if (!settings.ok) throw new Error(JSON.stringify(settings.failure));

@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import * as core from "../src/core/index.ts";
 import { type Drover, DroverError, openDrover, openSqliteLog } from "../src/engine/index.ts";
 import { createTestDrover } from "../src/testing/index.ts";
-import { badCalls, body, type Expected, wrong } from "./bad-calls.ts";
+import { badCalls, body, type Expected, wrong } from "./kits/bad-calls.ts";
 import {
   circular,
   huge,
@@ -20,7 +20,7 @@ import {
   NOT_A_SPAN,
   NOT_AN_OBJECT,
   NOT_WHOLE,
-} from "./bad-values.ts";
+} from "./kits/bad-values.ts";
 
 const shown = (value: unknown): string =>
   typeof value === "bigint" || typeof value === "number"

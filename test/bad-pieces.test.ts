@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as core from "../src/core/index.ts";
-import { NOT_AN_OBJECT, NOT_WHOLE } from "./bad-values.ts";
+import { NOT_AN_OBJECT, NOT_WHOLE } from "./kits/bad-values.ts";
 
 const wrong = (value: unknown): never => value as never;
 const NOT_A_NUMBER: readonly unknown[] = [Number.NaN, Number.POSITIVE_INFINITY, "5", null, true, {}, [], 5n];

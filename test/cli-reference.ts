@@ -7,9 +7,9 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT_MEANINGS } from "../src/cli/exit-code.ts";
-import type { Verb } from "../src/cli/verb.ts";
-import { LOADED_VERBS } from "./cli/loaded-verbs.ts";
+import { EXIT_MEANINGS } from "../src/cli/shell/exit-code.ts";
+import type { Verb } from "../src/cli/shell/verb.ts";
+import { LOADED_VERBS } from "./kits/cli/loaded-verbs.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/cli.md");
 const BEGIN = "<!-- written by test/cli-reference.ts: begin -->";

@@ -7,7 +7,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
-import { type Served, served } from "./cli/served.ts";
+import { type Served, served } from "./kits/cli/served.ts";
 
 const run = promisify(execFile);
 const BIN = join(import.meta.dirname, "../bin/drover.js");

@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TSchema } from "typebox";
 import { CALL_LIST, type Call, errorsOf, type Tag, WIRE_CODES, type WireCode } from "../src/protocol/index.ts";
-import { notesOf } from "../src/protocol/schema.ts";
+import { notesOf } from "../src/protocol/schema/schema.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/http.md");
 const BEGIN = "<!-- written by test/http-reference.ts: begin -->";

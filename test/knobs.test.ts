@@ -7,11 +7,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { DEFAULT_CONFIG } from "../src/core/config.ts";
-import { type Knob, rowsOfGates, rowsOfProjects } from "./knobs/gates-and-projects.ts";
-import { rowsOfQueue } from "./knobs/queue.ts";
-import { openStory } from "./knobs/story.ts";
-import { rowsOfTurn } from "./knobs/turn.ts";
+import { DEFAULT_CONFIG } from "../src/core/config/config.ts";
+import { type Knob, rowsOfGates, rowsOfProjects } from "./kits/knobs/gates-and-projects.ts";
+import { rowsOfQueue } from "./kits/knobs/queue.ts";
+import { openStory } from "./kits/knobs/story.ts";
+import { rowsOfTurn } from "./kits/knobs/turn.ts";
 
 const KNOBS: Readonly<Record<string, Knob>> = { ...rowsOfQueue, ...rowsOfTurn, ...rowsOfProjects, ...rowsOfGates };
 

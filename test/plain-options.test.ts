@@ -8,7 +8,7 @@ import { createContext, runInContext } from "node:vm";
 import * as core from "../src/core/index.ts";
 import { createMemoryLog, type Drover, DroverError, openDrover } from "../src/engine/index.ts";
 import { createTestDrover } from "../src/testing/index.ts";
-import { wrong } from "./bad-calls.ts";
+import { wrong } from "./kits/bad-calls.ts";
 
 class Settings {
   readonly slots = 1;

@@ -30,20 +30,14 @@ import { inspect, styleText } from "node:util";
 const NODE_MAJOR_MIN = 24;
 const FILE_LIMIT_MS = { quick: 300_000, full: 1_200_000 };
 const CHECK_LIMIT_MS = 300_000;
-/** Left out of the quick run: what says so by its place or name, and what starts much or waits for the disk. */
-const LEFT_OUT_WHEN_QUICK: readonly RegExp[] = [
-  /^test\/(faults|slow|end-to-end)\/|\.slow\.test\.ts$/,
-  /^src\/cli\/(run|run-commands|serve|end-to-end)\.test\.ts$/,
-  /^src\/worker\/(pull-laws|pull-worker|worktree|lease-thread)\.test\.ts$/,
-  /^src\/server\/\w+-end-to-end\.test\.ts$/,
-  /^src\/log\/sqlite-(damage|log)\.test\.ts$|^test\/(examples|plan-examples)\.test\.ts$/,
-];
+/** Left out of the quick run, by name alone: what starts much, or waits for the disk. */
+const IS_SLOW = /\.slow\.test\.ts$/;
 /** What takes longest, in the order it is started; everything else comes after. */
 const LONGEST_FIRST: readonly RegExp[] = [
-  /^test\/faults\/(kill|worker-process)\.test\.ts$/,
+  /^test\/faults\/(kill|worker-process)\.slow\.test\.ts$/,
   /^test\/laws\/laws-re|^src\/sim\/simulate\.test\.ts$/,
-  /^test\/faults\/server-kill\.test\.ts$|^test\/docs\.slow\.test\.ts$/,
-  /^test\/(faults|laws)\/|^src\/worker\/pull-laws\.test\.ts$/,
+  /^test\/faults\/server-kill\.slow\.test\.ts$|^test\/docs\.slow\.test\.ts$/,
+  /^test\/(faults|laws)\/|^src\/worker\/pull\/laws\.slow\.test\.ts$/,
 ];
 const CACHE = "node_modules/.cache/drover";
 /** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
@@ -134,7 +128,7 @@ function parseArguments(args: readonly string[]): Options {
 function filesFor({ quick, words }: Options): string[] {
   return globSync(["src/**/*.test.ts", "test/**/*.test.ts"])
     .map((path) => path.replaceAll("\\", "/"))
-    .filter((path) => !(quick && LEFT_OUT_WHEN_QUICK.some((pattern) => pattern.test(path))))
+    .filter((path) => !(quick && IS_SLOW.test(path)))
     .filter((path) => words.length === 0 || words.some((word) => path.includes(word)))
     .sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
 }

@@ -8,11 +8,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
-import { LOADED_VERBS } from "../../test/cli/loaded-verbs.ts";
-import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-terminal.ts";
+import { LOADED_VERBS } from "../../test/kits/cli/loaded-verbs.ts";
+import { type TestTerminalOptions, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
-import { EXIT, EXIT_MEANINGS } from "./exit-code.ts";
-import { CliProblem } from "./problem.ts";
+import { EXIT, EXIT_MEANINGS } from "./shell/exit-code.ts";
+import { CliProblem } from "./shell/problem.ts";
 import {
   byteCount,
   cpuMillicores,
@@ -23,7 +23,7 @@ import {
   several,
   type Verb,
   wholeNumber,
-} from "./verb.ts";
+} from "./shell/verb.ts";
 import { VERBS } from "./verbs.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -7,14 +7,14 @@
  */
 import { Command, CommanderError } from "commander";
 import { ClientError } from "../client/client-error.ts";
-import { BadConfig } from "./config-problem.ts";
-import { EXIT, type ExitCode } from "./exit-code.ts";
+import { BadConfig } from "./config/problem.ts";
 import { flagHelp, helpVerb, overview } from "./help.ts";
-import { painter } from "./output-text.ts";
-import { CliProblem, configProblem, type Problem, reportProblem } from "./problem.ts";
-import { InputTooLong, type Terminal } from "./terminal.ts";
-import { BadCall, fillVerb, type ListedVerb, nameVerb, type Stage } from "./verb.ts";
-import { versionText } from "./version.ts";
+import { EXIT, type ExitCode } from "./shell/exit-code.ts";
+import { CliProblem, configProblem, type Problem, reportProblem } from "./shell/problem.ts";
+import { InputTooLong, type Terminal } from "./shell/terminal.ts";
+import { BadCall, fillVerb, type ListedVerb, nameVerb, type Stage } from "./shell/verb.ts";
+import { versionText } from "./shell/version.ts";
+import { painter } from "./show/text.ts";
 
 export async function runCommandLine(
   args: readonly string[],
@@ -90,7 +90,7 @@ function createProgram(terminal: Terminal, verbs: readonly ListedVerb[], finish:
 async function problemOf(error: unknown): Promise<Problem | null> {
   if (error instanceof CliProblem) return error.problem;
   if (error instanceof BadConfig) return configProblem(error);
-  if (error instanceof ClientError) return (await import("./connection.ts")).clientProblem(error);
+  if (error instanceof ClientError) return (await import("./shell/connection.ts")).clientProblem(error);
   if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
   if (error instanceof BadCall) return usageOf(error.reason, error.verb);
   if (error instanceof CommanderError) return usageOf(error);

@@ -2,10 +2,10 @@
  * Help for people who have just arrived: a short overview, and topics that belong to no single verb.
  */
 import type { Command } from "commander";
-import { EXIT, exitCodeHelp } from "./exit-code.ts";
-import type { Paint } from "./output-text.ts";
-import { usageProblem } from "./problem.ts";
-import type { ListedVerb, Load, VerbBody } from "./verb.ts";
+import { EXIT, exitCodeHelp } from "./shell/exit-code.ts";
+import { usageProblem } from "./shell/problem.ts";
+import type { ListedVerb, Load, VerbBody } from "./shell/verb.ts";
+import type { Paint } from "./show/text.ts";
 
 const CONFIG_HELP = `Where settings come from, the later over the earlier, field by field:
 

@@ -7,8 +7,8 @@
  */
 import "./quiet-warnings.ts";
 import { runCommandLine } from "./command-line.ts";
-import { EXIT } from "./exit-code.ts";
-import { processTerminal } from "./terminal.ts";
+import { EXIT } from "./shell/exit-code.ts";
+import { processTerminal } from "./shell/terminal.ts";
 import { VERBS } from "./verbs.ts";
 
 /** Verbs that do something, whoever looks on. */

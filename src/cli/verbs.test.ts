@@ -7,10 +7,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { type Asked, cannedServer, Refusal } from "../../test/cli/canned-server.ts";
-import { type TestTerminalOptions, testTerminal } from "../../test/cli/test-terminal.ts";
+import { type Asked, cannedServer, Refusal } from "../../test/kits/cli/canned-server.ts";
+import { type TestTerminalOptions, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
-import { newPart } from "./log-tail.ts";
+import { newPart } from "./verbs/log-tail.ts";
 import { VERBS } from "./verbs.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");

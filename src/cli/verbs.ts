@@ -4,7 +4,7 @@
  * A name and a summary are all that the help needs of a verb. What it takes and does is loaded when it is asked for: a
  * command that makes one call should not wait for the engine, for YAML or for nineteen other verbs.
  */
-import type { ListedVerb } from "./verb.ts";
+import type { ListedVerb } from "./shell/verb.ts";
 
 const group = (name: string, verbs: readonly ListedVerb[]): ListedVerb[] =>
   verbs.map((verb) => ({ ...verb, group: name }));
@@ -13,17 +13,17 @@ const START: readonly ListedVerb[] = [
   {
     name: "serve",
     summary: "start the server here, with a worker that runs commands",
-    load: async () => (await import("./serve-verb.ts")).serveVerb,
+    load: async () => (await import("./serve/verb.ts")).serveVerb,
   },
   {
     name: "run",
     summary: "run a plan file on this machine until it is done",
-    load: async () => (await import("./run.ts")).runVerb,
+    load: async () => (await import("./run/verb.ts")).runVerb,
   },
   {
     name: "worker",
     summary: "run tasks on this machine: one command for each",
-    load: async () => (await import("./worker-verb.ts")).workerVerb,
+    load: async () => (await import("./worker/verb.ts")).workerVerb,
   },
 ];
 
@@ -31,32 +31,32 @@ const TASKS: readonly ListedVerb[] = [
   {
     name: "submit",
     summary: "submit a task; print its id, or with --wait its result",
-    load: async () => (await import("./submit.ts")).submitVerb,
+    load: async () => (await import("./verbs/submit.ts")).submitVerb,
   },
   {
     name: "tasks",
     summary: "list tasks, in the order of submission",
-    load: async () => (await import("./tasks.ts")).tasksVerb,
+    load: async () => (await import("./verbs/tasks.ts")).tasksVerb,
   },
   {
     name: "task",
     summary: "show one task; --watch until it has ended, --logs for what it wrote",
-    load: async () => (await import("./task.ts")).taskVerb,
+    load: async () => (await import("./verbs/task.ts")).taskVerb,
   },
   {
     name: "why",
     summary: "say why a task is not running: every condition, with numbers",
-    load: async () => (await import("./why.ts")).whyVerb,
+    load: async () => (await import("./verbs/why.ts")).whyVerb,
   },
   {
     name: "cancel",
     summary: "cancel tasks: by id, or all that --where names",
-    load: async () => (await import("./cancel.ts")).cancelVerb,
+    load: async () => (await import("./verbs/cancel.ts")).cancelVerb,
   },
   {
     name: "retry",
     summary: "run failed, cancelled or skipped tasks again",
-    load: async () => (await import("./cancel.ts")).retryVerb,
+    load: async () => (await import("./verbs/cancel.ts")).retryVerb,
   },
 ];
 
@@ -64,32 +64,32 @@ const FLEET: readonly ListedVerb[] = [
   {
     name: "workers",
     summary: "list workers; drain or remove one",
-    load: async () => (await import("./workers.ts")).workersVerb,
+    load: async () => (await import("./verbs/workers.ts")).workersVerb,
   },
   {
     name: "projects",
     summary: "list projects with shares and budgets; set one",
-    load: async () => (await import("./projects.ts")).projectsVerb,
+    load: async () => (await import("./verbs/projects.ts")).projectsVerb,
   },
   {
     name: "gates",
     summary: "list the gates before LLM providers; show, reset or delete one",
-    load: async () => (await import("./gates.ts")).gatesVerb,
+    load: async () => (await import("./verbs/gates.ts")).gatesVerb,
   },
   {
     name: "schedules",
     summary: "list recurring tasks; set or remove one",
-    load: async () => (await import("./schedules.ts")).schedulesVerb,
+    load: async () => (await import("./verbs/schedules.ts")).schedulesVerb,
   },
   {
     name: "pause",
     summary: "start nothing more: of the fleet, a project or a task",
-    load: async () => (await import("./pause.ts")).pauseVerb,
+    load: async () => (await import("./verbs/pause.ts")).pauseVerb,
   },
   {
     name: "resume",
     summary: "take a pause back",
-    load: async () => (await import("./pause.ts")).resumeVerb,
+    load: async () => (await import("./verbs/pause.ts")).resumeVerb,
   },
 ];
 
@@ -97,17 +97,17 @@ const LOG: readonly ListedVerb[] = [
   {
     name: "events",
     summary: "print the events of the log; --follow as they happen",
-    load: async () => (await import("./events.ts")).eventsVerb,
+    load: async () => (await import("./verbs/events.ts")).eventsVerb,
   },
   {
     name: "verify",
     summary: "check that a log is what was written: every link, signature, payload and snapshot",
-    load: async () => (await import("./verify.ts")).verifyVerb,
+    load: async () => (await import("./verbs/verify.ts")).verifyVerb,
   },
   {
     name: "simulate",
     summary: "play random histories with faults against the engine (in a clone)",
-    load: async () => (await import("./simulate.ts")).simulateVerb,
+    load: async () => (await import("./verbs/simulate.ts")).simulateVerb,
   },
 ];
 
@@ -115,12 +115,12 @@ const PROGRAM: readonly ListedVerb[] = [
   {
     name: "config",
     summary: "check the config, show it, or print its schema",
-    load: async () => (await import("./config.ts")).configVerb,
+    load: async () => (await import("./verbs/config.ts")).configVerb,
   },
   {
     name: "completion",
     summary: "print a script for completion in your shell",
-    load: async () => (await import("./completion.ts")).completionVerb,
+    load: async () => (await import("./verbs/completion.ts")).completionVerb,
   },
 ];
 

@@ -8,7 +8,7 @@ import {
   type ScriptServer,
   type Step,
   startScript,
-} from "../../test/script-server.ts";
+} from "../../test/kits/script-server.ts";
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";

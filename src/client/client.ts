@@ -35,7 +35,7 @@ import type {
   TaskJson,
   TasksQuery,
 } from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT } from "../protocol/task-state.ts";
+import { isEnded, WAIT_MS_DEFAULT } from "../protocol/shapes/task-state.ts";
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";

@@ -5,10 +5,11 @@
  * its answer was lost and the same request twice is as good as once (the table of calls says which those are). Tries
  * are bounded and rests grow. Whoever gave an AbortSignal gets its own reason back; nothing else ends a call early.
  */
+
+import { PLACES, type Place } from "../protocol/calls/endpoints.ts";
+import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/calls/wire-code.ts";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
-import { PLACES, type Place } from "../protocol/places.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/version.ts";
-import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/wire-code.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { answers, neverAnswers, type Step, startScript, streams } from "../../test/script-server.ts";
+import { answers, neverAnswers, type Step, startScript, streams } from "../../test/kits/script-server.ts";
 import type { EventJson } from "../protocol/index.ts";
 import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";

@@ -4,8 +4,9 @@
  * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
  * last event that was given out. So a reader sees every event once and in order, whatever the network does.
  */
+
+import { PLACES } from "../protocol/calls/endpoints.ts";
 import type { EventJson } from "../protocol/index.ts";
-import { PLACES } from "../protocol/places.ts";
 import { ClientError } from "./client-error.ts";
 import { createEventStream } from "./event-stream.ts";
 import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";

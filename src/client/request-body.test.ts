@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { circular, LONE, NO_JSON } from "../../test/bad-values.ts";
-import { answers, startScript } from "../../test/script-server.ts";
+import { circular, LONE, NO_JSON } from "../../test/kits/bad-values.ts";
+import { answers, startScript } from "../../test/kits/script-server.ts";
 import type { TaskBody } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";

@@ -7,8 +7,7 @@
  * to date here, once, when the config event is applied. Only new scores and new limits of budgets walk over tasks.
  */
 
-import { setFull } from "./agent-load.ts";
-import type { ProjectId } from "./brand.ts";
+import type { ProjectId } from "./base/brand.ts";
 import {
   type Config,
   completed,
@@ -16,18 +15,19 @@ import {
   type PriorityRules,
   type ProjectSettings,
   typeLimit,
-} from "./config.ts";
-import { type ConfigPatch, withPatch } from "./config-patch.ts";
+} from "./config/config.ts";
+import { type ConfigPatch, withPatch } from "./config/config-patch.ts";
 import { newProject } from "./empty-state.ts";
-import { restartHalvings } from "./fairness.ts";
-import { setRoom } from "./fleet.ts";
-import { configureGate } from "./gate.ts";
-import { gateSettings } from "./permits.ts";
-import { EXPRESS_PRIORITY } from "./priority.ts";
-import { isOversize, projectPlace, queuedTasks, requeue, reseatProject, settleQueue } from "./queue.ts";
-import { setTypeShut } from "./shape.ts";
-import type { Project, State } from "./state.ts";
-import { watchTabs } from "./tab.ts";
+import { setTypeShut } from "./fleet/shape.ts";
+import { setRoom } from "./fleet/worker-tree.ts";
+import { configureGate } from "./gate/gate.ts";
+import type { Project, State } from "./model/state.ts";
+import { watchTabs } from "./task/browser-tab.ts";
+import { gateSettings } from "./task/permits.ts";
+import { setFull } from "./turn/agent-load.ts";
+import { restartHalvings } from "./turn/fairness.ts";
+import { EXPRESS_PRIORITY } from "./turn/priority.ts";
+import { isOversize, projectPlace, queuedTasks, requeue, reseatProject, settleQueue } from "./turn/queue.ts";
 
 export function changeConfig(state: State, given: Config, patch: ConfigPatch | null): void {
   const former = state.config;

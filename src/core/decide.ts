@@ -5,20 +5,20 @@
  * only sends each command to the module that owns its rules.
  */
 
-import { decideSubmit, PROJECTS_MAX } from "./admission.ts";
-import { decideFinish, decideLoss, decideReturn, decideStart, decideUsage } from "./attempt-report.ts";
-import type { Instant } from "./brand.ts";
-import { decideCallback } from "./callbacks.ts";
-import type { Command, Decided } from "./commands.ts";
-import type { Event } from "./events.ts";
-import { decideDrop, decidePermit, decideRemoval, decideReset, decideSettle, roomForGate } from "./permits.ts";
+import type { Instant } from "./base/brand.ts";
+import { fail, ok, unreachable } from "./base/result.ts";
+import type { Command, Decided } from "./model/commands.ts";
+import type { Event } from "./model/events.ts";
+import type { Project, State, Task } from "./model/state.ts";
+import { hasEnded } from "./model/state.ts";
 import { pump } from "./pump.ts";
-import { fail, ok, unreachable } from "./result.ts";
-import { decideSchedule } from "./schedule-order.ts";
-import type { Project, State, Task } from "./state.ts";
-import { hasEnded } from "./state.ts";
-import { decideCancel, decidePatch, decideRetry } from "./task-order.ts";
-import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./worker-order.ts";
+import { decideSubmit, PROJECTS_MAX } from "./task/admission.ts";
+import { decideFinish, decideLoss, decideReturn, decideStart, decideUsage } from "./task/attempt-report.ts";
+import { decideCallback } from "./task/callbacks.ts";
+import { decideDrop, decidePermit, decideRemoval, decideReset, decideSettle, roomForGate } from "./task/permits.ts";
+import { decideSchedule } from "./task/schedule.ts";
+import { decideCancel, decidePatch, decideRetry } from "./task/task-commands.ts";
+import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./task/worker-commands.ts";
 
 export function decide(state: State, command: Command, now: Instant): Decided {
   switch (command.type) {

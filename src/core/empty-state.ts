@@ -2,18 +2,18 @@
  * How a world begins: nothing in it, and the default rules.
  */
 
-import { bitSet } from "./bit-set.ts";
-import type { AgentId, Instant, ProjectId } from "./brand.ts";
-import { newCallbacks } from "./callbacks.ts";
-import { DEFAULT_CONFIG, type ProjectSettings } from "./config.ts";
-import { fifo } from "./fifo.ts";
-import { newFleet } from "./fleet.ts";
-import { IdTable } from "./id-table.ts";
-import { compareAgents, compareGroups, compareProjects, compareSeqs, compareTimers } from "./order.ts";
-import { newShapes } from "./shape.ts";
-import { sortedList } from "./sorted-list.ts";
-import type { Agent, AgentLoad, Project, State } from "./state.ts";
-import { createRollingSum } from "./window.ts";
+import type { AgentId, Instant, ProjectId } from "./base/brand.ts";
+import { bitSet } from "./collections/bit-set.ts";
+import { fifo } from "./collections/fifo.ts";
+import { IdTable } from "./collections/id-table.ts";
+import { sortedList } from "./collections/sorted-list.ts";
+import { DEFAULT_CONFIG, type ProjectSettings } from "./config/config.ts";
+import { newShapes } from "./fleet/shape.ts";
+import { newFleet } from "./fleet/worker-tree.ts";
+import { createRollingSum } from "./gate/usage-window.ts";
+import type { Agent, AgentLoad, Project, State } from "./model/state.ts";
+import { newCallbacks } from "./task/callbacks.ts";
+import { compareAgents, compareGroups, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
 
 export const BUDGET_BUCKETS = 1000;
 

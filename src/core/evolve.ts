@@ -5,17 +5,19 @@
  * `decide`. Replaying the same events gives the same state, byte for byte.
  */
 
-import { attach, detach } from "./attempt.ts";
-import { AttemptSet } from "./attempt-set.ts";
-import type { Instant } from "./brand.ts";
-import { noteUsage, settle } from "./budget.ts";
-import type { RejectedCounts } from "./commands.ts";
+import type { Instant } from "./base/brand.ts";
+import { unreachable } from "./base/result.ts";
+import { peek, shift } from "./collections/fifo.ts";
 import { changeConfig, putProject } from "./config-change.ts";
-import { type Event, type TaskSubmitted, taskOf } from "./events.ts";
-import { chargeProject, comeBack, noteServed } from "./fairness.ts";
-import { peek, shift } from "./fifo.ts";
-import { addWorker, dropWorker, reshapeWorker } from "./fleet.ts";
-import { dropHold, takeHold } from "./hold.ts";
+import { AttemptSet } from "./fleet/attempt-set.ts";
+import { zonePin } from "./fleet/pin.ts";
+import { countFilter, keyOfTakes } from "./fleet/worker-filter.ts";
+import { addWorker, dropWorker, reshapeWorker } from "./fleet/worker-tree.ts";
+import type { RejectedCounts } from "./model/commands.ts";
+import { type Event, type TaskSubmitted, taskOf } from "./model/events.ts";
+import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
+import { attach, detach } from "./task/attempt.ts";
+import { watchTabs } from "./task/browser-tab.ts";
 import {
   armWake,
   bury,
@@ -29,17 +31,15 @@ import {
   submitTask,
   tellDependents,
   watchPins,
-} from "./lifecycle.ts";
-import { countsAsLoss } from "./loss.ts";
-import { evolvePermit, forgiveGate, noteAnswered, openGate, removeGate, restartGates, strike } from "./permits.ts";
-import { zonePin } from "./pin.ts";
-import { requeue, reshapeTasks, settleQueue } from "./queue.ts";
-import { unreachable } from "./result.ts";
-import { evolveSchedule } from "./schedule-order.ts";
-import type { Attempt, End, Project, State, Task, Worker } from "./state.ts";
-import { watchTabs } from "./tab.ts";
-import { countFilter, keyOfTakes } from "./taking.ts";
-import { setTimer } from "./timers.ts";
+} from "./task/lifecycle.ts";
+import { countsAsLoss } from "./task/loss.ts";
+import { evolvePermit, forgiveGate, noteAnswered, openGate, removeGate, restartGates, strike } from "./task/permits.ts";
+import { evolveSchedule } from "./task/schedule.ts";
+import { setTimer } from "./task/timers.ts";
+import { noteUsage, settle } from "./turn/budget.ts";
+import { chargeProject, comeBack, noteServed } from "./turn/fairness.ts";
+import { dropHold, takeHold } from "./turn/hold.ts";
+import { requeue, reshapeTasks, settleQueue } from "./turn/queue.ts";
 
 type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 

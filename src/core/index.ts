@@ -6,7 +6,7 @@
  * Nothing here reads a clock, draws lots or waits: instants and spans are whole milliseconds and are handed in.
  * These names and shapes are public and stable.
  */
-export type { Load } from "./admission.ts";
+
 export {
   type AgentId,
   agentId,
@@ -27,18 +27,10 @@ export {
   taskId,
   type WorkerId,
   workerId,
-} from "./brand.ts";
-export type {
-  AskPermit,
-  AttemptReport,
-  Command,
-  Decided,
-  Decision,
-  Submission,
-  Warning,
-  WorkerKind,
-  WorkerSettings,
-} from "./commands.ts";
+} from "./base/brand.ts";
+export { InputError } from "./base/input-error.ts";
+export { type Refusal, sentence } from "./base/refusal.ts";
+export { BrokenInvariant, type Failed, type Ok, type Result } from "./base/result.ts";
 export {
   type BackpressureRules,
   type BudgetRules,
@@ -52,11 +44,32 @@ export {
   type SchedulerRules,
   STRATEGIES,
   type Strategy,
-} from "./config.ts";
-export { nextInstant } from "./deadlines.ts";
+} from "./config/config.ts";
 export { decide } from "./decide.ts";
-export { batchOrder } from "./dependency.ts";
 export { emptyState } from "./empty-state.ts";
+export { evolve } from "./evolve.ts";
+export type { AffinityKind, Reason } from "./fleet/placement.ts";
+export { type GateClass, type GateSettings, type GateStanding, gateStanding } from "./gate/gate.ts";
+export {
+  createWindow,
+  limitWindow,
+  type UsageWindow,
+  type WindowFacts,
+  type WindowKind,
+  type WindowOptions,
+  windowFromFacts,
+} from "./gate/usage-window.ts";
+export type {
+  AskPermit,
+  AttemptReport,
+  Command,
+  Decided,
+  Decision,
+  Submission,
+  Warning,
+  WorkerKind,
+  WorkerSettings,
+} from "./model/commands.ts";
 export {
   type Event,
   type EventKind,
@@ -66,10 +79,20 @@ export {
   type StopCause,
   type TaskSubmitted,
   taskOf,
-} from "./events.ts";
-export { evolve } from "./evolve.ts";
-export { type GateClass, type GateSettings, type GateStanding, gateStanding } from "./gate.ts";
-export { InputError } from "./input-error.ts";
+} from "./model/events.ts";
+export type {
+  Agent,
+  Attempt,
+  EndPhase,
+  LivePhase,
+  Phase,
+  Project,
+  State,
+  Task,
+  Tombstone,
+  Worker,
+} from "./model/state.ts";
+export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot/snapshot.ts";
 export {
   deficits,
   globalExhausted,
@@ -80,8 +103,7 @@ export {
   shouldAccept,
   shouldThrottle,
   targetRatios,
-} from "./pieces.ts";
-export type { AffinityKind, Reason } from "./placement.ts";
+} from "./standalone/formulas.ts";
 export {
   planRound,
   type RoundPolicy,
@@ -90,18 +112,8 @@ export {
   type RoundStart,
   type RoundTask,
   type RoundWorker,
-} from "./plan-round.ts";
-export { type Refusal, sentence } from "./refusal.ts";
-export { BrokenInvariant, type Failed, type Ok, type Result } from "./result.ts";
-export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot.ts";
-export type { Agent, Attempt, EndPhase, LivePhase, Phase, Project, State, Task, Tombstone, Worker } from "./state.ts";
-export { type Why, type WhyAhead, type WhyCode, type WhyCondition, why } from "./why.ts";
-export {
-  createWindow,
-  limitWindow,
-  type UsageWindow,
-  type WindowFacts,
-  type WindowKind,
-  type WindowOptions,
-  windowFromFacts,
-} from "./window.ts";
+} from "./standalone/plan-round.ts";
+export type { Load } from "./task/admission.ts";
+export { nextInstant } from "./task/deadlines.ts";
+export { batchOrder } from "./task/dependency.ts";
+export { type Why, type WhyAhead, type WhyCode, type WhyCondition, why } from "./why/why.ts";

@@ -12,20 +12,20 @@
  * start at all, and within an agent only the heads of its groups are compared.
  */
 
-import type { Instant, Pin } from "./brand.ts";
-import { due } from "./deadlines.ts";
-import { nextRipe, nextTold } from "./dependency.ts";
-import type { Event, Rank } from "./events.ts";
-import { chargeFor, deficitOrder, shownLevel } from "./fairness.ts";
-import { idleHold, nextHold } from "./hold.ts";
-import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./next-in-line.ts";
-import { nextPermit } from "./permits.ts";
-import { place } from "./placement.ts";
-import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./priority.ts";
-import { fixedOf, shapeOf } from "./queue.ts";
-import { invariant } from "./result.ts";
-import { beginningOf, front, items } from "./sorted-list.ts";
-import type { Project, State } from "./state.ts";
+import type { Instant, Pin } from "./base/brand.ts";
+import { invariant } from "./base/result.ts";
+import { beginningOf, front, items } from "./collections/sorted-list.ts";
+import { place } from "./fleet/placement.ts";
+import type { Event, Rank } from "./model/events.ts";
+import type { Project, State } from "./model/state.ts";
+import { due } from "./task/deadlines.ts";
+import { nextRipe, nextTold } from "./task/dependency.ts";
+import { nextPermit } from "./task/permits.ts";
+import { chargeFor, deficitOrder, shownLevel } from "./turn/fairness.ts";
+import { idleHold, nextHold } from "./turn/hold.ts";
+import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./turn/next-in-line.ts";
+import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./turn/priority.ts";
+import { fixedOf, shapeOf } from "./turn/queue.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];

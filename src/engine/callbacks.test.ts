@@ -3,12 +3,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { seq } from "../core/brand.ts";
-import { restore, snapshotLines } from "../core/snapshot.ts";
-import { createMemoryLog, createMemoryStore } from "../log/memory-log.ts";
+import { seq } from "../core/base/brand.ts";
+import { restore, snapshotLines } from "../core/snapshot/snapshot.ts";
+import { createMemoryLog, createMemoryStore } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
-import { recover, snapshotChunks } from "./recovery.ts";
-import { neededBeside } from "./snapshotter.ts";
+import { neededBeside } from "./snapshots/snapshotter.ts";
+import { recover, snapshotChunks } from "./writer/recovery.ts";
 
 const callbackUrl = "https://example.com/done";
 

@@ -4,15 +4,15 @@
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
  */
-import { type Seq, seq } from "../core/brand.ts";
-import type { CallbackOutcome } from "../core/commands.ts";
-import { flag, orNull, readSection, whole } from "../core/shape-of-input.ts";
-import type { BodyStore } from "./body-store.ts";
-import { refused } from "./drover-error.ts";
-import { isEnd } from "./end-watch.ts";
-import { parseStored } from "./task-body.ts";
-import { endedView, type TaskView } from "./task-view.ts";
-import type { Applied, Writer } from "./writer.ts";
+import { type Seq, seq } from "../core/base/brand.ts";
+import { flag, orNull, readSection, whole } from "../core/base/readers.ts";
+import type { CallbackOutcome } from "../core/model/commands.ts";
+import { isEnd } from "./tasks/await-end.ts";
+import type { BodyStore } from "./tasks/body-store.ts";
+import { parseStored } from "./tasks/task-body.ts";
+import { endedView, type TaskView } from "./tasks/task-view.ts";
+import { refused } from "./writer/drover-error.ts";
+import type { Applied, Writer } from "./writer/writer.ts";
 
 export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
 export type Callbacks = {

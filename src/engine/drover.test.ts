@@ -6,13 +6,13 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createLogInHand, fewTurns } from "../../test/log-in-hand.ts";
-import { snapshotLines } from "../core/snapshot.ts";
+import { createLogInHand, fewTurns } from "../../test/kits/log-in-hand.ts";
+import { snapshotLines } from "../core/snapshot/snapshot.ts";
 import { LogFailure } from "../log/log.ts";
-import { createHandHost } from "../testing/hand-host.ts";
+import { createHandHost } from "../testing/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { openDrover } from "./drover.ts";
-import { TaskRequeue } from "./local-worker.ts";
+import { TaskRequeue } from "./workers/local-workers.ts";
 
 const AT = 1_000_000;
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });

@@ -9,51 +9,57 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-import { milliseconds, type ProjectId, seq } from "../core/brand.ts";
-import { type Config, projectFields, readConfig } from "../core/config.ts";
+import { milliseconds, type ProjectId, seq } from "../core/base/brand.ts";
+import { isRecord, name, type Reader, readSection, whole } from "../core/base/readers.ts";
+import { badField } from "../core/base/refusal.ts";
+import { fail, ok } from "../core/base/result.ts";
+import { type Config, projectFields, readConfig } from "../core/config/config.ts";
 import { settingsFor } from "../core/config-change.ts";
-import { badField } from "../core/refusal.ts";
-import { fail, ok } from "../core/result.ts";
-import { isRecord, name, type Reader, readSection, whole } from "../core/shape-of-input.ts";
-import type { State } from "../core/state.ts";
-import { type Why, why } from "../core/why.ts";
+import type { State } from "../core/model/state.ts";
+import { type Why, why } from "../core/why/why.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory-log.ts";
-import { type ArtifactPlace, customPlace, filePlace } from "./artifact-place.ts";
-import { type ArtifactExists, type ArtifactWatch, watchArtifacts } from "./artifact-watch.ts";
-import { createBodyStore } from "./body-store.ts";
-import { readOptions } from "./call-options.ts";
+import { createMemoryLog } from "../log/memory/memory-log.ts";
 import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
-import { type CommitListener, createCommitWatch } from "./commit-watch.ts";
-import { beginLife, type ConfigDesk, createConfigDesk } from "./config-desk.ts";
-import { badInput, type DroverError, reading, refused } from "./drover-error.ts";
-import { createEndWatch, isEnd } from "./end-watch.ts";
+import { beginLife, type ConfigDesk, createConfigDesk } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
-import { type GateDetail, type GateView, gateDetail, gateViews } from "./gate-view.ts";
-import { type Host, realHost, withSteadyClock } from "./host.ts";
+import { directoryPath, openSqliteLog } from "./open-sqlite.ts";
+import { type PauseTarget, readTarget } from "./pause-target.ts";
+import {
+  createPermitDesk,
+  type HeldPermit,
+  type PermitDesk,
+  type PermitOptions,
+  readGateName,
+} from "./permits/local-permits.ts";
+import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permits/remote-permits.ts";
+import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules/schedules.ts";
+import { createPast } from "./snapshots/past.ts";
+import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
+import { type ArtifactPlace, customPlace, filePlace } from "./tasks/artifact-place.ts";
+import { type ArtifactExists, type ArtifactWatch, watchArtifacts } from "./tasks/artifact-watch.ts";
+import { createEndWatch, isEnd } from "./tasks/await-end.ts";
+import { createBodyStore } from "./tasks/body-store.ts";
+import { createRejectedRing } from "./tasks/rejected.ts";
+import { createRejectedCounts, type RejectedCounts } from "./tasks/rejected-counts.ts";
+import { createTaskDesk, type TaskDesk } from "./tasks/task-api.ts";
+import { type GateDetail, type GateView, gateDetail, gateViews } from "./views/gate-view.ts";
+import { type QueueView, queueView } from "./views/queue-view.ts";
+import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./views/stats.ts";
 import {
   createLocalWorkers,
   type Handler,
   type LocalWorker,
   type LocalWorkers,
   type WorkerOptions,
-} from "./local-worker.ts";
-import { createPast } from "./past.ts";
-import { type PauseTarget, readTarget } from "./pause-target.ts";
-import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permit-counter.ts";
-import { createPermitDesk, type HeldPermit, type PermitDesk, type PermitOptions, readGateName } from "./permit-desk.ts";
-import { type QueueView, queueView } from "./queue-view.ts";
-import { recover } from "./recovery.ts";
-import { createRejectedRing } from "./rejected.ts";
-import { createRejectedCounts, type RejectedCounts } from "./rejected-counts.ts";
-import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./remote-workers.ts";
-import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules.ts";
-import { createSnapshotter, type Snapshotter } from "./snapshotter.ts";
-import { directoryPath, openSqliteLog } from "./sqlite-log.ts";
-import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./stats.ts";
-import { createStorageGuard } from "./storage-guard.ts";
-import { createTaskDesk, type TaskDesk } from "./task-desk.ts";
-import { startWriter, type Writer } from "./writer.ts";
+} from "./workers/local-workers.ts";
+import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./workers/remote-workers.ts";
+import { readOptions } from "./writer/call-options.ts";
+import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts";
+import { badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
+import { type Host, realHost, withSteadyClock } from "./writer/host.ts";
+import { recover } from "./writer/recovery.ts";
+import { createStorageGuard } from "./writer/storage-guard.ts";
+import { startWriter, type Writer } from "./writer/writer.ts";
 
 const LEAD_MS = 10_000;
 /** What a log or a host must at least be able to do. */

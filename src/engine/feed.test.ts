@@ -3,9 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLogInHand, fewTurns } from "../../test/log-in-hand.ts";
+import { createLogInHand, fewTurns } from "../../test/kits/log-in-hand.ts";
 import type { Log } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory-log.ts";
+import { createMemoryLog } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
 import type { Drover } from "./drover.ts";
 import type { FeedEvent } from "./feed.ts";

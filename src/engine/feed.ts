@@ -6,15 +6,15 @@
  * (feed-pages.ts), and take turns: in one turn of the event loop one of them gets a slice of events, so that what comes
  * in meanwhile, a submit or the answer of the disk, waits for one slice and not for all readers.
  */
-import { type Seq, seq } from "../core/brand.ts";
-import { type Event, taskOf } from "../core/events.ts";
-import { type Fifo, fifo, push, shift } from "../core/fifo.ts";
-import { flag, whole } from "../core/shape-of-input.ts";
-import { decodeEvent } from "../log/codec.ts";
+import { type Seq, seq } from "../core/base/brand.ts";
+import { flag, whole } from "../core/base/readers.ts";
+import { type Fifo, fifo, push, shift } from "../core/collections/fifo.ts";
+import { type Event, taskOf } from "../core/model/events.ts";
+import { decodeEvent } from "../log/format/codec.ts";
+import { createBell } from "../log/integrity/read-log.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/log.ts";
-import { createBell } from "../log/read-log.ts";
-import { abortSignal, readOptions } from "./call-options.ts";
 import { createFeedPages } from "./feed-pages.ts";
+import { abortSignal, readOptions } from "./writer/call-options.ts";
 
 /** Who wants one event is not to read many; who reads on reads more at a time. */
 const FIRST_PAGE_BYTES = 8 * 1024;

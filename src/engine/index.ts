@@ -3,22 +3,33 @@
  */
 import "./node-version.ts";
 
-export type { Warning } from "../core/commands.ts";
-export type { Config } from "../core/config.ts";
-export type { GateClass } from "../core/gate.ts";
-export type { Refusal } from "../core/refusal.ts";
-export type { Why } from "../core/why.ts";
+export type { Refusal } from "../core/base/refusal.ts";
+export type { Config } from "../core/config/config.ts";
+export type { GateClass } from "../core/gate/gate.ts";
+export type { Warning } from "../core/model/commands.ts";
+export type { Why } from "../core/why/why.ts";
 export type { Log } from "../log/log.ts";
 export { LogFailure } from "../log/log.ts";
-export { createMemoryLog } from "../log/memory-log.ts";
-export type { ArtifactExists } from "./artifact-watch.ts";
+export { createMemoryLog } from "../log/memory/memory-log.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
-export type { ConfigDesk } from "./config-desk.ts";
+export type { ConfigDesk } from "./config-api.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover } from "./drover.ts";
-export { DroverError, type DroverErrorCode } from "./drover-error.ts";
 export type { FeedEvent } from "./feed.ts";
-export type { GateCall, GateDetail, GateView } from "./gate-view.ts";
-export type { Host } from "./host.ts";
+export { openSqliteLog } from "./open-sqlite.ts";
+export type { HeldPermit, PermitOptions, Usage } from "./permits/local-permits.ts";
+export type { PermitBody, PermitCounter, PermitView, SettleBody } from "./permits/remote-permits.ts";
+export type { ScheduleBody } from "./schedules/schedule-body.ts";
+export type { ScheduleFilter } from "./schedules/schedule-list.ts";
+export type { SchedulePage, Schedules, ScheduleView } from "./schedules/schedules.ts";
+export type { ArtifactExists } from "./tasks/artifact-watch.ts";
+export type { TaskFilter, TaskPage } from "./tasks/read-tasks.ts";
+export type { Submitted } from "./tasks/submit.ts";
+export type { BatchAnswer, BatchBody } from "./tasks/submit-batch.ts";
+export type { TaskBody } from "./tasks/task-body.ts";
+export type { TaskState, TaskView } from "./tasks/task-view.ts";
+export type { GateCall, GateDetail, GateView } from "./views/gate-view.ts";
+export type { QueueView } from "./views/queue-view.ts";
+export type { ProjectView, Stats, WorkerView } from "./views/stats.ts";
 export {
   type AssignedTask,
   type Handler,
@@ -26,19 +37,8 @@ export {
   type TaskContext,
   TaskRequeue,
   type WorkerOptions,
-} from "./local-worker.ts";
-export type { PermitBody, PermitCounter, PermitView, SettleBody } from "./permit-counter.ts";
-export type { HeldPermit, PermitOptions, Usage } from "./permit-desk.ts";
-export type { QueueView } from "./queue-view.ts";
-export type { Assignment, Joined, RemoteWorkers, SyncAnswer } from "./remote-workers.ts";
-export type { ScheduleBody } from "./schedule-body.ts";
-export type { ScheduleFilter } from "./schedule-list.ts";
-export type { SchedulePage, Schedules, ScheduleView } from "./schedules.ts";
-export { openSqliteLog } from "./sqlite-log.ts";
-export type { ProjectView, Stats, WorkerView } from "./stats.ts";
-export type { JoinBody, ResultReport, RunningReport, SyncBody } from "./sync-body.ts";
-export type { BatchAnswer, BatchBody } from "./task-batch.ts";
-export type { TaskBody } from "./task-body.ts";
-export type { Submitted } from "./task-placing.ts";
-export type { TaskFilter, TaskPage } from "./task-reading.ts";
-export type { TaskState, TaskView } from "./task-view.ts";
+} from "./workers/local-workers.ts";
+export type { Assignment, Joined, RemoteWorkers, SyncAnswer } from "./workers/remote-workers.ts";
+export type { JoinBody, ResultReport, RunningReport, SyncBody } from "./workers/sync-body.ts";
+export { DroverError, type DroverErrorCode } from "./writer/drover-error.ts";
+export type { Host } from "./writer/host.ts";

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "../testing/hand-host.ts";
+import { createHandHost } from "../testing/hand-clock.ts";
 import { type Drover, openDrover } from "./drover.ts";
 
 async function open(config: object = {}) {

@@ -4,8 +4,8 @@
  * No target is the whole fleet. So a name that came out undefined, as `{ project: settings.project }` may, must not be
  * taken for one that was left out.
  */
-import { name, readSection } from "../core/shape-of-input.ts";
-import { badInput, refused } from "./drover-error.ts";
+import { name, readSection } from "../core/base/readers.ts";
+import { badInput, refused } from "./writer/drover-error.ts";
 
 export type PauseTarget = { readonly project?: string; readonly task?: string };
 type Scope = { readonly scope: "fleet" | "project" | "task"; readonly id: string };

@@ -1,5 +1,5 @@
 /**
- * A live gate: the pure state machine of core/gate.ts with a clock, promises and one timer around it.
+ * A live gate: the pure state machine of core/gate/gate.ts with a clock, promises and one timer around it.
  *
  * Every entry first advances: permits that ran out return, then the pump admits whoever may go. So a gate is right
  * whenever it is looked at, even if its clock is turned by hand and its timer never rings. Admission and hand-over
@@ -32,7 +32,7 @@ import {
   strikeGate,
   type Waiting,
   waitingOf,
-} from "../core/gate.ts";
+} from "../core/gate/gate.ts";
 import { Alarm } from "./alarm.ts";
 import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
 import {

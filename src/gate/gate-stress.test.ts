@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { holdsInTime } from "../../test/laws/cases.ts";
+import { holdsInTime } from "../../test/kits/laws/cases.ts";
 import { createGate, type Permit, type PermitGate } from "./index.ts";
 
 const RINGS_MAX = 2000;

@@ -3,7 +3,7 @@
  *
  * A record is an encoded event and, lying beside it, the payload it speaks of. The log does not know
  * what an event is. It numbers records from 1 without gaps, links each one to the one before
- * (`chain.ts`), and hands them back in that order for ever, or until they are pruned.
+ * (`format/chain.ts`), and hands them back in that order for ever, or until they are pruned.
  *
  * **One head record** `{seq, hash, epoch, batchId}` is compared and set in the same transaction as a
  * batch. Nothing ever depends on a key being absent, so a stale writer is refused on a pruned log as on
@@ -24,16 +24,17 @@
  * record stops the reader with code `corrupt` and the seq at which the chain breaks. Nothing repairs by
  * itself. What the chain cannot see is a log cut off cleanly at its end: for that, compare it with an
  * anchor kept elsewhere, `verify({expect})`. Nor that all of it was hashed again: for that its head is signed
- * (`signed-head.ts`). The bytes beside are not in the chain; the event holds their hash, and the caller checks it.
+ * (`integrity/signed-head.ts`). The bytes beside are not in the chain; the event holds their hash, and the caller
+ * checks it.
  *
  * **Snapshots** let a reader start late and let `prune` forget the past. Each is named by a signed
- * checkpoint (`checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
+ * checkpoint (`integrity/checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
  * provided the caller pruned no further than that one's seq.
  */
 
-import type { Duration, Seq } from "../core/brand.ts";
-import type { Checkpoint } from "./checkpoint.ts";
-import type { SignRule } from "./signed-head.ts";
+import type { Duration, Seq } from "../core/base/brand.ts";
+import type { Checkpoint } from "./integrity/checkpoint.ts";
+import type { SignRule } from "./integrity/signed-head.ts";
 
 export type LogRecord = {
   /** The encoded event; hashed into the chain. Empty if the event was pruned and only `beside` was kept. */
@@ -49,13 +50,16 @@ export type Batch = {
   readonly records: readonly LogRecord[];
   /** The same records as they are stored, where the caller has them so: a driver of blocks need not pack them again. */
   readonly packed?: PackedBatch;
-  /** The same without some hashes, for a driver that fills them in where that holds nobody up: see `blanks.ts`. */
+  /**
+   * The same without some hashes, for a driver that fills them in where that holds nobody up: see
+   * `format/deferred-hashes.ts`.
+   */
   readonly hollow?: HollowBatch;
   /** Whether the head is to be signed with this batch, and by which rule from now on. */
   readonly sign?: SignRule;
 };
 
-/** `bytes` as `batch-row.ts` frames records, `beside` as `beside.ts` frames payloads. */
+/** `bytes` as `format/batch-row.ts` frames records, `beside` as `format/payload-blocks.ts` frames payloads. */
 export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
 
 /**

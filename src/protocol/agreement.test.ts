@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DEFAULT_CONFIG, projectFields } from "../core/config.ts";
-import { amendPatch } from "../core/config-patch.ts";
-import type { Refusal } from "../core/refusal.ts";
-import { isRecord, readSection } from "../core/shape-of-input.ts";
-import { DroverError } from "../engine/drover-error.ts";
-import { readSchedule } from "../engine/schedule-body.ts";
-import { readJoin, readSync } from "../engine/sync-body.ts";
-import { readTaskBody } from "../engine/task-body.ts";
-import { CALLS } from "./calls.ts";
-import type { Schema } from "./schema.ts";
-import { readShape } from "./validate.ts";
+import { isRecord, readSection } from "../core/base/readers.ts";
+import type { Refusal } from "../core/base/refusal.ts";
+import { DEFAULT_CONFIG, projectFields } from "../core/config/config.ts";
+import { amendPatch } from "../core/config/config-patch.ts";
+import { readSchedule } from "../engine/schedules/schedule-body.ts";
+import { readTaskBody } from "../engine/tasks/task-body.ts";
+import { readJoin, readSync } from "../engine/workers/sync-body.ts";
+import { DroverError } from "../engine/writer/drover-error.ts";
+import { CALLS } from "./calls/calls.ts";
+import type { Schema } from "./schema/schema.ts";
+import { readShape } from "./schema/validate.ts";
 
 /**
  * The wire and the engine read the same bodies. For bodies nobody thought of, mostly right and with something wrong

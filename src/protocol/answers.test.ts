@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sentence } from "../core/refusal.ts";
+import { sentence } from "../core/base/refusal.ts";
 import { type Drover, DroverError, openDrover } from "../engine/index.ts";
-import { CALLS, type CallName } from "./calls.ts";
-import type { Schema } from "./schema.ts";
-import { readShape } from "./validate.ts";
-import { WIRE_CODES } from "./wire-code.ts";
+import { CALLS, type CallName } from "./calls/calls.ts";
+import { WIRE_CODES } from "./calls/wire-code.ts";
+import type { Schema } from "./schema/schema.ts";
+import { readShape } from "./schema/validate.ts";
 
 /**
  * What the engine says is what the document promises. Instants that the engine gives as milliseconds are text on the

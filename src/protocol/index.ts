@@ -2,9 +2,9 @@
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
 
-export { readConfig } from "../core/config.ts";
-export { distanceOf, nearest } from "../core/nearest.ts";
-export { type Refusal, sentence } from "../core/refusal.ts";
+export { distanceOf, nearest } from "../core/base/nearest.ts";
+export { type Refusal, sentence } from "../core/base/refusal.ts";
+export { readConfig } from "../core/config/config.ts";
 export {
   type Ask,
   type Call,
@@ -13,7 +13,7 @@ export {
   ROLES,
   type Role,
   type Tag,
-} from "./call.ts";
+} from "./calls/call.ts";
 export {
   type Answered,
   type Asked,
@@ -24,29 +24,29 @@ export {
   type FleetCallName,
   type ServerCallName,
   type TaskCallName,
-} from "./calls.ts";
-export * from "./event-shapes.ts";
+} from "./calls/calls.ts";
+export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./calls/endpoints.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./calls/wire-code.ts";
+export { type WireError, wireErrorSchema } from "./calls/wire-error.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
-export * from "./permit-shapes.ts";
-export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./places.ts";
-export * from "./project-shapes.ts";
-export * from "./schedule-shapes.ts";
-export * from "./scheduler-shapes.ts";
-export type { Schema } from "./schema.ts";
-export { SPAN_PATTERN } from "./schema.ts";
+export type { Schema } from "./schema/schema.ts";
+export { SPAN_PATTERN } from "./schema/schema.ts";
+export { checkOf, type RawQuery, readQuery, readShape } from "./schema/validate.ts";
+export { settingsJsonSchema, settingsSchema } from "./settings/schema.ts";
 export {
   readSettings,
   type ServerSettings,
   type Settings,
   type WebhookSettings,
-} from "./settings.ts";
-export { settingsJsonSchema, settingsSchema } from "./settings-schema.ts";
-export * from "./task-call-shapes.ts";
-export * from "./task-shapes.ts";
-export * from "./task-state.ts";
-export { type TokenSettings, tokenFaults } from "./token-settings.ts";
-export { checkOf, type RawQuery, readQuery, readShape } from "./validate.ts";
+} from "./settings/settings.ts";
+export { type TokenSettings, tokenFaults } from "./settings/tokens.ts";
+export * from "./shapes/events.ts";
+export * from "./shapes/permits.ts";
+export * from "./shapes/projects.ts";
+export * from "./shapes/scheduler.ts";
+export * from "./shapes/schedules.ts";
+export * from "./shapes/task-calls.ts";
+export * from "./shapes/task-state.ts";
+export * from "./shapes/tasks.ts";
+export * from "./shapes/workers.ts";
 export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
-export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire-code.ts";
-export { type WireError, wireErrorSchema } from "./wire-error.ts";
-export * from "./worker-shapes.ts";

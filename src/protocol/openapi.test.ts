@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import type { TSchema } from "typebox";
-import { name } from "../core/shape-of-input.ts";
-import { errorsOf, ROLES } from "./call.ts";
-import { CALL_LIST, CALLS } from "./calls.ts";
-import { EXAMPLES } from "./examples.ts";
+import { name } from "../core/base/readers.ts";
+import { errorsOf, ROLES } from "./calls/call.ts";
+import { CALL_LIST, CALLS } from "./calls/calls.ts";
+import { CODE_NAMES, WIRE_CODES } from "./calls/wire-code.ts";
+import { wireErrorSchema } from "./calls/wire-error.ts";
 import { openApiDocument } from "./openapi.ts";
-import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema.ts";
-import { settingsJsonSchema } from "./settings-schema.ts";
-import { checkOf, readShape } from "./validate.ts";
-import { CODE_NAMES, WIRE_CODES } from "./wire-code.ts";
-import { wireErrorSchema } from "./wire-error.ts";
+import { EXAMPLES } from "./schema/examples.ts";
+import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema/schema.ts";
+import { checkOf, readShape } from "./schema/validate.ts";
+import { settingsJsonSchema } from "./settings/schema.ts";
 
 type Operation = {
   operationId: string;

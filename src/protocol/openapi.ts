@@ -4,12 +4,12 @@
  * Nothing is written here that is not true of the server, because both come from the same table.
  */
 import type { TSchema } from "typebox";
-import { type Call, errorsOf } from "./call.ts";
-import { CALL_LIST } from "./calls.ts";
-import { type Published, published, publishedInFull, type RefTo } from "./published.ts";
+import { type Call, errorsOf } from "./calls/call.ts";
+import { CALL_LIST } from "./calls/calls.ts";
+import { WIRE_CODES, type WireCode } from "./calls/wire-code.ts";
+import { wireErrorSchema } from "./calls/wire-error.ts";
+import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./version.ts";
-import { WIRE_CODES, type WireCode } from "./wire-code.ts";
-import { wireErrorSchema } from "./wire-error.ts";
 
 export type OpenApiOptions = {
   /** The version of Drover. */

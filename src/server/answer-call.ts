@@ -7,21 +7,21 @@
  * over; only what has to wait is a promise, because this way is what a submit costs beside the engine.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { badField, type Refusal } from "../core/refusal.ts";
-import type { Result } from "../core/result.ts";
-import { refused } from "../engine/drover-error.ts";
+import { badField, type Refusal } from "../core/base/refusal.ts";
+import type { Result } from "../core/base/result.ts";
+import { refused } from "../engine/writer/drover-error.ts";
+import { JSON_TYPE } from "../http/headers.ts";
+import { PollEnded } from "../http/long-polls.ts";
+import { forbidden } from "../http/problem.ts";
+import { type BodyLimits, readBody } from "../http/request-body.ts";
+import type { Knock } from "../http/request-check.ts";
+import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "../http/send-answer.ts";
+import type { Access, Caller } from "../http/tokens.ts";
+import { createTurnstile, type Turnstile } from "../http/turnstile.ts";
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
-import type { Access, Caller } from "./access.ts";
-import type { Exchange, Handlers } from "./handler.ts";
-import type { Knock } from "./knock.ts";
-import { PollEnded } from "./long-polls.ts";
-import { checkTie } from "./own-work.ts";
-import { forbidden } from "./problem.ts";
-import { type BodyLimits, readBody } from "./request-body.ts";
-import { JSON_TYPE } from "./safe-headers.ts";
-import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
-import { ANSWERED } from "./server-handlers.ts";
-import { createTurnstile, type Turnstile } from "./turnstile.ts";
+import { checkTie } from "./access/token-scope.ts";
+import type { Exchange, Handlers } from "./handlers/handler.ts";
+import { ANSWERED } from "./handlers/server.ts";
 
 export type CallParts = SendParts &
   BodyLimits & {

@@ -6,14 +6,14 @@
  * open or greedy costs little and ends.
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Door } from "../http/origin-check.ts";
+import { refuseTunnel, refuseUnreadable } from "../http/raw-refusals.ts";
+import { createKnock } from "../http/request-check.ts";
+import type { PipelineLimits } from "../http/request-turn.ts";
+import { sendProblem } from "../http/send-answer.ts";
 import type { CallParts } from "./answer-call.ts";
-import { refuseTunnel, refuseUnreadable } from "./bare-refusal.ts";
-import type { Door } from "./door.ts";
-import { createKnock } from "./knock.ts";
-import { addPages } from "./pages.ts";
-import type { PipelineLimits } from "./request-turn.ts";
+import { addPages } from "./pages/pages.ts";
 import { addRoutes } from "./routes.ts";
-import { sendProblem } from "./send-answer.ts";
 import { unknownPath } from "./unknown-path.ts";
 
 export type ConnectionLimits = PipelineLimits & {
@@ -84,7 +84,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
   // It goes the way of every request, and is refused there.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.server.on("connect", (_request, socket) => refuseTunnel(socket));
-  // The router hands a request on before its body is read; request-body.ts reads it where a call takes one.
+  // The router hands a request on before its body is read; http/request-body.ts reads it where a call takes one.
   for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));

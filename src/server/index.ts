@@ -1,5 +1,5 @@
 /**
  * The server's front door, for whoever joins it with an engine.
  */
-export type { LogsOf, LogTail } from "./handler.ts";
+export type { LogsOf, LogTail } from "./handlers/handler.ts";
 export { hostRefusal, type Server, type ServerLimits, type ServerOptions, startServer } from "./start-server.ts";

@@ -6,10 +6,10 @@
  */
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { FastifyInstance } from "fastify";
+import { createRequestTurns, type InTurn, type PipelineLimits } from "../http/request-turn.ts";
+import { sendProblem } from "../http/send-answer.ts";
 import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { type AnswerCall, answerCall, type CallParts, type Place, routePath } from "./answer-call.ts";
-import { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
-import { sendProblem } from "./send-answer.ts";
 
 const NOTHING: Place = { params: {}, query: {} };
 

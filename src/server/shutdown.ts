@@ -7,16 +7,16 @@
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
 import type { FastifyInstance } from "fastify";
-import type { State } from "../core/state.ts";
+import type { State } from "../core/model/state.ts";
 import type { Drover } from "../engine/drover.ts";
-import { isStop } from "../engine/drover-error.ts";
-import type { EventStreams } from "./event-stream.ts";
-import type { LongPolls } from "./long-polls.ts";
-import type { ServerPhase } from "./phase.ts";
-import { ServerRefusal } from "./problem.ts";
-import type { PushDriver } from "./push-driver.ts";
-import type { Timers } from "./timers.ts";
-import type { Webhooks } from "./webhook-dispatcher.ts";
+import { isStop } from "../engine/writer/drover-error.ts";
+import type { LongPolls } from "../http/long-polls.ts";
+import { ServerRefusal } from "../http/problem.ts";
+import type { Timers } from "../std/timers.ts";
+import type { EventStreams } from "./handlers/event-stream.ts";
+import type { ServerPhase } from "./lifecycle.ts";
+import type { PushDriver } from "./push/drivers.ts";
+import type { Webhooks } from "./webhooks/dispatcher.ts";
 
 /** How often it looks whether everything has ended. */
 const LOOK_MS = 20;

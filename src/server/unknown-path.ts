@@ -2,9 +2,9 @@
  * What is said of a path that does not exist, or that exists with another method: both name what there is.
  */
 import type { IncomingMessage } from "node:http";
+import { ServerRefusal } from "../http/problem.ts";
 import { CALL_LIST } from "../protocol/index.ts";
-import { PAGE_PATHS } from "./pages.ts";
-import { ServerRefusal } from "./problem.ts";
+import { PAGE_PATHS } from "./pages/pages.ts";
 
 type Known = { readonly path: string; readonly pattern: RegExp; readonly methods: readonly string[] };
 

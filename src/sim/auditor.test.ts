@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Config } from "../core/config.ts";
-import type { Event, EventKind } from "../core/events.ts";
-import type { State } from "../core/state.ts";
+import type { Config } from "../core/config/config.ts";
+import type { Event, EventKind } from "../core/model/events.ts";
+import type { State } from "../core/model/state.ts";
 import type { Log } from "../log/log.ts";
-import type { MemoryStore } from "../log/memory-log.ts";
+import type { MemoryStore } from "../log/memory/memory-log.ts";
 import { writeHistory } from "./fleet-script.ts";
 import type { Fault, History } from "./history.ts";
 import { type PlantedBug, playHistory } from "./simulate.ts";

@@ -7,18 +7,18 @@
  * missing, a replay of the log gives the same bytes, every invariant holds, whatever waits can say why, and
  * nothing could start that did not. It never repairs and never stops by itself: it collects complaints.
  */
-import type { Instant } from "../core/brand.ts";
-import { seq } from "../core/brand.ts";
+import type { Instant } from "../core/base/brand.ts";
+import { seq } from "../core/base/brand.ts";
 import { decide } from "../core/decide.ts";
-import type { Event } from "../core/events.ts";
-import { checkInvariants } from "../core/invariants.ts";
-import { snapshotLines } from "../core/snapshot.ts";
-import { hasEnded, type State } from "../core/state.ts";
-import { why } from "../core/why.ts";
-import { recover } from "../engine/recovery.ts";
-import { unpackRow } from "../log/batch-row.ts";
-import { decodeEvent } from "../log/codec.ts";
-import { createMemoryLog, type MemoryStore } from "../log/memory-log.ts";
+import { checkInvariants } from "../core/invariants/invariants.ts";
+import type { Event } from "../core/model/events.ts";
+import { hasEnded, type State } from "../core/model/state.ts";
+import { snapshotLines } from "../core/snapshot/snapshot.ts";
+import { why } from "../core/why/why.ts";
+import { recover } from "../engine/writer/recovery.ts";
+import { unpackRow } from "../log/format/batch-row.ts";
+import { decodeEvent } from "../log/format/codec.ts";
+import { createMemoryLog, type MemoryStore } from "../log/memory/memory-log.ts";
 import { auditGates } from "./audit-gates.ts";
 import { auditLife, type Complain } from "./audit-life.ts";
 import { auditLimits } from "./audit-limits.ts";

@@ -7,7 +7,7 @@
  * whose life is over gets no more answers from its log, and cannot write to it.
  */
 import type { Log } from "../log/log.ts";
-import type { Life } from "./sim-host.ts";
+import type { Life } from "./sim-clock.ts";
 
 export const APPEND_FAULTS = [
   ...(["crash-before", "crash-after", "unknown-lost", "unknown-landed"] as const),

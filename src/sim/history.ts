@@ -5,11 +5,12 @@
  * task, a fault names the append it hits, so a step can be left out and the others still mean the same. That is
  * what makes a long history that fails shrinkable to a short one, and readable when it is printed.
  */
-import type { WorkerSettings } from "../core/commands.ts";
-import type { Takes } from "../core/taking.ts";
-import type { WorkerOptions } from "../engine/local-worker.ts";
-import type { BatchBody } from "../engine/task-batch.ts";
-import type { TaskBody } from "../engine/task-body.ts";
+
+import type { Takes } from "../core/fleet/worker-filter.ts";
+import type { WorkerSettings } from "../core/model/commands.ts";
+import type { BatchBody } from "../engine/tasks/submit-batch.ts";
+import type { TaskBody } from "../engine/tasks/task-body.ts";
+import type { WorkerOptions } from "../engine/workers/local-workers.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
 /** What goes wrong in a run; every kind can be switched off. */

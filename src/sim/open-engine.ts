@@ -7,17 +7,17 @@
  * back with stale news.
  */
 
-import { gateId, type Instant, milliseconds, taskId } from "../core/brand.ts";
-import type { Command, Decided } from "../core/commands.ts";
-import { readConfig } from "../core/config.ts";
-import type { Event } from "../core/events.ts";
-import { hasEnded } from "../core/state.ts";
-import { CORE_VERSION } from "../core/version.ts";
+import { gateId, type Instant, milliseconds, taskId } from "../core/base/brand.ts";
+import { CORE_VERSION } from "../core/base/version.ts";
+import { readConfig } from "../core/config/config.ts";
+import type { Command, Decided } from "../core/model/commands.ts";
+import type { Event } from "../core/model/events.ts";
+import { hasEnded } from "../core/model/state.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
-import { type DroverError, refused } from "../engine/drover-error.ts";
-import { recover } from "../engine/recovery.ts";
-import { readTaskBody, type TaskBody } from "../engine/task-body.ts";
-import { type Applied, startWriter, type Writer } from "../engine/writer.ts";
+import { readTaskBody, type TaskBody } from "../engine/tasks/task-body.ts";
+import { type DroverError, refused } from "../engine/writer/drover-error.ts";
+import { recover } from "../engine/writer/recovery.ts";
+import { type Applied, startWriter, type Writer } from "../engine/writer/writer.ts";
 
 type Face =
   | ("cancel" | "pause" | "resume" | "reload" | "resetGate" | "snapshot" | "lookForArtifacts" | "close")

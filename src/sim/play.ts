@@ -5,15 +5,16 @@
  * there, so whatever they wanted happens once. After the last step faults cease, limits are lifted, sober workers
  * join, and time passes: by then every task that was ever acknowledged must have ended, and no call may wait.
  */
-import type { DroverErrorCode } from "../engine/drover-error.ts";
-import { DroverError } from "../engine/drover-error.ts";
-import type { LocalWorker, WorkerOptions } from "../engine/local-worker.ts";
-import type { TaskBody } from "../engine/task-body.ts";
+
+import type { TaskBody } from "../engine/tasks/task-body.ts";
+import type { LocalWorker, WorkerOptions } from "../engine/workers/local-workers.ts";
+import type { DroverErrorCode } from "../engine/writer/drover-error.ts";
+import { DroverError } from "../engine/writer/drover-error.ts";
 import type { Auditor } from "./auditor.ts";
-import { answerCall, localHandler } from "./crew.ts";
+import type { Stage } from "./context.ts";
 import type { Act, History, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
-import type { Stage } from "./stage.ts";
+import { answerCall, localHandler } from "./workers.ts";
 
 /** A week: what was put off by a wall clock that was days ahead comes too. */
 const CLEAR_UP_ROUNDS = 1000;

@@ -6,8 +6,9 @@
  * `slow` calls may be out: one at first (the probe), doubled by every success, without bound once it
  * reaches the gate's own limit.
  */
-import type { Event } from "../core/events.ts";
-import type { GateSettings } from "../core/gate.ts";
+
+import type { GateSettings } from "../core/gate/gate.ts";
+import type { Event } from "../core/model/events.ts";
 import { addToLevel, book, noteUsage, type Shadow } from "./shadow.ts";
 
 export type ShadowPermit = {

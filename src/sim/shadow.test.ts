@@ -3,7 +3,6 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shownLevel } from "../core/fairness.ts";
 import {
   type Command,
   decide,
@@ -16,6 +15,7 @@ import {
   taskId,
   workerId,
 } from "../core/index.ts";
+import { shownLevel } from "../core/turn/fairness.ts";
 import { newShadow, note, tick } from "./shadow.ts";
 
 const HALF_LIFE = 1000;

@@ -5,14 +5,14 @@
  * the history that made it fail; `shrink.ts` makes it short. `everyCrash` plays one history many times, each time with
  * a crash at another append, so that no boundary between two batches is left out.
  */
-import type { Event } from "../core/events.ts";
+import type { Event } from "../core/model/events.ts";
 import { type Auditor, type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
+import { createStage, type Plant, type Stage } from "./context.ts";
 import type { AppendFault } from "./faulty-log.ts";
 import { writeHistory } from "./fleet-script.ts";
 import { FAULTS, type Fault, type History } from "./history.ts";
 import { createPlayers } from "./play.ts";
 import { createRandom } from "./random.ts";
-import { createStage, type Plant, type Stage } from "./stage.ts";
 
 const DEEP_LOOK_EVERY = 60;
 

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "./hand-host.ts";
+import { createHandHost } from "./hand-clock.ts";
 import { createTestDrover } from "./index.ts";
 
 const once = { keepAlive: false };

@@ -11,12 +11,12 @@
  * artifacts are not the world's. So a test needs no sleep, and two runs of it are equal.
  */
 import "../engine/node-version.ts";
-import { isRecord } from "../core/shape-of-input.ts";
+import { isRecord } from "../core/base/readers.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
-import { badInput } from "../engine/drover-error.ts";
-import { createHandHost, type TestClock } from "./hand-host.ts";
+import { badInput } from "../engine/writer/drover-error.ts";
+import { createHandHost, type TestClock } from "./hand-clock.ts";
 
-export type { TestClock } from "./hand-host.ts";
+export type { TestClock } from "./hand-clock.ts";
 
 /** A plain round instant, so that times in failures are easy to read: 2026-01-01T00:00:00Z. */
 const BEGINNING = 1_767_225_600_000;

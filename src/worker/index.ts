@@ -3,17 +3,23 @@
  *
  * `startWorker` gives tasks to a function; `createExecHandler` with `startWorkerWithOutcomes` gives them to a command.
  */
-export { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome, type PresetName } from "./exec.ts";
-export { execLogs } from "./exec-logs.ts";
-export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull-crew.ts";
-export type { LogEnd, LogWish, WorkerLogs } from "./pull-logs.ts";
-export type { PullWorkerOptions } from "./pull-options.ts";
-export { type Outcome, RESULT_BYTES_MAX, TaskRequeue } from "./pull-outcome.ts";
-export type { HeldPermit, PermitOptions } from "./pull-permit.ts";
+export {
+  createExecHandler,
+  type ExecHandler,
+  type ExecOptions,
+  type ExecOutcome,
+  type PresetName,
+} from "./exec/handler.ts";
+export { execLogs } from "./exec/logs.ts";
+export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull/handlers.ts";
+export type { LogEnd, LogWish, WorkerLogs } from "./pull/logs.ts";
+export type { PullWorkerOptions } from "./pull/options.ts";
+export { type Outcome, RESULT_BYTES_MAX, TaskRequeue } from "./pull/outcome.ts";
+export type { HeldPermit, PermitOptions } from "./pull/permits.ts";
 export {
   type OutcomeHandler,
   type PullWorker,
   startWorker,
   startWorkerWithOutcomes,
   type TaskHandler,
-} from "./pull-worker.ts";
+} from "./pull/worker.ts";

@@ -7,9 +7,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { agentId, batchOrder, DEFAULT_CONFIG, instant, readConfig, taskId, why } from "../../src/core/index.ts";
-import { checkInvariants } from "../../src/core/invariants.ts";
-import { restore, snapshotLines } from "../../src/core/snapshot.ts";
-import { createWorld, type World } from "./driver.ts";
+import { checkInvariants } from "../../src/core/invariants/invariants.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { createWorld, type World } from "../kits/conformance/driver.ts";
 
 const startsOf = (world: World, slots: number): string[] =>
   world.atOnce(() => world.join("w", { slots })).map((start) => start.task);

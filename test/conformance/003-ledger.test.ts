@@ -6,10 +6,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sharesOf } from "../../src/core/fairness.ts";
 import { gateId, instant, permitId, projectId, taskId, why } from "../../src/core/index.ts";
-import { projectViews } from "../../src/engine/stats.ts";
-import { createWorld, MINUTE, type World } from "./driver.ts";
+import { sharesOf } from "../../src/core/turn/fairness.ts";
+import { projectViews } from "../../src/engine/views/stats.ts";
+import { createWorld, MINUTE, type World } from "../kits/conformance/driver.ts";
 
 const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
 

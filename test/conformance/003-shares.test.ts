@@ -2,7 +2,8 @@
  * Seed 003, "Scheduler and Budget Specification": the round on a snapshot, shares, budgets, windows.
  *
  * §2 through `planRound`, §3 through the pieces, §4 through `createWindow` (its edges are in
- * src/core/window.test.ts). `letter` is the policy that follows the seed to the letter; the default takes its traps
+ * src/core/gate/usage-window.test.ts). `letter` is the policy that follows the seed to the letter; the default takes
+ * its traps
  * (Q…) out. Where a trap concerns the running scheduler too, a story shows that as well.
  */
 import assert from "node:assert/strict";

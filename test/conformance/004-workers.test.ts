@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recentCharge } from "../../src/core/fairness.ts";
+import { rollingSumFromFacts } from "../../src/core/gate/usage-window.ts";
 import {
   type Decided,
   type Event,
@@ -17,10 +17,10 @@ import {
   taskId,
   workerId,
 } from "../../src/core/index.ts";
-import { checkInvariants } from "../../src/core/invariants.ts";
-import { restore, snapshotLines } from "../../src/core/snapshot.ts";
-import { rollingSumFromFacts } from "../../src/core/window.ts";
-import { createWorld, type World, workerSettings } from "./driver.ts";
+import { checkInvariants } from "../../src/core/invariants/invariants.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { recentCharge } from "../../src/core/turn/fairness.ts";
+import { createWorld, type World, workerSettings } from "../kits/conformance/driver.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
   world.starts().findLast((start) => start.task === task)?.reason;

@@ -18,7 +18,7 @@ import { type Client, clientOf } from "./server-kit.ts";
 /** How often the bystander asks at least, and after how many the server's memory is looked at. */
 const ROUNDS = 200;
 const ROUNDS_PER_LOOK = 40;
-const PROGRAM = join(import.meta.dirname, "../faults/server-process.ts");
+const PROGRAM = join(import.meta.dirname, "faults/server-process.ts");
 
 /** What it holds now, and the most it has had so far, in bytes. */
 type Memory = { readonly held: number; readonly peak: number };

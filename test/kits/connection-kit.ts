@@ -3,10 +3,10 @@
  */
 import assert from "node:assert/strict";
 import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
-import { createHandHost } from "../../src/testing/hand-host.ts";
-import { createLeaseCell } from "../../src/worker/pull-clock.ts";
-import { type ConnectionDeps, startConnection } from "../../src/worker/pull-connection.ts";
-import type { FromCrew, ToCrew } from "../../src/worker/pull-messages.ts";
+import { createHandHost } from "../../src/testing/hand-clock.ts";
+import { createLeaseCell } from "../../src/worker/pull/clock.ts";
+import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
+import type { FromCrew, ToCrew } from "../../src/worker/pull/messages.ts";
 
 export const LEASE_MS = 10_000;
 export const one = (taskId: string) => ({ taskId, attempt: 1 });

@@ -5,9 +5,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type Seq, seq } from "../../src/core/brand.ts";
-import { spansOf } from "../../src/log/batch-row.ts";
-import { batchLink, chainBatch, fromHex, HASH_BYTES, hashOf, toHex } from "../../src/log/chain.ts";
+import { type Seq, seq } from "../../src/core/base/brand.ts";
+import { spansOf } from "../../src/log/format/batch-row.ts";
+import { batchLink, chainBatch, fromHex, HASH_BYTES, hashOf, toHex } from "../../src/log/format/chain.ts";
 
 export const databaseIn = (directory: string): string => join(directory, "drover.db");
 

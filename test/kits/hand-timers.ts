@@ -1,7 +1,7 @@
 /**
  * The server's timers, turned by hand.
  */
-import type { Timers } from "../../src/server/timers.ts";
+import type { Timers } from "../../src/std/timers.ts";
 
 export type HandTimers = Timers & {
   /** Rings everything that is due within the span, in order. */

@@ -6,9 +6,9 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../src/log/log.ts";
-import { createSqliteLog } from "../../src/log/sqlite-log.ts";
-import { openSqliteStore } from "../../src/log/sqlite-store.ts";
-import type { StoreThread } from "../../src/log/store-thread.ts";
+import { createSqliteLog } from "../../src/log/sqlite/sqlite-log.ts";
+import { openSqliteStore } from "../../src/log/sqlite/store.ts";
+import type { StoreThread } from "../../src/log/sqlite/thread-client.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
 
 const HOURS_2 = 7_200_000;

@@ -4,16 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { type Drover, openDrover } from "../../src/engine/drover.ts";
+import { type Exchange, ExchangeFailure, type OutboundAnswer, type OutboundRequest } from "../../src/http/outbound.ts";
 import type { Log } from "../../src/log/log.ts";
-import {
-  type Exchange,
-  ExchangeFailure,
-  type OutboundAnswer,
-  type OutboundRequest,
-} from "../../src/server/outbound-exchange.ts";
-import type { PushChange } from "../../src/server/push-drive.ts";
-import { createPushDriver, type PushDriver } from "../../src/server/push-driver.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-host.ts";
+import type { PushChange } from "../../src/server/push/driver.ts";
+import { createPushDriver, type PushDriver } from "../../src/server/push/drivers.ts";
+import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
 
 export type Post = {
   readonly request: OutboundRequest;

@@ -2,10 +2,10 @@
  * A log in memory that is slow once: the answer to the first batch with some kind of event, or a later one, waits until
  * it is let go, as it would for a disk. It may be opened again and again.
  */
-import type { Event } from "../../src/core/events.ts";
-import { decodeEvent } from "../../src/log/codec.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import { decodeEvent } from "../../src/log/format/codec.ts";
 import type { Log } from "../../src/log/log.ts";
-import { createMemoryLog } from "../../src/log/memory-log.ts";
+import { createMemoryLog } from "../../src/log/memory/memory-log.ts";
 
 export type SlowLog = {
   readonly log: Log;

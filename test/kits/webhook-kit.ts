@@ -3,18 +3,18 @@
  */
 
 import assert from "node:assert/strict";
+import { ExchangeFailure, type OutboundRequest } from "../../src/http/outbound.ts";
 import type { WebhookSettings } from "../../src/protocol/index.ts";
-import { ExchangeFailure, type OutboundRequest } from "../../src/server/outbound-exchange.ts";
-import type { Snapshot } from "../../src/server/webhook-delivery.ts";
+import type { Snapshot } from "../../src/server/webhooks/delivery.ts";
 import {
   startWebhooks,
   type WebhookEngine,
   type WebhookOptions,
   type WebhookOutcome,
   type Webhooks,
-} from "../../src/server/webhook-dispatcher.ts";
-import type { DueEnd } from "../../src/server/webhook-due.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-host.ts";
+} from "../../src/server/webhooks/dispatcher.ts";
+import type { DueEnd } from "../../src/server/webhooks/due-queue.ts";
+import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");
 export const SETTINGS: WebhookSettings = {

@@ -8,15 +8,15 @@
  * time.
  */
 import { type Drover, openDrover } from "../../src/engine/index.ts";
-import { createMemoryLog, createMemoryStore } from "../../src/log/memory-log.ts";
+import { createMemoryLog, createMemoryStore } from "../../src/log/memory/memory-log.ts";
 import type { SyncAnswer } from "../../src/protocol/index.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-host.ts";
-import { type Clock, createLeaseCell } from "../../src/worker/pull-clock.ts";
-import { type Connection, startConnection } from "../../src/worker/pull-connection.ts";
-import { createCrew, type Perform } from "../../src/worker/pull-crew.ts";
-import type { Stop, ToCrew } from "../../src/worker/pull-messages.ts";
-import { createNewsDesk } from "../../src/worker/pull-news.ts";
-import type { Wire } from "../../src/worker/pull-wire.ts";
+import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
+import { type Clock, createLeaseCell } from "../../src/worker/pull/clock.ts";
+import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
+import { createCrew, type Perform } from "../../src/worker/pull/handlers.ts";
+import type { Stop, ToCrew } from "../../src/worker/pull/messages.ts";
+import { createNewsDesk } from "../../src/worker/pull/progress.ts";
+import type { Wire } from "../../src/worker/pull/wire.ts";
 
 /** Time passes while engine and workers are at it. */
 const MOVES = { perReadingMs: 1, earlyMs: 1 };

@@ -3,12 +3,12 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { instant } from "../../src/core/brand.ts";
-import { nextInstant } from "../../src/core/deadlines.ts";
+import { instant } from "../../src/core/base/brand.ts";
 import { decide } from "../../src/core/decide.ts";
-import { holds } from "./cases.ts";
-import { history } from "./histories.ts";
-import { live } from "./live.ts";
+import { nextInstant } from "../../src/core/task/deadlines.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { history } from "../kits/laws/histories.ts";
+import { live } from "../kits/laws/live.ts";
 
 const FAR = 10_000_000;
 

@@ -7,12 +7,12 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { readSync } from "../../src/engine/sync-body.ts";
+import { readSync } from "../../src/engine/workers/sync-body.ts";
+import { ExchangeFailure, exchange, type OutboundAnswer } from "../../src/http/outbound.ts";
 import { readShape, syncBody } from "../../src/protocol/index.ts";
-import { ExchangeFailure, exchange, type OutboundAnswer } from "../../src/server/outbound-exchange.ts";
-import { ANSWER_BYTES_MAX, outcomeOf } from "../../src/server/push-answer.ts";
-import { readRetryAfter } from "../../src/server/retry-after.ts";
-import { holds, holdsInTime } from "./cases.ts";
+import { ANSWER_BYTES_MAX, outcomeOf } from "../../src/server/push/response.ts";
+import { readRetryAfter } from "../../src/std/retry-after.ts";
+import { holds, holdsInTime } from "../kits/laws/cases.ts";
 
 const bytes = fc.uint8Array({ maxLength: 200 });
 const body = fc.oneof(

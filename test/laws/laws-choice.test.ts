@@ -3,11 +3,11 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "../../src/core/events.ts";
-import { holds } from "./cases.ts";
-import { history } from "./histories.ts";
-import { live } from "./live.ts";
-import { type Choice, naiveChoice } from "./naive.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { history } from "../kits/laws/histories.ts";
+import { live } from "../kits/laws/live.ts";
+import { type Choice, naiveChoice } from "../kits/laws/naive.ts";
 
 function choiceOf(event: Event | undefined): Choice | null {
   if (event?.kind !== "task-assigned") return null;

@@ -9,15 +9,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { AgentId, Instant, ProjectId, TaskId, WorkerId } from "../../src/core/brand.ts";
-import type { Submission } from "../../src/core/commands.ts";
-import { type Config, DEFAULT_CONFIG } from "../../src/core/config.ts";
+import type { AgentId, Instant, ProjectId, TaskId, WorkerId } from "../../src/core/base/brand.ts";
+import { type Config, DEFAULT_CONFIG } from "../../src/core/config/config.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
-import type { Event } from "../../src/core/events.ts";
-import type { State } from "../../src/core/state.ts";
-import { holds } from "./cases.ts";
-import { type Dice, diceFrom, STARTED_AT } from "./histories.ts";
-import { type Life, pumpDry, step, type Watcher } from "./live.ts";
+import type { Submission } from "../../src/core/model/commands.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import type { State } from "../../src/core/model/state.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { type Dice, diceFrom, STARTED_AT } from "../kits/laws/histories.ts";
+import { type Life, pumpDry, step, type Watcher } from "../kits/laws/live.ts";
 
 const PROJECTS = ["p1", "p2", "p3", "p4"] as ProjectId[];
 const AGENTS = ["a1", "a2"] as AgentId[];

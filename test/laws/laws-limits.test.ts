@@ -3,13 +3,13 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "../../src/core/events.ts";
-import type { State, Task } from "../../src/core/state.ts";
-import { holds } from "./cases.ts";
-import { history } from "./histories.ts";
-import { book, booked, FLEET, gateName, type Ledger, newLedger, type Out, projectName } from "./ledger.ts";
-import { live } from "./live.ts";
-import { takes } from "./naive.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import type { State, Task } from "../../src/core/model/state.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { history } from "../kits/laws/histories.ts";
+import { book, booked, FLEET, gateName, type Ledger, newLedger, type Out, projectName } from "../kits/laws/ledger.ts";
+import { live } from "../kits/laws/live.ts";
+import { takes } from "../kits/laws/naive.ts";
 
 type Start = Extract<Event, { kind: "task-assigned" }>;
 type Judge = (state: State, ledger: Ledger, start: Start, task: Task) => void;

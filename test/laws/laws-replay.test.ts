@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide } from "../../src/core/decide.ts";
-import type { Event } from "../../src/core/events.ts";
-import { holds } from "./cases.ts";
-import { history } from "./histories.ts";
-import { bytesOf, live, replay } from "./live.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { history } from "../kits/laws/histories.ts";
+import { bytesOf, live, replay } from "../kits/laws/live.ts";
 
 test("replaying the log rebuilds the state byte for byte", () => {
   holds(24_000, history, (seeds) => {

@@ -3,17 +3,17 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Instant, TaskId, WorkerId } from "../../src/core/brand.ts";
-import { DEFAULT_CONFIG } from "../../src/core/config.ts";
+import type { Instant, TaskId, WorkerId } from "../../src/core/base/brand.ts";
+import { DEFAULT_CONFIG } from "../../src/core/config/config.ts";
 import { decide } from "../../src/core/decide.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
 import { evolve } from "../../src/core/evolve.ts";
-import { checkInvariants } from "../../src/core/invariants.ts";
-import { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot.ts";
-import type { State } from "../../src/core/state.ts";
-import { holds } from "./cases.ts";
-import { diceFrom, history, PLAIN, STARTED_AT } from "./histories.ts";
-import { bytesOf, type Life, live, pumpDry, step } from "./live.ts";
+import { checkInvariants } from "../../src/core/invariants/invariants.ts";
+import type { State } from "../../src/core/model/state.ts";
+import { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { diceFrom, history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
+import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
 
 const copyOf = (state: State): State => restore(snapshotLines(state));
 

@@ -3,17 +3,17 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Instant, TaskId } from "../../src/core/brand.ts";
-import type { AttemptReport } from "../../src/core/commands.ts";
-import { DEFAULT_CONFIG } from "../../src/core/config.ts";
+import type { Instant, TaskId } from "../../src/core/base/brand.ts";
+import { DEFAULT_CONFIG } from "../../src/core/config/config.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
-import type { Event } from "../../src/core/events.ts";
-import { checkInvariants } from "../../src/core/invariants.ts";
-import { restore, snapshotLines } from "../../src/core/snapshot.ts";
-import { hasEnded, type State } from "../../src/core/state.ts";
-import { holds } from "./cases.ts";
-import { history, PLAIN, STARTED_AT } from "./histories.ts";
-import { bytesOf, type Life, live, pumpDry, step } from "./live.ts";
+import { checkInvariants } from "../../src/core/invariants/invariants.ts";
+import type { AttemptReport } from "../../src/core/model/commands.ts";
+import type { Event } from "../../src/core/model/events.ts";
+import { hasEnded, type State } from "../../src/core/model/state.ts";
+import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { holds } from "../kits/laws/cases.ts";
+import { history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
+import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
 
 const { scheduler } = DEFAULT_CONFIG;
 const DONE: Omit<AttemptReport, "task" | "attempt"> = {

@@ -5,14 +5,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { failedSafely } from "../../src/engine/attempt-report.ts";
 import { TaskRequeue as EngineRequeue } from "../../src/engine/index.ts";
-import { readSync } from "../../src/engine/sync-body.ts";
+import { failedSafely } from "../../src/engine/tasks/handler-outcome.ts";
+import { readSync } from "../../src/engine/workers/sync-body.ts";
 import { createGate } from "../../src/gate/index.ts";
 import { readShape, syncBody } from "../../src/protocol/index.ts";
 import { TaskRequeue } from "../../src/worker/index.ts";
-import { reportOfError } from "../../src/worker/pull-outcome.ts";
-import { holds, holdsInTime } from "./cases.ts";
+import { reportOfError } from "../../src/worker/pull/outcome.ts";
+import { holds, holdsInTime } from "../kits/laws/cases.ts";
 
 const bad = (): never => {
   throw new Error("and again");

@@ -9,6 +9,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Takes } from "../../src/core/fleet/worker-filter.ts";
 import {
   type Command,
   decide,
@@ -21,8 +22,7 @@ import {
   why,
   workerId,
 } from "../../src/core/index.ts";
-import type { Takes } from "../../src/core/taking.ts";
-import { configOf, createWorld, submission, type World, workerSettings } from "../conformance/driver.ts";
+import { configOf, createWorld, submission, type World, workerSettings } from "../kits/conformance/driver.ts";
 
 const RUNS = process.env.DROVER_QUICK === "1" ? 100 : 3000;
 const TASKS = Array.from({ length: 20 }, (_, index) => `t${index}`);

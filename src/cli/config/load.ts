@@ -1,0 +1,225 @@
+/**
+ * The whole config: every layer found, merged, and checked as one.
+ *
+ *     defaults → user file → ./drover.yml (or --config FILE) → DROVER_* → flags
+ *
+ * The user file is $XDG_CONFIG_HOME/drover/drover.yml, or ~/.config/drover/drover.yml. Either the whole is good, or
+ * there is nothing but a list of everything that is wrong with it: a person mends a file once, not once per mistake.
+ * What the server is patched with while it runs lies over all of this, and is the server's business.
+ */
+import { existsSync } from "node:fs";
+import { isAbsolute, join, resolve } from "node:path";
+import type { Environment } from "../shell/terminal.ts";
+import { type ConfigFile, parseConfigFile, readConfigText, type Setting } from "./file.ts";
+import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "./knobs.ts";
+import { type Layer, mergeLayers, settingFor, toObject } from "./layers.ts";
+import { BadConfig, type ConfigProblem, shownProblem } from "./problem.ts";
+import { isOfUnknownName, withoutName } from "./secret.ts";
+import { settingFromFlag, settingsFromVariables, unknownName } from "./variables.ts";
+import { commaAdvice, oncePerLine } from "./yaml-complaint.ts";
+
+export const FILE_NAME = "drover.yml";
+const PROBLEMS_MAX = 20;
+
+/** Variables that begin with DROVER_ and are no knobs: where to find things, and what a worker tells its commands. */
+export const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
+  ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_AGENT", "DROVER_QUICK", "DROVER_SEED"],
+]);
+
+/** A config as one object, read; what is wrong is named by its field. `also` is wrong with the same setting. */
+export type Fault = { readonly field: string; readonly message: string };
+export type Verdict<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | (Fault & { readonly ok: false; readonly also?: readonly Fault[] });
+
+export type Knowledge<Settings> = {
+  readonly schema: JsonSchema;
+  /** Whether each value is of the right kind; one layer alone must already be. */
+  readonly check: (given: unknown) => Verdict<unknown>;
+  /** Whether all of it together can be. */
+  readonly read: (given: unknown) => Verdict<Settings>;
+};
+
+export type ConfigSources = {
+  readonly env: Environment;
+  readonly cwd: string;
+  readonly home: string;
+  /** `--config FILE`: read instead of ./drover.yml, and must be there. */
+  readonly configFile?: string | undefined;
+  /** `--set path=value`, as written. */
+  readonly sets?: readonly string[];
+  /** What the verb's own flags set, such as --port; they win over --set. */
+  readonly flags?: Layer;
+};
+
+export type LoadedConfig<Settings> = {
+  readonly settings: Settings;
+  /** What the layers say, as one object: what differs from the defaults. */
+  readonly given: Readonly<Record<string, unknown>>;
+  /** Every knob in force with who set it, in the order of the schema; the defaults included. */
+  readonly effective: readonly Setting[];
+  /** The files that were read, and those that would be if they were there. */
+  readonly files: readonly string[];
+  readonly filesRead: readonly string[];
+  /** Those of them that set something. */
+  readonly filesWithSettings: readonly string[];
+  readonly warnings: readonly string[];
+};
+
+export function userConfigFile(env: Environment, home: string): string {
+  const base = env.XDG_CONFIG_HOME;
+  return join(base !== undefined && isAbsolute(base) ? base : join(home, ".config"), "drover", FILE_NAME);
+}
+
+export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledge<Settings>): LoadedConfig<Settings> {
+  const { env, cwd, home } = sources;
+  const { schema, check, read } = knowledge;
+  const chosen = sources.configFile ?? (env.DROVER_CONFIG || undefined);
+  const own = resolve(cwd, chosen ?? FILE_NAME);
+  const files = [...new Set([userConfigFile(env, home), own])];
+  const found = files.map((file) => openFile(file, shownName(file, cwd), schema));
+  if (chosen !== undefined && found.at(-1) === null)
+    throw new BadConfig([{ message: `${chosen} does not exist`, origin: null }]);
+  const parsed = found.filter((file) => file !== null);
+  const problems: ConfigProblem[] = [];
+  const layers: Layer[] = [
+    ...parsed.map(({ settings }) => settings),
+    collect(problems, () => [...settingsFromData(env), ...settingsFromVariables(env, schema, RESERVED_VARIABLES)]),
+    (sources.sets ?? []).flatMap((text) => collect(problems, () => [settingFromFlag(text, schema)])),
+    sources.flags ?? [],
+  ];
+  problems.push(...oncePerLine(unknownNames(layers.flat(), schema, parsed)));
+  const merge = (some: readonly Layer[]): Setting[] =>
+    mergeLayers(some, schema).filter(({ path }) => unknownName(path, schema) === null);
+  for (const layer of layers) readAll(merge([layer]), check, parsed, problems);
+  const merged = merge(layers);
+  const settings = problems.length > 0 ? null : readAll(merged, read, parsed, problems);
+  if (settings === null) throw new BadConfig(problems.slice(0, PROBLEMS_MAX));
+  return {
+    settings,
+    given: toObject(merged),
+    effective: withDefaults(merged, schema),
+    files,
+    filesRead: files.filter((_, at) => found[at] !== null),
+    filesWithSettings: files.filter((_, at) => (found[at]?.settings.length ?? 0) > 0),
+    warnings: chosen === undefined && found.at(-1) === null ? otherSpelling(cwd) : [],
+  };
+}
+
+function openFile(file: string, name: string, schema: JsonSchema): ConfigFile | null {
+  const text = readConfigText(file, name);
+  return text === null ? null : parseConfigFile(name, text, schema);
+}
+
+/** Files below where we are go by their short name: that is how a person would write it. */
+const shownName = (file: string, cwd: string): string =>
+  file.startsWith(`${cwd}/`) ? file.slice(cwd.length + 1) : file;
+
+/** What a source gives; its complaints join the others. */
+function collect(problems: ConfigProblem[], source: () => Layer): Layer {
+  try {
+    return source();
+  } catch (error) {
+    if (!(error instanceof BadConfig)) throw error;
+    problems.push(...error.problems);
+    return [];
+  }
+}
+
+/** DROVER_DATA=DIR is short for a log in that directory; the knob's own variable wins over it. */
+function settingsFromData(env: Environment): Setting[] {
+  const directory = env.DROVER_DATA ?? "";
+  return directory === "" ? [] : [dataSetting(directory, { kind: "variable", name: "DROVER_DATA" })];
+}
+
+export const dataSetting = (directory: string, origin: Setting["origin"]): Setting => ({
+  path: ["log", "url"],
+  value: `sqlite:${join(directory, "drover.db")}`,
+  origin,
+});
+
+function unknownNames(settings: Layer, schema: JsonSchema, files: readonly ConfigFile[]): ConfigProblem[] {
+  const told = new Set<string>();
+  return settings.flatMap(({ path, origin }) => {
+    const unknown = unknownName(path, schema);
+    if (unknown === null) return [];
+    const problem = problemAt(unknown.message, { path: unknown.path, origin }, unknown.path, files);
+    // All that is below such a name has the same fault.
+    const shown = shownProblem(problem);
+    const isNew = !told.has(shown);
+    told.add(shown);
+    return isNew ? [problem] : [];
+  });
+}
+
+/** With the place in the file of what is wrong, which may lie deep inside a value, and its line. */
+function problemAt(
+  message: string,
+  culprit: Pick<Setting, "path" | "origin">,
+  path: Path,
+  files: readonly ConfigFile[],
+): ConfigProblem {
+  const { origin } = culprit;
+  const file = origin.kind === "file" ? files.find((one) => one.file === origin.file) : undefined;
+  if (file === undefined) return { message, origin };
+  const isInside = culprit.path.every((key, at) => path[at] === key);
+  const place = file.placeOf(isInside ? path : culprit.path);
+  const advice = isOfUnknownName(message) ? commaAdvice(file.line(place.line), place.column) : null;
+  const source = file.shownLine(place);
+  return { message: advice ?? (source === undefined ? withoutName(message) : message), origin: place, source };
+}
+
+/** Reads the whole; each complaint is noted and its setting taken out, so that the next one is found too. */
+function readAll<Settings>(
+  merged: readonly Setting[],
+  read: (given: unknown) => Verdict<Settings>,
+  files: readonly ConfigFile[],
+  problems: ConfigProblem[],
+): Settings | null {
+  let left = merged;
+  for (let round = 0; round < PROBLEMS_MAX; round++) {
+    const result = read(toObject(left));
+    if (result.ok) return round === 0 ? result.value : null;
+    const { field } = result;
+    const culprit = settingFor(field, left) ?? settingFor(field.slice(0, field.lastIndexOf(".")), left);
+    problems.push(...[result, ...(result.also ?? [])].map((fault) => problemOf(fault, culprit, files)));
+    if (culprit === null) return null;
+    left = left.filter((one) => one !== culprit);
+  }
+  return null;
+}
+
+function problemOf({ field, message }: Fault, culprit: Setting | null, files: readonly ConfigFile[]): ConfigProblem {
+  if (culprit === null) return { message, origin: null };
+  const path = field.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
+  return problemAt(message, culprit, path, files);
+}
+
+function otherSpelling(cwd: string): string[] {
+  return existsSync(join(cwd, "drover.yaml"))
+    ? [`drover.yaml is not read; call it ${FILE_NAME}, or name it with --config drover.yaml`]
+    : [];
+}
+
+/** The settings over the defaults of the schema, in its order; names people chose come last in their section. */
+export function withDefaults(merged: readonly Setting[], schema: JsonSchema): Setting[] {
+  const defaults = [...defaultSettings(schema, [])];
+  const given = new Map(merged.map((setting) => [setting.path.join("\0"), setting]));
+  const known = new Set(defaults.map(({ path }) => path.join("\0")));
+  const others = merged.filter(({ path }) => !known.has(path.join("\0")));
+  const all = defaults.map((setting) => given.get(setting.path.join("\0")) ?? setting);
+  return [...all, ...others];
+}
+
+function* defaultSettings(schema: JsonSchema, path: Path): Generator<Setting> {
+  if (schema.default !== undefined) yield* leaves(schema.default, path, schema);
+  else for (const key of knownKeys(schema)) yield* defaultSettings(schemaUnder(schema, key) ?? {}, [...path, key]);
+}
+
+/** The default of a table is one setting per entry. */
+function* leaves(value: unknown, path: Path, schema: JsonSchema): Generator<Setting> {
+  if (holdsFields(schema) && typeof value === "object" && value !== null && !Array.isArray(value))
+    for (const [key, inner] of Object.entries(value))
+      yield* leaves(inner, [...path, key], schemaUnder(schema, key) ?? {});
+  else yield { path, value, origin: { kind: "default" } };
+}

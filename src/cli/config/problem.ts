@@ -1,0 +1,59 @@
+/**
+ * Where a setting came from, and what is wrong with it.
+ *
+ * A config comes in layers, so "maxInFlight must be at least 1" is only half an answer: a person must know which file
+ * and line, which variable or which flag said otherwise. Every problem carries that, and is shown the way compilers
+ * show theirs, because editors and people know how to follow it.
+ */
+import { plain } from "../show/text.ts";
+
+export type Origin =
+  | { readonly kind: "default" }
+  | { readonly kind: "file"; readonly file: string; readonly line: number; readonly column: number }
+  | { readonly kind: "variable"; readonly name: string }
+  | { readonly kind: "flag"; readonly flag: string };
+
+/** What is wrong, who said it, and the line of the file where it stands. */
+export type ConfigProblem = {
+  readonly message: string;
+  readonly origin: Origin | null;
+  readonly source?: string | undefined;
+};
+
+export class BadConfig extends Error {
+  override readonly name: string = "BadConfig";
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map(shownProblem).join("\n"));
+    this.problems = problems;
+  }
+}
+
+export function shownOrigin(origin: Origin): string {
+  switch (origin.kind) {
+    case "default":
+      return "default";
+    case "file":
+      return `${origin.file}:${origin.line}:${origin.column}`;
+    case "variable":
+      return origin.name;
+    case "flag":
+      return origin.flag;
+    default:
+      return origin satisfies never;
+  }
+}
+
+const SOURCE_SHOWN_MAX = 100;
+
+export function shownProblem({ message, origin, source }: ConfigProblem): string {
+  const head = `${origin === null ? "" : `${shownOrigin(origin)}: `}${message}`;
+  if (source === undefined || origin?.kind !== "file") return plain(head);
+  const number = String(origin.line);
+  // A line may be long, and what is wrong with it may stand at its end.
+  const from = origin.column > SOURCE_SHOWN_MAX ? origin.column - 20 : 0;
+  const shown = plain(source.replaceAll("\t", " ").slice(from, from + SOURCE_SHOWN_MAX));
+  const caret = `${" ".repeat(number.length)} | ${" ".repeat(Math.max(0, origin.column - 1 - from))}^`;
+  return `${plain(head)}\n  ${number} | ${shown}\n  ${caret}`;
+}

@@ -1,0 +1,71 @@
+/**
+ * Which parts of a config file nobody is shown, not even where a line is wrong.
+ *
+ * A complaint comes with the line it is about, and is pasted into chats and issues. Behind the name of a secret the
+ * rest of the line is left out, and so is every further line of its value. What a value ends at is the file's word: a
+ * comma in a password ends it too early, so inside { } everything that follows counts as secret as well. A name that
+ * nobody knows may be that of a secret, misspelt, so its value is left out too.
+ */
+import { type Document, isMap, isPair, isScalar, type Node, type Pair, visit } from "yaml";
+import { isHarmlessUrl } from "../shell/url-secret.ts";
+import { type JsonSchema, schemaAt } from "./knobs.ts";
+
+type Span = { readonly from: number; readonly to: number };
+
+/** Looks at the text, for where YAML could make nothing of it: all of the line behind such a name. */
+const IN_TEXT: readonly RegExp[] = [
+  /(?:token|tokenHash|secret)["']?\s*:/i,
+  /\bserver\b.*?\btokens["']?\s*:/,
+  /\burl["']?\s*:(?!\s*["']?(?:sqlite|memory)\b[^@?]*$)/,
+  /[a-z][a-z0-9+.-]*:\/\/(?=[^@]*@)/i,
+];
+
+/** Where in a line the first secret begins, counted from 0; its length if it holds none. */
+export function secretStart(text: string, line: Span, document: Document, schema: JsonSchema | null): number {
+  const own = text.slice(line.from, line.to);
+  const named = IN_TEXT.map((name) => name.exec(own)).filter((match) => match !== null);
+  const held = secretSpans(text, document, schema).filter(({ from, to }) => from < line.to && to > line.from);
+  return Math.min(
+    own.length,
+    ...named.map(({ index, 0: name }) => index + name.length),
+    ...held.map(({ from }) => Math.max(0, from - line.from)),
+  );
+}
+
+function secretSpans(text: string, document: Document, schema: JsonSchema | null): Span[] {
+  const spans: Span[] = [];
+  visit(document, {
+    Pair: (_, pair, path) => {
+      const names = [...path.filter(isPair), pair].map(nameOf);
+      const isUnknown = schema !== null && schemaAt(schema, names) === null;
+      if (!isUnknown && !isSecret(names, pair.value as Node | null)) return;
+      const around = path.at(-1);
+      const key = pair.key as Node;
+      const last = isMap(around) && around.flow === true ? around : ((pair.value as Node | null) ?? key);
+      const from = (key.range?.[1] ?? 0) + 1;
+      const to = from + text.slice(from, last.range?.[1] ?? from).trimEnd().length;
+      spans.push({ from, to });
+    },
+  });
+  return spans;
+}
+
+const nameOf = ({ key }: Pair): string => (isScalar(key) ? String(key.value) : "");
+
+function isSecret(names: readonly string[], value: Node | null): boolean {
+  const path = names.join(".");
+  if (path === "log.url") return !(isScalar(value) && isHarmlessUrl(String(value.value)));
+  return path === "server.tokens" || path === "webhooks.secret";
+}
+
+/** What a parser says of such a place, without the words of the file that it repeats. */
+export const withoutQuoted = (message: string): string =>
+  message.replace(/: ".*"$/s, "").replace(/(alias.*?): .*$/s, "$1");
+
+const UNKNOWN = " is not a known field";
+
+export const isOfUnknownName = (message: string): boolean => message.includes(UNKNOWN);
+
+/** Of a name in such a place: it may be the tail of a value that a comma has cut in two. */
+export const withoutName = (message: string): string =>
+  isOfUnknownName(message) ? `this${message.slice(message.lastIndexOf(UNKNOWN))}` : message;

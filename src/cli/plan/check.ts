@@ -1,0 +1,87 @@
+/**
+ * Everything that is wrong with a value by its schema, not only the first thing.
+ *
+ * A person mends a file once, not once per mistake. So objects and lists are gone through to their leaves; each name
+ * nobody knows is one complaint, with the name that was probably meant, and each value of the wrong kind is one, in
+ * the words of its schema.
+ */
+import type { TSchema } from "typebox";
+import { checkOf, nearest, readShape, sentence } from "../../protocol/index.ts";
+import { notesOf, type Schema } from "../../protocol/schema/schema.ts";
+import { type JsonSchema, mapAdvice } from "../config/knobs.ts";
+import { forPeople, isSpan, unitMissing } from "../config/span-unit.ts";
+import { isRecord, type Path, type Spot } from "./source.ts";
+
+export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
+
+type Walked = {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly additionalProperties?: TSchema | boolean;
+  readonly propertyNames?: TSchema;
+  readonly items?: TSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly anyOf?: readonly TSchema[];
+};
+
+export function* problemsIn(schema: TSchema, value: unknown, path: Path): Generator<Found> {
+  const walked = partFor(schema as Walked, value);
+  if (walked.type === "object" && isRecord(value)) yield* problemsInObject(walked, value, path);
+  else if (walked.type === "array" && Array.isArray(value) && isCount(walked, value.length))
+    for (const [index, item] of value.entries()) yield* problemsIn(walked.items ?? {}, item, [...path, index]);
+  else {
+    const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
+    const read = readShape(schema as Schema, value, shownPath(path));
+    const advice = mapAdvice(String(path.at(-1) ?? ""), value, schema as JsonSchema);
+    const message = unitless ?? (read.ok ? null : forPeople(sentence(read.failure)) + advice);
+    if (message !== null) yield { message, path, spot: "value" };
+  }
+}
+
+/** Of several possible kinds, the one this value is meant to be. */
+function partFor(schema: Walked, value: unknown): Walked {
+  const kind = isRecord(value) ? "object" : Array.isArray(value) ? "array" : null;
+  const parts = (schema.anyOf ?? []).flatMap((one) => [one as Walked, ...((one as Walked).anyOf ?? [])] as Walked[]);
+  return parts.find(({ type }) => type === kind) ?? schema;
+}
+
+const isCount = ({ minItems = 0, maxItems = Number.POSITIVE_INFINITY }: Walked, count: number): boolean =>
+  count >= minItems && count <= maxItems;
+
+function* problemsInObject(walked: Walked, value: Record<string, unknown>, path: Path): Generator<Found> {
+  const { properties = {}, additionalProperties = true, propertyNames } = walked;
+  for (const [key, inner] of Object.entries(value)) {
+    const at = [...path, key];
+    const fixed = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    const schema = fixed ?? additionalProperties;
+    if (schema === false) yield { message: unknownKey(path, key, Object.keys(properties)), path: at, spot: "key" };
+    else if (fixed === undefined && propertyNames !== undefined && !checkOf(propertyNames)(key))
+      yield { message: badName(key, propertyNames), path: at, spot: "key" };
+    // A section in which every line is a comment is as good as none.
+    else if (typeof schema === "object" && !(inner === null && (schema as Walked).properties !== undefined))
+      yield* problemsIn(schema, inner, at);
+  }
+}
+
+/** What other tools call it. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  ...{ command: "run", cmd: "run", script: "run", exec: "run", shell_command: "run", steps: "tasks", jobs: "tasks" },
+  ...{ depends: "needs", depends_on: "needs", dependsOn: "needs", after: "needs", requires: "needs", deps: "needs" },
+  ...{ environment: "env", retries: "attempts", stdin: "input", matrix: "for", workdir: "cwd", dir: "cwd" },
+};
+
+function unknownKey(path: Path, key: string, keys: readonly string[]): string {
+  const known = keys.filter((one) => !one.startsWith("$"));
+  const meant = known.find((one) => one === OTHER_WORDS[key]) ?? nearest(key, known);
+  const where = path.length === 0 ? "a plan" : shownPath(path);
+  const help = meant === null ? `it may have ${known.join(", ")}` : `did you mean ${meant}?`;
+  return `${where} has no ${JSON.stringify(key)}; ${help}`;
+}
+
+const badName = (key: string, schema: TSchema): string =>
+  `${JSON.stringify(key)} cannot be a name here: it must be ${notesOf(schema).expected ?? "another name"}`;
+
+/** As a person would write it: `tasks.code.needs[1]`. */
+export const shownPath = (path: Path): string =>
+  path.map((key, at) => (typeof key === "number" ? `[${key}]` : at === 0 ? key : `.${key}`)).join("");

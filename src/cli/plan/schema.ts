@@ -1,0 +1,168 @@
+/**
+ * What may stand in a plan file, as a schema: editors complete and explain it, and the reader checks by it.
+ *
+ * The sections that are also in drover.yml (scheduler, projects, gates) are the same schemas, so a knob means the same
+ * in both. What is new here is how work is written down: a task is a command line, or an object with the command and
+ * what it waits for. Checks that need more than one value (needs that exist, cycles, commands) are in
+ * tasks.ts.
+ */
+import { type TSchema, Type } from "typebox";
+import { settingsSchema } from "../../protocol/index.ts";
+import { type Published, published, withUnits } from "../../protocol/schema/published.ts";
+import * as s from "../../protocol/schema/schema.ts";
+import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../../protocol/settings/knobs.ts";
+import { priority } from "../../protocol/shapes/tasks.ts";
+
+export const PRESET_NAMES = ["claude", "codex", "aider"] as const;
+export const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
+export const VARIABLE_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
+export const TASKS_MAX = 10_000;
+export const KILL_GRACE_MS = 10_000;
+const TEXT_MAX = 256 * 1024;
+const WORDS_MAX = 1000;
+
+const line = (): s.Schema<string> => s.text(1, TEXT_MAX);
+const words = (): s.Schema<readonly string[]> => s.list(s.text(0, TEXT_MAX), { max: WORDS_MAX });
+const said = (schema: s.Schema, description: string): s.Schema => s.described(schema, description);
+/** One, or a list of them. */
+const some = (one: s.Schema, expected: string): s.Schema =>
+  s.either(one, s.list(one, { max: TASKS_MAX }), expected) as s.Schema;
+
+const scalar: s.Schema = Type.Union([Type.String({ maxLength: TEXT_MAX }), Type.Number(), Type.Boolean()], {
+  expected: "text, a number, true or false",
+}) as unknown as s.Schema;
+
+const named = (value: TSchema, pattern: string, expected: string): s.Schema =>
+  Type.Unsafe({
+    type: "object",
+    additionalProperties: value,
+    propertyNames: Type.String({ pattern, expected }),
+    expected: "an object of values by name",
+  }) as unknown as s.Schema;
+
+const VARIABLE = "a name of letters, digits and _, such as API_URL";
+const variables = (): s.Schema => named(scalar, VARIABLE_NAME, VARIABLE);
+
+/** What a task may have and `defaults` may give to all of them. */
+const shared: Knobs = {
+  agent: knob(s.name(), "me", "Who submits it: agents of a project take turns."),
+  project: knob(s.name(), "default", "Who pays."),
+  type: said(
+    s.name(),
+    "plan, spec, phase, code, or any name; if absent, command or agent. limits.perType counts by it.",
+  ),
+  priority: knob(priority(), "normal", "critical, high, normal, low, or a whole number; lower is sooner."),
+  provider: said(s.nullable(s.name()), "The gate its command goes through, such as anthropic/default; see gates."),
+  env: said(variables(), "Variables for the command, by name."),
+  passEnv: said(some(s.text(1, 256), "a name, or a list of names"), "Variables of yours it may see; * stands for any."),
+  cwd: knob(line(), ".", "Where it runs, from the plan file's directory."),
+  shell: knob(s.flag(), true, "false: the line is split into words and run without a shell."),
+  worktree: knob(
+    s.either(
+      s.flag(),
+      section({ base: knob(s.text(1, 256), "HEAD", "The branch, tag or commit it begins from.") }),
+      "true, false, or an object with base",
+    ) as s.Schema,
+    false,
+    "A git worktree and branch of its own for each attempt.",
+  ),
+  timeout: said(s.nullable(s.span(1)), "How long one attempt may take, such as 30s, 10m, 2h."),
+  idleTimeout: said(s.nullable(s.span(1)), "How long it may write nothing."),
+  attempts: knob(s.whole(1, 1_000_000), 1, "How often it is tried before it has failed."),
+  tokens: said(s.whole(0, 1_000_000_000_000), "How many tokens it will use, as far as is known."),
+  onDependencyFailure: knob(s.oneOf("skip", "run"), "skip", "run: it runs also if what it needs did not end well."),
+  onLoss: knob(s.oneOf("retry", "fail"), "retry", "fail: it fails if it had begun when drover run was killed."),
+};
+
+const NEEDS = "the name of a task, or a list of names";
+const own: Knobs = {
+  run: said(
+    s.either(line(), s.list(s.text(0, TEXT_MAX), { min: 1, max: WORDS_MAX }), "a command line, or a list of words"),
+    "A command line for /bin/sh -e, or a list of words that is run without a shell.",
+  ),
+  preset: said(s.oneOf(...PRESET_NAMES), "A coding agent instead of a command; prompt is what it is told."),
+  prompt: said(line(), "What the agent is to do."),
+  model: said(s.name(200), "The agent's model."),
+  args: said(words(), "Further words for the agent's command line."),
+  input: said(s.text(0, TEXT_MAX), "What the command reads from its standard input; nothing if absent."),
+  needs: said(some(s.text(1, 1024), NEEDS), "Tasks that must be done first."),
+  locks: said(some(s.name(), "a name, or a list of names"), "Names only one running task may hold at a time."),
+  for: said(
+    named(s.list(scalar, { min: 1, max: TASKS_MAX }), VARIABLE_NAME, VARIABLE),
+    "One task for each value, which is in this variable; with several variables, for each combination.",
+  ),
+};
+
+export const taskSection: Section = section({ ...own, ...shared }, { description: "A task." });
+const TASK = 'a command line, or an object such as { run: "make test", needs: [build] }';
+const task: s.Schema = s.either(line(), taskSection, TASK) as s.Schema;
+
+type Properties = { readonly properties: Readonly<Record<string, s.Schema>> };
+const coreSection = (key: string): s.Schema => (settingsSchema as unknown as Properties).properties[key] as s.Schema;
+/** Of a section that people's own names stand in: the schema behind such a name. */
+const itemOf = (key: string): Section =>
+  (coreSection(key) as unknown as { additionalProperties: Section }).additionalProperties;
+
+const budget = (description: string): s.Schema =>
+  said(
+    s.either(
+      s.nullable(s.whole(1)),
+      section({
+        limit: knob(s.nullable(s.whole(1)), null, "Tokens; null: as many as wanted."),
+        window: said(s.span(1000), "Within this span; if absent, ever."),
+      }),
+      "a number of tokens, or an object with limit and window",
+    ) as s.Schema,
+    description,
+  );
+
+const projectItem: Section = section(
+  {
+    ...(itemOf("projects") as unknown as Properties).properties,
+    budget: budget("The tokens its tasks may use, over all runs of this plan."),
+  },
+  { description: "A project." },
+);
+
+const scheduler = coreSection("scheduler") as unknown as Properties;
+const limitKnob = (key: string): s.Schema => scheduler.properties[key] as s.Schema;
+export const LIMITS = ["maxInFlight", "maxPerAgentInFlight", "perType"] as const;
+
+export const planSchema: Section = section({
+  $schema: said(s.text(0, 2048), "The place of this schema, for editors."),
+  version: knob(Type.Unsafe({ type: "integer", const: 1, expected: "1" }) as unknown as s.Schema, 1, "Of this format."),
+  name: said(
+    Type.String({ pattern: TASK_NAME, expected: "a name of letters, digits, _, . and -" }) as unknown as s.Schema,
+    "Names the log, .drover/runs/NAME; if absent, the name of the file.",
+  ),
+  workers: section(
+    {
+      slots: said(s.whole(1, 10_000), "How many commands run at once; if absent, one for each core."),
+      killGrace: spanKnob(0, KILL_GRACE_MS, "From the first signal to a command that must stop until it is killed."),
+      maxWorktrees: knob(s.whole(1, 100_000), 50, "How many worktrees there may be."),
+    },
+    { description: "This machine." },
+  ),
+  defaults: section(shared, { description: "What holds for every task that says nothing else." }),
+  projects: namedSection(
+    { default: s.described(projectItem, "Of tasks that name no project.") },
+    projectItem,
+    "Who pays; each by its name.",
+  ),
+  budget: budget("The tokens of all projects together."),
+  limits: section(Object.fromEntries(LIMITS.map((key) => [key, limitKnob(key)])), { description: "How many at once." }),
+  scheduler: coreSection("scheduler"),
+  gates: coreSection("gates"),
+  tasks: said(named(task, TASK_NAME, "a name of letters, digits, _, . and -, not beginning with a digit"), "The work."),
+});
+
+/** The file that editors read. */
+export const planJsonSchema = (): Published => ({
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  title: "A plan for drover run",
+  description: "Spans are text with a unit: 250ms, 30s, 5m, 24h, 30d.",
+  ...withUnits(published(planSchema)),
+  required: ["tasks"],
+});
+
+export const planSchemaText = (): string => `${JSON.stringify(planJsonSchema(), null, 2)}\n`;

@@ -1,0 +1,318 @@
+/**
+ * From what a plan file says of its tasks to the tasks themselves.
+ *
+ * Defaults are filled in, a task with `for` becomes one per combination of values, names in `needs` become tasks. A
+ * task has two halves that are kept apart: its work (what is run, where, with what) and its rules (when it may run,
+ * how often it is tried). Only a change of the work makes finished work stale; a new timeout does not.
+ *
+ * All values have been checked against the schema before they come here. What is found wrong here is what takes more
+ * than one value to see, and each is told with its place.
+ */
+import { nearest, readShape, sentence } from "../../protocol/index.ts";
+import { name } from "../../protocol/schema/schema.ts";
+import { CommandError, splitCommand } from "../../worker/exec/command-words.ts";
+import { readAddition } from "../../worker/process/environment.ts";
+import type { Found } from "./check.ts";
+import { type Combination, combinations, filledIn } from "./matrix.ts";
+import { orderOf } from "./order.ts";
+import type { RawTask, RawTasks, Shared } from "./raw.ts";
+import { TASKS_MAX } from "./schema.ts";
+import type { Path } from "./source.ts";
+
+export type PresetName = "claude" | "codex" | "aider";
+export type Command =
+  | { readonly kind: "line"; readonly line: string }
+  | { readonly kind: "words"; readonly words: readonly string[] }
+  | {
+      readonly kind: "agent";
+      readonly preset: PresetName;
+      readonly prompt: string;
+      readonly model: string | null;
+      readonly args: readonly string[];
+    }
+  /** It only stands for what it needs. */
+  | { readonly kind: "nothing" };
+
+/** What a task does. Two tasks with the same work, whose needs have the same work, have the same outcome. */
+export type Work = {
+  readonly command: Command;
+  /** As written, from the plan file's directory. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly passEnv: readonly string[];
+  readonly input: string;
+  readonly worktree: { readonly base: string } | null;
+};
+/** When it may run, and how often. Absent fields are the engine's to fill in. */
+export type Rules = {
+  readonly agent: string;
+  readonly project: string;
+  readonly type: string;
+  readonly priority?: Shared["priority"];
+  readonly locks: readonly string[];
+  readonly provider: string | null;
+  readonly timeoutMs: number | null;
+  readonly idleTimeoutMs: number | null;
+  readonly attempts: number;
+  readonly tokens?: number;
+  readonly onDependencyFailure: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
+};
+export type PlanTask = {
+  /** `build`, or with `for`, `build[a,x]`. */
+  readonly name: string;
+  /** The name in the file. */
+  readonly definition: string;
+  readonly needs: readonly string[];
+  readonly work: Work;
+  readonly rules: Rules;
+};
+
+/** What the engine takes of one task. */
+const LOCKS_MAX = 64;
+const NEEDS_MAX = 1000;
+const lockName = name();
+
+type Note = (message: string, path: Path, spot?: Found["spot"]) => void;
+/** A task whose needs are still names as they were written. */
+type Drafted = Omit<PlanTask, "needs"> & { readonly needs: readonly { readonly text: string; readonly path: Path }[] };
+
+/** `broken` are the tasks in which something is wrong already: they count as there, and are not looked at again. */
+export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet<string>, note: Note): PlanTask[] {
+  const drafts: Drafted[] = [];
+  const names = new Set<string>();
+  for (const [definition, value] of Object.entries(given)) {
+    const raw: RawTask = broken.has(definition) ? {} : typeof value === "string" ? { run: value } : (value ?? {});
+    if (!broken.has(definition)) checkTask(definition, raw, defaults, note);
+    const all = combinations(definition, raw.for ?? {}, note);
+    if (drafts.length + all.length > TASKS_MAX) {
+      note(`there are more than ${TASKS_MAX} tasks up to here, the most of one plan`, ["tasks", definition], "key");
+      break;
+    }
+    for (const combination of all) {
+      const { name } = combination;
+      if (names.has(name)) note(`two combinations of values are both called ${name}`, ["tasks", definition, "for"]);
+      names.add(name);
+      const drafted = draft(definition, raw, defaults, combination);
+      checkLocks(drafted, note);
+      drafts.push(drafted);
+    }
+  }
+  const tasks = resolveNeeds(drafts, broken, note);
+  noteCycles(tasks, note);
+  return tasks;
+}
+
+// ------------------------------------------------------------------ one task
+
+/** The fields that only one kind of work has a use for. */
+const ONLY_FOR: Readonly<Record<"agent" | "command", readonly (keyof RawTask)[]>> = {
+  agent: ["prompt", "model", "args"],
+  command: ["input", "shell"],
+};
+
+function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Note): void {
+  const at: Path = ["tasks", definition];
+  const { run, preset, prompt, needs } = raw;
+  if (run === undefined && preset === undefined && needs === undefined)
+    note(`${definition} says nothing to do; give it run: or preset:, or needs: if it only waits for others`, at, "key");
+  if (run !== undefined && preset !== undefined)
+    note(`${definition} has both run and preset; a task does one thing`, [...at, "preset"], "key");
+  if (preset !== undefined && prompt === undefined)
+    note(`${definition} starts ${preset} without a prompt; add prompt: with what it is to do`, at, "key");
+  const stray = preset === undefined ? ONLY_FOR.agent : ONLY_FOR.command;
+  for (const key of stray)
+    if (raw[key] !== undefined)
+      note(
+        `${definition}.${key} means nothing ${preset === undefined ? "without" : "with"} preset`,
+        [...at, key],
+        "key",
+      );
+  checkCommand(definition, raw, defaults, note);
+  checkEnvironment(raw.env, [...at, "env"], note);
+  checkEnvironment(raw.for, [...at, "for"], note);
+  for (const name of Object.keys(raw.for ?? {}))
+    if (Object.hasOwn(raw.env ?? {}, name)) note(`${name} stands in both for and env`, [...at, "env", name], "key");
+}
+
+/** A value that is put into a lock's name may have blanks, a name may not. */
+function checkLocks({ name, definition, rules }: Drafted, note: Note): void {
+  const at: Path = ["tasks", definition, "locks"];
+  if (rules.locks.length > LOCKS_MAX)
+    note(`${name} has ${rules.locks.length} locks; at most ${LOCKS_MAX} are taken`, at);
+  for (const lock of rules.locks) {
+    const read = readShape(lockName, lock, `${name}.locks`);
+    if (!read.ok) note(sentence(read.failure), at);
+  }
+}
+
+function checkCommand(definition: string, { run, shell }: RawTask, defaults: Shared, note: Note): void {
+  const at: Path = ["tasks", definition, "run"];
+  if (Array.isArray(run)) {
+    if (run[0] === "") note(`${definition}.run begins with an empty word; the first is the program`, [...at, 0]);
+    if (shell === true) note(`${definition} has a list of words, which no shell reads`, ["tasks", definition, "shell"]);
+  } else if (typeof run === "string") {
+    if (run.trim() === "") note(`${definition}.run is empty; give a command`, at);
+    else if (!(shell ?? defaults.shell ?? true)) checkSplit(run, at, note);
+  }
+}
+
+function checkSplit(line: string, at: Path, note: Note): void {
+  try {
+    splitCommand(line);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    note(`${error.message.replace("(--shell)", "(shell: true)")}`, at);
+  }
+}
+
+/** Names that Drover itself sets cannot be given. */
+export function checkEnvironment(env: Readonly<Record<string, unknown>> | undefined, at: Path, note: Note): void {
+  for (const [name, value] of Object.entries(env ?? {})) {
+    try {
+      readAddition(`${name}=${String(value)}`);
+    } catch (error) {
+      note((error as Error).message.replace(/^env: /, ""), [...at, name], "key");
+    }
+  }
+}
+
+// ------------------------------------------------------------------- filled in
+
+function draft(definition: string, raw: RawTask, defaults: Shared, { name, values }: Combination): Drafted {
+  const fill = (text: string): string => filledIn(text, values);
+  const both: Shared = { ...defaults, ...raw };
+  const { passEnv, cwd = ".", worktree = false } = both;
+  const env = { ...texts(defaults.env), ...texts(raw.env), ...values };
+  const base = typeof worktree === "object" ? (worktree.base ?? "HEAD") : "HEAD";
+  return {
+    name,
+    definition,
+    needs: listOf(raw.needs).map((text, index) => ({
+      text: fill(text),
+      path: ["tasks", definition, "needs", ...(Array.isArray(raw.needs) ? [index] : [])],
+    })),
+    work: {
+      command: commandOf(raw, both.shell ?? true, fill),
+      cwd: fill(cwd),
+      env,
+      passEnv: listOf(passEnv),
+      input: fill(raw.input ?? ""),
+      worktree: worktree === false ? null : { base: fill(base) },
+    },
+    rules: rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+  };
+}
+
+function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string): Command {
+  const { run, preset, prompt = "", model = null, args = [] } = raw;
+  if (preset !== undefined)
+    return { kind: "agent", preset, prompt: fill(prompt), model: model && fill(model), args: args.map(fill) };
+  if (run === undefined) return { kind: "nothing" };
+  // A shell finds the values in its environment; where there is none they are put in here.
+  if (typeof run !== "string") return { kind: "words", words: run.map(fill) };
+  return shell ? { kind: "line", line: run } : { kind: "words", words: wordsOf(run).map(fill) };
+}
+
+/** What cannot be split was complained of before. */
+function wordsOf(line: string): string[] {
+  try {
+    return splitCommand(line);
+  } catch {
+    return [];
+  }
+}
+
+/** By its type the engine learns what a task uses, so commands and agents are of different ones. */
+function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string[]): Rules {
+  const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
+  return {
+    ...{ agent, project, type, locks, attempts },
+    ...(priority === undefined ? {} : { priority }),
+    ...(tokens === undefined ? {} : { tokens }),
+    provider: both.provider ?? null,
+    timeoutMs: spanMs(both.timeout),
+    idleTimeoutMs: spanMs(both.idleTimeout),
+    onDependencyFailure: both.onDependencyFailure ?? "skip",
+    ...(both.onLoss === undefined ? {} : { onLoss: both.onLoss }),
+  };
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+export function spanMs(span: string | number | null | undefined): number | null {
+  if (typeof span !== "string") return span ?? null;
+  const [, digits = "0", unit = "ms"] = /^(\d+)(ms|s|m|h|d)$/.exec(span) ?? [];
+  return Number(digits) * (UNITS[unit] ?? 1);
+}
+
+const listOf = (some: string | readonly string[] | undefined): readonly string[] =>
+  some === undefined ? [] : typeof some === "string" ? [some] : some;
+const texts = (values: Readonly<Record<string, unknown>> | undefined): Record<string, string> =>
+  Object.fromEntries(Object.entries(values ?? {}).map(([name, value]) => [name, String(value)]));
+
+// ----------------------------------------------------------------------- needs
+
+function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, note: Note): PlanTask[] {
+  const byDefinition = new Map<string, string[]>();
+  for (const { definition, name } of drafts)
+    byDefinition.set(definition, [...(byDefinition.get(definition) ?? []), name]);
+  const names = new Set(drafts.map(({ name }) => name));
+  const told = new Set<string>();
+  return drafts.map((one) => {
+    const needs = one.needs.flatMap(({ text, path }) => {
+      const found = names.has(text) ? [text] : byDefinition.get(text);
+      if (found !== undefined) return found;
+      // Nobody knows what values a task would have in which something is wrong.
+      if (broken.has(text.replace(/\[.*$/s, ""))) return [];
+      // Of a task with many values the same slip is told once.
+      const message = unknownNeed(one.definition, text, [...byDefinition.keys()], [...names]);
+      if (!told.has(`${path.join("\0")}\0${message}`)) note(message, path);
+      told.add(`${path.join("\0")}\0${message}`);
+      return [];
+    });
+    const each = [...new Set(needs)];
+    if (each.length > NEEDS_MAX)
+      note(
+        `${one.name} needs ${each.length} tasks; at most ${NEEDS_MAX} are taken: put one that only has needs between`,
+        [...["tasks", one.definition, "needs"]],
+      );
+    return { ...one, needs: each };
+  });
+}
+
+function unknownNeed(
+  definition: string,
+  text: string,
+  definitions: readonly string[],
+  names: readonly string[],
+): string {
+  const others = definitions.filter((one) => one !== definition);
+  const meant =
+    nearest(text, others) ??
+    nearest(
+      text,
+      names.filter((one) => one.split("[")[0] !== definition),
+    );
+  const help = meant === null ? `the tasks are ${clipped(definitions)}` : `did you mean ${meant}?`;
+  return `${definition} needs ${JSON.stringify(text)}, which is no task; ${help}`;
+}
+
+const LISTED_MAX = 20;
+const clipped = (names: readonly string[]): string =>
+  names.length <= LISTED_MAX ? names.join(", ") : `${names.slice(0, LISTED_MAX).join(", ")}, …`;
+
+function noteCycles(tasks: readonly PlanTask[], note: Note): void {
+  const byName = new Map(tasks.map((task) => [task.name, task]));
+  for (const cycle of orderOf(tasks).cycles) {
+    const definition = byName.get(cycle[0] ?? "")?.definition ?? "";
+    const path: Path = ["tasks", definition, "needs"];
+    const isOwn = cycle.length === 2;
+    note(
+      isOwn
+        ? `${cycle[0]} needs itself; take it out of its needs`
+        : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`,
+      path,
+    );
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * The commands of a plan on this machine: each attempt by the exec worker's rules.
+ *
+ * The same process groups, kill ladder, environment, logs and worktrees as `drover worker --exec`; only what is run
+ * differs from task to task, so each attempt is set up by its own task. What a run that was killed has left behind,
+ * its processes above all, is swept away before the next one begins.
+ */
+import { join, resolve } from "node:path";
+import { type Attempt, type AttemptTools, startAttempt } from "../../worker/exec/attempt.ts";
+import type { AssignedTask } from "../../worker/exec/contract.ts";
+import { createExecHandler, type ExecContext, type ExecOutcome, type SweepReport } from "../../worker/exec/handler.ts";
+import { type ExecOptions, type ExecSetup, readExecOptions } from "../../worker/exec/options.ts";
+import { createSessions } from "../../worker/exec/sessions.ts";
+import { createOutputDirectory } from "../../worker/output/directory.ts";
+import { createEventReader } from "../../worker/output/events.ts";
+import { readTail } from "../../worker/output/tail.ts";
+import { thisOwner } from "../../worker/process/owner.ts";
+import { createRuns } from "../../worker/process/runs.ts";
+import { systemProcessTable } from "../../worker/process/table.ts";
+import type { ExecHost } from "../../worker/process/timers.ts";
+import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/worktree.ts";
+import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
+import type { Environment } from "../shell/terminal.ts";
+
+export type Attempts = {
+  run(task: PlanTask, assigned: AssignedTask, context: ExecContext): Promise<ExecOutcome>;
+  /** The last line it wrote, while it runs. */
+  lastLine(id: string): string;
+  /** The end of what an attempt wrote, without instants and origins. */
+  tail(id: string, attempt: number, lines: number): Promise<string[]>;
+  logPath(id: string, attempt: number): string;
+  /** The worktree an attempt of this run has left work in; null if there is none. */
+  kept(id: string): Kept | null;
+  /** How many tasks may have a worktree at once, and what is in the way. */
+  room(): Promise<TreeRoom>;
+  /** Cleans up after a run that was killed. */
+  sweep(): Promise<SweepReport>;
+  /** Tells what runs to stop, by the ladder, and starts no more. */
+  stop(): void;
+  isStopping(): boolean;
+  /** SIGKILL, now. */
+  kill(): void;
+};
+export type Kept = { readonly path: string; readonly branch: string };
+export type AttemptsPlan = {
+  readonly plan: Plan;
+  readonly data: string;
+  readonly env: Environment;
+  readonly host?: ExecHost;
+  readonly onWarning: (text: string) => void;
+  /** Every line a command writes. */
+  readonly onOutput?: (id: string, line: string) => void;
+};
+
+const LOG_BYTES_TOTAL_MAX = 1024 * 1024 * 1024;
+/** Without -e a command of several lines would go on after one that failed. */
+const SHELL = ["/bin/sh", "-e", "-c"] as const;
+const WORKER = "drover-run";
+
+export function createAttempts(given: AttemptsPlan): Attempts {
+  const { plan, data, onWarning, onOutput } = given;
+  const table = systemProcessTable();
+  const owner = thisOwner(table);
+  const runs = createRuns({ directory: join(data, "runs"), owner, workerId: WORKER, table });
+  const outputs = createOutputDirectory(join(data, "logs"), LOG_BYTES_TOTAL_MAX);
+  const running = new Map<string, Attempt>();
+  const kept = new Map<string, Kept>();
+  let isStopping = false;
+  const kill = (): void => {
+    for (const attempt of running.values()) attempt.kill();
+  };
+
+  const treesOf = ({ cwd, base, worktreeRoot: root, maxWorktrees: countMax }: ExecSetup): Worktrees =>
+    createWorktrees({ cwd, base, root, countMax, owner, table });
+  /** All trees of the plan lie in one place, whichever task made them. */
+  const everything: ExecOptions = {
+    ...{ command: ["true"], data, workerId: WORKER, cwd: plan.directory, onWarning },
+    ...{ isolation: "worktree", maxWorktrees: plan.maxWorktrees },
+  };
+
+  function toolsFor(task: PlanTask): AttemptTools {
+    const options = optionsFor(task, given);
+    const setup = readExecOptions({ ...options, table, onWarning });
+    return {
+      setup: setup.preset === null ? { ...setup, preset: withInput(task.work.input, setup.argv ?? []) } : setup,
+      ...{ runs, outputs },
+      sessions: createSessions(join(data, "sessions"), setup.tool),
+      worktrees: setup.isolation === "worktree" ? treesOf(setup) : null,
+    };
+  }
+
+  async function run(task: PlanTask, assigned: AssignedTask, context: ExecContext): Promise<ExecOutcome> {
+    if (isStopping) return { outcome: "cancelled", error: "the run is stopping" };
+    if (task.work.command.kind === "nothing") return { outcome: "done" };
+    const attempt = startAttempt(toolsFor(task), withPrompt(assigned, task.work.command), context);
+    running.set(assigned.taskId, attempt);
+    if (running.size === 1) process.on("exit", kill);
+    if (onOutput !== undefined) void follow(attempt, (line) => onOutput(assigned.taskId, line));
+    try {
+      const outcome = await attempt.outcome;
+      const left = keptBy(outcome);
+      if (left !== null) kept.set(assigned.taskId, left);
+      return outcome;
+    } finally {
+      running.delete(assigned.taskId);
+      if (running.size === 0) process.off("exit", kill);
+    }
+  }
+
+  return {
+    run,
+    kill,
+    lastLine: (id) => lastOf(running.get(id)?.log.recent() ?? ""),
+    async tail(id, attempt, lines) {
+      const found = await readTail(outputs.pathOf(id, attempt), { lines: lines * 4 + 20 });
+      return (found?.text ?? "").split("\n").flatMap(spokenBy).slice(-lines);
+    },
+    logPath: (id, attempt) => outputs.pathOf(id, attempt),
+    kept: (id) => kept.get(id) ?? null,
+    async sweep() {
+      await using sweeper = createExecHandler({ ...everything, table });
+      return await sweeper.sweep();
+    },
+    room: () => treesOf(readExecOptions({ ...everything, table })).room(),
+    isStopping: () => isStopping,
+    stop() {
+      isStopping = true;
+      for (const attempt of running.values()) attempt.stop({ kind: "closing" });
+    },
+  };
+}
+
+/** What the exec worker needs to know to run this task. Throws, in plain words, where it makes no sense. */
+function optionsFor(task: PlanTask, { plan, data, env, host }: AttemptsPlan): ExecOptions {
+  const { work, rules } = task;
+  return {
+    ...toolOf(work.command),
+    ...{ data, workerId: WORKER, inherited: env, cwd: resolve(plan.directory, work.cwd) },
+    env: [...passed(work.passEnv, env), ...Object.entries(work.env).map(([name, value]) => `${name}=${value}`)],
+    killGraceMs: plan.killGraceMs,
+    idleTimeoutMs: rules.idleTimeoutMs,
+    maxWorktrees: plan.maxWorktrees,
+    ...(work.worktree === null ? {} : { isolation: "worktree", base: work.worktree.base }),
+    ...(host === undefined ? {} : { host }),
+  };
+}
+
+function toolOf(command: Command): Pick<ExecOptions, "command" | "preset" | "args"> {
+  switch (command.kind) {
+    case "line":
+      return { command: [...SHELL, command.line] };
+    case "words":
+      return { command: command.words };
+    case "agent":
+      return { preset: command.preset, args: command.args };
+    case "nothing":
+      return { command: ["true"] };
+    default:
+      return command satisfies never;
+  }
+}
+
+/** A command reads what its task says, and nothing else, from its standard input. */
+function withInput(stdin: string, argv: readonly string[]): NonNullable<AttemptTools["setup"]["preset"]> {
+  return () => ({ argv, stdin, env: {}, createReader: createEventReader });
+}
+
+function withPrompt(assigned: AssignedTask, command: Command): AssignedTask {
+  if (command.kind !== "agent") return assigned;
+  const { prompt, model } = command;
+  return { ...assigned, params: { ...assigned.params, prompt, ...(model === null ? {} : { model }) } };
+}
+
+/** The names in our environment that a plan lets through; `*` stands for any part of a name. */
+export function passed(patterns: readonly string[], env: Environment): string[] {
+  const tests = patterns.map((pattern) => {
+    const parts = pattern.split("*").map((part) => part.replaceAll(/[^\w]/g, "\\$&"));
+    return new RegExp(`^${parts.join(".*")}$`);
+  });
+  return Object.keys(env).filter(
+    (name) => /^[A-Za-z_]\w*$/.test(name) && isFree(name) && tests.some((one) => one.test(name)),
+  );
+}
+
+/** What an outer Drover told us about our own task is not our tasks' business. */
+const isFree = (name: string): boolean => !name.startsWith("DROVER_");
+
+function keptBy({ result }: ExecOutcome): Kept | null {
+  const { workspace } = (result ?? {}) as { workspace?: { isKept?: unknown; path?: unknown; branch?: unknown } };
+  const { isKept, path, branch } = workspace ?? {};
+  return isKept === true && typeof path === "string" && typeof branch === "string" ? { path, branch } : null;
+}
+
+async function follow(attempt: Attempt, tell: (line: string) => void): Promise<void> {
+  for await (const text of attempt.log.follow({ lines: 0 }).lines)
+    for (const line of text.split("\n")) spokenBy(line).forEach(tell);
+}
+
+/** `2026-01-31T12:00:00.000Z out  text`: what the command itself wrote, without the instant and the origin. */
+function spokenBy(line: string): string[] {
+  const [, origin, text = ""] = /^\S+ (out|err|note) {1,2}(.*)$/s.exec(line) ?? [];
+  return origin === "out" || origin === "err" ? [text] : [];
+}
+
+const lastOf = (text: string): string => text.slice(text.lastIndexOf("\n", text.length - 2) + 1).trimEnd();

@@ -1,0 +1,86 @@
+/**
+ * Which task in the log is which task of the plan: how finished work is known again after a restart or an edit.
+ *
+ * The id of a task holds its name, a hash of its work and a hash of its rules. The work of a task is what it runs and
+ * the work of all it needs, so editing a task makes everything behind it stale too, as it should be. Work that is done
+ * counts as done whatever rules it ran under: raising a timeout runs nothing again. Work that is not done goes on
+ * under the very same id only if the rules are the same; otherwise it is a new task, and the old one is of no
+ * interest.
+ */
+import { hash } from "node:crypto";
+import type { PlanTask } from "../plan/plan-file.ts";
+
+/** A task as the log has it. */
+export type Known = { readonly id: string; readonly phase: string };
+export type Placed = {
+  readonly task: PlanTask;
+  readonly id: string;
+  /** The ids of what it needs. */
+  readonly needs: readonly string[];
+  /** Where the log has it; null if it has none such yet. */
+  readonly phase: string | null;
+};
+export type Placing = {
+  /** In the order of the tasks, so that needs come first. */
+  readonly placed: readonly Placed[];
+  /** Tasks in the log that have not ended and are no part of this. */
+  readonly strays: readonly string[];
+};
+
+const WORK_DIGITS = 12;
+const RULE_DIGITS = 8;
+const NAME_MAX = 100;
+const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipped", "rejected"]);
+
+export const hasEnded = (phase: string): boolean => ENDS.has(phase);
+
+/** Each task must come behind all that it needs. */
+export function placeTasks(tasks: readonly PlanTask[], known: Iterable<Known>): Placing {
+  const phases = new Map<string, string>();
+  const done = new Map<string, string>();
+  for (const { id, phase } of known) {
+    phases.set(id, phase);
+    if (phase === "done") done.set(workOf(id), id);
+  }
+  const works = new Map<string, string>();
+  const ids = new Map<string, string>();
+  const placed = tasks.map((task): Placed => {
+    const work = `${plainName(task.name)}.${digest(workKey(task, works), WORK_DIGITS)}`;
+    const needs = task.needs.map((name) => ids.get(name) ?? name);
+    const id = done.get(work) ?? `${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
+    works.set(task.name, work);
+    ids.set(task.name, id);
+    return { task, id, needs, phase: phases.get(id) ?? null };
+  });
+  const mine = new Set(placed.map(({ id }) => id));
+  const strays = [...phases].filter(([id, phase]) => !mine.has(id) && !hasEnded(phase)).map(([id]) => id);
+  return { placed, strays };
+}
+
+const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));
+
+const workKey = ({ name, work, needs }: PlanTask, works: ReadonlyMap<string, string>): unknown => [
+  name,
+  work,
+  needs.map((need) => works.get(need)).sort(),
+];
+
+/** One with a worktree asks for a worker of its own. Older logs have it without; then it is a new task. */
+const ruleKey = ({ rules, work }: PlanTask, needs: readonly string[]): unknown[] => [
+  ...[rules, needs],
+  ...(work.worktree === null ? [] : ["worktree"]),
+];
+
+const digest = (value: unknown, digits: number): string =>
+  hash("sha256", JSON.stringify(sorted(value)), "hex").slice(0, digits);
+
+/** Two objects with the same fields are the same work, in whichever order they are written. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}
+
+/** An id has no blanks and no control characters; values in a name may have any. */
+const plainName = (name: string): string => name.replaceAll(/[^\w.[\],=@%+-]+/g, "_").slice(0, NAME_MAX);

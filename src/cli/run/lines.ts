@@ -1,0 +1,68 @@
+/**
+ * What happens in a run, a line each: for people, and with --json for programs.
+ *
+ * The first word says what, the second to which task; the rest is how long it took or why. The lines are the whole
+ * story in a file or a pipe; on a terminal they stand above the live picture.
+ */
+import type { Paint, Tint } from "../show/text.ts";
+import { padEnd, plain, widthOf } from "../show/text.ts";
+import { span } from "../show/time.ts";
+import type { Board, Fact, Row } from "./state.ts";
+
+const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>> = {
+  started: ["start", "dim"],
+  done: ["done", "green"],
+  again: ["again", "yellow"],
+  stopped: ["stopped", "yellow"],
+  failed: ["failed", "red"],
+  skipped: ["skipped", "yellow"],
+  cancelled: ["cancelled", "yellow"],
+};
+const WORD_WIDTH = 9;
+const NAME_WIDTH_MAX = 40;
+
+/** How wide the column of names is. */
+export const nameWidth = ({ rows }: Board): number =>
+  Math.min(NAME_WIDTH_MAX, Math.max(0, ...rows.map(({ task }) => widthOf(plain(task.name)))));
+
+export function lineOf(
+  fact: Fact,
+  row: Row,
+  { paint, width }: { readonly paint: Paint; readonly width: number },
+): string {
+  const [word, tint] = WORDS[fact.kind];
+  const details = [timeOf(fact, row), reasonOf(fact, row)].filter((text) => text !== "").join("  ");
+  const name = plain(row.task.name);
+  const line = `${paint(tint, padEnd(word, WORD_WIDTH))} ${details === "" ? name : padEnd(name, width)}`;
+  return details === "" ? line : `${line}  ${plain(details)}`;
+}
+
+function timeOf(fact: Fact, { tookMs, attempts }: Row): string {
+  const hasRun = (fact.kind === "done" || fact.kind === "failed") && attempts > 0;
+  return hasRun && tookMs !== null ? span(tookMs) : "";
+}
+
+function reasonOf(fact: Fact, { task, why, attempts }: Row): string {
+  // Requeues count as attempts here, and not against the most there may be.
+  const most = attempts > task.rules.attempts ? "" : ` of ${task.rules.attempts}`;
+  if (fact.kind === "started") return attempts > 1 ? `(attempt ${attempts}${most})` : "";
+  if (fact.kind === "stopped") return "";
+  if (fact.kind !== "again") return why;
+  const rest = fact.until > fact.at ? `next in ${span(fact.until - fact.at)}` : "";
+  return rest === "" ? why : `${why} (${rest})`;
+}
+
+/** The same for programs: one object a line. */
+export function jsonOf(fact: Fact, row: Row): Readonly<Record<string, unknown>> {
+  const { task, id, attempt, tookMs, why } = row;
+  return {
+    event: fact.kind,
+    task: task.name,
+    taskId: id,
+    at: new Date(fact.at).toISOString(),
+    ...(attempt === 0 ? {} : { attempt }),
+    ...(fact.kind === "started" || tookMs === null ? {} : { tookMs }),
+    ...(why === "" ? {} : { why }),
+    ...(fact.kind === "again" ? { nextAt: new Date(fact.until).toISOString() } : {}),
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * The log of a plan: what it has of the plan's tasks, and how it is brought in line with them.
+ *
+ * Before anything starts the log is made to hold what the plan says: what is new is submitted, what ended badly is
+ * tried again, what is no part of this run is cancelled. All of it may be repeated, so a run that dies in the middle
+ * of it loses nothing. Like session.ts, this file knows the engine, because a plan's log is opened without a
+ * server.
+ */
+import { existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../../engine/index.ts";
+import { recover } from "../../engine/writer/recovery.ts";
+import type { Plan } from "../plan/plan-file.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import { CliProblem } from "../shell/problem.ts";
+import type { Known, Placed, Placing } from "./identity.ts";
+import type { RunRequest } from "./session.ts";
+import type { Row, RowState } from "./state.ts";
+
+/** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
+export const IN_PLACE = "in-place";
+export const IN_WORKTREE = "in-worktree";
+
+export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
+  for (const { id, phase } of state.tombstones.values()) yield { id, phase };
+  for (const { id, phase } of state.tasks.values()) yield { id, phase };
+}
+
+/**
+ * The tasks of an earlier run that stay as they are. What is done stays done; what failed is tried again, unless told
+ * otherwise. What had begun when the run before was killed and must not be repeated has failed only now, when the log
+ * was opened: nobody has seen that yet, so it stays, and with it what was skipped for its sake.
+ */
+export function keptOf(
+  { state }: Drover,
+  { placed }: Placing,
+  { retriesFailed, openedAt }: { readonly retriesFailed: boolean; readonly openedAt: number },
+): ReadonlySet<string> {
+  const [kept, bad] = [new Set<string>(), new Set<string>()];
+  for (const { id, phase, needs } of placed) {
+    const record = state.tasks.get(id as never);
+    const isUnseen = record?.ask.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
+    const staysBad = !retriesFailed || isUnseen || (phase === "skipped" && needs.some((need) => bad.has(need)));
+    if (phase === null || (isBad(phase) ? !staysBad : phase !== "done")) continue;
+    kept.add(id);
+    if (isBad(phase)) bad.add(id);
+  }
+  return kept;
+}
+
+export function rowOf({ task, id, phase }: Placed, { state }: Drover, kept: ReadonlySet<string>): Row {
+  const record = state.tasks.get(id as never);
+  const isKept = kept.has(id);
+  const end = record?.end ?? null;
+  return {
+    ...{ task, id, attempts: 0, startedAt: null },
+    attempt: record?.attempts ?? 0,
+    isBefore: isKept && phase === "done",
+    state: isKept ? (phase as RowState) : "waiting",
+    tookMs: isKept && end !== null && record !== undefined && record.startedAt >= 0 ? end.at - record.startedAt : null,
+    why: isKept ? (end?.error ?? "") : "",
+  };
+}
+
+/** Ended by itself, and not well. What was cancelled was only no part of an earlier run. */
+const isBad = (phase: string): boolean => phase === "failed" || phase === "skipped";
+
+/** Makes the log hold what the plan says, before anything starts. */
+export async function bringInLine(
+  drover: Drover,
+  { placed, strays }: Placing,
+  request: RunRequest,
+  kept: ReadonlySet<string>,
+): Promise<void> {
+  await drover.resume();
+  // Those that wait for others first, or the end of one would be the end of the next before we come to it.
+  for (const id of strays.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
+  const asked = placed.map(async (one) => {
+    // That no worker is here yet is how it should be: nothing starts before all of it is in the log.
+    if (one.phase === null)
+      return ((await drover.submit(bodyOf(one, request.plan))).warnings ?? []).filter(
+        ({ type }) => type !== "no-workers",
+      );
+    if (one.phase === "cancelled" || (isBad(one.phase) && !kept.has(one.id))) await drover.retry(one.id);
+    return [];
+  });
+  for (const [index, warnings] of (await Promise.all(asked)).entries())
+    for (const warning of warnings)
+      request.hears.noted(`${placed[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
+}
+
+function warningText({ type, detail, asked, given }: Record<string, unknown>): string {
+  if (type === "priority-clamped") return `its priority ${asked} became ${given}, the most urgent its project allows`;
+  return typeof detail === "string" ? detail : String(type);
+}
+
+/** What the engine needs to know; what the command is stays in the plan. */
+function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
+  const { rules } = task;
+  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
+  return {
+    ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, type, needs, locks },
+    params: { plan: plan.name, task: task.name },
+    capabilities: [task.work.worktree === null ? IN_PLACE : IN_WORKTREE],
+    maxAttempts: attempts,
+    onDependencyFailure: rules.onDependencyFailure,
+    ...(rules.onLoss === undefined ? {} : { onLoss: rules.onLoss }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(provider === null ? {} : { provider }),
+    ...(timeoutMs === null ? {} : { timeoutMs }),
+    ...(tokens === undefined ? {} : { estimatedTokens: tokens }),
+  };
+}
+
+/** What the log of an earlier run has, without touching it. */
+export async function knownBefore(data: string): Promise<Known[]> {
+  if (!existsSync(data)) return [];
+  const log = await openSqliteLog({ directory: data, readOnly: true });
+  try {
+    const { state } = await recover(log);
+    return [...knownIn({ state })];
+  } finally {
+    await log.close();
+  }
+}
+
+/** Whether another process has this log open. One that cannot be read at all is in nobody's use. */
+export async function isInUse(data: string): Promise<boolean> {
+  try {
+    const log = await openSqliteLog({ directory: data });
+    await log.close();
+    return false;
+  } catch (error) {
+    return error instanceof LogFailure && error.code === "locked";
+  }
+}
+
+/** Whether a log could be there: the nearest thing above it, or it itself, is a directory. */
+function isPlaceForLog(data: string): boolean {
+  let at = data;
+  while (!existsSync(at) && at !== dirname(at)) at = dirname(at);
+  return statSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+/** What went wrong with the log, for people; null if it was something else. */
+export function logProblem(error: unknown, data: string): CliProblem | null {
+  if (error === null || (error instanceof LogFailure && error.code === "locked")) {
+    const message = `this plan is running already: its log ${data} is in use by another process`;
+    const hint = "wait for it, or stop it; another plan needs another name: (or --data)";
+    return new CliProblem({ message, code: "locked", exit: EXIT.broken, hint, retryable: true });
+  }
+  if (!(error instanceof LogFailure) && !(error instanceof DroverError)) return null;
+  const hint = isPlaceForLog(data)
+    ? "what was done is in the log; see that it can be written, then run the same command again"
+    : "nothing has run; --data names the directory of the log, and it is made if it is missing";
+  return new CliProblem({ message: `${data}: ${error.message}`, code: error.code, exit: EXIT.broken, hint });
+}

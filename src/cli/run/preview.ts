@@ -1,0 +1,97 @@
+/**
+ * What a plan would do: `drover run --dry-run`.
+ *
+ * The tasks in waves, what each waits for, what it runs, and where the log of an earlier run has it. It reads, and
+ * changes nothing.
+ */
+
+import { orderOf } from "../plan/order.ts";
+import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
+import type { Output } from "../show/output.ts";
+import { hasEnded, type Known, type Placed, placeTasks } from "./identity.ts";
+
+export type Preview = {
+  readonly plan: Plan;
+  readonly tasks: readonly PlanTask[];
+  readonly slots: number;
+  readonly known: readonly Known[];
+  readonly retriesFailed: boolean;
+};
+
+type Line = { readonly wave: number; readonly placed: Placed };
+
+export function showPreview(preview: Preview, output: Output): void {
+  const { plan, tasks, slots } = preview;
+  const byName = new Map(placeTasks(tasks, preview.known).placed.map((placed) => [placed.task.name, placed]));
+  const { waves } = orderOf(tasks);
+  const lines = waves.flatMap((wave, index) =>
+    wave.map(({ name }): Line => ({ wave: index + 1, placed: byName.get(name) as Placed })),
+  );
+  const open = lines.filter(({ placed }) => planned(placed, preview) === "run");
+  const value = {
+    ...{ plan: plan.name, slots, waves: waves.length },
+    tasks: lines.map((line) => jsonOf(line, preview)),
+  };
+  output.answer(value, () => {
+    const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${slots} at once`;
+    return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}`;
+  });
+}
+
+/** What the run would do with it. */
+function planned({ phase }: Placed, { retriesFailed }: Preview): "run" | "done before" | "left as it is" {
+  if (phase === "done") return "done before";
+  return (phase === "failed" || phase === "skipped") && !retriesFailed ? "left as it is" : "run";
+}
+
+function tableOf(lines: readonly Line[], preview: Preview, output: Output): string {
+  const hasBefore = lines.some(({ placed }) => placed.phase !== null);
+  return output.table(lines, [
+    { title: "WAVE", align: "right", of: ({ wave }) => String(wave) },
+    { title: "TASK", of: ({ placed }) => placed.task.name },
+    { title: "NEEDS", shrinks: true, of: ({ placed }) => placed.task.needs.join(", ") },
+    { title: "LOCKS", shrinks: true, of: ({ placed }) => placed.task.rules.locks.join(", ") },
+    { title: "LOG", of: ({ placed }) => (hasBefore ? standing(placed, preview) : "") },
+    { title: "RUNS", shrinks: true, of: ({ placed }) => commandText(placed.task.work.command) },
+  ]);
+}
+
+function standing(placed: Placed, preview: Preview): string {
+  const { phase } = placed;
+  if (phase === null) return "new";
+  if (phase === "done") return "done before";
+  const how = hasEnded(phase) ? phase : "unfinished";
+  return planned(placed, preview) === "run" ? `${how}, again` : how;
+}
+
+/** The first line of what is run. */
+export function commandText(command: Command): string {
+  switch (command.kind) {
+    case "line":
+      return firstLine(command.line);
+    case "words":
+      return command.words.join(" ");
+    case "agent":
+      return `${command.preset}: ${firstLine(command.prompt)}`;
+    case "nothing":
+      return "";
+    default:
+      return command satisfies never;
+  }
+}
+
+function firstLine(text: string): string {
+  const [first = "", ...rest] = text.trim().split("\n");
+  return rest.length === 0 ? first : `${first} …`;
+}
+
+function jsonOf({ wave, placed }: Line, preview: Preview): unknown {
+  const { task, id, phase } = placed;
+  const { locks, project, type, priority, attempts } = task.rules;
+  return {
+    ...{ task: task.name, taskId: id, wave, needs: task.needs, locks, project, type, priority, attempts },
+    runs: commandText(task.work.command),
+    would: planned(placed, preview),
+    ...(phase === null ? {} : { log: phase }),
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * The live picture: drawn in place, never wider than the terminal, and gone when the run ends.
+ */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { readPlan } from "../plan/plan-file.ts";
+import { createOutput } from "../show/output.ts";
+import { widthOf } from "../show/text.ts";
+import { createShow, type Show } from "./show.ts";
+import { type Board, createBoard, type Fact, type Row } from "./state.ts";
+
+const T0 = 1_800_000_000_000;
+
+/** What a person sees: the few sequences the picture uses, obeyed. */
+function seen(bytes: string): string[] {
+  const lines: string[] = [""];
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal obeys
+  for (const [part, up, isErase] of bytes.matchAll(/\u001b\[(\d+)A|(\u001b\[0J)|\n|[^\n\u001b]+/g)) {
+    if (up !== undefined) lines.length -= Number(up);
+    else if (isErase !== undefined) lines[lines.length - 1] = "";
+    else if (part === "\n") lines.push("");
+    else lines[lines.length - 1] += part;
+  }
+  return lines.slice(0, -1);
+}
+
+type Stage = {
+  readonly show: Show;
+  readonly board: Board;
+  readonly screen: () => string[];
+  readonly bytes: () => string;
+  /** The clock goes on by this much, and the timer rings. */
+  readonly tick: (ms: number) => void;
+  readonly happen: (fact: Fact) => void;
+};
+
+function stage(count: number, { width = 50, json = false, lastLine = () => "" }: Partial<Options> = {}): Stage {
+  let now = T0;
+  let ring = (): void => {};
+  const terminal = testTerminal({ width, cwd: "/w", now: () => now });
+  const text = `tasks:\n${Array.from({ length: count }, (_, at) => `  t${at}: x`).join("\n")}`;
+  const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
+    (task): Row => ({
+      ...{ task, id: task.name, state: "waiting", isBefore: false, attempt: 0, attempts: 0 },
+      ...{ startedAt: null, tookMs: null, why: "" },
+    }),
+  );
+  const board = createBoard(rows);
+  const show = createShow({
+    ...{ terminal, output: createOutput(terminal, { json }), name: "p", data: "/w/d", slots: 2, lastLine },
+    setTimer: (_, then) => {
+      ring = then;
+      return () => {
+        ring = () => {};
+      };
+    },
+  });
+  show.begun(board);
+  const tick = (ms: number): void => {
+    now += ms;
+    ring();
+  };
+  const happen = (fact: Fact): void => {
+    const row = board.apply(fact);
+    if (row !== null) show.happened(fact, row);
+  };
+  return { show, board, tick, happen, bytes: terminal.shown, screen: () => seen(terminal.shown()) };
+}
+type Options = { readonly width: number; readonly json: boolean; readonly lastLine: (id: string) => string };
+
+const started = (id: string, at = T0): Fact => ({ kind: "started", id, at, attempt: 1 });
+
+describe("the live picture", () => {
+  test("shows what runs, for how long, its last line, and the counts; what has happened stays above", () => {
+    const { show, screen, tick, happen } = stage(4, { lastLine: (id) => `${id} says\u001b[2J hello` });
+    assert.deepEqual(screen(), ["p: 4 tasks, 2 at once; log in d", "  0 running, 4 waiting"]);
+    happen(started("t0"));
+    happen(started("t1"));
+    tick(3200);
+    assert.deepEqual(screen(), [
+      "p: 4 tasks, 2 at once; log in d",
+      "> t0      3s  t0 says␛[2J hello",
+      "> t1      3s  t1 says␛[2J hello",
+      "  2 running, 2 waiting",
+    ]);
+    happen({ kind: "done", id: "t0", at: T0 + 3200 });
+    happen({ kind: "failed", id: "t1", at: T0 + 3200, why: "exit code 1" });
+    happen(started("t2", T0 + 3200));
+    tick(60_000);
+    assert.deepEqual(screen(), [
+      "p: 4 tasks, 2 at once; log in d",
+      "done      t0  3.2s",
+      "failed    t1  3.2s  exit code 1",
+      "> t2      1m  t2 says␛[2J hello",
+      "  1 running, 1 done, 1 failed, 1 waiting",
+    ]);
+    show.noted("look here");
+    show.wrote("t2", "a\tline");
+    show.end();
+    assert.deepEqual(screen().slice(3), ["note: look here", "t2 | a  line"]);
+  });
+
+  test("is never wider than the terminal, nor higher than a few lines", () => {
+    const { bytes, screen, tick, happen } = stage(30, { width: 30, lastLine: () => "東京".repeat(50) });
+    for (let at = 0; at < 20; at++) happen(started(`t${at}`));
+    tick(1000);
+    const picture = screen().slice(1);
+    assert.equal(picture.length, 9);
+    assert.ok(
+      picture.every((line) => widthOf(line) < 30),
+      picture.join("\n"),
+    );
+    assert.ok(bytes().includes("20 running"));
+  });
+
+  test("after its end nothing is drawn any more", () => {
+    const { show, bytes, tick } = stage(2);
+    show.end();
+    const before = bytes();
+    tick(1000);
+    show.end();
+    assert.equal(bytes(), before);
+  });
+
+  test("with --json there is none, also on a terminal", () => {
+    const { bytes, tick, happen } = stage(1, { json: true });
+    happen(started("t0"));
+    tick(1000);
+    assert.deepEqual(
+      bytes()
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).event),
+      ["begun", "started"],
+    );
+  });
+});
+
+describe("the board", () => {
+  test("a fact about another task changes nothing", () => {
+    const { board } = stage(1);
+    assert.equal(board.apply(started("stranger")), null);
+  });
+
+  test("a task that is sent back waits, and what it took is its last attempt", () => {
+    const { board } = stage(1);
+    board.apply(started("t0"));
+    board.apply({ kind: "again", id: "t0", at: T0 + 5, why: "later", until: T0 + 10 });
+    board.apply({ ...started("t0", T0 + 10), attempt: 2 } as Fact);
+    board.apply({ kind: "done", id: "t0", at: T0 + 17 });
+    const { state, attempts, attempt, tookMs, why } = board.rows[0] as Row;
+    assert.deepEqual([state, attempts, attempt, tookMs, why, board.isOver()], ["done", 2, 2, 7, "", true]);
+  });
+});

@@ -1,0 +1,378 @@
+/**
+ * One run of a plan: the engine embedded in this process, over the plan's own log, with this machine as its worker.
+ *
+ * This file is the one of the command line (beside serve/serve.ts) that knows the engine: a plan needs no server, so
+ * there
+ * is no wire to speak over. All it does is bring three parts together. The log is brought in line with the plan (what
+ * is new is submitted, what ended badly is tried again, what the plan no longer has is cancelled); the commands run as
+ * the engine starts them; and what the log says happened goes to the board and to whoever shows it.
+ *
+ * Interrupting stops the commands and nothing else: what had not ended stays in the log and goes on with the next run.
+ */
+import {
+  type Drover,
+  type FeedEvent,
+  type Handler,
+  type HeldPermit,
+  type LocalWorker,
+  openDrover,
+  type TaskContext,
+  TaskRequeue,
+} from "../../engine/index.ts";
+import { watchRoom } from "../../worker/exec/worktree-room.ts";
+import type { ExecHost } from "../../worker/process/timers.ts";
+import type { Plan, PlanTask } from "../plan/plan-file.ts";
+import type { Attempts } from "./attempts.ts";
+import { type Placing, placeTasks } from "./identity.ts";
+import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
+import { outlookOf } from "./stall-check.ts";
+import { type Board, createBoard, type Fact, isLive, type Row } from "./state.ts";
+
+export type RunRequest = {
+  readonly plan: Plan;
+  /** Those of the plan that are to be done, each behind all that it needs. */
+  readonly tasks: readonly PlanTask[];
+  readonly data: string;
+  readonly slots: number;
+  readonly attempts: Attempts;
+  /** Whether what failed, was skipped or cancelled in an earlier run is tried again. */
+  readonly retriesFailed: boolean;
+  /** Whether nothing more starts once a task has failed. */
+  readonly failsFast: boolean;
+  readonly now: () => number;
+  readonly host: ExecHost;
+  readonly hears: RunEars;
+};
+/** Whoever shows what happens. */
+export type RunEars = {
+  begun(board: Board): void;
+  happened(fact: Fact, row: Row): void;
+  /** What a person should know, and what is no fact about a task. */
+  noted(text: string): void;
+};
+export type RunEnd =
+  | { readonly kind: "over" }
+  /** A task failed, and nothing more was to be started. */
+  | { readonly kind: "halted" }
+  /** Nothing runs, and nothing ever will by itself. */
+  | { readonly kind: "stalled"; readonly why: string }
+  | { readonly kind: "interrupted" };
+export type Run = {
+  readonly ended: Promise<{ readonly board: Board; readonly end: RunEnd }>;
+  /** Stops what runs and starts no more; the run ends as interrupted. */
+  interrupt(): void;
+};
+
+/** A command that was told to stop has its grace; after that the engine waits this much longer. */
+const MARGIN_MS = 5000;
+
+export function startRun(request: RunRequest): Run {
+  const interrupted = new AbortController();
+  return { ended: perform(request, interrupted.signal), interrupt: () => interrupted.abort() };
+}
+
+async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{ board: Board; end: RunEnd }> {
+  const { data, hears, attempts } = request;
+  const openedAt = Date.now();
+  const drover = await openDrover({ data, config: configFor(request), onWarning: hears.noted });
+  try {
+    const swept = await attempts.sweep();
+    if (swept.killed > 0) hears.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
+    for (const problem of swept.problems) hears.noted(problem);
+    const placing = placeTasks(request.tasks, knownIn(drover));
+    const kept = keptOf(drover, placing, { retriesFailed: request.retriesFailed, openedAt });
+    const board = createBoard(placing.placed.map((placed) => rowOf(placed, drover, kept)));
+    const after = drover.state.seq;
+    await bringInLine(drover, placing, request, kept);
+    hears.begun(board);
+    if (board.isOver()) return { board, end: { kind: "over" } };
+    if (interrupted.aborted) return { board, end: { kind: "interrupted" } };
+    const end = await conduct({ ...request, drover, board, placing, after, interrupted });
+    // What must not run twice fails when it is stopped, and nothing may be left then: it was interrupted all the same.
+    const isCut = interrupted.aborted && board.rows.some(({ state }) => state !== "done");
+    return { board, end: isCut ? { kind: "interrupted" } : end };
+  } finally {
+    await drover.close();
+  }
+}
+
+/** The plan's config, with what the slots of this machine call for where the plan says nothing. */
+function configFor({ plan, slots }: RunRequest): unknown {
+  const { config, killGraceMs, maxWorktrees } = plan;
+  const { maxInFlight: said = slots } = config.scheduler;
+  const maxInFlight = typeof said === "number" ? Math.min(said, slots) : said;
+  const { default: ofProjects, ...projects } = config.projects as Record<string, Record<string, unknown>>;
+  return {
+    ...config,
+    scheduler: { maxPerAgentInFlight: Math.max(10, slots), ...config.scheduler, maxInFlight },
+    projects: { ...projects, default: { maxConcurrent: Math.max(50, slots), ...ofProjects } },
+    workers: { killGrace: killGraceMs + MARGIN_MS, maxWorktrees },
+  };
+}
+
+// --------------------------------------------------------------------- the run
+
+type Stage = RunRequest & {
+  readonly drover: Drover;
+  readonly board: Board;
+  readonly placing: Placing;
+  /** The last event before this run. */
+  readonly after: number;
+  readonly interrupted: AbortSignal;
+};
+
+async function conduct(stage: Stage): Promise<RunEnd> {
+  const { drover, attempts } = stage;
+  const crew = await gather(stage);
+  const watch = watchLog(stage, crew.isShort);
+  const failed = drover.failed.then((error) => Promise.reject(error));
+  failed.catch(() => {}); // One that comes after the run has ended is nobody's any more.
+  // Timers of the engine do not hold the process; a run that waits for one must.
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    await crew.begin();
+    return await Promise.race([watch.ended, failed, interruption(stage, crew, watch.caughtUp)]);
+  } finally {
+    clearInterval(hold);
+    attempts.stop();
+    await crew.close();
+    watch.close();
+  }
+}
+
+type RunCrew = {
+  begin(): Promise<void>;
+  /** Whether no worktree may be made until somebody removes one. */
+  isShort(): boolean;
+  close(): Promise<void>;
+};
+
+/**
+ * The workers of this machine: one for tasks in place, one for those with a worktree, which alone wait when there are
+ * as many trees as there may be. Together they run no more than the slots: that is the run's maxInFlight.
+ */
+async function gather(stage: Stage): Promise<RunCrew> {
+  const { drover, attempts, board, slots, hears, host } = stage;
+  const done = new Set<string>();
+  const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
+  const hasTrees = board.rows.some(wantsTree);
+  let isShort = hasTrees;
+  const forTrees = Promise.withResolvers<LocalWorker>();
+  const trees = watchRoom({
+    ...{
+      room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
+      slots,
+      warn: hears.noted,
+      host,
+    },
+    limit: (count, note) => {
+      isShort = count === 0;
+      forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
+    },
+  });
+  const handler = handlerFor(stage, async (id, isDone) => {
+    if (isDone) done.add(id);
+    await trees.look();
+  });
+  const workers = [await drover.worker({ id: "this-machine", slots, capabilities: [IN_PLACE] }, handler)];
+  if (hasTrees) {
+    // None until it is known how many worktrees there may be.
+    const options = { id: "this-machine-worktrees", slots, capabilities: [IN_WORKTREE], limit: 0 };
+    const worker = await drover.worker(options, handler);
+    forTrees.resolve(worker);
+    workers.push(worker);
+  }
+  return {
+    begin: trees.look,
+    isShort: () => isShort,
+    async close() {
+      trees.end();
+      await Promise.all(workers.map((worker) => worker.close()));
+    },
+  };
+}
+
+/**
+ * Should it come: the commands get the ladder, and what they say in their grace still counts. That they were stopped is
+ * no fault of their tasks, so the worker leaves with them, and they stay in the log as if they had not begun.
+ */
+async function interruption(
+  { drover, attempts, interrupted }: Stage,
+  crew: RunCrew,
+  caughtUp: (seq: number) => Promise<void>,
+): Promise<RunEnd> {
+  await fired(interrupted);
+  attempts.stop();
+  await crew.close();
+  await caughtUp(drover.state.seq);
+  return { kind: "interrupted" };
+}
+
+const fired = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+
+type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
+
+/** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
+function watchLog(stage: Stage, isShort: () => boolean): Watch {
+  const { drover, board, hears, failsFast, after } = stage;
+  const ended = Promise.withResolvers<RunEnd>();
+  const closing = new AbortController();
+  const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
+  const outlook = outlookOf({ drover, board, now: stage.now, noted: hears.noted, isShort });
+  let seen = after;
+  let haltedAt: number | null = null;
+
+  async function halt(): Promise<void> {
+    haltedAt = Number.POSITIVE_INFINITY;
+    await drover.pause();
+    haltedAt = drover.state.seq;
+    lookAround();
+  }
+
+  function take(event: FeedEvent): void {
+    seen = event.seq;
+    const fact = factOf(event);
+    const row = fact === null ? null : board.apply(fact);
+    if (fact !== null && row !== null) hears.happened(fact, row);
+    if (row?.state === "failed" && failsFast && haltedAt === null) halt().catch(ended.reject);
+    for (const one of waiting) if (seen >= one.seq) one.resolve();
+    lookAround();
+  }
+
+  function lookAround(): void {
+    if (board.isOver()) ended.resolve({ kind: "over" });
+    else if (haltedAt !== null && seen >= haltedAt && !board.rows.some(({ state }) => state === "running"))
+      ended.resolve({ kind: "halted" });
+    // Only what the board has caught up with says something about now.
+    else if (haltedAt === null && seen === drover.state.seq)
+      outlook.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
+  }
+
+  async function follow(): Promise<void> {
+    for await (const event of drover.events({ after, follow: true, signal: closing.signal })) take(event);
+  }
+
+  follow().catch(ended.reject);
+  return {
+    ended: ended.promise,
+    caughtUp: (seq) =>
+      new Promise((resolve) => (seen >= seq ? resolve() : void waiting.add({ seq, resolve: () => resolve() }))),
+    close: () => closing.abort(),
+  };
+}
+
+function factOf({ at, payload }: FeedEvent): Fact | null {
+  switch (payload.kind) {
+    case "task-assigned":
+      return { kind: "started", id: payload.task, at, attempt: payload.attempt };
+    case "task-done":
+      return { kind: "done", id: payload.task, at };
+    case "attempt-failed":
+      return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
+    case "attempt-lost":
+      return payload.cause === "worker-left" || payload.cause === "not-begun"
+        ? { kind: "stopped", id: payload.task, at }
+        : { kind: "again", id: payload.task, at, why: lossInWords(payload.cause), until: payload.restUntil ?? at };
+    case "task-failed":
+      return { kind: "failed", id: payload.task, at, why: payload.reason };
+    case "task-skipped":
+      return { kind: "skipped", id: payload.task, at, dependency: payload.dependency };
+    case "task-cancelled":
+      return { kind: "cancelled", id: payload.task, at, why: payload.reason };
+    default:
+      return null;
+  }
+}
+
+const lossInWords = (cause: string): string =>
+  cause === "requeue"
+    ? "it asks to come back later"
+    : cause === "rate-limited"
+      ? "its provider said to wait"
+      : cause === "budget"
+        ? "its budget is used up"
+        : "its worker was lost";
+
+// ---------------------------------------------------------------- the commands
+
+function handlerFor(stage: Stage, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
+  const { placing, attempts } = stage;
+  const byId = new Map(placing.placed.map(({ id, task }) => [id, task]));
+  return async (assigned, context) => {
+    const task = byId.get(assigned.taskId);
+    if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
+    const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
+    if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
+    if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
+    if (stage.failsFast && isLastFailure(outcome, task, assigned.taskId, stage)) await stage.drover.pause();
+    return answerOf(outcome, attempts.isStopping());
+  };
+}
+
+/** A command that nobody said uses tokens uses none: what it does not report must not be booked at a guess. */
+const isFree = ({ work, rules }: PlanTask): boolean => work.command.kind !== "agent" && rules.tokens === undefined;
+
+/** Whether the task will have failed by this: then nothing may start in the same breath. */
+function isLastFailure(
+  { outcome, permanent }: Outcome,
+  { rules }: PlanTask,
+  id: string,
+  { drover, attempts }: Stage,
+): boolean {
+  if ((outcome !== "failed" && outcome !== "cancelled") || attempts.isStopping()) return false;
+  const failures = drover.state.tasks.get(id as never)?.ownFailures ?? 0;
+  return permanent === true || failures + 1 >= rules.attempts;
+}
+
+/** A command of a provider goes out as a call of its gate does: when it may, and telling the gate how it went. */
+async function throughGate(
+  { rules }: PlanTask,
+  { withPermit }: TaskContext,
+  run: () => Promise<Outcome>,
+  isStopping: () => boolean,
+): Promise<Outcome> {
+  const { provider, tokens = 0 } = rules;
+  if (provider === null) return await run();
+  const over = new AbortController();
+  let outcome: Outcome | null = null;
+  const call = async (permit: HeldPermit): Promise<Outcome> => {
+    outcome = await run();
+    if (outcome.usage !== undefined) permit.usage(outcome.usage);
+    const { rateLimited, retryAfterMs, error } = outcome;
+    if (rateLimited !== true || isStopping()) return outcome;
+    // The gate is told, so that everybody else waits too. This attempt is over: it must not ask for another permit.
+    over.abort();
+    throw Object.assign(new Error(error), { status: 429, retryAfterMs });
+  };
+  try {
+    return await withPermit(provider, call, { tokens, signal: over.signal });
+  } catch (error) {
+    if (outcome !== null && over.signal.aborted) return outcome;
+    throw error;
+  }
+}
+
+/** The outcome in the words of a handler: what it returns is the result, what it throws is why not. */
+function answerOf(
+  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent }: Outcome,
+  isStopping: boolean,
+): unknown {
+  if (outcome === "done") return result;
+  // Asking to come back would cost the task something; having been stopped must not.
+  if (isStopping) throw new Error(error);
+  switch (outcome) {
+    case "requeue":
+      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
+      throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
+    case "failed":
+    case "cancelled":
+      throw Object.assign(new Error(error), { permanent: permanent === true });
+    default:
+      return outcome satisfies never;
+  }
+}
+type Outcome = Awaited<ReturnType<Attempts["run"]>>;

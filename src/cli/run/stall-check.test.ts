@@ -1,0 +1,63 @@
+/**
+ * A run in which nothing runs: when it goes on by itself, a person is told when; when it never will, it is over.
+ */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { readPlan } from "../plan/plan-file.ts";
+import { outlookOf } from "./stall-check.ts";
+import { createBoard, type Row } from "./state.ts";
+
+const NOW = Date.UTC(2026, 0, 31, 12);
+const HOUR = 3_600_000;
+type Why = { readonly shut: readonly string[]; readonly at?: number | null };
+
+async function look(
+  whys: Readonly<Record<string, Why>>,
+  { running = false, inFlight = 0, isShort = false } = {},
+): Promise<{ over: string | null; told: string[] }> {
+  const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: { run: x, worktree: ${name === "tree"} }`)} }`;
+  const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
+    (task): Row => ({
+      ...{ task, id: `${task.name}.1.2`, state: "waiting", isBefore: false, attempt: 0, attempts: 0 },
+      ...{ startedAt: null, tookMs: null, why: "" },
+    }),
+  );
+  if (running) Object.assign(rows[0] as Row, { state: "running" });
+  const told: string[] = [];
+  const drover = {
+    async why(id: string) {
+      const { shut, at = null } = whys[id.split(".")[0] ?? ""] as Why;
+      return { summary: `${id} waits.`, conditions: shut.map((code) => ({ code, ok: false })), earliestStart: at };
+    },
+    workers: async () => [{ inFlight }],
+  };
+  const noted = (line: string): void => void told.push(line);
+  const outlook = outlookOf({ drover, board: createBoard(rows), now: () => NOW, noted, isShort: () => isShort });
+  const over = await outlook.check();
+  // What was told once is not told again.
+  assert.equal(await outlook.check(), over);
+  return { over, told };
+}
+
+const budget: Why = { shut: ["project-budget"] };
+const rows: [name: string, given: Parameters<typeof look>, over: string | null, told: string[]][] = [
+  ["something runs", [{ a: budget }, { running: true }], null, []],
+  ["something is about to start", [{ a: budget, b: { shut: [] } }], null, []],
+  ["something that was stopped still has a slot", [{ a: budget }, { inFlight: 1 }], null, []],
+  ["nothing ever will", [{ a: budget, b: { shut: ["dependency"] } }], "a: a waits.", []],
+  ["nothing will for a year", [{ a: { ...budget, at: NOW + 8760 * HOUR } }], "a: a waits.", []],
+  [
+    "one will in an hour, another never",
+    [{ a: budget, b: { shut: ["provider"], at: NOW + HOUR } }],
+    null,
+    ["nothing runs before 2026-01-31T13:00:00.000Z: b: b waits."],
+  ],
+  ["a tree must go first", [{ a: budget, tree: { shut: ["worker-room"] } }, { isShort: true }], null, []],
+  ["a tree would be no help", [{ a: budget, tree: { shut: ["dependency"] } }, { isShort: true }], "a: a waits.", []],
+  ["one rests for a second", [{ a: { shut: ["backing-off"], at: NOW + 1000 } }], null, []],
+];
+
+describe("nothing runs, and", () => {
+  for (const [name, given, over, told] of rows)
+    test(name, async () => assert.deepEqual(await look(...given), { over, told }));
+});

@@ -1,0 +1,154 @@
+/**
+ * How a run ended: a table of its tasks, what went wrong with the last lines of its output, and one sentence.
+ *
+ * Of a long plan only what did not go well is listed: nobody reads a thousand lines that say "done". The same, whole,
+ * is one JSON object with --json.
+ */
+import { relative } from "node:path";
+import { EXIT, type ExitCode } from "../shell/exit-code.ts";
+import type { Output } from "../show/output.ts";
+import { plain, type Tint } from "../show/text.ts";
+import { span } from "../show/time.ts";
+import type { Attempts } from "./attempts.ts";
+import type { RunEnd } from "./session.ts";
+import { type Board, isLive, type Row } from "./state.ts";
+
+export type Ended = {
+  readonly board: Board;
+  readonly end: RunEnd;
+  readonly name: string;
+  readonly data: string;
+  readonly tookMs: number;
+  readonly exit: ExitCode;
+};
+type Tools = { readonly attempts: Attempts; readonly output: Output; readonly cwd: string };
+
+const LISTED_MAX = 50;
+const TAILS_MAX = 10;
+const TAIL_LINES = 15;
+
+export function exitOf(board: Board, end: RunEnd, signal: string | null): ExitCode {
+  if (end.kind === "interrupted") return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
+  return board.rows.every(({ state }) => state === "done") ? EXIT.ok : EXIT.failed;
+}
+
+/** In the words of the table. */
+function stateText({ state, attempts }: Row): string {
+  if (state === "waiting" || state === "resting" || state === "running")
+    return attempts > 0 ? "unfinished" : "not started";
+  return state;
+}
+
+const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = { done: "green", failed: "red", skipped: "yellow" };
+
+export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
+  const { board } = ended;
+  const { output } = tools;
+  if (output.isJson) {
+    output.line(jsonSummary(ended, tools), () => "");
+    return;
+  }
+  const bad = board.rows.filter(({ state }) => state !== "done");
+  const listed = board.rows.length <= LISTED_MAX ? board.rows : bad.slice(0, LISTED_MAX);
+  if (listed.length > 0) output.say(`\n${tableOf(listed, output)}`.trimEnd());
+  if (listed.length < board.rows.length) output.say(leftOut(board.rows.length, bad.length, listed.length));
+  const failed = board.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
+  for (const row of failed.slice(0, TAILS_MAX)) output.say(await failureText(row, tools));
+  if (failed.length > TAILS_MAX)
+    output.say(
+      `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shown(ended.data, tools.cwd)}/logs`,
+    );
+  const kept = board.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
+  if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
+  output.say(`\n${sentenceOf(ended)}`);
+}
+
+function leftOut(all: number, bad: number, listed: number): string {
+  const more = bad - listed;
+  return more > 0 ? `… and ${more} more that are not done` : `(${all - bad} that are done are not listed)`;
+}
+
+function tableOf(rows: readonly Row[], output: Output): string {
+  return output.table(rows, [
+    { title: "TASK", of: ({ task }) => task.name },
+    { title: "STATE", of: stateText, tint: ({ state }) => TINTS[state] ?? null },
+    { title: "ATTEMPTS", align: "right", of: ({ attempts }) => (attempts === 0 ? "" : String(attempts)) },
+    { title: "TOOK", align: "right", of: ({ tookMs }) => (tookMs === null ? "" : span(tookMs)) },
+    { title: "WHY", shrinks: true, of: (row) => (row.isBefore ? "done before" : row.why) },
+  ]);
+}
+
+async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<string> {
+  const { paint } = output;
+  const lines = await attempts.tail(row.id, row.attempt, TAIL_LINES);
+  const head = `\n${paint("red", `${plain(row.task.name)} failed`)}: ${plain(row.why)}`;
+  const body = lines.map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
+  return [head, ...body, `  ${paint("dim", "whole log:")} ${shown(attempts.logPath(row.id, row.attempt), cwd)}`].join(
+    "\n",
+  );
+}
+
+function keptText({ task, id }: Row, { attempts, cwd }: Tools): string {
+  const kept = attempts.kept(id);
+  return kept === null ? "" : `${plain(task.name)} left work on branch ${kept.branch}, in ${shown(kept.path, cwd)}`;
+}
+
+const shown = (path: string, cwd: string): string => {
+  const short = relative(cwd, path);
+  return short === "" || short.startsWith("..") ? path : short;
+};
+
+function sentenceOf({ board, end, name, tookMs }: Ended): string {
+  const { all, done, failed, skipped, cancelled, before } = board.counts();
+  const left = board.rows.filter(isLive).length;
+  const parts = [
+    `${done} of ${all} done${before > 0 ? ` (${before} before)` : ""}`,
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(cancelled > 0 ? [`${cancelled} cancelled`] : []),
+    ...(left > 0 ? [`${left} not finished`] : []),
+  ];
+  const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.`;
+  return [first, ...nextStep(end, left + failed + skipped + cancelled)].join("\n");
+}
+
+function nextStep(end: RunEnd, open: number): string[] {
+  if (open === 0) return [];
+  const again = "Run the same command again to go on: what is done is not run again.";
+  switch (end.kind) {
+    case "over":
+      return ["Run the same command again to try what is not done; what is done is not run again."];
+    case "halted":
+      return [`A task failed, so nothing more was started (--fail-fast). ${again}`];
+    case "stalled":
+      return [`Nothing more can start by itself. ${end.why}`, "Change the plan (a budget, a limit) and run it again."];
+    case "interrupted":
+      return [`Interrupted. ${again}`];
+    default:
+      return end satisfies never;
+  }
+}
+
+function jsonSummary({ board, end, name, data, tookMs, exit }: Ended, { attempts }: Tools): unknown {
+  return {
+    event: "ended",
+    plan: name,
+    how: end.kind,
+    exitCode: exit,
+    tookMs,
+    data,
+    counts: board.counts(),
+    ...(end.kind === "stalled" ? { why: end.why } : {}),
+    tasks: board.rows.map((row) => ({
+      task: row.task.name,
+      taskId: row.id,
+      state: stateText(row),
+      ...(row.isBefore ? { before: true } : {}),
+      attempts: row.attempts,
+      ...(row.tookMs === null ? {} : { tookMs: row.tookMs }),
+      ...(row.why === "" ? {} : { why: row.why }),
+      ...(row.attempts === 0 ? {} : { log: attempts.logPath(row.id, row.attempt) }),
+      ...(attempts.kept(row.id) === null ? {} : { workspace: attempts.kept(row.id) }),
+    })),
+  };
+}

@@ -1,0 +1,236 @@
+/**
+ * The worker that `drover serve` brings along.
+ *
+ * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring a command,
+ * and runs that, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
+ * comes back when it is alone again. Whoever may submit can then run anything as the person who started the server. So
+ * it is there by itself only where nobody but that person's own programs is let in: without tokens, without other names
+ * for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others in.
+ *
+ * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { WorkerJson } from "../../protocol/index.ts";
+import type { AssignedTask, ExecContext } from "../../worker/exec/contract.ts";
+import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
+import { createOutputDirectory } from "../../worker/output/directory.ts";
+import { readTail } from "../../worker/output/tail.ts";
+import { ownName, usageProblem } from "../shell/problem.ts";
+import type { Terminal } from "../shell/terminal.ts";
+import { COMMAND_ACTION } from "../verbs/task-flags.ts";
+import type { LogPlace } from "./messages.ts";
+import { taskCommand } from "./task-command.ts";
+import type { ServeFlags } from "./verb.ts";
+
+export const LOCAL_ID = "local";
+const SLOTS_MAX = 8;
+const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
+
+/** As much of the engine as a local worker needs. */
+export type Employer = {
+  worker(
+    options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
+    handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
+  ): Promise<Employed>;
+  workers(): Promise<readonly Pick<WorkerJson, "id" | "kind" | "status">[]>;
+  events(options: {
+    readonly after: number;
+    readonly follow: true;
+    readonly signal: AbortSignal;
+  }): AsyncIterable<{ readonly kind: string }>;
+  readonly state: { readonly seq: number };
+};
+type Employed = { drain(): Promise<void>; close(): Promise<void> };
+
+export type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
+export type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+export type LocalCrew = {
+  /** Its name while it is there. */
+  readonly id: () => string | null;
+  readonly describe: () => string;
+  readonly logsOf: (task: string, attempt: number | undefined, size: LogSize) => Promise<LogLines | null>;
+  /** Takes nothing more. */
+  readonly drain: () => Promise<void>;
+  /** Stops what runs, by the ladder, and cleans up. */
+  readonly stop: () => Promise<void>;
+  /** Others are let in from now on: unless it was asked for, it takes nothing more. */
+  readonly withdraw: (why: string) => void;
+};
+
+export type CrewOptions = {
+  readonly drover: Employer;
+  readonly flags: ServeFlags;
+  readonly terminal: Terminal;
+  readonly place: LogPlace;
+  readonly url: string;
+  /** Why others may submit, in words; null if only the person's own programs may. */
+  readonly others: string | null;
+  readonly killGraceMs: number;
+  readonly complain: (text: string) => void;
+  /** The outcome of a command in the words of a handler. */
+  readonly answer: (outcome: ExecOutcome) => unknown;
+};
+
+export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
+  const { flags, terminal, others, complain } = options;
+  const logsOf = logsBeside(options.place);
+  if (flags.worker === false) return nobody(`none (--no-worker): ${START_ONE}`, logsOf);
+  if (!isAskedFor(flags) && others !== null) return nobody(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
+  const data = dataFor(options.place);
+  const exec = handlerFrom({
+    ...(flags.exec === undefined
+      ? { preset: taskCommand(terminal.cwd) }
+      : { command: flags.exec, shell: flags.shell === true }),
+    ...(flags.env === undefined ? {} : { env: flags.env }),
+    ...{ data: data.path, workerId: LOCAL_ID, cwd: terminal.cwd, inherited: terminal.env, url: options.url },
+    ...{ killGraceMs: options.killGraceMs, onWarning: complain },
+  });
+  const { killed, problems } = await exec.sweep();
+  if (killed > 0) complain(`${killed} processes that an earlier server had left behind were killed`);
+  for (const problem of problems) complain(problem);
+  const presence = await keepPresent(options, exec);
+  return {
+    id: presence.name,
+    describe: () => description(flags, presence.slots),
+    logsOf: async (task, attempt, size) => {
+      const tail = await exec.tail(task, attempt, size);
+      return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
+    },
+    drain: presence.leave,
+    withdraw: (why) => {
+      if (isAskedFor(flags)) return;
+      complain(`${why}: the local worker takes nothing more (${START_ONE}, or serve with --worker)`);
+      presence.stepAside().catch((error: Error) => complain(error.message));
+    },
+    stop: async () => {
+      presence.forget();
+      await exec.close();
+      data.remove();
+    },
+  };
+}
+
+const isAskedFor = ({ worker, exec }: ServeFlags): boolean => worker === true || exec !== undefined;
+
+/** What a worker on this machine has written beside the log, as `drover worker` does unless it is told otherwise. */
+function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
+  if (place.kind !== "sqlite") return async () => null;
+  const logs = createOutputDirectory(join(place.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
+  return async (task, attempt, size) => {
+    const number = attempt ?? (await logs.latestOf(task));
+    const tail = number === null ? null : await readTail(logs.pathOf(task, number), size);
+    return number === null || tail === null ? null : { attempt: number, text: tail.text, truncated: tail.isCut };
+  };
+}
+
+const nobody = (why: string, logsOf: LocalCrew["logsOf"]): LocalCrew => ({
+  id: () => null,
+  describe: () => why,
+  logsOf,
+  drain: async () => {},
+  stop: async () => {},
+  withdraw: () => {},
+});
+
+function description({ exec }: ServeFlags, slots: number): string {
+  const atOnce = `${slots} at a time`;
+  return exec === undefined
+    ? `runs the params.command of tasks with action ${COMMAND_ACTION}, as you, ${atOnce} (--no-worker: without it)`
+    : `hands every task to ${exec}, ${atOnce}`;
+}
+
+/** Beside the log; with a log in memory, somewhere that is removed again. */
+function dataFor(place: LogPlace): { readonly path: string; readonly remove: () => void } {
+  if (place.kind === "sqlite") return { path: join(place.directory, "worker"), remove: () => {} };
+  const path = mkdtempSync(join(tmpdir(), "drover-worker-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+function handlerFrom(options: ExecOptions): ExecHandler {
+  try {
+    return createExecHandler(options);
+  } catch (error) {
+    throw usageProblem((error as Error).message, "drover help serve has examples");
+  }
+}
+
+type Presence = {
+  readonly slots: number;
+  /** Null while it has stepped aside. */
+  readonly name: () => string | null;
+  readonly leave: () => Promise<void>;
+  /** Takes nothing more, lets what runs end, and is gone then. */
+  readonly stepAside: () => Promise<void>;
+  readonly forget: () => void;
+};
+
+/** Joins, and, unless it was told what to run, makes room for workers that know better. */
+async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Presence> {
+  const { drover, flags, complain } = options;
+  const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
+  const over = new AbortController();
+  let here: (Employed & { readonly name: string }) | null = null;
+
+  async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
+    return options.answer(await exec.run(task, context));
+  }
+
+  async function leave(): Promise<void> {
+    const leaving = here;
+    here = null;
+    await leaving?.drain();
+  }
+
+  /** Somebody else's worker may be called as this one is; it keeps its name, even while it is out of reach. */
+  async function join(): Promise<void> {
+    const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
+    const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
+    const actions = flags.exec === undefined ? { actions: [`${COMMAND_ACTION}(command)`] } : {};
+    here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
+    // It may have been told to leave meanwhile.
+    if (over.signal.aborted) await stepAside();
+  }
+
+  /** Here if nobody else is, and gone if somebody is. One that is out of reach is not there. */
+  async function settle(): Promise<void> {
+    const all = await drover.workers();
+    const isAlone = all.every(({ kind, status }) => kind === "local" || status === "unreachable");
+    if (isAlone && here === null) await join();
+    else if (!isAlone && here !== null) {
+      complain("another worker has joined: the local one steps aside");
+      await stepAside();
+    }
+  }
+
+  async function stepAside(): Promise<void> {
+    const leaving = here;
+    await leave();
+    await leaving?.close();
+  }
+
+  async function follow(after: number): Promise<void> {
+    for await (const { kind } of drover.events({ after, follow: true, signal: over.signal }))
+      if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
+  }
+
+  if (flags.exec === undefined) {
+    const from = drover.state.seq;
+    await settle();
+    follow(from).catch((error: Error) => (over.signal.aborted ? undefined : complain(error.message)));
+  } else await join();
+  return {
+    slots,
+    name: () => here?.name ?? null,
+    leave: () => {
+      over.abort();
+      return leave();
+    },
+    stepAside: () => {
+      over.abort();
+      return stepAside();
+    },
+    forget: () => over.abort(),
+  };
+}

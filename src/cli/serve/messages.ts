@@ -1,0 +1,133 @@
+/**
+ * What `drover serve` says: a welcome with a first thing to try, and plain words for what keeps it from starting.
+ */
+import { statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import type { Settings } from "../../protocol/index.ts";
+import type { ServerConfig } from "../config/settings.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import { CliProblem, ownName, usageProblem } from "../shell/problem.ts";
+import { withoutCredentials } from "../shell/url-secret.ts";
+import { versionText } from "../shell/version.ts";
+import type { Paint } from "../show/text.ts";
+
+export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
+
+/** `sqlite:.drover/drover.db` or `sqlite:.drover`: the directory is what counts. `memory:` keeps nothing. */
+export function logPlaceOf(url: string, cwd: string): LogPlace {
+  if (url === "memory:" || url === "memory") return { kind: "memory" };
+  const [, path = ""] = /^sqlite:(.+)$/.exec(url) ?? [];
+  if (path === "") {
+    const hint = "sqlite:PATH, such as sqlite:.drover/drover.db, or memory: to keep nothing";
+    throw usageProblem(`log.url is ${JSON.stringify(withoutCredentials(url))}, which this version cannot open`, hint);
+  }
+  const plain = path.replace(/^\/\//, "");
+  return { kind: "sqlite", directory: resolve(cwd, plain.endsWith(".db") ? dirname(plain) : plain) };
+}
+
+export const isReachableByOthers = (host: string): boolean =>
+  !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
+
+/** What a start writes beside what is there: the index of the write-ahead log, the first events, a lock. */
+const START_BYTES = 1024 * 1024;
+const MIB = 1024 * 1024;
+
+/**
+ * How much must be free on a full disk before a server starts again; null if nothing is kept. What the write-ahead log
+ * holds is moved into the database then, which may grow by as much.
+ */
+export function roomToStart(place: LogPlace): string | null {
+  if (place.kind !== "sqlite") return null;
+  const { size = 0 } = statSync(join(place.directory, "drover.db-wal"), { throwIfNoEntry: false }) ?? {};
+  const mib = Math.ceil((START_BYTES + size) / MIB);
+  return `make at least ${mib} MiB free for ${place.directory}, and start it again`;
+}
+
+/** Why others than the programs of whoever started the server may submit to it; null if they may not. */
+export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {
+  if (isReachableByOthers(server.host)) return "others can reach this server";
+  if (server.tokens.length > 0) return "server.tokens lets others in";
+  if (server.allowedHosts.length > 0) return "server.allowedHosts lets others in";
+  return server.allowedOrigins.length > 0 ? "server.allowedOrigins lets others in" : null;
+}
+
+/** What was changed in the file and holds only from the next start on. */
+export function needsRestart(before: Settings, after: Settings): string[] {
+  const knobs: [name: string, of: (settings: Settings) => unknown][] = [
+    ["server.host", ({ server }) => server.host],
+    ["server.port", ({ server }) => server.port],
+    ["server.bodyLimit", ({ server }) => server.bodyLimit],
+    ["server.telemetry", ({ server }) => server.telemetry],
+    ["log.url", ({ log }) => log.url],
+    ["workers.killGrace of the local worker", ({ config }) => config.workers.killGrace],
+  ];
+  return knobs.filter(([, of]) => of(before) !== of(after)).map(([name]) => name);
+}
+
+export type Facts = {
+  readonly url: string;
+  readonly place: LogPlace;
+  readonly config: ServerConfig;
+  /** What the local worker does, or why there is none. */
+  readonly worker: string;
+  readonly cwd: string;
+};
+
+export function welcome({ url, place, config, worker, cwd }: Facts, paint: Paint): string {
+  const drover = ownName();
+  const data = place.kind === "memory" ? "in memory: nothing is kept" : shortPath(place.directory, cwd);
+  const token = config.settings.server.tokens.length === 0 ? "" : ' \\\n    -H "authorization: Bearer $DROVER_TOKEN"';
+  const body = '{"agentId": "me", "action": "exec", "params": {"command": "echo hello"}}';
+  const files = config.filesRead.map((file) => shortPath(file, cwd));
+  const rows: [string, string][] = [
+    ["data", data],
+    ["config", files.length === 0 ? "the defaults (no drover.yml here)" : files.join(", ")],
+    ["worker", worker],
+  ];
+  return [
+    `${paint("bold", `Drover ${versionText()}`)} is ready at ${paint("cyan", url)}`,
+    ...rows.map(([name, text]) => `  ${paint("dim", name.padEnd(7))} ${text}`),
+    "",
+    "Try it, in another terminal:",
+    `  curl ${url}/tasks -H 'content-type: application/json'${token} \\`,
+    `    -d '${body}'`,
+    `  ${drover} tasks${isDefaultPlace(url) ? "" : ` --url ${url}`}`,
+    "",
+    "Ctrl-C stops it.",
+    "",
+  ].join("\n");
+}
+
+const isDefaultPlace = (url: string): boolean => url === "http://127.0.0.1:4747";
+
+const shortPath = (path: string, cwd: string): string => {
+  const short = relative(cwd, path);
+  return short === "" ? "." : short.startsWith("..") ? path : short;
+};
+
+const LOOK_MS = 1000;
+
+/** Who is there already? If it is a Drover, a person most likely wants that one. */
+export async function portTaken({ host, port }: Settings["server"]): Promise<CliProblem> {
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const version = await versionAt(url);
+  const message =
+    version === null
+      ? `port ${port} of ${host} is taken by another program`
+      : `port ${port} of ${host} is taken: a Drover server (version ${version}) runs there already`;
+  const hint =
+    version === null
+      ? "choose another: --port 4748, or --port 0 for any that is free"
+      : `use that one (${ownName()} tasks), or start a second one apart from it: --port 0 --data OTHER`;
+  return new CliProblem({ message, code: "port_taken", exit: EXIT.broken, hint });
+}
+
+async function versionAt(url: string): Promise<string | null> {
+  try {
+    const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(LOOK_MS) });
+    const { status, version } = (await answer.json()) as { status?: unknown; version?: unknown };
+    return status === "ok" && typeof version === "string" ? version : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,274 @@
+/**
+ * `drover serve`: the engine and the server in one process, with a worker to begin with.
+ *
+ * The one place where the two halves of Drover meet (beside `drover run`). It opens the log, puts HTTP in front of it,
+ * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
+ * what runs end within a grace, the second does not wait.
+ */
+import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../../engine/index.ts";
+import type { Settings } from "../../protocol/index.ts";
+import { hostRefusal, type Server, startServer } from "../../server/index.ts";
+import type { ExecOutcome } from "../../worker/index.ts";
+import type { Setting } from "../config/file.ts";
+import { dataSetting } from "../config/load.ts";
+import { checkNothingLost } from "../config/loss.ts";
+import { keepReloading, type Reloading } from "../config/reload.ts";
+import { loadSettings, type ServerConfig } from "../config/settings.ts";
+import { EXIT, type ExitCode } from "../shell/exit-code.ts";
+import { exitOf } from "../shell/interrupt.ts";
+import { CliProblem, ownName, usageProblem } from "../shell/problem.ts";
+import type { StopSignal, Terminal } from "../shell/terminal.ts";
+import type { Call } from "../shell/verb.ts";
+import { type Voice, voiceFor } from "./console.ts";
+import { type LocalCrew, startLocalCrew } from "./local-worker.ts";
+import {
+  isReachableByOthers,
+  type LogPlace,
+  logPlaceOf,
+  needsRestart,
+  othersWhoMaySubmit,
+  portTaken,
+  roomToStart,
+  welcome,
+} from "./messages.ts";
+import type { ServeFlags } from "./verb.ts";
+
+export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
+  const { flags, terminal, output } = call;
+  const first = load(call);
+  const voice = voiceFor(call);
+  for (const warning of first.warnings) voice.complain(warning);
+  const place = logPlaceOf(first.settings.log.url, terminal.cwd);
+  if (flags.shell === true && flags.exec === undefined)
+    throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
+  const stop = listen(terminal);
+  try {
+    const parts = await start(call, first, place, voice);
+    const { worker } = parts;
+    const facts = { url: parts.server.url, place, config: first, worker: worker.describe(), cwd: terminal.cwd };
+    output.answer(
+      { url: facts.url, data: place.kind === "memory" ? null : place.directory, pid: process.pid, worker: worker.id() },
+      () => welcome(facts, output.paint),
+    );
+    return await untilStopped(parts, stop, voice);
+  } finally {
+    stop.silence();
+  }
+}
+
+// ------------------------------------------------------------------ the config
+
+function load({ flags, terminal }: Call<ServeFlags>): ServerConfig {
+  const { env, cwd, home } = terminal;
+  const sets = flags.set ?? [];
+  return loadSettings({ env, cwd, home, configFile: flags.config, sets, flags: ownSettings(flags) });
+}
+
+function loadAgain(call: Call<ServeFlags>, inForce: ServerConfig): ServerConfig {
+  const next = load(call);
+  checkNothingLost(inForce, next);
+  return next;
+}
+
+/** What the flags of this verb set; --log wins over --data, since it says more. */
+function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
+  const own = (flag: string, path: readonly string[], value: unknown): Setting[] =>
+    value === undefined ? [] : [{ path, value, origin: { kind: "flag", flag } }];
+  return [
+    ...own("--host", ["server", "host"], host),
+    ...own("--port", ["server", "port"], port),
+    ...(data === undefined ? [] : [dataSetting(data, { kind: "flag", flag: "--data" })]),
+    ...own("--log", ["log", "url"], log),
+  ];
+}
+
+/** Where others can reach the server, projects nobody registered are not created unless somebody said so. */
+function engineConfig({ settings, effective }: ServerConfig): Settings["config"] {
+  const { config } = settings;
+  const knob = effective.find(({ path }) => path.join(".") === "projects.autoCreate");
+  if (!isReachableByOthers(settings.server.host) || knob?.origin.kind !== "default") return config;
+  return { ...config, projects: { ...config.projects, autoCreate: false } };
+}
+
+// ------------------------------------------------------------------- the parts
+
+type Parts = {
+  readonly place: LogPlace;
+  readonly drover: Drover;
+  readonly server: Server;
+  readonly worker: LocalCrew;
+  readonly reloading: Reloading;
+};
+
+async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace, voice: Voice): Promise<Parts> {
+  const { flags, terminal } = call;
+  const { logger, say, complain, alarm } = voice;
+  const drover = await open(place, first, complain);
+  let server: Server | null = null;
+  let worker: LocalCrew | null = null;
+  let reloading: Reloading | null = null;
+  try {
+    server = await listenOn(drover, first.settings, {
+      logger,
+      onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
+      logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
+    });
+    worker = await startLocalCrew({
+      ...{ drover, flags, terminal, place, url: server.url, complain, answer },
+      others: othersWhoMaySubmit(first.settings),
+      killGraceMs: first.settings.config.workers.killGrace,
+    });
+    const apply = applyTo({ drover, server, worker, complain }, first);
+    const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
+    reloading = keepReloading(first, hooks, terminal);
+    return { place, drover, server, worker, reloading };
+  } catch (error) {
+    await worker?.stop();
+    // A server that listens already would keep the process, and its port, for ever.
+    await (server === null ? drover.close() : server.close({ graceMs: 0 })).catch(() => {});
+    throw error instanceof DroverError ? engineProblem(error, place) : error;
+  }
+}
+
+async function open(place: LogPlace, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
+  const config = engineConfig(first);
+  const data = place.kind === "memory" ? {} : { data: place.directory };
+  try {
+    return await openDrover({ ...data, config, onWarning: complain });
+  } catch (error) {
+    if (error instanceof LogFailure) throw logProblem(error, place);
+    if (error instanceof DroverError && error.code === "log_failed") throw engineProblem(error, place);
+    if (error instanceof DroverError) throw usageProblem(error.message);
+    throw error;
+  }
+}
+
+function logProblem({ code, message }: LogFailure, place: LogPlace): CliProblem {
+  const elsewhere = `another directory: --data DIR; that server: ${ownName()} tasks, or --url`;
+  const hint = code === "locked" ? elsewhere : code === "disk-full" ? (roomToStart(place) ?? undefined) : undefined;
+  // The log's own advice is for programs that embed it; nobody opens a directory readOnly from here.
+  const told = message.replace(
+    ", choose another directory, or open this one with readOnly",
+    ", or choose another directory",
+  );
+  return new CliProblem({
+    message: told.replace(", or open the log with readOnly", ""),
+    code: `log_${code}`,
+    exit: EXIT.broken,
+    hint,
+  });
+}
+
+function engineProblem({ message, code, details }: DroverError, place: LogPlace): CliProblem {
+  const again = details.log === "disk-full" ? roomToStart(place) : null;
+  const hint = `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
+  return new CliProblem({ message, code, exit: EXIT.broken, hint });
+}
+
+type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf"> & {
+  readonly logger: NonNullable<Parameters<typeof startServer>[0]["logger"]>;
+};
+
+async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks): Promise<Server> {
+  try {
+    return await startServer({ drover, settings, ...hooks });
+  } catch (error) {
+    // What the server cannot do is said in a plain sentence; everything that has a code of its own is a bug.
+    if (!(error instanceof Error) || error.constructor !== Error) throw error;
+    if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
+    throw settingsProblem(error.message);
+  }
+}
+
+const settingsProblem = (message: string): CliProblem =>
+  usageProblem(message, `${ownName()} help config says where these settings come from`);
+
+/** What a server would refuse of these settings when it starts, said without starting one. */
+export function checkServed({ settings }: ServerConfig): void {
+  const refusal = hostRefusal(settings.server.host, settings);
+  if (refusal !== null) throw settingsProblem(refusal);
+}
+
+/** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
+function applyTo(
+  {
+    drover,
+    server,
+    worker,
+    complain,
+  }: Pick<Parts, "drover" | "server" | "worker"> & { readonly complain: (text: string) => void },
+  first: ServerConfig,
+): (config: ServerConfig) => Promise<void> {
+  let wasAlone = othersWhoMaySubmit(first.settings) === null;
+  return async (config) => {
+    const putInForce = server.prepare(config.settings);
+    await drover.reload(engineConfig(config));
+    const others = othersWhoMaySubmit({ server: { ...config.settings.server, host: first.settings.server.host } });
+    if (wasAlone && others !== null) worker.withdraw(others);
+    wasAlone = wasAlone && others === null;
+    putInForce();
+    for (const knob of needsRestart(first.settings, config.settings)) complain(`${knob} changes with the next start`);
+  };
+}
+
+/** The outcome of a command in the words of a handler: what it returns is the result, what it throws is why not. */
+function answer(given: ExecOutcome): unknown {
+  const { outcome, result, error = given.outcome, retryAfterMs, rateLimited, permanent = false } = given;
+  switch (outcome) {
+    case "done":
+      return result;
+    case "requeue":
+      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
+      throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
+    case "failed":
+    case "cancelled":
+      throw Object.assign(new Error(error), { permanent });
+    default:
+      return outcome satisfies never;
+  }
+}
+
+// --------------------------------------------------------------------- the end
+
+type Listening = {
+  /** Resolves with the first signal, and with the second. */
+  readonly first: Promise<StopSignal>;
+  readonly second: Promise<StopSignal>;
+  readonly silence: () => void;
+};
+
+function listen(terminal: Terminal): Listening {
+  const first = Promise.withResolvers<StopSignal>();
+  const second = Promise.withResolvers<StopSignal>();
+  let count = 0;
+  const silence = terminal.onSignal(["SIGINT", "SIGTERM"], (signal) => {
+    count += 1;
+    (count === 1 ? first : second).resolve(signal);
+  });
+  return { first: first.promise, second: second.promise, silence };
+}
+
+async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Promise<ExitCode> {
+  const { drover, reloading, place } = parts;
+  const failed = await Promise.race([stop.first.then(() => null), drover.failed]);
+  reloading.stop();
+  if (failed === null) {
+    say("Stopping: nothing new begins, and what runs may end first (again: at once)");
+    const forced = stop.second.then(exitOf);
+    return Promise.race([end(parts).then(() => EXIT.ok), forced]);
+  }
+  // What ends an engine that has failed can only fail as well, and the first reason is the one to tell.
+  await Promise.race([end(parts).catch(() => {}), stop.second]);
+  throw engineProblem(failed, place);
+}
+
+async function end({ server, worker, reloading }: Parts): Promise<void> {
+  await reloading.settled();
+  // What it runs is waited for by the server; an engine that has failed cannot even be told.
+  worker.drain().catch(() => {});
+  try {
+    await server.close();
+  } finally {
+    await worker.stop();
+  }
+}

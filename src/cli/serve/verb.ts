@@ -1,0 +1,57 @@
+/**
+ * `drover serve` as the command line knows it. What it does is in `serve.ts`, which brings the engine and the server
+ * along and is loaded only when somebody serves: no other verb should have to wait for them.
+ */
+
+import { type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { CONFIG_FLAGS, type ConfigFlags } from "../verbs/config.ts";
+import { EXEC_FLAGS, type ExecFlags } from "../worker/flags.ts";
+
+export type ServeFlags = ConfigFlags &
+  Pick<ExecFlags, "exec" | "shell" | "env"> & {
+    readonly host?: string;
+    readonly port?: number;
+    readonly data?: string;
+    readonly log?: string;
+    readonly slots?: number;
+    /** False with --no-worker, true with --worker; else it depends on who may submit. */
+    readonly worker?: boolean;
+    readonly logLevel?: string;
+  };
+
+const OF_EXEC = ["--exec", "--shell", "--env"];
+
+export const LOG_LEVELS: readonly string[] = ["debug", "info", "warn", "error", "silent"];
+
+export const serveVerb: VerbBody<ServeFlags> = {
+  about:
+    "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
+    "It brings one worker along that runs the params.command of tasks with the action exec, as you; it steps aside\n" +
+    "as soon as another worker joins. With tokens, allowed hosts or another address than this machine's it is there\n" +
+    "only with --worker or --exec: whoever may submit a task could run anything here.",
+  flags: [
+    { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
+    { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },
+    { flags: "-d, --data <directory>", about: "where everything is kept (default: .drover)" },
+    { flags: "--log <url>", about: "the same as a URL: sqlite:PATH, or memory: to keep nothing" },
+    ...CONFIG_FLAGS,
+    { flags: "--worker", about: "with the local worker also where others may submit" },
+    { flags: "--no-worker", about: "without the local worker; tasks wait for workers of yours" },
+    ...EXEC_FLAGS.filter(({ flags }) => OF_EXEC.some((name) => flags.startsWith(name))).map((flag) =>
+      flag.flags.startsWith("--exec ") ? { ...flag, about: "let the local worker run this for every task" } : flag,
+    ),
+    { flags: "--slots <n>", about: "how many tasks the local worker runs at once", read: wholeNumber(1, 1000) },
+    {
+      flags: "--log-level <level>",
+      about: "what is logged on standard error (default: warn on a terminal, else info)",
+      choices: LOG_LEVELS,
+    },
+  ],
+  examples: [
+    ["drover serve", "on http://127.0.0.1:4747, with data in .drover"],
+    ["drover serve --port 0 --data /tmp/try", "on any free port, apart from everything else"],
+    ["drover serve --no-worker", "for workers of your own"],
+    ["drover serve --exec './agent.sh' --slots 4", "every task is handed to one program, as JSON on its stdin"],
+  ],
+  run: async (call) => (await import("./serve.ts")).serve(call),
+};

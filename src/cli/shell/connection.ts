@@ -1,0 +1,133 @@
+/**
+ * How a verb reaches the server, and what it means for a script when that goes wrong.
+ *
+ * The address is --url, else DROVER_URL, else this machine; the token is DROVER_TOKEN and never a flag, since flags are
+ * read by everybody who may list processes. A verb waits for an answer only a little: a person who forgot to start the
+ * server wants to hear so at once.
+ */
+import {
+  addressFromEnv,
+  type Client,
+  ClientError,
+  type ClientErrorCode,
+  createClient,
+  type Fetch,
+} from "../../client/index.ts";
+import { EXIT, type ExitCode } from "./exit-code.ts";
+import { asTyped, CliProblem, type Problem } from "./problem.ts";
+import type { Call } from "./verb.ts";
+
+/** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */
+const RETRIES = 2;
+const ASKED_MAX_S = 1;
+/** For verbs that watch something for long: a restart of the server must not end them. */
+export const RETRIES_WHILE_WATCHING = 12;
+
+export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
+  const { url, token } = addressFromEnv(terminal.env);
+  const chosen = flags.url ?? url;
+  try {
+    return createClient({
+      ...(chosen === undefined ? {} : { url: chosen }),
+      ...(token === undefined ? {} : { token }),
+      retries: RETRIES,
+      fetch: impatient(terminal.fetch),
+    });
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";
+    throw new CliProblem({ message: error.message, code: "usage", exit: EXIT.usage, hint });
+  }
+}
+
+/**
+ * A server that shuts down or is full asks to come back in half a minute. A program may wait for that; a person wants
+ * to hear of it, so that such a wish is not passed on to the client, which would heed it in silence.
+ */
+function impatient(fetch: Fetch): Fetch {
+  return async (url, request) => {
+    const answer = await fetch(url, request);
+    const { status, headers, body } = answer;
+    if (Number(headers.get("retry-after") ?? 0) <= ASKED_MAX_S) return answer;
+    const get = (name: string): string | null => (name === "retry-after" ? null : headers.get(name));
+    return { status, headers: { get }, body, text: () => answer.text() };
+  };
+}
+
+type Meaning = readonly [exit: ExitCode, hint?: string];
+
+const ELSEWHERE = "another server: --url http://HOST:PORT, or DROVER_URL";
+const LATER = "try again in a while, or raise the limit that the message names";
+
+/** Complete: a code that is added does not compile until somebody has said what it means here. */
+const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
+  network: [EXIT.unreachable, ELSEWHERE],
+  timeout: [EXIT.unreachable, ELSEWHERE],
+  closed: [EXIT.unreachable, "it is shutting down; try again when it is back"],
+  deposed: [EXIT.unreachable, "another server has taken over the log; ask that one"],
+  bad_answer: [EXIT.broken, ELSEWHERE],
+  bad_request: [EXIT.usage],
+  unsupported_protocol: [EXIT.usage, "use the drover of the server's version"],
+  batch_too_large: [EXIT.usage],
+  too_large: [EXIT.usage, "put large data into a file and pass its path"],
+  unsupported_media_type: [EXIT.usage],
+  method_not_allowed: [EXIT.usage],
+  unauthorized: [EXIT.refused, "set DROVER_TOKEN to a token of this server"],
+  forbidden: [EXIT.refused, "use a token with the right role, project and agent in DROVER_TOKEN"],
+  not_found: [EXIT.refused],
+  conflict: [EXIT.refused],
+  stale_attempt: [EXIT.refused],
+  session_lost: [EXIT.refused],
+  stale_sync: [EXIT.refused],
+  queue_full: [EXIT.noRoom, LATER],
+  backpressure: [EXIT.noRoom, LATER],
+  limit: [EXIT.noRoom],
+  bytes_per_minute: [EXIT.noRoom, LATER],
+  log_full: [EXIT.noRoom, "raise log.maxBytes of the server, or lower its log.retain"],
+  budget_exhausted: [EXIT.noRoom, LATER],
+  overloaded: [EXIT.noRoom, LATER],
+  damaged: [EXIT.broken, "run drover verify on the server's data directory"],
+  internal: [EXIT.broken, "the server's own log says more"],
+  log_failed: [EXIT.broken, "look at the server's disk and its log"],
+  worker_silent: [EXIT.refused],
+};
+
+export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
+  const [exit, hint] = MEANINGS[code];
+  return {
+    message: code === "network" ? asTyped(message) : message,
+    code,
+    exit,
+    hint: nextStep(code, details ?? {}) ?? hint,
+    retryable,
+    details,
+  };
+}
+
+/** What to do next where the server has said what exactly is missing: in words of this command line. */
+function nextStep(code: ClientErrorCode, details: NonNullable<Problem["details"]>): string | null {
+  const { field, allowed } = details;
+  if (code === "not_found") return whereToLook(details);
+  if (code !== "forbidden" || typeof allowed !== "string" || typeof field !== "string") return null;
+  if (/\bagentId$/.test(field)) return `add --agent ${quoted(allowed)}, or set DROVER_AGENT to it`;
+  return /\bproject$/.test(field) ? `add --project ${quoted(allowed)}, or leave --project out` : null;
+}
+
+/** What lists those there are. A log that is not found names more than one thing, and says itself where it may be. */
+function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]>): string | null {
+  if (typeof project === "string")
+    return `drover projects lists them; drover projects set ${quoted(project)} --weight 1 registers it`;
+  if (typeof path === "string")
+    return "the path is added to the address in --url or DROVER_URL: that is http://HOST:PORT, mostly without a path";
+  const [only = "", ...others] = Object.keys(named);
+  return others.length === 0 ? (LISTED_BY.get(only) ?? null) : null;
+}
+
+const LISTED_BY: ReadonlyMap<string, string> = new Map([
+  ["taskId", "drover tasks lists them"],
+  ["workerId", "drover workers lists them"],
+  ["scheduleId", "drover schedules lists them"],
+]);
+
+/** As a shell takes it for one word. */
+const quoted = (word: string): string => (/^[\w.,:/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

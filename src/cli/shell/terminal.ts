@@ -1,0 +1,89 @@
+/**
+ * The world as a command sees it: where it writes, what it may read, what time it is, when it is told to stop.
+ *
+ * A verb touches nothing of the process by itself. So a test runs it in its own process with a terminal of any width,
+ * reads back exactly what a person would have seen, and sends it an interrupt without a signal. `main.ts` makes the
+ * one real terminal.
+ */
+import { homedir } from "node:os";
+import type { Fetch } from "../../client/index.ts";
+import { verbFetch } from "./verb-fetch.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+/** What ends a command from outside, by the name of its signal. */
+export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
+
+export type Terminal = {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  /** Columns of the terminal that standard output is; null for a file or a pipe, where nothing is ever cut off. */
+  readonly width: number | null;
+  readonly hasColours: boolean;
+  readonly errorsHaveColours: boolean;
+  /** Whether a person reads standard error; else it is somebody's log. */
+  readonly isErrorTerminal: boolean;
+  readonly env: Environment;
+  readonly cwd: string;
+  readonly home: string;
+  readonly now: () => number;
+  readonly fetch: Fetch;
+  /** All of standard input as text; refused when it is longer than `bytesMax`. */
+  readonly readInput: (bytesMax: number) => Promise<string>;
+  /** Calls the listener at each of these signals until the returned function is called. */
+  readonly onSignal: (signals: readonly StopSignal[], listener: (signal: StopSignal) => void) => () => void;
+};
+
+export class InputTooLong extends Error {}
+
+/** The terminal of this process. */
+export function processTerminal(): Terminal {
+  const { stdout, stderr, env } = process;
+  return {
+    out: (text) => void stdout.write(text),
+    err: (text) => void stderr.write(text),
+    width: stdout.isTTY ? stdout.columns : null,
+    hasColours: wantsColours(stdout.isTTY === true, env),
+    errorsHaveColours: wantsColours(stderr.isTTY === true, env),
+    isErrorTerminal: stderr.isTTY === true,
+    env,
+    cwd: process.cwd(),
+    home: homedir(),
+    now: Date.now,
+    fetch: verbFetch,
+    readInput,
+    onSignal,
+  };
+}
+
+/** Colours are for people: never in a file or a pipe, never where NO_COLOR is set to anything (no-color.org). */
+export function wantsColours(isTerminal: boolean, env: Environment): boolean {
+  return isTerminal && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
+}
+
+async function readInput(bytesMax: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    if (size > bytesMax) throw new InputTooLong(`standard input is longer than ${bytesMax} bytes`);
+  }
+  return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+}
+
+/** One press of Ctrl-C arrives twice under npm and bin/drover.js, which both pass on what the terminal sent us too. */
+const SAME_PRESS_MS = 200;
+
+function onSignal(signals: readonly StopSignal[], listener: (signal: StopSignal) => void): () => void {
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const hear = (signal: NodeJS.Signals): void => {
+    const now = performance.now();
+    const isSamePress = now - heardAt < SAME_PRESS_MS;
+    heardAt = now;
+    if (!isSamePress) listener(signal as StopSignal);
+  };
+  for (const signal of signals) process.on(signal, hear);
+  return () => {
+    for (const signal of signals) process.off(signal, hear);
+  };
+}

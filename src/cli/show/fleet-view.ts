@@ -1,0 +1,147 @@
+/**
+ * Workers, projects, gates and schedules as tables.
+ */
+import type { GateDetail, GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../../protocol/index.ts";
+import type { Output } from "./output.ts";
+import { plain, type Tint } from "./text.ts";
+import { age, count, span } from "./time.ts";
+
+const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {
+  idle: "green",
+  busy: "cyan",
+  overloaded: "yellow",
+  draining: "yellow",
+  unreachable: "red",
+};
+
+export const workerTable = (workers: readonly WorkerJson[], output: Output): string =>
+  [tableOf(workers, output), ...workers.map(noteOf)].join("");
+
+/** Why it takes nothing, in its own words. */
+const noteOf = ({ id, note }: WorkerJson): string => (note === undefined ? "" : `${plain(id)}: ${plain(note)}\n`);
+
+const tableOf = (workers: readonly WorkerJson[], output: Output): string =>
+  output.table(workers, [
+    { title: "ID", of: ({ id }) => id, stays: true },
+    { title: "KIND", of: ({ kind }) => kind },
+    { title: "STATUS", of: ({ status }) => status, tint: ({ status }) => WORKER_TINTS[status] },
+    { title: "BUSY", of: ({ inFlight, slots }) => `${inFlight} of ${slots}`, align: "right" },
+    { title: "ZONE", of: ({ zone }) => zone ?? "" },
+    { title: "HELD FOR", of: ({ heldFor }) => heldFor ?? "" },
+    { title: "CAPABILITIES", of: ({ capabilities }) => capabilities.join(", "), shrinks: true },
+  ]);
+
+const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
+
+export const projectTable = (projects: readonly ProjectJson[], output: Output): string =>
+  output.table(projects, [
+    { title: "PROJECT", of: ({ id }) => id, stays: true },
+    { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
+    { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right" },
+    { title: "SHARE", of: ({ share }) => percent(share), align: "right" },
+    { title: "TARGET", of: ({ target }) => percent(target), align: "right" },
+    { title: "DEFICIT", of: ({ deficit }) => percent(deficit), align: "right" },
+    { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
+    { title: "RUNNING", of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`, align: "right" },
+    { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right" },
+    { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right" },
+    { title: "BUDGET", of: shownBudget, tint: (project) => (isSpent(project) ? "red" : null) },
+    { title: "PROVIDER", of: ({ provider }) => provider ?? "" },
+  ]);
+
+const isSpent = ({ budget, spent, reserved }: ProjectJson): boolean =>
+  budget.limit !== null && spent + reserved >= budget.limit;
+
+function shownBudget({ budget, spent, reserved }: ProjectJson): string {
+  if (budget.limit === null) return "";
+  const aside = reserved > 0 ? ` + ${count(reserved)} set aside` : "";
+  return `${count(spent)}${aside} of ${count(budget.limit)} in ${span(budget.window)}`;
+}
+
+export const gateTable = (gates: readonly GateJson[], output: Output): string => {
+  const now = output.now();
+  return output.table(gates, [
+    { title: "GATE", of: ({ id }) => id, stays: true },
+    { title: "OUT", of: callsOut, align: "right" },
+    { title: "WAITING", of: ({ queued }) => count(queued), align: "right" },
+    {
+      title: "REQUESTS",
+      of: ({ requests, requestsUsed, windowMs }) => `${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`,
+    },
+    { title: "TOKENS", of: shownTokens, shrinks: true },
+    { title: "STRIKES", of: ({ strikes }) => (strikes === 0 ? "" : String(strikes)), align: "right" },
+    {
+      title: "STATE",
+      of: (gate) => gateState(gate, now),
+      tint: ({ blockedUntil, held }) => (blockedUntil === undefined && held === null ? "green" : "red"),
+      stays: true,
+    },
+  ]);
+};
+
+/** Calls that went out before the limit sank still run: those are no part of it. */
+const callsOut = ({ running, maxConcurrent }: GateJson): string =>
+  running <= maxConcurrent ? `${running} of ${maxConcurrent}` : `${running}, limit ${maxConcurrent}`;
+
+function shownTokens({ tokensUsed }: GateJson): string {
+  const windows: [keyof GateJson["tokensUsed"], string][] = [
+    ["perMinute", "1m"],
+    ["perHour", "1h"],
+    ["perDay", "1d"],
+  ];
+  return windows
+    .flatMap(([key, name]) => {
+      const window = tokensUsed[key];
+      return window === null ? [] : [`${count(window.used)} of ${count(window.limit)} in ${name}`];
+    })
+    .join(", ");
+}
+
+function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
+  if (blockedUntil !== undefined) return `blocked, opens ${age(blockedUntil, now)}`;
+  if (held !== null) return heldUntil === undefined ? `held: ${held}` : `held: ${held}, until ${age(heldUntil, now)}`;
+  return slowStart === null ? "open" : `open, slow start at ${limit}`;
+}
+
+/** What a gate has done in all, as one line. */
+export function gateTotals({ stats }: GateDetail): string {
+  const { scheduled, completed, rateLimited, waitMs, serviceMs, peakQueued, peakRunning } = stats;
+  const mean = (sum: number, of: number, what: string): string[] =>
+    of === 0 ? [] : [`${span(Math.round(sum / of))} ${what}`];
+  const means = [...mean(waitMs, scheduled, "waited"), ...mean(serviceMs, completed, "out")].join(" and ");
+  return (
+    `\n${count(scheduled)} let out, ${count(completed)} came back, ${count(rateLimited)} rate limited; ` +
+    `${means === "" ? "" : `on average ${means}; `}` +
+    `at most ${count(peakQueued)} waiting and ${count(peakRunning)} out\n`
+  );
+}
+
+export const callTable = ({ calls }: GateDetail, output: Output): string =>
+  calls.length === 0
+    ? "No call is out, and none waits.\n"
+    : `\n${output.table(calls, [
+        { title: "CALL", of: ({ id }) => id, stays: true },
+        { title: "STATE", of: ({ state }) => state, tint: ({ state }) => (state === "running" ? "cyan" : null) },
+        { title: "FOR", of: ({ seconds }) => span(Math.round(seconds * 1000)), align: "right" },
+        { title: "CLASS", of: (call) => call.class },
+        { title: "PROJECT", of: ({ project }) => project, shrinks: true },
+        { title: "TASK", of: ({ task }) => task ?? "", shrinks: true },
+      ])}`;
+
+export const scheduleTable = (schedules: readonly ScheduleJson[], output: Output): string => {
+  const now = output.now();
+  return output.table(schedules, [
+    { title: "ID", of: ({ id }) => id, stays: true },
+    { title: "CRON", of: ({ cron }) => cron },
+    { title: "TIME ZONE", of: ({ timeZone }) => timeZone ?? "UTC" },
+    {
+      title: "NEXT",
+      of: ({ paused, nextAt }) => (paused === true ? "paused" : nextAt === undefined ? "never" : age(nextAt, now)),
+      tint: ({ paused }) => (paused === true ? "yellow" : null),
+    },
+    { title: "LAST", of: ({ lastAt }) => age(lastAt, now) },
+    { title: "OVERLAP", of: ({ overlap }) => overlap ?? "skip" },
+    { title: "AGENT", of: ({ task }) => task.agentId, shrinks: true },
+    { title: "ACTION", of: ({ task }) => task.action, shrinks: true },
+  ]);
+};

@@ -1,0 +1,145 @@
+/**
+ * Tasks for people: a table of many, a list of everything about one.
+ */
+import type { TaskJson, TaskState } from "../../protocol/index.ts";
+import type { Output } from "./output.ts";
+import type { Column } from "./table.ts";
+import { plainLines, type Tint, wrapLine } from "./text.ts";
+import { age, bytes, count, lasted, span } from "./time.ts";
+
+const TINTS: Readonly<Record<TaskState, Tint | null>> = {
+  waiting: "dim",
+  queued: null,
+  assigned: "cyan",
+  running: "cyan",
+  done: "green",
+  failed: "red",
+  cancelled: "yellow",
+  skipped: "yellow",
+  rejected: "red",
+};
+
+export const tintOf = (state: TaskState): Tint | null => TINTS[state];
+
+function taskColumns(now: number): readonly Column<TaskJson>[] {
+  return [
+    { title: "ID", of: ({ taskId }) => taskId, stays: true },
+    { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true },
+    { title: "PROJECT", of: ({ project }) => (project === "default" ? "" : (project ?? "")), shrinks: true },
+    { title: "AGENT", of: ({ agentId }) => agentId ?? "", shrinks: true },
+    { title: "ACTION", of: ({ action }) => action ?? "", shrinks: true },
+    { title: "TRY", of: ({ attempt }) => (attempt > 1 ? String(attempt) : ""), align: "right" },
+    { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true },
+    { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right" },
+    { title: "RAN", of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now), align: "right" },
+    { title: "NOTE", of: noteOf, shrinks: true },
+  ];
+}
+
+/** The one thing about a task that does not show in its state. */
+function noteOf({ error, position, progress }: TaskJson): string {
+  if (error !== undefined) return error;
+  if (position !== undefined) return `number ${position} in its queue`;
+  return typeof progress === "string" ? progress : "";
+}
+
+export const taskTable = (tasks: readonly TaskJson[], output: Output): string =>
+  output.table(tasks, taskColumns(output.now()));
+
+const instant = (at: string | undefined, now: number): string | undefined =>
+  at === undefined ? undefined : `${at} (${age(at, now)})`;
+
+const text = (value: string | number | undefined): string | undefined =>
+  value === undefined ? undefined : String(value);
+const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
+
+/** Of a task whose record has expired (resultTtl) it may not be known any more: it has an end and no latency. */
+function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskJson): string {
+  if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
+  const isExpired = completedAt !== undefined && latencyMs === undefined && state !== "rejected";
+  return isExpired ? "not known any more; the record of this task has expired (resultTtl)" : "none";
+}
+
+/** With what waiting has made of it, where that is something else. */
+function priorityOf({ priority, effectivePriority }: TaskJson): string | undefined {
+  if (effectivePriority === undefined || effectivePriority === (priority ?? 0)) return text(priority);
+  return typeof priority === "string"
+    ? `${priority} (${effectivePriority})`
+    : `${priority ?? 0}, now ${effectivePriority}`;
+}
+
+/** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */
+export function taskDetails(task: TaskJson, output: Output): string {
+  const now = output.now();
+  const { resources } = task;
+  const head = output.list([
+    ["task", task.taskId],
+    ["state", task.state, tintOf(task.state)],
+    ["error", task.error, "red"],
+    ["action", task.action],
+    ["agent", task.agentId],
+    ["project", task.project],
+    ["type", task.type],
+    ["priority", priorityOf(task)],
+    ["score", text(task.score)],
+    ["depth", task.depth === 0 ? undefined : text(task.depth)],
+    ["position", text(task.position)],
+    ["attempt", attemptOf(task)],
+    ["created", instant(task.createdAt, now)],
+    ["runnable", instant(task.runnableAt, now)],
+    ["started", instant(task.startedAt, now)],
+    ["ended", instant(task.completedAt, now)],
+    ["took", task.latencyMs === undefined ? undefined : `${span(task.latencyMs)} from submit to end`],
+    ["ran", lasted(task.startedAt, task.completedAt, now)],
+    ["deadline", instant(task.deadline, now)],
+    ["not before", instant(task.notBefore, now)],
+    ["parent", task.parent],
+    ["needs", names(task.needs)],
+    ["artifact", task.inputArtifact],
+    ["capabilities", names(task.capabilities)],
+    ["locks", names(task.locks)],
+    ["cpu", resources?.cpuMillicores === undefined ? undefined : `${resources.cpuMillicores / 1000} cores`],
+    ["memory", resources?.memoryBytes === undefined ? undefined : bytes(resources.memoryBytes)],
+    ["zone", task.zone],
+    ["provider", task.provider],
+    ["tokens", task.estimatedTokens === undefined ? undefined : `${count(task.estimatedTokens)} estimated`],
+    ["tab", task.tabId],
+    ["ref", task.ref],
+    ["selector", task.selector],
+    ["iteration", text(task.iteration)],
+    ["attempts", task.maxAttempts === undefined ? undefined : `at most ${task.maxAttempts}`],
+    ["timeout", task.timeoutMs === undefined ? undefined : span(task.timeoutMs)],
+    ["callback", task.callbackUrl],
+  ]);
+  const values = (["progress", "params", "payload", "result"] as const)
+    .filter((key) => task[key] !== undefined)
+    .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]), output.width)}`);
+  return head + values.join("");
+}
+
+/** A text as it is, anything else as JSON. */
+export const shownValue = (value: unknown): string =>
+  plainLines(typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+const INDENT = "  ";
+
+/** Each line a little further in; on a terminal, one that is too long goes on below itself. */
+function indented(block: string, width: number | null): string {
+  const lines = block.trimEnd().split("\n");
+  const shown = lines.flatMap((line) => wrapLine(INDENT + line, width ?? Number.POSITIVE_INFINITY, INDENT));
+  return `${shown.join("\n")}\n`;
+}
+
+/** One line about how a task stands, for progress. */
+export function taskLine(task: TaskJson, output: Output): string {
+  const state = output.paint(tintOf(task.state) ?? "bold", task.state);
+  const ran = lasted(task.startedAt, task.completedAt, output.now());
+  const where = task.worker === undefined ? "" : ` on ${task.worker}`;
+  const note = noteOf(task);
+  const parts = [
+    task.state === "running" || task.state === "assigned" ? `attempt ${task.attempt}${where}` : "",
+    task.completedAt !== undefined && ran !== "" ? `ran ${ran}${where}` : "",
+    note,
+  ].filter((part) => part !== "");
+  return `${task.taskId} ${state}${parts.length === 0 ? "" : `: ${plainLines(parts.join(", "))}`}`;
+}

@@ -1,0 +1,121 @@
+/**
+ * `drover cancel` and `drover retry`: end tasks, or run them again, by id or all that a filter names.
+ *
+ * Several ids are several calls: one that is refused does not keep the others from theirs, and the exit code is that of
+ * the first refusal. With --json there is one line for each, as the API answers or refuses it.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import type { CancelFilter } from "../../protocol/index.ts";
+import { TASK_STATES } from "../../protocol/shapes/task-state.ts";
+import { clientFor, clientProblem } from "../shell/connection.ts";
+import { EXIT, type ExitCode } from "../shell/exit-code.ts";
+import { reportProblem, usageProblem } from "../shell/problem.ts";
+import { type Call, each, type VerbBody } from "../shell/verb.ts";
+import { plain } from "../show/text.ts";
+
+type Flags = { readonly where?: readonly string[]; readonly reason?: string };
+
+/** One call of the server cancels at most 10 000; so many calls, and there is an end even if more keep coming. */
+const ROUNDS_MAX = 1000;
+const KEYS: ReadonlyMap<string, keyof CancelFilter> = new Map([
+  ["agent", "agentId"],
+  ["agentId", "agentId"],
+  ["project", "project"],
+  ["type", "type"],
+  ["state", "state"],
+]);
+
+export const cancelVerb: VerbBody<Flags> = {
+  about: "Cancel tasks. They are cancelled at once; what runs is told to stop.",
+  takes: [{ name: "[ids...]", about: "the tasks" }],
+  flags: [
+    {
+      flags: "--where <filter>",
+      about: "project=, agent=, type= or state= (several states with commas); may be given again; or all",
+      read: each,
+    },
+    { flags: "--reason <text>", about: "for people; it becomes the task's error (not with --where)" },
+  ],
+  examples: [
+    ["drover cancel tsk_12 tsk_13 --reason 'wrong branch'", "two of them"],
+    ["drover cancel --where project=web --where state=waiting,queued", "whatever has not begun, of one project"],
+    ["drover cancel --where all", "everything"],
+  ],
+  run: async (call) => {
+    const { args, flags } = call;
+    const { where, reason } = flags;
+    if ((args.length === 0) === (where === undefined))
+      throw usageProblem("name the tasks, or say --where, and not both", "drover help cancel has examples");
+    const client = clientFor(call);
+    if (where !== undefined) return cancelAll(client, filterFrom(where), call);
+    return forEachId(call, "cancelled", (id) => client.cancel(id, reason === undefined ? {} : { reason }));
+  },
+};
+
+export const retryVerb: VerbBody<Record<never, never>> = {
+  about:
+    "Run failed, cancelled or skipped tasks again, as soon as their dependencies allow: notBefore is not waited for " +
+    "again, and a deadline that has passed no longer holds.",
+  takes: [{ name: "<ids...>", about: "the tasks" }],
+  examples: [
+    ["drover retry tsk_12", "once more, as a new iteration"],
+    [
+      "drover retry $(drover tasks --state failed --all --json | jq -r '.tasks[].taskId')",
+      "what failed and is still kept (resultTtl)",
+    ],
+  ],
+  run: (call) => {
+    const client = clientFor(call);
+    return forEachId(call, "submitted again", (id) => client.retry(id));
+  },
+};
+
+async function forEachId(
+  { args, output, terminal }: Call<unknown>,
+  done: string,
+  act: (id: string) => Promise<unknown>,
+): Promise<ExitCode> {
+  let code: ExitCode = EXIT.ok;
+  for (const id of args) {
+    try {
+      const answer = await act(id);
+      output.line(answer, () => `${plain(id)} ${done}`);
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.status === 0) throw error;
+      const problem = clientProblem(error);
+      reportProblem(problem, terminal, output.isJson);
+      if (code === EXIT.ok) code = problem.exit;
+    }
+  }
+  return code;
+}
+
+export function filterFrom(where: readonly string[]): CancelFilter {
+  if (where.length === 1 && where[0] === "all") return { all: true };
+  const entries = where.map((text): [string, unknown] => {
+    const at = text.indexOf("=");
+    const key = at < 0 ? undefined : KEYS.get(text.slice(0, at).trim());
+    const value = text.slice(at + 1).trim();
+    if (key === undefined || value === "") {
+      const hint = `project=NAME, agent=NAME, type=NAME, state=${TASK_STATES.slice(0, 2).join(",")}, or all, alone`;
+      throw usageProblem(`--where "${text}" is no filter`, hint);
+    }
+    return [key, key === "state" ? value.split(",").map((state) => state.trim()) : value];
+  });
+  const keys = entries.map(([key]) => key);
+  const twice = keys.find((key, at) => keys.indexOf(key) !== at);
+  if (twice !== undefined)
+    throw usageProblem(`--where names ${twice} twice`, "several states: --where state=queued,running");
+  return Object.fromEntries(entries) as CancelFilter;
+}
+
+async function cancelAll(client: Client, filter: CancelFilter, { output }: Call<Flags>): Promise<ExitCode> {
+  let sum = 0;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const { count } = await client.cancelWhere(filter);
+    sum += count;
+    if (count === 0) break;
+  }
+  output.answer({ status: "cancelled", count: sum }, () => `${sum} ${sum === 1 ? "task" : "tasks"} cancelled\n`);
+  return EXIT.ok;
+}

@@ -1,0 +1,49 @@
+/**
+ * `drover pause` and `drover resume`: start nothing more, of the fleet, a project or a task. What runs goes on.
+ */
+import type { PauseBody, PauseStatus } from "../../protocol/index.ts";
+import { clientFor } from "../shell/connection.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import { usageProblem } from "../shell/problem.ts";
+import type { FlagSpec, VerbBody } from "../shell/verb.ts";
+import { plain } from "../show/text.ts";
+
+type Flags = { readonly project?: string; readonly task?: string };
+
+const FLAGS: readonly FlagSpec[] = [
+  { flags: "-p, --project <name>", about: "only this project" },
+  { flags: "--task <id>", about: "only this task" },
+];
+
+function targetOf({ project, task }: Flags): PauseBody {
+  if (project !== undefined && task !== undefined) throw usageProblem("--project or --task, not both");
+  return { ...(project === undefined ? {} : { project }), ...(task === undefined ? {} : { task }) };
+}
+
+function shown({ status, project, task }: PauseStatus): string {
+  const what = project === undefined ? (task === undefined ? "the whole fleet" : `task ${task}`) : `project ${project}`;
+  return status === "paused" ? `${plain(what)} is paused: what runs goes on\n` : `${plain(what)} goes on\n`;
+}
+
+export const pauseVerb: VerbBody<Flags> = {
+  flags: FLAGS,
+  examples: [
+    ["drover pause", "the whole fleet; what runs goes on"],
+    ["drover pause --project web", "one project"],
+  ],
+  run: async (call) => {
+    const status = await clientFor(call).pause(targetOf(call.flags));
+    call.output.answer(status, () => shown(status));
+    return EXIT.ok;
+  },
+};
+
+export const resumeVerb: VerbBody<Flags> = {
+  flags: FLAGS,
+  examples: [["drover resume", "the whole fleet again"]],
+  run: async (call) => {
+    const status = await clientFor(call).resume(targetOf(call.flags));
+    call.output.answer(status, () => shown(status));
+    return EXIT.ok;
+  },
+};

@@ -1,0 +1,89 @@
+/**
+ * `drover projects`: who pays, what they were charged, what they may spend; and how to change that.
+ */
+import { InvalidArgumentError } from "commander";
+import type { ProjectBody } from "../../protocol/index.ts";
+import { clientFor } from "../shell/connection.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import { usageProblem } from "../shell/problem.ts";
+import { milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { projectTable } from "../show/fleet-view.ts";
+import { priorityFrom } from "./task-flags.ts";
+
+type SetFlags = {
+  readonly weight?: number;
+  readonly maxConcurrent?: number;
+  readonly budget?: number | "none";
+  readonly window?: number;
+  readonly maxPriority?: string;
+  readonly provider?: string;
+};
+
+function budgetFrom(text: string): number | "none" {
+  if (text === "none") return text;
+  const value = Number(text.replaceAll("_", ""));
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError("It must be a whole number of tokens, or none.");
+}
+
+const set: Verb<SetFlags> = {
+  name: "set",
+  summary: "register a project or change it; what is not named keeps its value",
+  takes: [{ name: "<id>", about: "the project" }],
+  flags: [
+    { flags: "--weight <n>", about: "its share next to others", read: numberAbove(0, 1_000_000) },
+    { flags: "--max-concurrent <n>", about: "how many of its tasks run at once", read: wholeNumber(1) },
+    { flags: "--budget <tokens>", about: "tokens in the window, or none", read: budgetFrom },
+    { flags: "--window <span>", about: "the window of the budget: 24h, 7d", read: milliseconds },
+    { flags: "--max-priority <n>", about: "the most urgent its tasks may be: critical, high, normal, low or a number" },
+    { flags: "--provider <gate>", about: "the gate of its tasks that name none; none takes it away" },
+  ],
+  examples: [
+    ["drover projects set web --weight 3", "three times the share of a project of weight 1"],
+    ["drover projects set web --budget 2_000_000 --window 24h", "two million tokens in any 24 hours"],
+  ],
+  run: async (call) => {
+    const { args, flags, output } = call;
+    const body = bodyFrom(flags);
+    if (Object.keys(body).length === 0)
+      throw usageProblem("nothing to set", "drover help projects set lists the flags");
+    const project = await clientFor(call).putProject(args[0] ?? "", body);
+    output.answer(project, () => projectTable([project], output));
+    return EXIT.ok;
+  },
+};
+
+function bodyFrom({ weight, maxConcurrent, budget, window, maxPriority, provider }: SetFlags): ProjectBody {
+  const limits = {
+    ...(budget === undefined ? {} : { limit: budget === "none" ? null : budget }),
+    ...(window === undefined ? {} : { window }),
+  };
+  return {
+    ...(weight === undefined ? {} : { weight }),
+    ...(maxConcurrent === undefined ? {} : { maxConcurrent }),
+    ...(Object.keys(limits).length === 0 ? {} : { budget: limits }),
+    ...(maxPriority === undefined ? {} : { maxPriority: priorityFrom(maxPriority) }),
+    ...(provider === undefined ? {} : { provider: provider === "none" ? null : provider }),
+  };
+}
+
+const list: Verb<Record<never, never>> = {
+  name: "list",
+  summary: "list projects (the same as drover projects)",
+  examples: [["drover projects list --json", "for a program"]],
+  run: async (call) => {
+    const found = await clientFor(call).projects();
+    call.output.answer(found, () =>
+      found.count === 0
+        ? "No project yet: the first task of one creates it, or drover projects set NAME --weight 1.\n"
+        : projectTable(found.projects, call.output),
+    );
+    return EXIT.ok;
+  },
+};
+
+export const projectsVerb: VerbBody<Record<never, never>> = {
+  examples: [["drover projects", "weights, charges, levels, budgets"]],
+  verbs: [list, set] as readonly Verb<never>[],
+  ...(list.run === undefined ? {} : { run: list.run }),
+};

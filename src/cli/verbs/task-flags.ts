@@ -1,0 +1,193 @@
+/**
+ * A task from flags: every field of the wire has one, and nothing is checked twice.
+ *
+ * Flags only turn text into the right kind of value; what is right for a field is the server's to say, and it names the
+ * field when it is not. Instants may be given as a span from now, since nobody types an RFC 3339 time for "in half an
+ * hour".
+ */
+import { userInfo } from "node:os";
+import type { TaskBody } from "../../protocol/index.ts";
+import { usageProblem } from "../shell/problem.ts";
+import type { Terminal } from "../shell/terminal.ts";
+import { byteCount, cpuMillicores, type FlagSpec, milliseconds, number, several, wholeNumber } from "../shell/verb.ts";
+import { readJson, readJsonObject } from "./json-input.ts";
+
+export type TaskFlags = {
+  readonly agent?: string;
+  readonly project?: string;
+  readonly type?: string;
+  readonly command?: string;
+  readonly params?: string;
+  readonly payload?: string;
+  readonly priority?: string;
+  readonly notBefore?: string;
+  readonly callbackUrl?: string;
+  readonly parent?: string;
+  readonly needs?: readonly string[];
+  readonly artifact?: string;
+  readonly cpu?: number;
+  readonly memory?: number;
+  readonly capability?: readonly string[];
+  readonly lock?: readonly string[];
+  readonly zone?: string;
+  readonly provider?: string;
+  readonly tokens?: number;
+  readonly iteration?: number;
+  readonly maxAttempts?: number;
+  readonly timeout?: number;
+  readonly tab?: string;
+  readonly ref?: string;
+  readonly selector?: string;
+  readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
+};
+export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
+
+/** The action of a task that is given as a command. */
+export const COMMAND_ACTION = "exec";
+
+/** Those of a task that may be given without an id of its own and without a deadline: also of a schedule. */
+export const TASK_FLAGS: readonly FlagSpec[] = [
+  { flags: "-a, --agent <name>", about: "who submits; the unit of fairness in a project (default: your user name)" },
+  { flags: "-p, --project <name>", about: "who pays (default: default)" },
+  { flags: "-t, --type <name>", about: "a kind of work, with a base score and perhaps a limit, such as plan or code" },
+  {
+    flags: "--command <line>",
+    about:
+      `a command for the local worker of serve: params.command (action: ${COMMAND_ACTION}); ` +
+      "once another worker has joined it goes to that one, which must know what to do with it",
+  },
+  { flags: "--params <json>", about: "arguments of the action: JSON, @file, or - for standard input" },
+  { flags: "--payload <json>", about: "any JSON for whoever runs it: JSON, @file, or - for standard input" },
+  { flags: "--priority <n>", about: "critical, high, normal, low, or a whole number: lower is sooner" },
+  {
+    flags: "--not-before <when>",
+    about: "the earliest start: an instant (2026-01-31T12:00:00Z), or a span from now (2h)",
+  },
+  { flags: "--callback-url <url>", about: "where the task is posted when it has ended" },
+  { flags: "--parent <id>", about: "the task it belongs to; it waits for it" },
+  { flags: "--needs <ids>", about: "tasks that must be done first; with commas, or given again", read: several },
+  {
+    flags: "--artifact <path>",
+    about: "a file under artifacts.root of the server that must exist before it may start",
+  },
+  { flags: "--cpu <cores>", about: "cores it needs: 2, 0.5 or 500m", read: cpuMillicores },
+  { flags: "--memory <size>", about: "memory it needs: 512MiB, 2GB", read: byteCount },
+  { flags: "--capability <names>", about: "what a worker must offer; with commas, or given again", read: several },
+  { flags: "--lock <names>", about: "keys that no two running tasks hold at once", read: several },
+  { flags: "--zone <name>", about: "its preferred zone" },
+  { flags: "--provider <gate>", about: "the gate whose block also holds this task, such as anthropic/default" },
+  {
+    flags: "--tokens <n>",
+    about: "an estimate of the tokens it will use; 0: none, so it waits for no budget",
+    read: number(0, 1e12),
+  },
+  { flags: "--iteration <n>", about: "which iteration this is; 1 is the first", read: wholeNumber(0, 1_000_000) },
+  { flags: "--max-attempts <n>", about: "own failures it may have (default: 3)", read: wholeNumber(1, 1_000_000) },
+  { flags: "--timeout <span>", about: "how long one attempt may take: 30s, 10m", read: milliseconds },
+  { flags: "--tab <id>", about: "the browser tab it is for" },
+  { flags: "--ref <text>", about: "what in the tab it is about" },
+  { flags: "--selector <text>", about: "the same as a selector" },
+  {
+    flags: "--on-dependency-failure <what>",
+    about: "when a parent or need does not end as done",
+    choices: ["skip", "run"],
+  },
+  {
+    flags: "--on-loss <what>",
+    about: "when an attempt that had begun is lost: run it again, or fail, its outcome unknown (default with --tab)",
+    choices: ["retry", "fail"],
+  },
+];
+
+export const SUBMIT_FLAGS: readonly FlagSpec[] = [
+  ...TASK_FLAGS,
+  { flags: "--id <id>", about: "an id of your choice; the same id and body again is the same task" },
+  { flags: "--deadline <when>", about: "when it has failed if it has not ended: an instant, or a span from now (30m)" },
+];
+
+export async function taskBodyFrom(
+  action: string | undefined,
+  flags: SubmitFlags,
+  terminal: Terminal,
+  /** How to say what is to be done, for whoever did not. */
+  how: string = "drover submit ACTION, or drover submit --command 'echo hello'",
+): Promise<TaskBody> {
+  if (flags.params === "-" && flags.payload === "-")
+    throw usageProblem("--params and --payload cannot both be standard input", "give one of them as @file");
+  const chosen = action ?? (flags.command === undefined ? undefined : COMMAND_ACTION);
+  if (chosen === undefined) throw usageProblem("what is to be done is missing", how);
+  const params = await paramsFrom(flags, terminal);
+  const payload = flags.payload === undefined ? undefined : await readJson("--payload", flags.payload, terminal);
+  const { cpu, memory } = flags;
+  const resources = {
+    ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
+    ...(memory === undefined ? {} : { memoryBytes: memory }),
+  };
+  const whole: { readonly [Key in keyof TaskBody]: TaskBody[Key] | undefined } = {
+    agentId: flags.agent ?? userName(terminal),
+    action: chosen,
+    id: flags.id,
+    project: flags.project,
+    type: flags.type,
+    params,
+    payload,
+    priority: flags.priority === undefined ? undefined : priorityFrom(flags.priority),
+    deadline: flags.deadline === undefined ? undefined : instantFrom("--deadline", flags.deadline, terminal.now()),
+    notBefore: flags.notBefore === undefined ? undefined : instantFrom("--not-before", flags.notBefore, terminal.now()),
+    callbackUrl: flags.callbackUrl,
+    parent: flags.parent,
+    needs: flags.needs,
+    inputArtifact: flags.artifact,
+    resources: Object.keys(resources).length === 0 ? undefined : resources,
+    capabilities: flags.capability,
+    locks: flags.lock,
+    zone: flags.zone,
+    provider: flags.provider,
+    estimatedTokens: flags.tokens,
+    iteration: flags.iteration,
+    maxAttempts: flags.maxAttempts,
+    timeoutMs: flags.timeout,
+    tabId: flags.tab,
+    ref: flags.ref,
+    selector: flags.selector,
+    onDependencyFailure: flags.onDependencyFailure,
+    onLoss: flags.onLoss,
+  };
+  return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== undefined)) as TaskBody;
+}
+
+async function paramsFrom(
+  { params, command }: TaskFlags,
+  terminal: Terminal,
+): Promise<Record<string, unknown> | undefined> {
+  const given = params === undefined ? undefined : await readJsonObject("--params", params, terminal);
+  if (command === undefined) return given;
+  if (given?.command !== undefined)
+    throw usageProblem("--params has a command already", "give the command once: --command, or command in --params");
+  return { ...given, command };
+}
+
+/** The four names are the server's; a number is a number. */
+export const priorityFrom = (text: string): TaskBody["priority"] & {} =>
+  (/^-?\d+$/.test(text) ? Number(text) : text) as TaskBody["priority"] & {};
+
+/** RFC 3339 as it stands; a span counts from now. */
+export function instantFrom(flag: string, text: string, now: number): string {
+  if (/^\+?\d+(ms|s|m|h|d)$/.test(text)) return new Date(now + milliseconds(text.replace("+", ""))).toISOString();
+  if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
+  throw usageProblem(
+    `${flag} is "${text}"`,
+    "give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h",
+  );
+}
+
+function userName({ env }: Terminal): string {
+  const named = env.DROVER_AGENT || env.USER || env.LOGNAME;
+  if (named !== undefined && named !== "") return named;
+  try {
+    return userInfo().username;
+  } catch {
+    return "cli";
+  }
+}

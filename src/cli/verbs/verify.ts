@@ -1,0 +1,128 @@
+/**
+ * `drover verify`: is this log what was written, and all of it?
+ *
+ * It reads the data directory itself, beside a server that runs or without one, and takes no lock: whoever doubts a
+ * server should not have to ask it. Integrity is always checked; completeness only against an anchor that was kept
+ * elsewhere, since a log that lost its end is a valid shorter log. So the head is printed, to be kept; and the key that
+ * the signatures were checked with, since whoever can write the directory can put another there; and what no signature
+ * covers yet.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { dataSetting } from "../config/load.ts";
+import { type LogPlace, logPlaceOf } from "../serve/messages.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import { CliProblem, usageProblem } from "../shell/problem.ts";
+import type { Call, VerbBody } from "../shell/verb.ts";
+import type { Output } from "../show/output.ts";
+import { plain } from "../show/text.ts";
+import { count, span } from "../show/time.ts";
+import { type ConfigFlags, loadFor } from "./config.ts";
+
+type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
+
+const LOG_FILE = "drover.db";
+/** Log time that is ahead by less is not worth a line. */
+const TELLING_MS = 1000;
+
+export const verifyVerb: VerbBody<Flags> = {
+  flags: [
+    { flags: "-d, --data <directory>", about: "the data directory (default: that of the config, .drover)" },
+    { flags: "--expect <seq:hash>", about: "an anchor you kept: the log must still hold it" },
+    { flags: "--key <fingerprint>", about: "the key that you expect its signatures to be of" },
+    { flags: "-c, --config <file>", about: "read this file instead of ./drover.yml" },
+  ],
+  examples: [
+    ["drover verify", "the log in .drover; a server may be running meanwhile"],
+    ["drover verify --data backup --expect 4711:9f86d08…", "a backup, against a head printed earlier"],
+  ],
+  run: async (call) => {
+    const directory = directoryOf(call);
+    const expect = call.flags.expect === undefined ? {} : { expect: anchorFrom(call.flags.expect) };
+    const key = call.flags.key === undefined ? null : keyFrom(call.flags.key);
+    const { LogFailure, openSqliteLog } = await import("../../engine/index.ts");
+    const { lastEventAt } = await import("../../engine/writer/last-event.ts");
+    try {
+      const log = await openSqliteLog({ directory, readOnly: true });
+      try {
+        const found = await log.verify(expect as Parameters<typeof log.verify>[0]);
+        const endedAt = found.ok ? await lastEventAt(log) : null;
+        const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
+        const report = withKey({ ...found, logTimeAheadMs }, key);
+        call.output.answer(report, () => shownReport(report, directory, call.output));
+        return report.ok ? EXIT.ok : EXIT.failed;
+      } finally {
+        await log.close();
+      }
+    } catch (error) {
+      if (!(error instanceof LogFailure)) throw error;
+      const exit = error.code === "corrupt" ? EXIT.failed : EXIT.broken;
+      throw new CliProblem({ message: error.message, code: `log_${error.code}`, exit });
+    }
+  },
+};
+
+function directoryOf({ flags, terminal }: Call<Flags>): string {
+  const url =
+    flags.data === undefined
+      ? loadFor({ flags, terminal }).settings.log.url
+      : String(dataSetting(flags.data, { kind: "flag", flag: "--data" }).value);
+  const place: LogPlace = logPlaceOf(url, terminal.cwd);
+  if (place.kind === "memory") throw usageProblem("a log in memory cannot be verified from outside", "--data DIR");
+  // Opening what is not there would create it, or complain of a file that nobody has heard of.
+  if (!existsSync(join(place.directory, LOG_FILE)))
+    throw usageProblem(`there is no log in ${place.directory}`, "name the data directory of a server: --data DIR");
+  return place.directory;
+}
+
+function anchorFrom(text: string): { readonly seq: number; readonly hash: string } {
+  const [, digits = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (digits === "") throw usageProblem(`--expect is "${text}"`, "write SEQ:HASH, the head that drover verify prints");
+  return { seq: Number(digits), hash };
+}
+
+function keyFrom(text: string): string {
+  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  throw usageProblem(`--key is "${text}"`, "write the key that drover verify prints");
+}
+
+/** The report, unless it rests on another key than the one expected. */
+function withKey(report: Report, expected: string | null): Report {
+  if (expected === null || report.key === expected) return report;
+  const message = `the signatures were checked with the key ${report.key ?? "(none)"}, not with ${expected}`;
+  return { ...report, ok: false, problems: [...report.problems, { seq: 0, message }] };
+}
+
+type Report = {
+  readonly ok: boolean;
+  readonly base: { readonly seq: number };
+  readonly head: { readonly seq: number; readonly hash: string };
+  readonly events: number;
+  readonly checkpoints: number;
+  readonly payloads: number;
+  readonly unsigned: { readonly from: number; readonly to: number } | null;
+  readonly key: string | null;
+  /** How far the log ends in the future, by the clock of this machine. */
+  readonly logTimeAheadMs: number;
+  readonly problems: readonly { readonly seq: number; readonly message: string }[];
+};
+
+function shownReport(report: Report, directory: string, { paint }: Output): string {
+  const { ok, base, head, events, checkpoints, payloads, unsigned, key, logTimeAheadMs, problems } = report;
+  const pruned = base.seq === 0 ? "" : `, the first ${count(base.seq)} pruned`;
+  const signed = checkpoints === 1 ? "1 signed checkpoint" : `${checkpoints} signed checkpoints`;
+  const what = `${count(events)} events${pruned}, ${count(payloads)} payloads, ${signed}`;
+  const covered =
+    unsigned === null
+      ? "every event is signed"
+      : `events ${unsigned.from} to ${unsigned.to} are not signed yet, all before them are`;
+  // A server that runs beside may have written since the clock was read.
+  const ahead =
+    logTimeAheadMs < TELLING_MS ? "" : `  log time is ${span(logTimeAheadMs)} ahead of this machine's clock\n`;
+  const ends = `  key ${key ?? "(none)"}\n${ahead}  head ${head.seq}:${head.hash}\n`;
+  if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n  ${covered}\n${ends}`;
+  const rows = problems.map(({ seq, message }) => `  ${seq === 0 ? "" : `at event ${seq}: `}${plain(message)}\n`);
+  const uncovered = unsigned === null ? "" : `  no signature covers events ${unsigned.from} to ${unsigned.to}\n`;
+  const told = [...rows, uncovered].join("");
+  return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${told}`;
+}

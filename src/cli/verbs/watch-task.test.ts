@@ -1,0 +1,37 @@
+/**
+ * Who watches a task hears of each change once, and of its end at once.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cannedServer, Refusal } from "../../../test/kits/cli/canned-server.ts";
+import { createClient } from "../../client/index.ts";
+import { watchTask } from "./watch-task.ts";
+
+const task = (state: string, more: object = {}): object => ({ taskId: "t", state, attempt: 0, ...more });
+const signal = new AbortController().signal;
+
+test("each change is told once", async () => {
+  const states = [
+    ...[task("queued", { position: 2 }), task("queued", { position: 2 }), task("queued", { position: 1 })],
+    ...[task("running", { attempt: 1 }), task("running", { attempt: 1, progress: "half" }), task("done")],
+  ];
+  const now = (): object | undefined => states[0];
+  const { fetch } = cannedServer({
+    "GET /tasks/t": () => (states.length > 1 ? states.shift() : now()),
+    "GET /tasks/t/wait": now,
+  });
+  const told: unknown[] = [];
+  const ended = await watchTask(createClient({ fetch }), "t", {
+    signal,
+    momentMs: 1,
+    onChange: ({ state, position, progress }) => told.push(progress ?? position ?? state),
+  });
+  assert.equal(ended.state, "done");
+  assert.deepEqual(told, [2, 1, "running", "half", "done"]);
+});
+
+test("a task that is not there is refused", async () => {
+  const { fetch } = cannedServer({ "GET /tasks/t": new Refusal(404, "not_found", "no task has the id t") });
+  const watched = watchTask(createClient({ fetch }), "t", { signal, onChange: () => assert.fail() });
+  await assert.rejects(watched, { code: "not_found" });
+});

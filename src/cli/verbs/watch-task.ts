@@ -1,0 +1,47 @@
+/**
+ * Stays with a task until it has ended, and tells each change on the way.
+ *
+ * Each round is one call that answers at once when the task ends, and after a moment otherwise; then the task is read
+ * for what has changed. So the end is heard without delay, and a queue position or a worker's word of progress within a
+ * moment. A server that is restarted meanwhile is waited for.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import type { TaskJson } from "../../protocol/index.ts";
+import { isEnded } from "../../protocol/shapes/task-state.ts";
+import { RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
+
+/** How old what is told may be. */
+const MOMENT_MS = 1000;
+
+export type WatchOptions = {
+  readonly signal: AbortSignal;
+  readonly onChange: (task: TaskJson) => void;
+  readonly momentMs?: number;
+};
+
+/** The task when it has ended. */
+export async function watchTask(client: Client, id: string, options: WatchOptions): Promise<TaskJson> {
+  const { signal, onChange, momentMs = MOMENT_MS } = options;
+  const patient = { signal, retries: RETRIES_WHILE_WATCHING };
+  let told = "";
+  const tell = (task: TaskJson): void => {
+    const { state, attempt, worker, position, progress, error } = task;
+    const now = JSON.stringify([state, attempt, worker, position, progress, error]);
+    if (now !== told) onChange(task);
+    told = now;
+  };
+  tell(await client.task(id, { signal }));
+  for (;;) {
+    try {
+      const ended = await client.wait(id, { ...patient, withinMs: momentMs });
+      tell(ended);
+      return ended;
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== "timeout" || !error.message.startsWith("task "))
+        throw error;
+    }
+    const task = await client.task(id, patient);
+    tell(task);
+    if (isEnded(task.state)) return task;
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * `drover worker`: this machine runs tasks of a server, one command per task.
+ *
+ * The first Ctrl-C or SIGTERM lets it finish: it takes nothing more and leaves when what runs has ended. The second
+ * stops what runs, by the ladder; the third does not wait for that. A terminal that is closed (SIGHUP) counts as two:
+ * nobody is there to press again, and commands, which have process groups of their own, would outlive the worker.
+ * Whatever it has not finished is queued again by the server.
+ */
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
+import type { WorkerResources } from "../../protocol/index.ts";
+import { watchRoom } from "../../worker/exec/worktree-room.ts";
+import {
+  createExecHandler,
+  type ExecHandler,
+  type ExecOptions,
+  execLogs,
+  type PullWorker,
+  startWorkerWithOutcomes,
+} from "../../worker/index.ts";
+import { realExecHost } from "../../worker/process/timers.ts";
+import { EXIT, type ExitCode } from "../shell/exit-code.ts";
+import { exitOf } from "../shell/interrupt.ts";
+import { asTyped, CliProblem, usageProblem } from "../shell/problem.ts";
+import type { StopSignal, Terminal } from "../shell/terminal.ts";
+import type { Call } from "../shell/verb.ts";
+import { makeWorkerData } from "./data-directory.ts";
+import { execOptionsFrom } from "./flags.ts";
+import { checkProgram } from "./program-check.ts";
+import type { WorkerFlags } from "./verb.ts";
+import { checkWorktree } from "./worktree-check.ts";
+
+export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
+  const { flags, terminal, output } = call;
+  const address = addressFromEnv(terminal.env);
+  const url = flags.url ?? address.url ?? DEFAULT_URL;
+  const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
+  const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
+  const options: ExecOptions = {
+    ...execOptionsFrom(flags),
+    ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },
+    ...(flags.id === undefined ? {} : { workerId: flags.id }),
+  };
+  const exec = handlerFrom(options);
+  checkProgram(options, terminal);
+  await checkWorktree(options, terminal.cwd);
+  makeWorkerData(data);
+  await sweep(exec, warn);
+  const stop = stopper(terminal, exec);
+  const slots = flags.slots ?? 1;
+  const joined = Promise.withResolvers<PullWorker>();
+  joined.promise.catch(() => {});
+  /** The server says how many worktrees a worker of its fleet may keep now, where nobody here said otherwise. */
+  const heed = ({ maxWorktrees }: PullWorker): ExecHandler => {
+    if (maxWorktrees !== null && options.maxWorktrees === undefined) exec.limitWorktrees(maxWorktrees);
+    return exec;
+  };
+  const trees = watchRoom({
+    ...{ room: async () => heed(await joined.promise).room(), slots, warn, host: realExecHost },
+    limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
+  });
+  try {
+    const worker = await startWorkerWithOutcomes(
+      {
+        ...joinFrom(flags),
+        ...{ url, signal: stop.beforeJoin, onWarning: warn, killGraceMs: killGraceOf(options) },
+        ...(address.token === undefined ? {} : { token: address.token }),
+        // None until it is known how many worktrees there may be.
+        ...(options.isolation === "worktree" ? { limit: 0 } : {}),
+        logs: execLogs(data, (...asked) => exec.tail(...asked)),
+      },
+      async (task, context) => {
+        const outcome = await heed(await joined.promise).run(task, context);
+        await trees.look();
+        return outcome;
+      },
+    );
+    joined.resolve(worker);
+    await trees.look();
+    const ready = { workerId: worker.id, url, slots, data };
+    output.line(ready, () => `${worker.id} has joined ${url}: ${slots === 1 ? "1 task" : `${slots} tasks`} at a time`);
+    return await stop.end(worker);
+  } catch (error) {
+    const heard = stop.heard();
+    if (heard === null || error instanceof CliProblem) throw error;
+    return exitOf(heard);
+  } finally {
+    stop.silence();
+    trees.end();
+    // Who will not wait leaves the process, and that kills what still runs.
+    if (!stop.isForced()) await exec.close();
+  }
+}
+
+/** The kill grace of the pull worker must outlast the ladder of the commands. */
+const killGraceOf = ({ killGraceMs = 10_000 }: Partial<ExecOptions>): number => killGraceMs + 2000;
+
+function handlerFrom(options: ExecOptions): ExecHandler {
+  try {
+    return createExecHandler(options);
+  } catch (error) {
+    throw usageProblem((error as Error).message, "drover help worker has examples");
+  }
+}
+
+async function sweep(exec: ExecHandler, warn: (text: string) => void): Promise<void> {
+  const { killed, problems, worktreesKept } = await exec.sweep();
+  if (killed > 0) warn(`${killed} processes of an earlier worker were still there, and were killed`);
+  for (const path of worktreesKept) warn(`there is work in ${path}, so it is kept`);
+  for (const problem of problems) warn(problem);
+}
+
+function joinFrom({ id, slots, capability, cpu, memory, zone, action, type, project }: WorkerFlags): {
+  id: string;
+  slots?: number;
+  capabilities?: readonly string[];
+  resources?: WorkerResources;
+  zone?: string;
+  actions?: readonly string[];
+  types?: readonly string[];
+  projects?: readonly string[];
+} {
+  const resources: WorkerResources = {
+    ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
+    ...(memory === undefined ? {} : { memoryBytes: memory }),
+  };
+  return {
+    id: id ?? `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}`,
+    ...(slots === undefined ? {} : { slots }),
+    ...(capability === undefined ? {} : { capabilities: capability }),
+    ...(Object.keys(resources).length === 0 ? {} : { resources }),
+    ...(zone === undefined ? {} : { zone }),
+    ...(action === undefined ? {} : { actions: action }),
+    ...(type === undefined ? {} : { types: type }),
+    ...(project === undefined ? {} : { projects: project }),
+  };
+}
+
+type Stopper = {
+  /** Fires at a signal that comes before the worker has joined. */
+  readonly beforeJoin: AbortSignal;
+  readonly heard: () => StopSignal | null;
+  /** Resolves when the worker has left, however that came about. */
+  readonly end: (worker: PullWorker) => Promise<ExitCode>;
+  readonly silence: () => void;
+  /** Whether somebody asked for the third time. */
+  readonly isForced: () => boolean;
+};
+
+function stopper(terminal: Terminal, exec: ExecHandler): Stopper {
+  const beforeJoin = new AbortController();
+  const forced = Promise.withResolvers<void>();
+  let joined: PullWorker | null = null;
+  let heard: StopSignal | null = null;
+  let count = 0;
+
+  function onSignal(signal: StopSignal): void {
+    heard ??= signal;
+    count += signal === "SIGHUP" && count === 0 ? 2 : 1;
+    if (joined === null) return beforeJoin.abort(new Error("interrupted"));
+    if (count === 1) {
+      const left = joined.running === 0 ? "" : `, and ${joined.running} still running here may end (again: stop them)`;
+      terminal.err(`stopping: nothing more is taken${left}\n`);
+      joined.drain().catch(() => {});
+    } else if (count === 2) {
+      // To write to a terminal that is gone would end the process.
+      if (signal !== "SIGHUP") terminal.err("stopping what runs; it goes back to the queue (again: do not wait)\n");
+      Promise.all([exec.close(), joined.close()]).catch(() => {});
+    } else forced.resolve();
+  }
+
+  const silence = terminal.onSignal(["SIGINT", "SIGTERM", "SIGHUP"], onSignal);
+  return {
+    beforeJoin: beforeJoin.signal,
+    heard: () => heard,
+    isForced: () => count > 2,
+    silence,
+    async end(worker) {
+      joined = worker;
+      if (heard !== null) onSignal(heard);
+      try {
+        await Promise.race([worker.closed, forced.promise]);
+      } catch (error) {
+        throw lost(error, worker.id);
+      }
+      return count > 1 ? exitOf(heard ?? "SIGINT") : EXIT.ok;
+    },
+  };
+}
+
+function lost(error: unknown, workerId: string): unknown {
+  if (!(error instanceof ClientError) || error.code !== "session_lost") return error;
+  const message = `another worker has joined as ${workerId}, and this one has stopped`;
+  return new CliProblem({ message, code: "session_lost", exit: EXIT.refused, hint: "give each its own --id" });
+}

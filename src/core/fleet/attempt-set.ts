@@ -1,0 +1,42 @@
+/**
+ * The attempts a worker holds, one for each of their tasks.
+ *
+ * A worker with thousands of slots is given attempts and rid of them all the time, so each knows its own place in the
+ * list: to take one out, the last takes its place, and nothing is looked up. The order of the list therefore hangs on
+ * what has gone, which no decision may; so whoever walks over it is given them in the order of their tasks.
+ */
+import type { Attempt } from "../model/state.ts";
+
+export class AttemptSet {
+  private readonly list: Attempt[] = [];
+
+  get size(): number {
+    return this.list.length;
+  }
+
+  add(attempt: Attempt): void {
+    attempt.place = this.list.length;
+    this.list.push(attempt);
+  }
+
+  delete(attempt: Attempt): void {
+    if (!this.has(attempt)) return;
+    const last = this.list.pop() as Attempt;
+    if (last === attempt) return;
+    this.list[attempt.place] = last;
+    last.place = attempt.place;
+  }
+
+  has(attempt: Attempt): boolean {
+    return this.list[attempt.place] === attempt;
+  }
+
+  /** In the order in which their tasks were submitted. */
+  inOrder(): Attempt[] {
+    return [...this.list].sort((left, right) => left.task.seq - right.task.seq);
+  }
+
+  [Symbol.iterator](): Iterator<Attempt> {
+    return this.inOrder()[Symbol.iterator]();
+  }
+}

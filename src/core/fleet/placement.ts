@@ -1,0 +1,165 @@
+/**
+ * Which worker: feasible, ranked, chosen, with the reason.
+ *
+ * A worker is feasible if it is ready, has a free slot or room in its queue, enough CPU and memory, and
+ * every capability the task needs. Among the feasible the strategy chooses, always in a total order.
+ * Affinity prefers the worker that ran the task's parent or one of its needs (its data is there), then
+ * one that ran the task before, then one in its zone. Under the affinity strategy a task is pinned to such
+ * a worker, or to its zone, when it is queued and waits for it at most `affinityWait`; a pin is part of the
+ * task's shape, so waiting for one worker never holds up anybody else. A task that is a tombstone by now is still
+ * known by the worker that ran it.
+ */
+import type { Pin, TaskId, WorkerId } from "../base/brand.ts";
+import type { Strategy } from "../config/config.ts";
+import type { Ask, State, Task, Worker } from "../model/state.ts";
+import { zonePin } from "./pin.ts";
+import { couldServe, type Demand, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
+import { refusalsOf } from "./worker-filter.ts";
+import { firstFrom, leastLoaded, placeOf, tightest } from "./worker-tree.ts";
+
+export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
+export type Reason =
+  | { readonly type: "only-worker-available" }
+  | { readonly type: "least-loaded"; readonly queueDepth: number }
+  | { readonly type: "resource-fit"; readonly availableCpu: number | null; readonly requiredCpu: number }
+  | { readonly type: "round-robin" }
+  | { readonly type: "random" }
+  | { readonly type: "affinity"; readonly reason: AffinityKind };
+const ONLY_WORKER: Reason = { type: "only-worker-available" };
+export type Placement = { readonly worker: Worker; readonly reason: Reason };
+
+/** Where a task of an open shape goes. Null only if no worker has room, which its shape says already. */
+export function place(state: State, task: Task, demand: Demand): Placement | null {
+  const { strategy, preferLocality } = state.config.scheduler.placement;
+  const held = heldPlacement(state, task);
+  if (held !== null && demand.feasible === 0) return held;
+  if (demand.feasible === 0) return null;
+  if (demand.feasible === 1 && demand.pin === null) {
+    const only = leastLoaded(state.fleet, demand);
+    return only === null ? null : { worker: only, reason: ONLY_WORKER };
+  }
+  if (strategy === "affinity" || demand.pin !== null) {
+    return affine(state, task, demand, () => true) ?? byStrategy(state, task, demand, "least-loaded");
+  }
+  const chosen = byStrategy(state, task, demand, strategy);
+  if (!preferLocality || chosen === null) return chosen;
+  return affine(state, task, demand, (worker) => ties(worker, chosen.worker, strategy)) ?? chosen;
+}
+
+function byStrategy(state: State, task: Task, demand: Demand, strategy: Strategy): Placement | null {
+  const { fleet } = state;
+  switch (strategy) {
+    case "round-robin": {
+      const worker = firstFrom(fleet, demand, state.cursor === null ? 0 : placeAfter(state, state.cursor));
+      return worker === null ? null : { worker, reason: { type: "round-robin" } };
+    }
+    case "random": {
+      const worker = firstFrom(fleet, demand, fnv1a(`${task.id}#${task.attempts + 1}`) % fleet.order.length);
+      return worker === null ? null : { worker, reason: { type: "random" } };
+    }
+    case "best-fit": {
+      const worker = tightest(fleet, demand);
+      return worker === null ? null : { worker, reason: fitOf(worker, demand) };
+    }
+    default: {
+      const worker = leastLoaded(fleet, demand);
+      return worker === null ? null : { worker, reason: { type: "least-loaded", queueDepth: worker.attempts.size } };
+    }
+  }
+}
+
+function fitOf(worker: Worker, demand: Demand): Reason {
+  const free = worker.cpu - worker.usedCpu;
+  return { type: "resource-fit", availableCpu: Number.isFinite(free) ? free : null, requiredCpu: demand.cpu };
+}
+
+/** The place just after a worker in the order of ids, also when it has left. */
+function placeAfter(state: State, cursor: WorkerId): number {
+  const place = placeOf(state.fleet.order, cursor);
+  return state.fleet.order[place]?.id === cursor ? place + 1 : place;
+}
+
+/** Whether the strategy sees no difference between two feasible workers. */
+function ties(left: Worker, right: Worker, strategy: Strategy): boolean {
+  switch (strategy) {
+    case "least-loaded":
+      return left.attempts.size === right.attempts.size;
+    case "best-fit":
+      return left.cpu - left.usedCpu === right.cpu - right.usedCpu;
+    default:
+      return true;
+  }
+}
+
+function affine(state: State, task: Task, demand: Demand, allowed: (worker: Worker) => boolean): Placement | null {
+  const feasible = (worker: Worker | undefined): worker is Worker =>
+    worker !== undefined &&
+    couldServe(worker, demand) &&
+    hasRoomFor(worker, demand, state.fleet.room) &&
+    allowed(worker);
+  for (const { worker, reason } of affinities(state, task)) {
+    const found = state.fleet.byId.get(worker);
+    if (feasible(found)) return { worker: found, reason: { type: "affinity", reason } };
+  }
+  if (task.ask.zone === null) return null;
+  let best: Worker | null = null;
+  for (const worker of state.fleet.order) {
+    if (worker.zone !== task.ask.zone || !feasible(worker)) continue;
+    if (best === null || worker.attempts.size < best.attempts.size) best = worker;
+  }
+  return best === null ? null : { worker: best, reason: { type: "affinity", reason: "same-zone" } };
+}
+
+/** Workers a task would rather run on, dearest first; not those of its zone. */
+function affinities(state: State, task: Task): { worker: WorkerId; reason: AffinityKind }[] {
+  const found: { worker: WorkerId; reason: AffinityKind }[] = [];
+  const ran = (id: TaskId | null): void => {
+    const worker = ranOn(state, id);
+    if (worker !== null) found.push({ worker, reason: "data-locality" });
+  };
+  ran(task.links?.parent ?? null);
+  for (const need of task.links?.needs ?? []) ran(need);
+  if (task.lastWorker !== null) found.push({ worker: task.lastWorker, reason: "previously-executed" });
+  return found;
+}
+
+const ranOn = ({ tasks, tombstones }: State, id: TaskId | null): WorkerId | null =>
+  id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
+
+/** What a worker must have to run this task. */
+export const neededBy = (state: State, { ask, project }: Task): Needed & Pick<Ask, "zone"> => {
+  const { capabilities, cpu, memory, zone } = ask;
+  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, ask, project.id) };
+};
+
+/** What a task that is being queued will wait for, under the affinity strategy. */
+export function pinFor(
+  state: State,
+  task: { readonly parent: TaskId | null; readonly needs: readonly TaskId[]; readonly lastWorker: WorkerId | null },
+  demand: Needed & { readonly zone: string | null },
+): Pin | null {
+  const { strategy, affinityWait } = state.config.scheduler.placement;
+  if (strategy !== "affinity" || affinityWait === 0) return null;
+  const wanted = [task.parent, ...task.needs].map((id) => ranOn(state, id));
+  for (const id of [...wanted, task.lastWorker]) {
+    const worker = id === null ? undefined : state.fleet.byId.get(id);
+    if (worker !== undefined && offers(worker, demand)) return worker.id;
+  }
+  const { zone } = demand;
+  if (zone === null) return null;
+  for (const worker of state.fleet.order) if (worker.zone === zone && offers(worker, demand)) return zonePin(zone);
+  return null;
+}
+
+/** The worker held for a task, if it has room for it by now. */
+export function heldPlacement(state: State, task: Task): Placement | null {
+  const hold = task.project.hold;
+  if (hold === null || hold.task !== task) return null;
+  const { worker } = hold;
+  const hasRoom =
+    worker.status === "ready" &&
+    worker.attempts.size < worker.slots + state.fleet.room &&
+    worker.cpu - worker.usedCpu >= task.ask.cpu &&
+    worker.memory - worker.usedMemory >= task.ask.memory;
+  return hasRoom ? { worker, reason: ONLY_WORKER } : null;
+}

@@ -1,0 +1,303 @@
+/**
+ * Whether a kind of task can start.
+ *
+ * Tasks that ask for the same type, capabilities, resources, provider and locks, and that the same
+ * workers take, can start under the same conditions, so they share one *shape*, and whether a shape is open
+ * is kept up to date as the
+ * world changes instead of being worked out for each task. There are four causes that close a shape,
+ * and each has its own bit set, because one flag for several causes loses a wake-up when the first of
+ * them ends: its type is at its limit, its gate is held, one of its locks is taken, no worker has room.
+ *
+ * The part of a shape that concerns workers (capabilities, resources, whom it waits for) is a *demand*.
+ * A demand counts the workers that could ever serve it and those that can now; the count changes only
+ * for the demands of the worker that changed. Shapes nobody queues for are kept for a while and then
+ * swept, so that locks and tabs used once leave nothing behind.
+ */
+
+import type { Pin } from "../base/brand.ts";
+import { type BitSet, bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
+import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "../collections/id-set.ts";
+import type { Ask, Attempt, Worker } from "../model/state.ts";
+import { isMeantBy } from "./pin.ts";
+
+export type Demand = {
+  readonly key: string;
+  readonly capabilities: readonly string[];
+  readonly cpu: number;
+  readonly memory: number;
+  readonly pin: Pin | null;
+  /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
+  readonly refusedBy: readonly string[];
+  /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
+  readonly bloom: number;
+  readonly mask: IdSet;
+  shapes: number;
+  /** Workers that could serve it if they were empty, and workers with room for it now. */
+  capable: number;
+  feasible: number;
+};
+
+export type TypeUse = { readonly type: string; readonly mask: IdSet; inFlight: number; shapes: number };
+export type LockUse = { readonly key: string; readonly mask: IdSet; holder: Attempt | null; shapes: number };
+export type GateUse = { readonly name: string; readonly mask: IdSet; held: boolean; shapes: number };
+
+export type Shape = {
+  readonly id: number;
+  readonly key: string;
+  readonly type: TypeUse;
+  readonly demand: Demand;
+  readonly gate: GateUse | null;
+  readonly locks: readonly LockUse[];
+  queued: number;
+};
+
+export type Shapes = {
+  readonly byKey: Map<string, Shape>;
+  readonly byId: (Shape | undefined)[];
+  readonly demands: Map<string, Demand>;
+  readonly types: Map<string, TypeUse>;
+  readonly locks: Map<string, LockUse>;
+  readonly gates: Map<string, GateUse>;
+  readonly freeIds: number[];
+  idsUsed: number;
+  idle: number;
+  gatesHeld: number;
+  readonly shutByType: BitSet;
+  readonly shutByGate: BitSet;
+  readonly shutByLock: BitSet;
+  /** Type, gate or lock: everything but the workers. */
+  readonly shutOtherwise: BitSet;
+  readonly shutByWorkers: BitSet;
+};
+
+const IDLE_MAX = 1024;
+
+export const newShapes = (): Shapes => ({
+  byKey: new Map(),
+  byId: [],
+  demands: new Map(),
+  types: new Map(),
+  locks: new Map(),
+  gates: new Map(),
+  freeIds: [],
+  idsUsed: 0,
+  idle: 0,
+  gatesHeld: 0,
+  shutByType: bitSet(),
+  shutByGate: bitSet(),
+  shutByLock: bitSet(),
+  shutOtherwise: bitSet(),
+  shutByWorkers: bitSet(),
+});
+
+const demandKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
+  `${ask.cpu}|${ask.memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(ask.capabilities)}` +
+  (refusedBy.length === 0 ? "" : `|${JSON.stringify(refusedBy)}`);
+
+const shapeKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
+  JSON.stringify([ask.type, ask.capabilities, ask.cpu, ask.memory, ask.provider, ask.locks, pin, ...refusedBy]);
+
+/** All workers that are known, what may queue on one beyond its slots, and what refuses the task. */
+type World = { readonly workers: Iterable<Worker>; readonly room: number; readonly refusedBy: readonly string[] };
+
+/** The shape of a task, made known if it is new. */
+export function internShape(
+  shapes: Shapes,
+  ask: Ask,
+  pin: Pin | null,
+  world: World & { readonly typeLimit: (type: string) => number },
+): Shape {
+  const key = shapeKey(ask, pin, world.refusedBy);
+  const known = shapes.byKey.get(key);
+  if (known !== undefined) return known;
+  if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
+  const id = shapes.freeIds.pop() ?? shapes.idsUsed++;
+  const type = typeUse(shapes, ask.type);
+  const gate = ask.provider === null ? null : gateUse(shapes, ask.provider);
+  const locks = ask.locks.map((lock) => lockUse(shapes, lock));
+  const demand = internDemand(shapes, ask, pin, world);
+  const shape: Shape = { id, key, type, demand, gate, locks, queued: 0 };
+  shapes.byKey.set(key, shape);
+  shapes.byId[id] = shape;
+  shapes.idle++;
+  for (const use of [type, demand, ...locks, ...(gate === null ? [] : [gate])]) {
+    use.shapes++;
+    addId(use.mask, id);
+  }
+  setBit(shapes.shutByType, id, type.inFlight >= world.typeLimit(ask.type));
+  setBit(shapes.shutByGate, id, gate?.held === true);
+  setBit(
+    shapes.shutByLock,
+    id,
+    locks.some((lock) => lock.holder !== null),
+  );
+  setBit(shapes.shutByWorkers, id, demand.feasible === 0);
+  refresh(shapes, id);
+  return shape;
+}
+
+function useOf<Use>(uses: Map<string, Use>, key: string, make: () => Use): Use {
+  let use = uses.get(key);
+  if (use === undefined) {
+    use = make();
+    uses.set(key, use);
+  }
+  return use;
+}
+
+export const typeUse = (shapes: Shapes, type: string): TypeUse =>
+  shapes.types.get(type) ?? useOf(shapes.types, type, () => ({ type, mask: idSet(), inFlight: 0, shapes: 0 }));
+export const lockUse = (shapes: Shapes, key: string): LockUse =>
+  useOf(shapes.locks, key, () => ({ key, mask: idSet(), holder: null, shapes: 0 }));
+export const gateUse = (shapes: Shapes, name: string): GateUse =>
+  useOf(shapes.gates, name, () => ({ name, mask: idSet(), held: false, shapes: 0 }));
+
+function internDemand(shapes: Shapes, ask: Ask, pin: Pin | null, world: World): Demand {
+  const { refusedBy } = world;
+  const key = demandKey(ask, pin, refusedBy);
+  const known = shapes.demands.get(key);
+  if (known !== undefined) return known;
+  const demand: Demand = {
+    key,
+    capabilities: ask.capabilities,
+    cpu: ask.cpu,
+    memory: ask.memory,
+    pin,
+    refusedBy,
+    bloom: bloomOf(ask.capabilities),
+    mask: idSet(),
+    shapes: 0,
+    capable: 0,
+    feasible: 0,
+  };
+  shapes.demands.set(key, demand);
+  for (const worker of world.workers) {
+    if (!couldServe(worker, demand)) continue;
+    worker.demands.push(demand);
+    demand.capable++;
+    if (hasRoomFor(worker, demand, world.room)) demand.feasible++;
+  }
+  return demand;
+}
+
+/** FNV-1a over UTF-16 code units: named, stable, the same everywhere. */
+export function fnv1a(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
+}
+
+export function bloomOf(capabilities: readonly string[]): number {
+  let bloom = 0;
+  for (const capability of capabilities) bloom |= 1 << (fnv1a(capability) & 31);
+  return bloom;
+}
+
+/** Whether a worker would serve this demand if it had nothing else to do. */
+export const couldServe = (worker: Worker, demand: Needed & Pick<Demand, "pin">): boolean =>
+  (demand.pin === null || isMeantBy(demand.pin, worker)) && offers(worker, demand);
+
+/** What a worker must have. */
+export type Needed = Pick<Demand, "capabilities" | "cpu" | "memory" | "refusedBy">;
+
+/** The same, whichever worker it waits for. */
+export function offers(worker: Worker, demand: Needed): boolean {
+  if (worker.status === "unreachable" || worker.status === "draining") return false;
+  if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
+  for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
+  return worker.filter === null || !demand.refusedBy.includes(worker.filter);
+}
+
+/** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
+export function hasRoomFor(
+  worker: Worker,
+  demand: { readonly cpu: number; readonly memory: number },
+  room: number,
+): boolean {
+  return (
+    worker.status === "ready" &&
+    worker.hold === null &&
+    worker.attempts.size < worker.slots + room &&
+    worker.cpu - worker.usedCpu >= demand.cpu &&
+    worker.memory - worker.usedMemory >= demand.memory
+  );
+}
+
+export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
+  const wasShut = demand.feasible === 0;
+  demand.feasible = feasible;
+  if (wasShut !== (feasible === 0)) markAll(shapes.shutByWorkers, demand.mask, feasible === 0);
+}
+
+export function setTypeShut(shapes: Shapes, use: TypeUse, shut: boolean): void {
+  markAll(shapes.shutByType, use.mask, shut);
+  refreshAll(shapes, use.mask);
+}
+
+export function setGateHeld(shapes: Shapes, use: GateUse, held: boolean): void {
+  if (use.held !== held) shapes.gatesHeld += held ? 1 : -1;
+  use.held = held;
+  markAll(shapes.shutByGate, use.mask, held);
+  refreshAll(shapes, use.mask);
+}
+
+/** Takes a lock or gives it back; a shape stays shut while any of its locks is taken. */
+export function setLockHolder(shapes: Shapes, use: LockUse, holder: Attempt | null): void {
+  use.holder = holder;
+  for (const id of idsIn(use.mask)) {
+    const taken = shapes.byId[id]?.locks.some((lock) => lock.holder !== null) === true;
+    setBit(shapes.shutByLock, id, taken);
+  }
+  refreshAll(shapes, use.mask);
+}
+
+function refreshAll(shapes: Shapes, mask: IdSet): void {
+  const { bits } = mask;
+  if (bits === null) {
+    for (const id of mask.few) refresh(shapes, id);
+    return;
+  }
+  setAll(shapes.shutOtherwise, bits, true);
+  const { shutOtherwise, shutByType, shutByGate, shutByLock } = shapes;
+  for (let index = 0; index < bits.words.length; index++) {
+    const word = bits.words[index] as number;
+    if (word === 0) continue;
+    const shut = (shutByType.words[index] ?? 0) | (shutByGate.words[index] ?? 0) | (shutByLock.words[index] ?? 0);
+    shutOtherwise.words[index] = ((shutOtherwise.words[index] as number) & ~word) | (shut & word);
+  }
+}
+
+function refresh({ shutOtherwise, shutByType, shutByGate, shutByLock }: Shapes, id: number): void {
+  setBit(shutOtherwise, id, hasBit(shutByType, id) || hasBit(shutByGate, id) || hasBit(shutByLock, id));
+}
+
+/** Forgets every shape nobody queues for, and the demands, locks and types only they used. */
+function sweep(shapes: Shapes, workers: Iterable<Worker>): void {
+  for (const shape of shapes.byKey.values()) {
+    if (shape.queued > 0) continue;
+    shapes.byKey.delete(shape.key);
+    shapes.byId[shape.id] = undefined;
+    shapes.freeIds.push(shape.id);
+    for (const use of [shape.type, shape.demand, ...shape.locks, ...(shape.gate === null ? [] : [shape.gate])]) {
+      use.shapes--;
+      dropId(use.mask, shape.id);
+    }
+    for (const set of [
+      shapes.shutByType,
+      shapes.shutByGate,
+      shapes.shutByLock,
+      shapes.shutOtherwise,
+      shapes.shutByWorkers,
+    ]) {
+      setBit(set, shape.id, false);
+    }
+  }
+  shapes.idle = 0;
+  for (const [key, use] of shapes.types) if (use.shapes === 0 && use.inFlight === 0) shapes.types.delete(key);
+  for (const [key, use] of shapes.locks) if (use.shapes === 0 && use.holder === null) shapes.locks.delete(key);
+  for (const [key, use] of shapes.gates) if (use.shapes === 0 && !use.held) shapes.gates.delete(key);
+  for (const [key, demand] of shapes.demands) if (demand.shapes === 0) shapes.demands.delete(key);
+  for (const worker of workers) worker.demands = worker.demands.filter((demand) => demand.shapes > 0);
+}

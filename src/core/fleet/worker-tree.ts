@@ -1,0 +1,317 @@
+/**
+ * The workers, and the fastest way to one that fits.
+ *
+ * Workers stand at the leaves of a tree, those that offer the same capabilities together and in the order of
+ * their ids. Its nodes know, for everything below them, the lightest load, the most free CPU and memory and the
+ * union of capabilities. A search goes down only where something could fit and something better could be, so
+ * finding the least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids
+ * instead. Loads, ties and ids give a total order: the same fleet always yields the same worker.
+ *
+ * A worker's own numbers change here only (`carry`, `setHold`), which also brings the counts of the demands
+ * it serves up to date; so "does anybody have room for this?" is a number that is already there.
+ */
+import type { WorkerId } from "../base/brand.ts";
+import type { Attempt, Hold, Worker } from "../model/state.ts";
+import { workerOf } from "./pin.ts";
+import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
+import type { Filter } from "./worker-filter.ts";
+
+export type Fleet = {
+  readonly byId: Map<WorkerId, Worker>;
+  /** In the order of their ids. */
+  order: Worker[];
+  /** By what they offer, then by id: the leaves of the tree. Alike stand together, so that one look rules out many. */
+  leaves: Worker[];
+  /** What may queue on a worker beyond its slots: placement.maxQueuePerWorker. */
+  room: number;
+  /** Workers that can take work: ready, whether or not they have a free slot. */
+  able: number;
+  /** How many leaves the tree has room for. */
+  width: number;
+  lightest: Float64Array;
+  cpuMost: Float64Array;
+  cpuLeast: Float64Array;
+  memoryMost: Float64Array;
+  blooms: Int32Array;
+  /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
+  offers: Int32Array;
+  /** How many workers offer each capability: a tab without an owner is one nobody offers. */
+  readonly offered: Map<string, number>;
+  /** What workers say of the tasks they take, by its key. */
+  readonly filters: Map<string, Filter>;
+};
+
+const CAPABILITIES_SPAN = 65_536;
+
+export const newFleet = (): Fleet => ({
+  byId: new Map(),
+  order: [],
+  room: 0,
+  able: 0,
+  leaves: [],
+  width: 1,
+  lightest: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
+  cpuMost: new Float64Array(2),
+  cpuLeast: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
+  memoryMost: new Float64Array(2),
+  blooms: new Int32Array(2),
+  offers: new Int32Array(1),
+  offered: new Map(),
+  filters: new Map(),
+});
+
+export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  fleet.byId.set(worker.id, worker);
+  fleet.order.splice(placeOf(fleet.order, worker.id), 0, worker);
+  fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
+  enlist(fleet, shapes, worker);
+  replant(fleet);
+}
+
+export function dropWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  dismiss(fleet, shapes, worker);
+  fleet.byId.delete(worker.id);
+  fleet.order.splice(placeOf(fleet.order, worker.id), 1);
+  fleet.leaves.splice(worker.place, 1);
+  replant(fleet);
+}
+
+/** Changes what a worker is (slots, capabilities, resources, status), not what it holds. */
+export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
+  dismiss(fleet, shapes, worker);
+  fleet.leaves.splice(worker.place, 1);
+  change();
+  fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
+  enlist(fleet, shapes, worker);
+  replant(fleet);
+}
+
+/** The worker holds one attempt more (1), or one fewer (-1). */
+export function carry(fleet: Fleet, shapes: Shapes, attempt: Attempt, by: 1 | -1): void {
+  const { worker, task } = attempt;
+  const wasOpen = isOpen(worker, fleet.room);
+  const { usedCpu, usedMemory } = worker;
+  if (by === 1) worker.attempts.add(attempt);
+  else worker.attempts.delete(attempt);
+  worker.usedCpu += by * task.ask.cpu;
+  worker.usedMemory += by * task.ask.memory;
+  recount(fleet, shapes, worker, wasOpen, usedCpu, usedMemory);
+}
+
+/** Gives a worker a hold, or takes it away. */
+export function setHold(fleet: Fleet, shapes: Shapes, worker: Worker, hold: Hold | null): void {
+  const wasOpen = isOpen(worker, fleet.room);
+  worker.hold = hold;
+  recount(fleet, shapes, worker, wasOpen, worker.usedCpu, worker.usedMemory);
+}
+
+/** Brings up to date whatever depends on what a worker holds, by what it held before. */
+function recount(
+  fleet: Fleet,
+  shapes: Shapes,
+  worker: Worker,
+  wasOpen: boolean,
+  usedCpu: number,
+  usedMemory: number,
+): void {
+  const { cpu, memory } = worker;
+  const open = isOpen(worker, fleet.room);
+  for (const demand of worker.demands) {
+    const did = wasOpen && cpu - usedCpu >= demand.cpu && memory - usedMemory >= demand.memory;
+    const does = open && cpu - worker.usedCpu >= demand.cpu && memory - worker.usedMemory >= demand.memory;
+    if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
+  }
+  writeLeaf(fleet, worker);
+  for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
+}
+
+const isOpen = (worker: Worker, room: number): boolean =>
+  worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room;
+
+/** Brings every count up to date after placement.maxQueuePerWorker changed. */
+export function setRoom(fleet: Fleet, shapes: Shapes, room: number): void {
+  if (fleet.room === room) return;
+  for (const worker of fleet.order) dismiss(fleet, shapes, worker);
+  fleet.room = room;
+  for (const worker of fleet.order) enlist(fleet, shapes, worker);
+  replant(fleet);
+}
+
+function enlist(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  if (worker.status === "ready") fleet.able++;
+  if (worker.status !== "unreachable") {
+    for (const capability of worker.capabilities) {
+      fleet.offered.set(capability, (fleet.offered.get(capability) ?? 0) + 1);
+    }
+  }
+  for (const demand of shapes.demands.values()) {
+    if (!couldServe(worker, demand)) continue;
+    worker.demands.push(demand);
+    demand.capable++;
+    if (hasRoomFor(worker, demand, fleet.room)) setDemandFeasible(shapes, demand, demand.feasible + 1);
+  }
+}
+
+function dismiss(fleet: Fleet, shapes: Shapes, worker: Worker): void {
+  if (worker.status === "ready") fleet.able--;
+  if (worker.status !== "unreachable") {
+    for (const capability of worker.capabilities) {
+      const left = (fleet.offered.get(capability) ?? 1) - 1;
+      if (left === 0) fleet.offered.delete(capability);
+      else fleet.offered.set(capability, left);
+    }
+  }
+  for (const demand of worker.demands) {
+    demand.capable--;
+    if (hasRoomFor(worker, demand, fleet.room)) setDemandFeasible(shapes, demand, demand.feasible - 1);
+  }
+  worker.demands = [];
+}
+
+/** The first place in the order whose id is not below this one. */
+export function placeOf(order: readonly Worker[], id: WorkerId): number {
+  let low = 0;
+  let high = order.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((order[middle] as Worker).id < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first place among the leaves whose worker does not stand before this one. */
+function leafOf(leaves: readonly Worker[], worker: Worker): number {
+  let low = 0;
+  let high = leaves.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (standsBefore(leaves[middle] as Worker, worker)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const standsBefore = (left: Worker, right: Worker): boolean =>
+  left.offers === right.offers ? left.id < right.id : left.offers < right.offers;
+
+function replant(fleet: Fleet): void {
+  let leaves = 1;
+  while (leaves < fleet.leaves.length) leaves *= 2;
+  fleet.width = leaves;
+  fleet.lightest = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
+  fleet.cpuMost = new Float64Array(leaves * 2).fill(-1);
+  fleet.cpuLeast = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
+  fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
+  fleet.blooms = new Int32Array(leaves * 2);
+  fleet.offers = new Int32Array(leaves);
+  for (const [place, worker] of fleet.leaves.entries()) {
+    worker.place = place;
+    fleet.offers[place] = bloomOf(worker.capabilities);
+    writeLeaf(fleet, worker);
+  }
+  for (let node = leaves - 1; node > 0; node--) writeNode(fleet, node);
+}
+
+function writeLeaf(fleet: Fleet, worker: Worker): void {
+  const leaf = fleet.width + worker.place;
+  const open = isOpen(worker, fleet.room);
+  // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
+  fleet.lightest[leaf] = open
+    ? worker.attempts.size * CAPABILITIES_SPAN + worker.capabilities.length
+    : Number.POSITIVE_INFINITY;
+  fleet.cpuMost[leaf] = open ? worker.cpu - worker.usedCpu : -1;
+  fleet.cpuLeast[leaf] = open ? worker.cpu - worker.usedCpu : Number.POSITIVE_INFINITY;
+  fleet.memoryMost[leaf] = open ? worker.memory - worker.usedMemory : -1;
+  fleet.blooms[leaf] = open ? (fleet.offers[worker.place] as number) : 0;
+}
+
+function writeNode(fleet: Fleet, node: number): void {
+  const left = node * 2;
+  const right = left + 1;
+  const { lightest, cpuMost, cpuLeast, memoryMost, blooms } = fleet;
+  lightest[node] = Math.min(lightest[left] as number, lightest[right] as number);
+  cpuMost[node] = Math.max(cpuMost[left] as number, cpuMost[right] as number);
+  cpuLeast[node] = Math.min(cpuLeast[left] as number, cpuLeast[right] as number);
+  memoryMost[node] = Math.max(memoryMost[left] as number, memoryMost[right] as number);
+  blooms[node] = (blooms[left] as number) | (blooms[right] as number);
+}
+
+/** Whether anything below this node might have room for the demand. */
+function mayFit(fleet: Fleet, node: number, demand: Demand): boolean {
+  return (
+    (fleet.lightest[node] as number) !== Number.POSITIVE_INFINITY &&
+    (fleet.cpuMost[node] as number) >= demand.cpu &&
+    (fleet.memoryMost[node] as number) >= demand.memory &&
+    ((fleet.blooms[node] as number) & demand.bloom) === demand.bloom
+  );
+}
+
+const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker is Worker =>
+  worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, fleet.room);
+
+/** A search for the feasible worker that is best by the numbers of one of the tree's arrays. */
+type Search = {
+  readonly fleet: Fleet;
+  readonly demand: Demand;
+  readonly costs: Float64Array;
+  best: Worker | null;
+  bestCost: number;
+};
+
+/** The best there is, the first id among equals. */
+function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
+  const search: Search = { fleet, demand, costs, best: null, bestCost: Number.POSITIVE_INFINITY };
+  visit(search, 1, 0, fleet.width);
+  return search.best;
+}
+
+/** Everything below `node`, whose leaves begin at place `low`. */
+function visit(search: Search, node: number, low: number, span: number): void {
+  const { fleet, demand, costs, best, bestCost } = search;
+  const cost = costs[node] as number;
+  if (cost > bestCost || !mayFit(fleet, node, demand)) return;
+  if (cost === bestCost && best !== null && isBehind(fleet, low, span, best)) return;
+  if (span === 1) {
+    const worker = fleet.leaves[low];
+    if (fits(fleet, worker, demand) && (cost < bestCost || best === null || worker.id < best.id)) {
+      search.best = worker;
+      search.bestCost = cost;
+    }
+    return;
+  }
+  const half = span / 2;
+  const left = node * 2;
+  const isRightBetter = (costs[left + 1] as number) < (costs[left] as number);
+  if (isRightBetter) visit(search, left + 1, low + half, half);
+  visit(search, left, low, half);
+  if (!isRightBetter) visit(search, left + 1, low + half, half);
+}
+
+/** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
+function isBehind(fleet: Fleet, low: number, span: number, found: Worker): boolean {
+  if (low <= found.place) return false;
+  const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
+  return last !== undefined && last.offers === found.offers;
+}
+
+export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>
+  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.lightest);
+export const tightest = (fleet: Fleet, demand: Demand): Worker | null =>
+  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.cpuLeast);
+
+/** The one worker that is waited for, without a search; null also where it is any of a zone. */
+function pinned(fleet: Fleet, demand: Demand): Worker | null {
+  const worker = demand.pin === null ? undefined : workerOf(fleet, demand.pin);
+  return fits(fleet, worker, demand) ? worker : null;
+}
+
+/** The first feasible worker at or after a place in the order of ids, going round once. */
+export function firstFrom(fleet: Fleet, demand: Demand, place: number): Worker | null {
+  const { order } = fleet;
+  for (let step = 0; step < order.length; step++) {
+    const worker = order[(place + step) % order.length];
+    if (fits(fleet, worker, demand)) return worker;
+  }
+  return null;
+}

@@ -1,0 +1,202 @@
+/**
+ * May a call go out now; if not, what holds it, and until when.
+ *
+ * Every limit is asked here and nowhere else, for every admission. In order: the provider said stop (`blocked`),
+ * the request window, the token windows, then room: one `probe`, the `slow-start` limit, `concurrency`. All of it
+ * only reads.
+ *
+ * Tokens: a call fits if what was used in the window, what is in flight (by estimate) and its own estimate
+ * stay within the limit. A call whose estimate alone exceeds the limit goes out when it would be the only one in
+ * the window; otherwise it would wait for ever. The one next in line is waited for: nobody overtakes it because
+ * he is smaller.
+ */
+
+import type { Gate, Permit, TokenLimit } from "./state.ts";
+import { TOKEN_LIMITS } from "./state.ts";
+import { estimatedWait } from "./totals.ts";
+import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./waiting-line.ts";
+
+export type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
+export type GateRoomLimit = "probe" | "slow-start" | "concurrency";
+export type GateLimit = GateRateLimit | GateRoomLimit;
+
+export type GateStanding = {
+  readonly running: number;
+  readonly queued: number;
+  /** How many may run now: maxConcurrent, or less while recovering. */
+  readonly limit: number;
+  readonly maxConcurrent: number;
+  readonly blockedUntil: number | null;
+  readonly strikes: number;
+  readonly slowStart: number | null;
+  readonly requests: number;
+  readonly requestsUsed: number;
+  readonly windowMs: number;
+  readonly tokensUsed: Readonly<Record<TokenLimit, { readonly limit: number; readonly used: number } | null>>;
+  readonly tokensReserved: number;
+  /** What holds the next call, if anything, and the instant at which time alone may lift it. */
+  readonly held: GateLimit | null;
+  readonly heldUntil: number | null;
+};
+
+const TOKEN_LIMIT_NAME: Readonly<Record<TokenLimit, GateRateLimit>> = {
+  perMinute: "tokens-perMinute",
+  perHour: "tokens-perHour",
+  perDay: "tokens-perDay",
+};
+
+/** The ticket that may be granted now. */
+export function nextGrant(gate: Gate, now: number): Ticket | null {
+  if (gate.queue.entries.size === 0 || roomLimit(gate) !== null) return null;
+  if (isHeld(gate, now) || areRequestsFull(gate, now)) return null;
+  const ticket = bestTicket(gate.queue, now, gate.settings.agingPerClassMs);
+  return ticket !== null && tokenLimit(gate, ticket.tokens, now) === null ? ticket : null;
+}
+
+/** Whether a call of this estimate could go out at once; true only if nobody waits. */
+export function isOpen(gate: Gate, tokens: number, now: number): boolean {
+  return gate.queue.entries.size === 0 && roomLimit(gate) === null && rateLimit(gate, tokens, now) === null;
+}
+
+/** The provider said stop: tasks that need it are passed over. */
+export function isHeld(gate: Gate, now: number): boolean {
+  return gate.blockedUntil !== null && now < gate.blockedUntil;
+}
+
+/** The first limit of rate that holds a call of this estimate. */
+export function rateLimit(gate: Gate, tokens: number, now: number): GateRateLimit | null {
+  if (isHeld(gate, now)) return "blocked";
+  if (areRequestsFull(gate, now)) return "requests";
+  const limit = tokenLimit(gate, tokens, now);
+  return limit === null ? null : TOKEN_LIMIT_NAME[limit];
+}
+
+/** The instant at which time alone may lift that limit; null if only the end of a call can. */
+export function rateLimitedUntil(gate: Gate, tokens: number, now: number): number | null {
+  if (isHeld(gate, now)) return gate.blockedUntil;
+  if (areRequestsFull(gate, now)) return gate.requests.belowAt(gate.settings.requests, now);
+  const limit = tokenLimit(gate, tokens, now);
+  return limit === null ? null : tokensUntil(gate, limit, tokens, now);
+}
+
+export function gateStanding(gate: Gate, now: number): GateStanding {
+  const { settings, slowStart } = gate;
+  const tokens = bestTicket(gate.queue, now, settings.agingPerClassMs)?.tokens ?? 0;
+  const perLimit = (limit: TokenLimit): { limit: number; used: number } | null => {
+    const most = settings.tokens[limit];
+    return most === null ? null : { limit: most, used: gate.tokens.get(limit)?.total(now) ?? 0 };
+  };
+  return {
+    running: gate.held.size,
+    queued: gate.queue.entries.size,
+    limit: Math.min(slowStart ?? settings.maxConcurrent, settings.maxConcurrent),
+    maxConcurrent: settings.maxConcurrent,
+    blockedUntil: isHeld(gate, now) ? gate.blockedUntil : null,
+    strikes: gate.strikes,
+    slowStart,
+    requests: settings.requests,
+    requestsUsed: gate.requests.total(now),
+    windowMs: settings.windowMs,
+    tokensUsed: { perMinute: perLimit("perMinute"), perHour: perLimit("perHour"), perDay: perLimit("perDay") },
+    tokensReserved: gate.reserved,
+    held: rateLimit(gate, tokens, now) ?? roomLimit(gate),
+    heldUntil: rateLimitedUntil(gate, tokens, now),
+  };
+}
+
+/**
+ * The next instant at which time alone could change a decision: the block ends, a window frees room for the one next
+ * in line, another becomes next in line (which matters only to one held by tokens), a permit runs out.
+ */
+export function nextGateInstant(gate: Gate, now: number): number | null {
+  let next = isHeld(gate, now) ? gate.blockedUntil : null;
+  const sooner = (at: number | null): void => {
+    if (at !== null && (next === null || at < next)) next = at;
+  };
+  const ticket = next === null ? bestTicket(gate.queue, now, gate.settings.agingPerClassMs) : null;
+  if (ticket !== null) {
+    sooner(rateLimitedUntil(gate, ticket.tokens, now));
+    const isContested = gate.queue.active.length > 1;
+    if (isContested && tokenLimit(gate, ticket.tokens, now) !== null)
+      sooner(nextAging(gate.queue, now, gate.settings.agingPerClassMs));
+  }
+  sooner(nextPermitExpiry(gate));
+  return next;
+}
+
+/** Permits are held in the order of their expiry, so the first one tells. */
+export function nextPermitExpiry(gate: Gate): number | null {
+  return gate.held.first()?.expiresAt ?? null;
+}
+
+export function expiredPermits(gate: Gate, now: number): Permit[] {
+  const expired: Permit[] = [];
+  for (const permit of gate.held.values()) {
+    if (now < permit.expiresAt) break;
+    expired.push(permit);
+  }
+  return expired;
+}
+
+export function ticketPosition(gate: Gate, id: string, now: number): number | null {
+  return positionOf(gate.queue, id, now, gate.settings.agingPerClassMs);
+}
+
+/** Those that wait, next first: all, or so many at most. */
+export function queuedTickets(gate: Gate, now: number, most: number = Number.POSITIVE_INFINITY): Ticket[] {
+  return ticketsInOrder(gate.queue, now, gate.settings.agingPerClassMs, most);
+}
+
+/** Why one waits, and for how long: a window or a block that time lifts, or others before it. */
+export type Waiting =
+  | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
+  | { readonly status: "rate-limited"; readonly position: number; readonly retryAfterMs: number };
+
+export function waitingOf(gate: Gate, id: string, now: number): Waiting | null {
+  const ticket = gate.queue.entries.get(id)?.ticket;
+  const position = ticketPosition(gate, id, now);
+  if (ticket === undefined || position === null) return null;
+  const until = rateLimitedUntil(gate, ticket.tokens, now);
+  if (until !== null) return { status: "rate-limited", position, retryAfterMs: until - now };
+  const estimatedWaitMs = estimatedWait(gate.totals, position, gate.settings.maxConcurrent);
+  return { status: "queued", position, estimatedWaitMs };
+}
+
+/** How many of those that wait could go out at once, as far as can be told without looking at each. */
+export function admissible(gate: Gate, tokens: number, now: number): number {
+  const { held, slowStart, fresh, settings } = gate;
+  if (rateLimit(gate, tokens, now) !== null) return 0;
+  const room = settings.maxConcurrent - held.size;
+  const mayGo = slowStart === null ? room : Math.min(room, slowStart - fresh);
+  return Math.max(0, Math.min(mayGo, settings.requests - gate.requests.total(now)));
+}
+
+/** Calls that began before the episode still count against maxConcurrent, but are no reason to put off the probe. */
+export function roomLimit(gate: Gate): GateRoomLimit | null {
+  const { slowStart } = gate;
+  if (slowStart !== null && gate.fresh >= slowStart) return slowStart === 1 ? "probe" : "slow-start";
+  return gate.held.size >= gate.settings.maxConcurrent ? "concurrency" : null;
+}
+
+function areRequestsFull(gate: Gate, now: number): boolean {
+  return gate.requests.total(now) >= gate.settings.requests;
+}
+
+function tokenLimit(gate: Gate, tokens: number, now: number): TokenLimit | null {
+  if (gate.tokens.size === 0) return null;
+  for (const limit of TOKEN_LIMITS) {
+    const sum = gate.tokens.get(limit);
+    if (sum === undefined) continue;
+    const used = sum.total(now) + gate.reserved;
+    if (used > 0 && used + Math.max(1, tokens) > (gate.settings.tokens[limit] as number)) return limit;
+  }
+  return null;
+}
+
+function tokensUntil(gate: Gate, limit: TokenLimit, tokens: number, now: number): number | null {
+  const sum = gate.tokens.get(limit);
+  if (sum === undefined) return null;
+  const room = (gate.settings.tokens[limit] as number) - gate.reserved - Math.max(1, tokens);
+  if (room >= 0) return sum.belowAt(room + 1, now);
+  return gate.reserved === 0 ? sum.belowAt(1, now) : null;
+}

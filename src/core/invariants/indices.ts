@@ -1,0 +1,282 @@
+/**
+ * The indices, built anew and compared: queues and turns, shapes and their bits, timers, the tree over workers.
+ *
+ * An index that lags behind its facts loses a wake-up or starts what it should not, long after the mistake was
+ * made; comparing after every event names the event that did it.
+ */
+
+import type { Pin } from "../base/brand.ts";
+import { bitsOf } from "../collections/bit-set.ts";
+import { idsIn } from "../collections/id-set.ts";
+import { beginningOf, items, type SortedList } from "../collections/sorted-list.ts";
+import { isStray } from "../fleet/pin.ts";
+import { couldServe, hasRoomFor, newShapes, type Shape } from "../fleet/shape.ts";
+import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
+import { addWorker, newFleet } from "../fleet/worker-tree.ts";
+import { type Agent, type Group, hasEnded, type Project, type State, type Task } from "../model/state.ts";
+import { isTab, tabCapability } from "../task/browser-tab.ts";
+import { isMet } from "../task/lifecycle.ts";
+import { EXPRESS_PRIORITY } from "../turn/priority.ts";
+import { fixedOf, isRunnable } from "../turn/queue.ts";
+import { compareTimers } from "../turn/total-orders.ts";
+
+export type Complain = (holds: boolean, claim: string | (() => string)) => void;
+
+export function checkIndices(state: State, complain: Complain): void {
+  for (const project of state.projects.values()) {
+    for (const agent of project.agents.values()) checkGroups(state, agent, complain);
+    checkProject(state, project, complain);
+  }
+  const groups = groupsOf(state).filter(({ shape }) => shape.demand.cpu > 0 || shape.demand.memory > 0);
+  checkList("the longest waiting groups", state.oldest, groups, complain);
+  const ready = [...state.projects.values()].filter(({ queued }) => queued > 0);
+  checkList("the projects' turn", state.turn, ready, complain);
+  checkShapes(state, complain);
+  checkDemands(state, complain);
+  checkTimers(state, complain);
+  checkTabsAndPins(state, complain);
+  checkFleet(state, complain);
+}
+
+const groupsOf = (state: State): Group[] =>
+  [...state.projects.values()].flatMap(({ agents }) => [...agents.values()].flatMap(({ groups }) => groups));
+
+/** In strict order, complete, nothing twice, no empty chunk. */
+function checkList<Item>(name: string, list: SortedList<Item>, expected: readonly Item[], complain: Complain): void {
+  const found = [...items(list)];
+  const inOrder = found.every((item, index) => index === 0 || list.compare(found[index - 1] as Item, item) < 0);
+  complain(inOrder, () => `${name}: in order`);
+  const known = new Set(found);
+  const isComplete = found.length === expected.length && expected.every((item) => known.has(item));
+  complain(isComplete && list.size === found.length, () => `${name}: complete`);
+  complain(
+    list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index)) && (list.size > 0 || list.head === 0),
+    () => `${name}: without empty chunks`,
+  );
+}
+
+function checkGroups(state: State, agent: Agent, complain: Complain): void {
+  const say = (claim: string) => () => `${agent.id} of ${agent.project.id}: ${claim}`;
+  complain(agent.groupByKey.size === agent.groups.length, say("each group has one key"));
+  let queued = 0;
+  for (const [place, group] of agent.groups.entries()) {
+    const tasks = [...items(group.tasks)];
+    queued += tasks.length;
+    complain(group.place === place && agent.groupByKey.get(group.key) === group, say("a group knows its place"));
+    checkList(`group ${group.key}`, group.tasks, tasks, complain);
+    const head = tasks[0];
+    complain(head?.runnableAt === group.headAt && head.seq === group.headSeq, say(`the head of ${group.key} is known`));
+    for (const task of tasks) {
+      const isHere = task.group === group && task.agent === agent && isRunnable(task);
+      complain(isHere, say(`${task.id} is in its group and runnable`));
+      const isLike = task.priority === group.priority && fixedOf(state, task) === group.fixedScore;
+      const isRight = isLike && Math.sign(task.estimate) === group.estimateSign;
+      complain(isRight && isOfShape(state, task, group.shape), say(`${task.id} is in the right group`));
+    }
+  }
+  complain(queued === agent.queued, say("all its runnable tasks are in groups"));
+}
+
+function isOfShape({ fleet }: State, { ask, pin, project }: Task, shape: Shape): boolean {
+  const { demand, gate, locks } = shape;
+  return (
+    shape.type.type === ask.type &&
+    (gate?.name ?? null) === ask.provider &&
+    demand.cpu === ask.cpu &&
+    demand.memory === ask.memory &&
+    demand.pin === pin &&
+    demand.refusedBy.join("\n") === refusalsOf(fleet, ask, project.id).join("\n") &&
+    demand.capabilities.join(" ") === ask.capabilities.join(" ") &&
+    locks.map(({ key }) => key).join(" ") === ask.locks.join(" ")
+  );
+}
+
+function checkProject(state: State, project: Project, complain: Complain): void {
+  const counts = new Map<number, number>();
+  for (const agent of project.agents.values()) {
+    for (const { shape, tasks } of agent.groups) counts.set(shape.id, (counts.get(shape.id) ?? 0) + tasks.size);
+  }
+  const say = (claim: string) => () => `project ${project.id} ${claim}`;
+  complain(isSame(bitsOf(project.shapes), counts.keys()), say("has a bit for each shape it has queued"));
+  complain(
+    project.shapeCounts.every((count, id) => count === (counts.get(id) ?? 0)),
+    say("counts its tasks by shape"),
+  );
+  const waiting = [...project.agents.values()].filter(({ queued, load }) => queued > 0 && !load.isFull);
+  checkList(`the agents' turn in ${project.id}`, project.turn, waiting, complain);
+  const isAllowed = project.settings.maxPriority <= EXPRESS_PRIORITY;
+  complain(
+    state.expressProjects.has(project) === isAllowed,
+    say("may use the express lane if its maxPriority says so"),
+  );
+}
+
+const isSame = (left: Iterable<number>, right: Iterable<number>): boolean =>
+  [...left].sort((a, b) => a - b).join() === [...right].sort((a, b) => a - b).join();
+
+function checkShapes(state: State, complain: Complain): void {
+  const { shapes } = state;
+  const all = [...shapes.byKey.values()];
+  const shut = (isShut: (shape: Shape) => boolean): number[] => all.filter(isShut).map(({ id }) => id);
+  const limits = state.config.scheduler.perType;
+  const byType = shut(({ type }) => type.inFlight >= (limits[type.type] ?? Number.POSITIVE_INFINITY));
+  const byGate = shut(({ gate }) => gate?.held === true);
+  const byLock = shut(({ locks }) => locks.some(({ holder }) => holder !== null));
+  complain(isSame(bitsOf(shapes.shutByType), byType), "shapes are shut by their type when it is at its limit");
+  complain(isSame(bitsOf(shapes.shutByGate), byGate), "shapes are shut by their gate while it is held");
+  complain(isSame(bitsOf(shapes.shutByLock), byLock), "shapes are shut by a lock while it is taken");
+  const otherwise = new Set([...byType, ...byGate, ...byLock]);
+  complain(isSame(bitsOf(shapes.shutOtherwise), otherwise), "all causes but the workers are together in one set");
+  const byWorkers = shut(({ demand }) => demand.feasible === 0);
+  complain(isSame(bitsOf(shapes.shutByWorkers), byWorkers), "shapes are shut by workers when none has room");
+  const groups = groupsOf(state);
+  for (const shape of all) {
+    const queued = groups.reduce((sum, group) => sum + (group.shape === shape ? group.tasks.size : 0), 0);
+    complain(shape.queued === queued, () => `shape ${shape.key} counts its queued tasks`);
+    complain(shapes.byId[shape.id] === shape, () => `shape ${shape.key} has its number`);
+  }
+  complain(shapes.idle === all.filter(({ queued }) => queued === 0).length, "shapes nobody queues for are counted");
+  complain(shapes.idsUsed - shapes.freeIds.length === all.length, "every number of a shape is used or free");
+  for (const group of groups) complain(shapes.byId[group.shape.id] === group.shape, "a group's shape is known");
+  const uses = [
+    ...shapes.types.values(),
+    ...shapes.locks.values(),
+    ...shapes.gates.values(),
+    ...shapes.demands.values(),
+  ];
+  for (const use of uses) {
+    const users = all.filter(({ type, demand, gate, locks }) => [type, demand, gate, ...locks].includes(use as never));
+    const ids = users.map(({ id }) => id);
+    complain(
+      isSame(idsIn(use.mask), ids) && use.shapes === ids.length,
+      "a type, lock, gate or demand knows its shapes",
+    );
+  }
+}
+
+function checkDemands(state: State, complain: Complain): void {
+  const { order, room } = state.fleet;
+  for (const demand of state.shapes.demands.values()) {
+    const capable = order.filter((worker) => couldServe(worker, demand));
+    const feasible = capable.filter((worker) => hasRoomFor(worker, demand, room));
+    complain(demand.capable === capable.length, () => `demand ${demand.key}: workers that could serve it`);
+    complain(demand.feasible === feasible.length, () => `demand ${demand.key}: workers with room`);
+    for (const worker of order) {
+      const times = worker.demands.filter((other) => other === demand).length;
+      complain(
+        times === (capable.includes(worker) ? 1 : 0),
+        () => `worker ${worker.id} knows the demand ${demand.key}`,
+      );
+    }
+  }
+  for (const worker of order) {
+    const areKnown = worker.demands.every((demand) => state.shapes.demands.get(demand.key) === demand);
+    complain(areKnown, () => `worker ${worker.id} knows only demands that are there`);
+  }
+}
+
+/** The timers a task should have, by its facts; a pin's instant is a fact of its own. */
+function timersOf(task: Task): string[] {
+  const { attempt } = task;
+  const { timeoutMs } = task.ask;
+  const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
+  const pin = task.timers?.find(({ kind }) => kind === "pin")?.at;
+  return [
+    ...(task.deadline >= 0 && !hasEnded(task) ? [`deadline ${task.deadline}`] : []),
+    ...(task.pin === null ? [] : [`pin ${pin}`]),
+    ...(attempt?.state === "stopping" ? [`stop ${attempt.stopBy}`] : []),
+    ...(attempt?.state === "running" && timeoutMs !== null ? [`timeout ${attempt.startedAt + timeoutMs}`] : []),
+    ...(waits && task.restUntil >= 0 ? [`wake ${task.restUntil}`] : []),
+  ];
+}
+
+function checkTimers(state: State, complain: Complain): void {
+  for (const task of state.tasks.values()) {
+    const found = (task.timers ?? []).map(({ kind, at }) => `${kind} ${at}`).sort();
+    const expected = timersOf(task);
+    complain(found.join() === expected.join(), () => `${task.id} has timers ${found}, should have ${expected}`);
+  }
+  const tabs = [...state.tabs.values()].flatMap(({ timer }) => (timer === null ? [] : [timer]));
+  const all = [...[...state.tasks.values()].flatMap(({ timers }) => timers ?? []), ...tabs].sort(compareTimers);
+  checkList("timers", state.timers, all, complain);
+}
+
+const isIn = (list: SortedList<Task> | undefined, task: Task): boolean =>
+  list !== undefined && [...items(list)].includes(task);
+
+function checkTabsAndPins(state: State, complain: Complain): void {
+  const pinned = new Map<Pin, number>();
+  const needed = new Map<string, number>();
+  for (const task of state.tasks.values()) {
+    const { tab } = task.ask;
+    if (task.pin !== null) {
+      pinned.set(task.pin, (pinned.get(task.pin) ?? 0) + 1);
+      complain(isIn(state.pins.get(task.pin), task), () => `${task.id} is known to wait for ${task.pin}`);
+    }
+    if (tab === null || task.phase !== "queued") continue;
+    needed.set(tab, (needed.get(tab) ?? 0) + 1);
+    complain(isIn(state.tabs.get(tab)?.tasks, task), () => `${task.id} is known to need tab ${tab}`);
+  }
+  complain(state.pins.size === pinned.size, "a worker is waited for only by tasks that are there");
+  for (const [pin, tasks] of state.pins) {
+    complain(tasks.size === pinned.get(pin), () => `those who wait for ${pin} are counted`);
+    complain(
+      state.strayPins.has(pin) === isStray(state, pin),
+      () => `it is known whether ${pin} is waited for in vain`,
+    );
+  }
+  complain(
+    [...state.strayPins].every((pin) => state.pins.has(pin)),
+    "nobody is waited for in vain by nobody",
+  );
+  complain(state.tabs.size === needed.size, "a tab is known only while a queued task needs it");
+  for (const tab of state.tabs.values()) {
+    const isOwned = state.fleet.offered.has(tabCapability(tab.id));
+    const due = tab.ownerlessSince + state.config.scheduler.placement.unresolvedAfter;
+    complain(tab.tasks.size === needed.get(tab.id), () => `those who need tab ${tab.id} are counted`);
+    complain(isOwned === tab.ownerlessSince < 0, () => `the clock of tab ${tab.id} runs while nobody owns it`);
+    complain((tab.timer?.at ?? -1) === (isOwned ? -1 : due), () => `tab ${tab.id} has a timer while nobody owns it`);
+  }
+}
+
+function checkFleet(state: State, complain: Complain): void {
+  const { fleet } = state;
+  const fresh = newFleet();
+  fresh.room = fleet.room;
+  const shapes = newShapes();
+  for (const worker of fleet.order) addWorker(fresh, shapes, { ...worker, demands: [] });
+  complain(fleet.room === state.config.scheduler.placement.maxQueuePerWorker, "room on workers is as configured");
+  complain(
+    fleet.byId.size === fleet.order.length && fleet.able === fresh.able,
+    "workers that can take work are counted",
+  );
+  complain(
+    fleet.order.every(({ id }, place) => fresh.order[place]?.id === id),
+    "workers stand in the order of ids",
+  );
+  for (const [place, worker] of fleet.leaves.entries()) {
+    complain(worker.place === place && fresh.leaves[place]?.id === worker.id, () => `${worker.id} stands in its place`);
+    complain(fleet.byId.get(worker.id) === worker, () => `${worker.id} is known by its id`);
+    complain(worker.capabilitySet.size === worker.capabilities.length, () => `${worker.id} knows its capabilities`);
+  }
+  const tabs = fleet.order.flatMap(({ capabilities }) => capabilities.filter(isTab));
+  complain(new Set(tabs).size === tabs.length, "a tab has one owner");
+  const offers = (all: ReadonlyMap<string, number>): string =>
+    [...all]
+      .map((pair) => pair.join("="))
+      .sort()
+      .join();
+  const said = new Map<string, number>();
+  for (const { takes, filter } of fleet.order) {
+    complain(filter === (takes === null ? null : keyOfTakes(takes)), "a worker knows the key of what it takes");
+    if (filter !== null) said.set(filter, (said.get(filter) ?? 0) + 1);
+  }
+  const heard = new Map([...fleet.filters].map(([key, { workers }]) => [key, workers]));
+  complain(offers(heard) === offers(said), "what workers say they take is known, by how many say it");
+  complain(offers(fleet.offered) === offers(fresh.offered), "offered capabilities are counted");
+  // A tree without workers may be older than the last one that left.
+  if (fleet.order.length === 0) return;
+  for (const key of ["lightest", "cpuMost", "cpuLeast", "memoryMost", "blooms"] as const) {
+    complain(fleet[key].join() === fresh[key].join(), () => `the tree over workers knows ${key}`);
+  }
+}

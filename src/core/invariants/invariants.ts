@@ -1,0 +1,303 @@
+/**
+ * Everything that must always be true, counted anew from the facts.
+ *
+ * The core keeps many numbers so that no decision has to count: what is in flight, what is reserved, who waits for
+ * whom. Each of them is recounted here the slow and obvious way, from tasks and their attempts alone. What comes
+ * back is a list of sentences, empty when all is well; simulations and laws ask after every event. It costs time in
+ * proportion to the whole state and is not for production.
+ *
+ * A limit that was lowered may be exceeded by what was already running, so limits are not judged here: the laws
+ * judge them at the moment of a start. The indices (queues, shapes, the tree over workers) are in
+ * indices.ts.
+ */
+import { waiting } from "../collections/fifo.ts";
+import { type Attempt, hasEnded, type State, type Task } from "../model/state.ts";
+import { dependenciesOf } from "../task/lifecycle.ts";
+import { isOversize, isRunnable } from "../turn/queue.ts";
+import { type Complain, checkIndices } from "./indices.ts";
+
+export function checkInvariants(state: State): string[] {
+  const complaints: string[] = [];
+  const complain: Complain = (holds, claim) => {
+    if (!holds) complaints.push(typeof claim === "string" ? claim : claim());
+  };
+  for (const task of state.tasks.values()) {
+    checkTask(state, task, complain);
+    if (task.attempt !== null) checkAttempt(state, task, task.attempt, complain);
+  }
+  checkCounts(state, complain);
+  checkLoads(state, complain);
+  checkWorkers(state, complain);
+  checkTies(state, complain);
+  checkEnds(state, complain);
+  checkTombstones(state, complain);
+  checkGates(state, complain);
+  checkCallbacks(state, complain);
+  checkIndices(state, complain);
+  return complaints;
+}
+
+const standsInQueue = (state: State, task: Task): boolean => isRunnable(task) && !isOversize(state, task);
+
+function checkTask(state: State, task: Task, complain: Complain): void {
+  const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
+  const ended = hasEnded(task);
+  const runs = task.phase === "assigned" || task.phase === "running";
+  complain(ended === (task.end !== null), say("has an end if and only if it has ended"));
+  complain(!runs || task.attempt !== null, say("runs, so it has an attempt"));
+  complain(task.phase === "waiting" ? task.runnableAt < 0 : ended || task.runnableAt >= 0, say("has a runnable time"));
+  complain(!ended || (task.restUntil < 0 && task.pin === null), say("has ended, so it neither rests nor is pinned"));
+  const isTooLarge = isRunnable(task) && isOversize(state, task);
+  complain(standsInQueue(state, task) === (task.group !== null), say("is in a queue if and only if it is runnable"));
+  complain(task.project.oversize.has(task) === isTooLarge, say("is known to be too large for a budget if it is"));
+  complain(task.pin === null || task.phase === "queued", say("is pinned only while queued"));
+  complain(task.seq <= task.lastSeq && task.lastSeq <= state.seq, say("was last touched by an event that has been"));
+  complain(task.agent.project === task.project, say("is of its agent's project"));
+  complain(state.asks.get(task.ask.key) === task.ask, say("asks for what is known"));
+  complain(task.requeues + task.throttles <= task.attempts, say("came back no oftener than it was tried"));
+  complain(task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.ask.maxAttempts, say("may still fail"));
+}
+
+function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
+  for (const task of callbacks.wanted)
+    complain(tasks.has(task), () => `${task} is to be told of, so its record is still there`);
+  for (const { end, task } of callbacks.due.values())
+    complain(end <= seq, () => `the end of ${task} that is to be told has been`);
+}
+
+function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Complain): void {
+  const say = (claim: string) => () => `attempt ${attempt.number} of ${task.id} (${attempt.state}) ${claim}`;
+  const { worker } = attempt;
+  const isStopping = attempt.state === "stopping";
+  complain(attempt.task === task, say("is that task's"));
+  complain(attempt.number === task.attempts, say("is the last"));
+  complain(state.fleet.byId.get(worker.id) === worker, say("is on a worker that is here"));
+  complain(worker.attempts.has(attempt), say("is among its worker's"));
+  complain(worker.status !== "unreachable", say("is not on a worker that was given up"));
+  complain(isStopping === (attempt.stopCause !== null && attempt.stopBy >= 0), say("stops for a cause, by an instant"));
+  complain(isStopping || task.phase === attempt.state, say("is in its task's phase"));
+  const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";
+  complain(!hasEnded(task) || (isStopping && hasTaskEnded), say("of an ended task is stopping because of it"));
+  complain(attempt.reserve >= Math.max(attempt.reported, attempt.permitted), say("reserves what it used at least"));
+  for (const lock of task.ask.locks) {
+    complain(state.shapes.locks.get(lock)?.holder === attempt, say(`holds its lock ${lock}`));
+  }
+}
+
+function checkCounts(state: State, complain: Complain): void {
+  const tasks = [...state.tasks.values()];
+  const attempts = tasks.flatMap((task) => (task.attempt === null ? [] : [task.attempt]));
+  const count = (what: string, counted: number, kept: number): void =>
+    complain(counted === kept, () => `${what}: counted ${counted}, kept ${kept}`);
+  const reserves = (some: readonly Attempt[]): number => some.reduce((sum, { reserve }) => sum + reserve, 0);
+  const inPhase = (some: readonly Task[], ...phases: string[]): number =>
+    some.filter(({ phase }) => phases.includes(phase)).length;
+  count("in flight", attempts.length, state.inFlight);
+  count("in the express lane", attempts.filter(({ express }) => express).length, state.express);
+  count("reserved", reserves(attempts), state.reserved);
+  count("waiting", inPhase(tasks, "waiting"), state.waiting);
+  count("queued", inPhase(tasks, "queued"), state.queued);
+  count("results", tasks.filter(hasEnded).length, state.results);
+  for (const project of state.projects.values()) {
+    const mine = tasks.filter((task) => task.project === project);
+    const live = attempts.filter(({ task }) => task.project === project);
+    count(`in flight of ${project.id}`, live.length, project.inFlight);
+    count(`reserved of ${project.id}`, reserves(live), project.reserved);
+    count(
+      `charges of ${project.id}`,
+      live.reduce((sum, { charge }) => sum + charge, 0),
+      project.chargesOut,
+    );
+    count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued"), project.backlog);
+    count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
+    count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
+    const plain = mine.filter((task) => task.estimate <= 0 && standsInQueue(state, task));
+    count(`runnable that may expect no tokens of ${project.id}`, plain.length, project.mayExpectNone);
+    complain(Number.isFinite(project.level), `the level of ${project.id} is a number`);
+    for (const agent of project.agents.values()) {
+      const own = mine.filter((task) => task.agent === agent);
+      const name = `${agent.id} of ${project.id}`;
+      count(`in flight of ${name}`, live.filter(({ task }) => task.agent === agent).length, agent.inFlight);
+      count(`backlog of ${name}`, inPhase(own, "waiting", "queued"), agent.backlog);
+      count(`runnable of ${name}`, own.filter((task) => standsInQueue(state, task)).length, agent.queued);
+      count(`records of ${name}`, own.length, agent.records);
+    }
+  }
+  count("registrations", state.projects.size, state.registrations);
+  for (const { type, inFlight } of state.shapes.types.values()) {
+    count(`in flight of type ${type}`, attempts.filter(({ task }) => task.ask.type === type).length, inFlight);
+  }
+  for (const ask of state.asks.values()) count("users", tasks.filter((task) => task.ask === ask).length, ask.users);
+}
+
+/** What agents have waiting and out over all their projects. */
+function checkLoads(state: State, complain: Complain): void {
+  const { maxPerAgentInFlight } = state.config.scheduler;
+  const tasks = [...state.tasks.values()];
+  const known = [...state.projects.values()].flatMap(({ agents }) => [...agents.values()]);
+  for (const agent of known) complain(state.loads.get(agent.id) === agent.load, `${agent.id} is one agent everywhere`);
+  for (const [id, load] of state.loads) {
+    const mine = tasks.filter((task) => task.agent.id === id);
+    const say = (claim: string) => () => `${id}, over all its projects, ${claim}`;
+    const entries = known.filter((agent) => agent.id === id);
+    const isComplete = entries.length === load.agents.length && entries.every((agent) => load.agents.includes(agent));
+    complain(isComplete && entries.length > 0, say("is known where it has been"));
+    complain(
+      load.inFlight === mine.filter(({ attempt }) => attempt !== null).length,
+      say("counts what it has in flight"),
+    );
+    const backlog = mine.filter(({ phase }) => phase === "waiting" || phase === "queued");
+    complain(load.backlog === backlog.length, say("counts what waits"));
+    complain(load.isFull === load.inFlight >= maxPerAgentInFlight, say("is full if it has in flight what it may"));
+  }
+}
+
+function checkWorkers(state: State, complain: Complain): void {
+  for (const worker of state.fleet.order) {
+    const say = (claim: string) => () => `worker ${worker.id} ${claim}`;
+    let cpu = 0;
+    let memory = 0;
+    for (const { task } of worker.attempts) {
+      cpu += task.ask.cpu;
+      memory += task.ask.memory;
+      complain(task.attempt?.worker === worker && state.tasks.get(task.id) === task, say(`runs ${task.id}`));
+    }
+    complain(worker.usedCpu === cpu && worker.usedMemory === memory, say("uses what its attempts asked for"));
+    complain(worker.hold === null || worker.hold.worker === worker, say("is held for one task"));
+    complain(worker.hold === null || worker.status === "ready", say("is held only while it can take work"));
+  }
+  const holds = [...state.projects.values()].flatMap(({ hold }) => (hold === null ? [] : [hold]));
+  complain(
+    holds.length === state.holds.size && holds.every((hold) => state.holds.has(hold)),
+    "each hold is a project's",
+  );
+  for (const hold of state.holds) {
+    complain(hold.worker.hold === hold, () => `the hold of ${hold.task.id} is its worker's`);
+    complain(hold.task.project.hold === hold, () => `the hold of ${hold.task.id} is its project's`);
+    complain(isRunnable(hold.task), () => `${hold.task.id}, which has a hold, is runnable`);
+  }
+  for (const { key, holder } of state.shapes.locks.values()) {
+    const isLive = holder === null || (holder.task.attempt === holder && holder.task.ask.locks.includes(key));
+    complain(isLive, () => `lock ${key} is held by a live attempt that asked for it`);
+  }
+}
+
+/** Who waits for whom, and for what. */
+function checkTies(state: State, complain: Complain): void {
+  const edges = new Map<Task, number>();
+  const children = new Map<string, number>();
+  const countChild = (parent: string | null): void => {
+    if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
+  };
+  for (const task of state.tasks.values()) {
+    countChild(task.links?.parent ?? null);
+    for (const dependent of task.links?.dependents.slice(task.links.told) ?? []) {
+      edges.set(dependent, (edges.get(dependent) ?? 0) + 1);
+    }
+  }
+  for (const stone of state.tombstones.values()) countChild(stone.parent);
+  for (const task of state.tasks.values()) {
+    const { links } = task;
+    const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
+    complain((links?.children ?? 0) === (children.get(task.id) ?? 0), say("counts its children"));
+    const isAwaited = state.artifacts.get(links?.artifact ?? "")?.has(task) === true;
+    const awaits = links !== null && links.artifact !== null && task.phase === "waiting";
+    complain(isAwaited === awaits, say("waits for its artifact, if it waits for one"));
+    if (task.phase === "waiting")
+      complain((links?.unmet ?? 0) === (edges.get(task) ?? 0), say("counts what it waits for"));
+    else complain(hasEnded(task) || !edges.has(task), say("waits for no task any longer"));
+    // One that runs after a failure too was told, and does not wait for a second end.
+    if (task.phase !== "waiting" || links === null || task.ask.onDependencyFailure === "run") continue;
+    for (const id of dependenciesOf(links)) {
+      const found = state.tasks.get(id);
+      // A later task may have taken the id of one that was forgotten.
+      const isOpen = found !== undefined && found.seq < task.seq && !hasEnded(found);
+      complain(!isOpen || found.links?.dependents.includes(task) === true, say(`will hear of the end of ${id}`));
+    }
+  }
+  for (const stone of state.tombstones.values()) {
+    const { id } = stone;
+    complain(stone.children === (children.get(id) ?? 0), () => `tombstone ${id} counts its children`);
+  }
+  const waiters = [...state.artifacts.values()].every((tasks) => tasks.size > 0);
+  complain(waiters, "an artifact is known only while somebody waits for it");
+}
+
+function checkEnds(state: State, complain: Complain): void {
+  const ends = [...waiting(state.ended)];
+  const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
+  complain(kept.length === state.results, "every ended task stands once in the order of ends");
+  const seqs = ends.map(({ end }) => end.seq);
+  complain(
+    seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq),
+    "ends are in the order in which they came",
+  );
+  const untold = kept
+    .map(({ task }) => task)
+    .filter(({ links }) => links !== null && links.told < links.dependents.length);
+  complain(
+    untold.length === state.untold.size && [...state.untold].every((task, index) => task === untold[index]),
+    "tasks whose dependents were not all told are known, in the order of their ends",
+  );
+}
+
+function checkTombstones(state: State, complain: Complain): void {
+  const remembered = [...waiting(state.remembered)];
+  const undue = [...state.tombstones.values()].filter(({ due }) => !due);
+  undue.sort((left, right) => left.endSeq - right.endSeq);
+  complain(
+    undue.length === remembered.length && undue.every((stone, index) => stone === remembered[index]),
+    "tombstones whose time is not up stand in the order of their burial",
+  );
+  for (const stone of state.tombstones.values()) {
+    complain(!state.tasks.has(stone.id), () => `${stone.id} is a task or a tombstone, not both`);
+    complain(stone.createdAt <= stone.endedAt, () => `tombstone ${stone.id} was created before it ended`);
+    complain(
+      !stone.due || stone.children > 0,
+      () => `tombstone ${stone.id} is gone when its time is up and no child is left`,
+    );
+  }
+}
+
+/** What calls of no task have set aside, while they wait and while they are out. */
+function checkCalls(state: State, complain: Complain): void {
+  const calls = [...state.gates.values()].flatMap((gate) => [
+    ...[...gate.queue.entries.values()].map(({ ticket }) => ticket),
+    ...gate.held.values(),
+  ]);
+  const own = calls.filter(({ task }) => task === undefined);
+  const sum = (some: typeof own): number => some.reduce((total, { tokens }) => total + Math.max(1, tokens), 0);
+  complain(state.callsReserved === sum(own), "calls of no task reserve what they asked for");
+  for (const project of state.projects.values()) {
+    const mine = own.filter((call) => call.project === project.id);
+    complain(project.callsReserved === sum(mine), () => `calls of ${project.id} reserve what they asked for`);
+  }
+}
+
+function checkGates(state: State, complain: Complain): void {
+  checkCalls(state, complain);
+  let permits = 0;
+  for (const [id, gate] of state.gates) {
+    permits += gate.held.size + gate.queue.entries.size;
+    let reserved = 0;
+    let fresh = 0;
+    for (const permit of gate.held.values()) {
+      reserved += permit.tokens;
+      if (permit.episode === gate.episode) fresh++;
+      complain(state.permits.get(permit.id as never) === id, () => `permit ${permit.id} is known to be at ${id}`);
+    }
+    for (const ticket of gate.queue.entries.keys()) {
+      complain(state.permits.get(ticket as never) === id, () => `ticket ${ticket} is known to be at ${id}`);
+    }
+    complain(gate.reserved === reserved && gate.fresh === fresh, () => `gate ${id} counts what it handed out`);
+  }
+  complain(permits === state.permits.size, "every known permit is queued or held");
+  for (const { name, held } of state.shapes.gates.values()) {
+    const blockedUntil = state.gates.get(name as never)?.blockedUntil ?? null;
+    complain(!held || blockedUntil !== null, () => `gate ${name} is held only if it was struck`);
+    complain(
+      held || blockedUntil === null || blockedUntil <= state.at,
+      () => `gate ${name} is held while it is blocked`,
+    );
+  }
+}

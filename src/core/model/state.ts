@@ -1,0 +1,400 @@
+/**
+ * The world as the log tells it.
+ *
+ * Two sorts of things live here. Facts are what events said: tasks, attempts, projects, workers,
+ * gates, sums of tokens; a snapshot holds the facts. Everything else (queues in order, bit sets of
+ * shapes, counts of what runs, trees over workers) is an index: it follows from the facts alone, is
+ * rebuilt when a snapshot is restored, and exists so that no decision ever walks over tasks. Only
+ * `evolve` and what it calls may change any of it.
+ *
+ * A count of what is live is changed in exactly one place, where an attempt is attached or detached
+ * (task/attempt.ts), and a queue length where a task enters or leaves its group (turn/queue.ts);
+ * invariants/invariants.ts recounts both from the facts.
+ */
+
+import type {
+  AgentId,
+  GateId,
+  Instant,
+  PermitId,
+  Pin,
+  ProjectId,
+  ScheduleId,
+  TaskId,
+  WorkerId,
+} from "../base/brand.ts";
+import type { BitSet } from "../collections/bit-set.ts";
+import type { Fifo } from "../collections/fifo.ts";
+import type { IdTable } from "../collections/id-table.ts";
+import type { SortedList } from "../collections/sorted-list.ts";
+import type { Config, ProjectSettings } from "../config/config.ts";
+import type { ConfigPatch } from "../config/config-patch.ts";
+import type { AttemptSet } from "../fleet/attempt-set.ts";
+import type { Demand, Shape, Shapes } from "../fleet/shape.ts";
+import type { Takes } from "../fleet/worker-filter.ts";
+import type { Fleet } from "../fleet/worker-tree.ts";
+import type { Gate } from "../gate/gate.ts";
+import type { RollingSum } from "../gate/usage-window.ts";
+import type { Callbacks } from "../task/callbacks.ts";
+import type { Schedule } from "../task/schedule.ts";
+import type { PushTarget, WorkerKind } from "./commands.ts";
+import type { OnLoss, StopCause } from "./events.ts";
+
+export type LivePhase = "waiting" | "queued" | "assigned" | "running";
+export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
+export type Phase = LivePhase | EndPhase;
+
+/** What a task asks for, shared by all tasks that ask for the same. */
+export type Ask = {
+  readonly key: string;
+  readonly type: string;
+  /** The name of the action; "" if that is a sentence, or an old log does not say. */
+  readonly action: string;
+  readonly capabilities: readonly string[];
+  readonly cpu: number;
+  readonly memory: number;
+  readonly provider: string | null;
+  readonly locks: readonly string[];
+  readonly zone: string | null;
+  readonly tab: string | null;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number | null;
+  readonly onDependencyFailure: "skip" | "run";
+  readonly onLoss: OnLoss;
+  /** Whether anybody gave a priority; if not, a call's class goes by the type. */
+  readonly prioritised: boolean;
+  users: number;
+  /** The shape of its tasks that are not pinned, once known; shapes may be swept. */
+  shape: Shape | null;
+};
+
+/** What ties a task to others; absent where nothing does. */
+export type Links = {
+  readonly parent: TaskId | null;
+  readonly needs: readonly TaskId[];
+  /** Dependencies that have not ended. */
+  unmet: number;
+  /** The input artifact it still waits for. */
+  artifact: string | null;
+  /** Tasks that wait for this one, in submission order, and how many of them were told of its end. */
+  readonly dependents: Task[];
+  told: number;
+  /** Tasks and tombstones that name this one as parent: while there are any, it is remembered. */
+  children: number;
+};
+
+/** How a task ended. */
+export type End = {
+  readonly at: Instant;
+  /** The event that ended it. */
+  readonly seq: number;
+  readonly error: string | null;
+  readonly resultHash: string | null;
+  readonly resultSize: number;
+  readonly resultSeq: number | null;
+};
+
+export type Task = {
+  readonly id: TaskId;
+  /** The event that submitted it: its place among equals, and where its body lies. */
+  readonly seq: number;
+  readonly project: Project;
+  readonly agent: Agent;
+  readonly ask: Ask;
+  /** Kept only for ids the caller chose; "" otherwise. */
+  readonly bodyHash: string;
+  readonly createdAt: Instant;
+  readonly depth: number;
+  phase: Phase;
+  /** It waits for nothing any more and will be queued in its turn. */
+  ripe: boolean;
+  paused: boolean;
+  priority: number;
+  iteration: number;
+  ownFailures: number;
+  losses: number;
+  /** How often a worker gave it back, and how often its provider said 429 or 529. */
+  requeues: number;
+  throttles: number;
+  /** The number of the last attempt; the next one's is higher by one. */
+  attempts: number;
+  /** Of the tokens it will use: 0 if nobody gave one, -1 for none at all. */
+  estimate: number;
+  /** When it became runnable; -1 before that. */
+  runnableAt: number;
+  /** It rests, or must not start, until then; -1 if it need not. */
+  restUntil: number;
+  /** -1: none */
+  deadline: number;
+  /** The last event about it. */
+  lastSeq: number;
+  links: Links | null;
+  attempt: Attempt | null;
+  end: End | null;
+  /** The worker that last ran it, and when that attempt was assigned. */
+  lastWorker: WorkerId | null;
+  startedAt: number;
+  pin: Pin | null;
+  group: Group | null;
+  timers: Timer[] | null;
+};
+
+export type Attempt = {
+  readonly task: Task;
+  readonly number: number;
+  readonly worker: Worker;
+  readonly assignedAt: Instant;
+  readonly charge: number;
+  readonly express: boolean;
+  state: "assigned" | "running" | "stopping";
+  startedAt: number;
+  reserve: number;
+  /** What the worker reported so far, and what its permits settled at. */
+  reported: number;
+  permitted: number;
+  /** Whether any usage is known at all. */
+  known: boolean;
+  stopCause: StopCause | null;
+  stopBy: number;
+  /** Where it stands among those of its worker; kept by fleet/attempt-set.ts. */
+  place: number;
+};
+
+/** What one agent has waiting and out over all its projects: what the limits by agent count. */
+export type AgentLoad = {
+  /** Tasks waiting or queued. */
+  backlog: number;
+  inFlight: number;
+  /** It has as much in flight as it may, and stands in no project's turn. */
+  isFull: boolean;
+  /** The agent in each of its projects. */
+  readonly agents: Agent[];
+};
+
+/** An agent in one project: the unit of taking turns. */
+export type Agent = {
+  readonly id: AgentId;
+  readonly project: Project;
+  readonly load: AgentLoad;
+  inFlight: number;
+  lastServed: number;
+  /** Tasks waiting or queued. */
+  backlog: number;
+  /** Tasks in groups, that is, runnable now. */
+  queued: number;
+  readonly groups: Group[];
+  readonly groupByKey: Map<string, Group>;
+  /** Tasks of its that are still readable, ended or not. */
+  records: number;
+  readonly totals: AgentTotals;
+  /** What its last task asked for: its next one most likely asks for the same. */
+  lastAsk: Ask | null;
+};
+export type AgentTotals = { submitted: number; completed: number; failed: number; cancelled: number };
+
+/** Tasks of one agent that differ only in when they became runnable: the oldest is always the best. */
+export type Group = {
+  key: string;
+  readonly agent: Agent;
+  readonly priority: number;
+  shape: Shape;
+  readonly fixedScore: number;
+  /** What the estimates of its tasks are: of some tokens (1), not given (0), of none (-1). */
+  readonly estimateSign: number;
+  readonly tasks: SortedList<Task>;
+  /** The head's runnable time and seq, so that comparing groups touches no task. */
+  headAt: number;
+  headSeq: number;
+  place: number;
+};
+
+export type Hold = { readonly task: Task; readonly worker: Worker };
+export type Mean = { count: number; tokens: number };
+
+export type Project = {
+  readonly id: ProjectId;
+  readonly registration: number;
+  settings: ProjectSettings;
+  /** Where its settings come from: what was put stays, the rest follows the config. */
+  source: "default" | "named" | "put";
+  status: "active" | "paused";
+  level: number;
+  /** All that was ever added to its level, before weights and half lives: tokens and start costs. */
+  charged: number;
+  /** Tokens settled within the budget's window. */
+  spent: RollingSum;
+  /** What was settled (tokens and start costs) and how many starts there were within fairness.window. */
+  recent: RollingSum;
+  starts: RollingSum;
+  readonly means: Map<string, Mean>;
+  readonly agents: Map<AgentId, Agent>;
+  /** Agents with runnable tasks that may have more in flight, in the order of their turn. */
+  readonly turn: SortedList<Agent>;
+  inFlight: number;
+  /** What live attempts were charged: it counts for the deficit rule until they settle. */
+  chargesOut: number;
+  /** What live attempts have set aside, and calls of no task that wait or are out. */
+  reserved: number;
+  callsReserved: number;
+  backlog: number;
+  /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
+  ready: number;
+  queued: number;
+  /** How many of them have no estimate of tokens, or one of none. */
+  mayExpectNone: number;
+  readonly shapes: BitSet;
+  /** Queued tasks by the number of their shape. */
+  readonly shapeCounts: number[];
+  hold: Hold | null;
+  /** Tasks whose estimate alone exceeds a budget: they stand in no queue until the limit or the estimate changes. */
+  readonly oversize: Set<Task>;
+};
+
+export type Worker = {
+  readonly id: WorkerId;
+  readonly kind: WorkerKind;
+  readonly session: string;
+  /** Where a push worker is posted its tasks. */
+  readonly target: PushTarget | null;
+  /** Which tasks it takes, and that as a key; null: all. */
+  readonly takes: Takes | null;
+  readonly filter: string | null;
+  /** The slots it joined with; it may want fewer for a while. */
+  readonly offered: number;
+  slots: number;
+  capabilities: readonly string[];
+  capabilitySet: ReadonlySet<string>;
+  /** Its capabilities as one text: workers that offer the same stand together. */
+  offers: string;
+  cpu: number;
+  memory: number;
+  zone: string | null;
+  status: "ready" | "overloaded" | "draining" | "unreachable";
+  /** In its own words: why it takes nothing. */
+  note: string | null;
+  readonly joinedAt: Instant;
+  readonly attempts: AttemptSet;
+  usedCpu: number;
+  usedMemory: number;
+  hold: Hold | null;
+  demands: Demand[];
+  place: number;
+};
+
+export type Tombstone = {
+  readonly id: TaskId;
+  readonly bodyHash: string;
+  readonly phase: EndPhase;
+  readonly depth: number;
+  readonly priority: number;
+  readonly parent: TaskId | null;
+  readonly createdAt: Instant;
+  readonly endedAt: Instant;
+  /** The events that submitted and ended it, for whoever wants to read more. */
+  readonly seq: number;
+  readonly endSeq: number;
+  /** The worker that last ran it: its data may be there. */
+  readonly lastWorker: WorkerId | null;
+  children: number;
+  /** Its time is up; it goes when its last child goes. */
+  due: boolean;
+};
+
+/** A browser tab that queued tasks need. */
+export type Tab = {
+  readonly id: string;
+  /** The event that made it known. */
+  readonly seq: number;
+  readonly tasks: SortedList<Task>;
+  /** Since when no worker owns it; -1 while one does. */
+  ownerlessSince: number;
+  timer: Timer | null;
+};
+
+export type TimerKind = "deadline" | "wake" | "timeout" | "stop" | "pin" | "tab";
+export type Timer = {
+  readonly at: number;
+  readonly kind: TimerKind;
+  readonly order: number;
+  readonly task: Task | null;
+  readonly attempt: Attempt | null;
+  readonly tab: Tab | null;
+};
+export type Totals = {
+  submitted: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  expired: number;
+  skipped: number;
+  rejected: number;
+  starts: number;
+  waitMs: number;
+  runMs: number;
+  ends: number;
+};
+
+export type State = {
+  seq: number;
+  at: Instant;
+  /** What is in force: the base with the patch over it. */
+  config: Config;
+  base: Config;
+  patch: ConfigPatch | null;
+  paused: boolean;
+  readonly projects: Map<ProjectId, Project>;
+  registrations: number;
+  readonly loads: Map<AgentId, AgentLoad>;
+  readonly tasks: IdTable<Task>;
+  readonly tombstones: IdTable<Tombstone>;
+  readonly fleet: Fleet;
+  readonly gates: Map<GateId, Gate>;
+  readonly permits: Map<PermitId, GateId>;
+  readonly asks: Map<string, Ask>;
+  readonly shapes: Shapes;
+  readonly artifacts: Map<string, Set<Task>>;
+  readonly callbacks: Callbacks;
+  readonly schedules: Map<ScheduleId, Schedule>;
+  readonly tabs: Map<string, Tab>;
+  readonly timers: SortedList<Timer>;
+  /** Tasks that wait for a worker or a zone, by that, and those among them of which nobody is left. */
+  readonly pins: Map<Pin, SortedList<Task>>;
+  readonly strayPins: Set<Pin>;
+  /** Waiting tasks that wait for nothing any more, in the order of submission. */
+  readonly ripe: SortedList<Task>;
+  /** Ended tasks whose dependents were not all told, in the order of their ends. */
+  readonly untold: Set<Task>;
+  /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */
+  readonly ended: Fifo<{ readonly task: Task; readonly end: End }>;
+  /** How many ended tasks there are. */
+  results: number;
+  /** Tombstones whose time is not up, oldest first. */
+  readonly remembered: Fifo<Tombstone>;
+  /** Projects with runnable tasks, in the order of their turn. */
+  readonly turn: SortedList<Project>;
+  readonly levels: { origin: number; highest: number };
+  readonly holds: Set<Hold>;
+  /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
+  readonly oldest: SortedList<Group>;
+  /** Projects whose tasks may reach the express lane. */
+  readonly expressProjects: Set<Project>;
+  spent: RollingSum;
+  reserved: number;
+  callsReserved: number;
+  inFlight: number;
+  express: number;
+  waiting: number;
+  /** Queued tasks, resting ones included. */
+  queued: number;
+  /** The last worker round-robin chose. */
+  cursor: WorkerId | null;
+  readonly totals: Totals;
+  /** How many tasks of an agent found no room, of the agents it happened to last. */
+  readonly rejected: Map<AgentId, number>;
+};
+
+const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
+export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
+
+/** What a task's dependents go by: it is not over, it went well, or it did not. */
+export const wentWell = (phase: Phase): boolean => phase === "done";

@@ -1,0 +1,42 @@
+/**
+ * The lines of a snapshot that stand for themselves: what else Drover keeps beside tasks and workers.
+ *
+ * Nothing follows from these facts and they follow from nothing, so each line is put back as it is.
+ */
+import type { AgentId, Instant, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "../base/brand.ts";
+import type { End, EndPhase, State } from "../model/state.ts";
+import { type Ended, endedOf } from "../task/callbacks.ts";
+import * as format from "./format.ts";
+
+/** Tasks are there already. */
+export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRow): void {
+  const [, task, end, phase, told = null] = row;
+  if (end === undefined) {
+    callbacks.wanted.add(task as TaskId);
+    return;
+  }
+  const due = { task: task as TaskId, end: end as Seq, phase: format.PHASES[phase as number] as EndPhase };
+  const known = tasks.get(due.task);
+  const seen = known !== undefined && known.end?.seq === end ? endedOf(known) : null;
+  callbacks.due.set(due.end, { ...due, told: told === null ? seen : toldBy(due, told) });
+}
+
+function toldBy({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.ToldRow): Ended {
+  const [seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts] = row;
+  const [, , , , , , , , , runnableAt, startedAt, deadline, lastWorker, onLoss, end] = row;
+  return {
+    ...{ id, seq, createdAt: createdAt as Instant, depth, priority, iteration, ownFailures, attempts },
+    ...{ runnableAt, startedAt, deadline, lastWorker: lastWorker as WorkerId | null, phase, end: endOf(end) },
+    ...{ project: { id: project as ProjectId }, agent: { id: agent as AgentId }, ask: { onLoss } },
+  };
+}
+
+export const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({
+  ...{ at: at as Instant, seq, error, resultHash, resultSize, resultSeq },
+});
+
+export function loadSchedule({ schedules }: State, [, name, body, nextAt, lastAt, lastTask]: format.ScheduleRow): void {
+  const id = name as ScheduleId;
+  const times = { nextAt: nextAt as Instant | null, lastAt: lastAt as Instant | null };
+  schedules.set(id, { id, body, ...times, lastTask: lastTask as TaskId | null });
+}

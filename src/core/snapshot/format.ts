@@ -1,0 +1,148 @@
+/**
+ * The lines of a snapshot, one kind each: what stands where.
+ *
+ * Every line is an array whose first value says its kind. A value is added at the end of a kind, with a new
+ * format number; SnapshotUnreadable says what is wrong with lines that cannot be taken.
+ */
+import type { Config } from "../config/config.ts";
+import type { ConfigPatch } from "../config/config-patch.ts";
+import type { Takes } from "../fleet/worker-filter.ts";
+import type { GateFacts } from "../gate/gate.ts";
+import type { RollingFacts } from "../gate/usage-window.ts";
+import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "../model/state.ts";
+
+/**
+ * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
+ * a tombstone was created; format 4, what a task that was lost is to become, its requeues, which worker ran one that is
+ * a tombstone, how many were rejected, and how a task had ended of which somebody is to be told.
+ */
+export const SNAPSHOT_FORMAT = 4;
+/** How a phase is written. The number is its place here: add to the end only. */
+export const PHASES: readonly (LivePhase | EndPhase)[] = [
+  ...(["waiting", "queued", "assigned", "running"] as const),
+  ...(["done", "failed", "cancelled", "skipped"] as const),
+];
+
+export type Numbers = readonly number[];
+export type HeaderRow = [
+  ...[tag: "drover", format: number, seq: number, at: number, paused: boolean, cursor: string | null],
+  ...[origin: number, highest: number, totals: Numbers],
+];
+export type ConfigRow = [tag: "config", base: Config, patch?: ConfigPatch | null];
+export type SpentRow = [tag: "spent", spent: RollingFacts];
+export type ProjectRow = [
+  ...[tag: "project", id: string, settings: Project["settings"], source: Project["source"], status: Project["status"]],
+  ...[level: number, charged: number, spent: RollingFacts, recent: RollingFacts, starts: RollingFacts],
+  ...[means: readonly (readonly [type: string, count: number, tokens: number])[]],
+];
+/** An agent belongs to the project written last. */
+export type AgentRow = [tag: "agent", id: string, lastServed: number, totals: Numbers];
+export type WorkerRow = [
+  ...[tag: "worker", id: string, kind: Worker["kind"], session: string, slots: number, capabilities: readonly string[]],
+  ...[cpu: number | null, memory: number | null, zone: string | null, status: Worker["status"], joinedAt: number],
+  ...[offered?: number, endpoint?: string | null, path?: string | null, takes?: Takes | null, note?: string | null],
+];
+export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
+export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
+export type AskRow = [
+  ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
+  ...[locks: readonly string[], zone: string | null, tab: string | null, maxAttempts: number],
+  ...[timeoutMs: number | null, onDependencyFailure: Ask["onDependencyFailure"], prioritised: boolean],
+  ...[onLoss?: Ask["onLoss"], action?: string],
+];
+export type LinksRow = [
+  ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
+  ...[dependents: Numbers, told: number, children: number],
+];
+export type EndRow = [
+  ...[at: number, seq: number, error: string | null],
+  ...[resultHash: string | null, resultSize: number, resultSeq: number | null],
+];
+/** What few tasks have comes last, and is left out where nothing of it is there. */
+export type TaskRow = [
+  ...[tag: "task", id: string, seq: number, agent: number, ask: number, bodyHash: string, createdAt: number],
+  ...[depth: number, phase: number, priority: number, iteration: number, estimate: number, runnableAt: number],
+  ...[lastSeq: number],
+  more?: TaskMore,
+];
+export type TaskMore = [
+  ...[paused: boolean, ownFailures: number, losses: number, attempts: number, restUntil: number, deadline: number],
+  ...[lastWorker: string | null, startedAt: number, pin: string | null, pinUntil: number],
+  ...[links: LinksRow | null, end: EndRow | null, requeues?: number, throttles?: number],
+];
+export type AttemptRow = [
+  ...[tag: "attempt", task: number, worker: string, number: number, assignedAt: number, charge: number],
+  ...[express: boolean, state: Attempt["state"], startedAt: number, reserve: number, reported: number],
+  ...[permitted: number, known: boolean, stopCause: Attempt["stopCause"], stopBy: number],
+];
+export type HoldRow = [tag: "hold", task: number, worker: string];
+export type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
+export type StoneRow = [
+  ...[tag: "tombstone", id: string, bodyHash: string, phase: number, depth: number, priority: number],
+  ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
+  ...[createdAt?: number, lastWorker?: string | null],
+];
+/** A task that is to be told of when it ends, or an end that is still to be told. */
+export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number, told?: ToldRow | null];
+/** How it had ended. */
+export type ToldRow = [
+  ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
+  ...[iteration: number, ownFailures: number, attempts: number, runnableAt: number, startedAt: number],
+  ...[deadline: number, lastWorker: string | null, onLoss: Ask["onLoss"], end: EndRow],
+];
+export type ScheduleRow = [
+  ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
+  ...[lastTask: string | null],
+];
+export type RejectedRow = [tag: "rejected", agent: string, count: number];
+export type EndOfFileRow = [tag: "end", lines: number];
+
+export type Row =
+  | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
+  | (
+      | AskRow
+      | TaskRow
+      | AttemptRow
+      | HoldRow
+      | ArtifactRow
+      | StoneRow
+      | CallbackRow
+      | ScheduleRow
+      | RejectedRow
+      | EndOfFileRow
+    );
+
+/** Fewest and most values of each kind of line. */
+export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: number]>> = {
+  drover: [9, 9],
+  config: [2, 3],
+  spent: [2, 2],
+  project: [11, 11],
+  agent: [4, 4],
+  worker: [11, 16],
+  gate: [4, 4],
+  tab: [4, 4],
+  ask: [13, 15],
+  task: [14, 15],
+  attempt: [15, 15],
+  hold: [3, 3],
+  artifact: [3, 3],
+  tombstone: [12, 14],
+  callback: [2, 5],
+  schedule: [6, 6],
+  rejected: [3, 3],
+  end: [2, 2],
+};
+
+export class SnapshotUnreadable extends Error {
+  override readonly name: string = "SnapshotUnreadable";
+  readonly problem: "cut" | "corrupt" | "newer-format";
+  /** Counted from 1. */
+  readonly line: number;
+
+  constructor(problem: "cut" | "corrupt" | "newer-format", line: number, detail: string) {
+    super(`the snapshot cannot be read: line ${line}: ${detail}`);
+    this.problem = problem;
+    this.line = line;
+  }
+}

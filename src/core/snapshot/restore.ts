@@ -1,0 +1,440 @@
+/**
+ * A state from the lines of a format.
+ *
+ * Facts are put back line by line; whatever follows from them is then made by the functions evolve uses, so
+ * that there is one way to book an attempt, to queue a task or to set a timer, and a restored state goes on exactly
+ * as the one it was taken from. Tasks enter their queues last, when workers, gates and attempts are in place.
+ *
+ * A line that cannot be read or names something that is not there, a file that was cut and a format of a later
+ * version are refused with a typed error that says which; half a state is never handed out.
+ */
+
+import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "../base/brand.ts";
+import { BrokenInvariant } from "../base/result.ts";
+import { push } from "../collections/fifo.ts";
+import { completed, completedProject } from "../config/config.ts";
+import { withPatch } from "../config/config-patch.ts";
+import { emptyState, newProject } from "../empty-state.ts";
+import { AttemptSet } from "../fleet/attempt-set.ts";
+import { internAsk } from "../fleet/requirements.ts";
+import { gateUse, setGateHeld } from "../fleet/shape.ts";
+import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
+import { addWorker, setRoom } from "../fleet/worker-tree.ts";
+import { type Gate, gateFromFacts } from "../gate/gate.ts";
+import { rollingSumFromFacts } from "../gate/usage-window.ts";
+import type {
+  Agent,
+  Ask,
+  Attempt,
+  End,
+  EndPhase,
+  Links,
+  Project,
+  State,
+  Task,
+  Tombstone,
+  Worker,
+} from "../model/state.ts";
+import { attach } from "../task/attempt.ts";
+import { newTab, watchTabs } from "../task/browser-tab.ts";
+import { armWake, awaitArtifact, count, setPin } from "../task/lifecycle.ts";
+import { bookCall, gateSettings } from "../task/permits.ts";
+import { setTimer } from "../task/timers.ts";
+import { addAgent } from "../turn/agent-load.ts";
+import { takeHold } from "../turn/hold.ts";
+import { EXPRESS_PRIORITY } from "../turn/priority.ts";
+import { settleQueue } from "../turn/queue.ts";
+import { endOf, loadCallback, loadSchedule } from "./extras.ts";
+import * as format from "./format.ts";
+import { SnapshotUnreadable } from "./format.ts";
+
+type Loading = {
+  readonly state: State;
+  format: number;
+  line: number;
+  project: Project | null;
+  readonly agents: Agent[];
+  readonly asks: Ask[];
+  /** In the order of their seq. */
+  readonly tasks: Task[];
+  readonly dependents: { readonly links: Links; readonly seqs: format.Numbers; readonly owner: Task }[];
+  /** Names that many tasks share, each kept once. */
+  readonly names: Map<string, string>;
+  highest: number;
+  isHeaded: boolean;
+  isWhole: boolean;
+};
+
+export function restore(lines: Iterable<string>): State {
+  const loading: Loading = {
+    state: emptyState(),
+    ...{ format: 0, line: 0, project: null, highest: 0, isHeaded: false, isWhole: false },
+    ...{ agents: [], asks: [], tasks: [], dependents: [], names: new Map() },
+  };
+  try {
+    for (const line of lines) {
+      if (loading.isWhole) throw corrupt(loading, "something follows the last line");
+      loading.line++;
+      const row = parse(loading, line);
+      if (!loading.isHeaded && row[0] !== "drover") throw corrupt(loading, "it is not the header of a snapshot");
+      load(loading, row);
+    }
+    if (!loading.isWhole) throw new SnapshotUnreadable("cut", loading.line + 1, "the file ends before its last line");
+    return finish(loading);
+  } catch (thrown) {
+    // Values of the wrong kind show when they are used; facts that contradict each other break an invariant.
+    if (thrown instanceof TypeError || thrown instanceof RangeError || thrown instanceof BrokenInvariant)
+      throw corrupt(loading, thrown.message);
+    throw thrown;
+  }
+}
+
+const corrupt = ({ line }: Loading, detail: string): SnapshotUnreadable =>
+  new SnapshotUnreadable("corrupt", line, detail);
+
+function parse(loading: Loading, line: string): format.Row {
+  try {
+    const row: unknown = JSON.parse(line);
+    if (Array.isArray(row)) return row as format.Row;
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown;
+  }
+  throw corrupt(loading, "it is not a JSON array");
+}
+
+function load(loading: Loading, row: format.Row): void {
+  if (!Object.hasOwn(format.LENGTHS, row[0])) throw corrupt(loading, "no such kind of line");
+  if (row[0] === "drover") return loadHeader(loading, row);
+  checkLength(loading, row);
+  switch (row[0]) {
+    case "task":
+      return loadTask(loading, row);
+    case "ask":
+      return loadAsk(loading, row);
+    case "tombstone":
+      return loadStone(loading, row);
+    case "project":
+      return loadProject(loading, row);
+    case "agent":
+      return loadAgent(loading, row);
+    case "attempt":
+      return loadAttempt(loading, row);
+    case "end":
+      if (row[1] !== loading.line - 1) throw new SnapshotUnreadable("cut", loading.line, "lines before it are missing");
+      loading.isWhole = true;
+      return;
+    default:
+      return loadWorld(loading, row);
+  }
+}
+
+function checkLength(loading: Loading, row: format.Row): void {
+  const [least, most] = format.LENGTHS[row[0]];
+  if (row.length < least || row.length > most) throw corrupt(loading, `a line ${row[0]} with ${row.length} values`);
+}
+
+type WorldRow =
+  | (format.ConfigRow | format.SpentRow | format.WorkerRow | format.GateRow | format.TabRow)
+  | (format.HoldRow | format.ArtifactRow | format.CallbackRow | format.ScheduleRow | format.RejectedRow);
+
+function loadWorld(loading: Loading, row: WorldRow): void {
+  const { state } = loading;
+  switch (row[0]) {
+    case "config":
+      state.base = completed(row[1]);
+      state.patch = row[2] ?? null;
+      state.config = withPatch(state.base, state.patch);
+      return setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);
+    case "spent":
+      state.spent = rollingSumFromFacts(row[1]);
+      return;
+    case "worker":
+      return loadWorker(state, row);
+    case "gate":
+      return loadGate(state, row);
+    case "tab": {
+      const [, id, seq, ownerlessSince] = row;
+      state.tabs.set(id, newTab(id, seq, ownerlessSince));
+      return;
+    }
+    case "hold":
+      return takeHold(state, taskAt(loading, row[1]), workerAt(loading, row[2]));
+    case "artifact":
+      for (const seq of row[2]) awaitArtifact(state, taskAt(loading, seq), row[1]);
+      return;
+    case "callback":
+      return loadCallback(state, row);
+    case "schedule":
+      return loadSchedule(state, row);
+    case "rejected":
+      state.rejected.set(row[1] as AgentId, row[2]);
+      return;
+  }
+}
+
+function loadHeader(loading: Loading, row: format.HeaderRow): void {
+  const { state } = loading;
+  const [, version, seq, at, paused, cursor, origin, highest, totals] = row;
+  if (loading.isHeaded) throw corrupt(loading, "a second header");
+  loading.isHeaded = true;
+  if (version > format.SNAPSHOT_FORMAT) {
+    const detail = `its format is ${version}; this version reads up to ${format.SNAPSHOT_FORMAT}`;
+    throw new SnapshotUnreadable("newer-format", loading.line, detail);
+  }
+  if (!(version >= 1)) throw corrupt(loading, `no such format: ${version}`);
+  checkLength(loading, row);
+  loading.format = version;
+  state.seq = seq;
+  state.at = at as Instant;
+  state.paused = paused;
+  state.cursor = cursor as WorkerId | null;
+  state.levels.origin = origin;
+  // While tasks are put back no project comes back from idleness; `finish` sets the level of the last one served.
+  state.levels.highest = Number.NEGATIVE_INFINITY;
+  loading.highest = highest;
+  const [submitted = 0, completed = 0, failed = 0, cancelled = 0, expired = 0, skipped = 0, ...rest] = totals;
+  const [starts = 0, waitMs = 0, runMs = 0, ends = 0, rejected = 0] = rest;
+  Object.assign(state.totals, { submitted, completed, failed, cancelled, expired, skipped });
+  Object.assign(state.totals, { starts, waitMs, runMs, ends, rejected });
+}
+
+function loadProject(loading: Loading, row: format.ProjectRow): void {
+  const { state } = loading;
+  const [, id, given, source, status, level, charged, spent, recent, starts, means] = row;
+  const settings = completedProject(given);
+  const fairWindow = state.config.scheduler.fairness.window;
+  const project = newProject(id as ProjectId, state.registrations++, settings, fairWindow);
+  Object.assign(project, { source, status, level, charged });
+  project.spent = rollingSumFromFacts(spent);
+  project.recent = rollingSumFromFacts(recent);
+  project.starts = rollingSumFromFacts(starts);
+  for (const [type, samples, tokens] of means) project.means.set(type, { count: samples, tokens });
+  if (settings.maxPriority <= EXPRESS_PRIORITY) state.expressProjects.add(project);
+  state.projects.set(project.id, project);
+  loading.project = project;
+}
+
+function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow): void {
+  const { state, project } = loading;
+  if (project === null) throw corrupt(loading, "an agent before any project");
+  const agent = addAgent(state, id as AgentId, project);
+  const [submitted = 0, completed = 0, failed = 0, cancelled = 0] = totals;
+  agent.lastServed = lastServed;
+  Object.assign(agent.totals, { submitted, completed, failed, cancelled });
+  loading.agents.push(agent);
+}
+
+function loadWorker(state: State, row: format.WorkerRow): void {
+  const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
+  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
+  countFilter(state.fleet, takes, 1);
+  const attempts = new AttemptSet();
+  addWorker(state.fleet, state.shapes, {
+    id: id as WorkerId,
+    kind,
+    session,
+    target: endpoint === null ? null : { endpoint, path },
+    ...{ takes, filter: takes === null ? null : keyOfTakes(takes) },
+    offered,
+    joinedAt: joinedAt as Instant,
+    slots,
+    capabilities,
+    capabilitySet: new Set(capabilities),
+    offers: capabilities.join(" "),
+    cpu: cpu ?? Number.POSITIVE_INFINITY,
+    memory: memory ?? Number.POSITIVE_INFINITY,
+    zone,
+    status,
+    note,
+    ...{ attempts, usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
+  });
+}
+
+function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
+  const gate: Gate = gateFromFacts(gateSettings(state.config, id as GateId), facts);
+  state.gates.set(id as GateId, gate);
+  for (const ticket of [...facts.held, ...facts.tickets]) {
+    state.permits.set(ticket.id as PermitId, id as GateId);
+    if (ticket.task === undefined) bookCall(state, ticket, 1);
+  }
+  if (held) setGateHeld(state.shapes, gateUse(state.shapes, id), true);
+}
+
+function loadAsk(loading: Loading, row: format.AskRow): void {
+  const [, type, capabilities, cpu, memory, provider, locks, zone, tab] = row;
+  const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss = "retry", action = ""] =
+    row;
+  const wants = { type, action, capabilities, cpu, memory, provider, locks, zone, tab };
+  const ask = internAsk(loading.state, {
+    ...wants,
+    ...{ maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised },
+  });
+  ask.users = 0;
+  loading.asks.push(ask);
+}
+
+const NOTHING_MORE: format.TaskMore = [false, 0, 0, 0, -1, -1, null, -1, null, -1, null, null];
+
+/** The values stand in the order in which submitTask gives them, so that both make the same kind of object. */
+function loadTask(loading: Loading, row: format.TaskRow): void {
+  const { state } = loading;
+  const agent = loading.agents[row[3]];
+  const ask = loading.asks[row[4]];
+  const phase = format.PHASES[row[8]];
+  const last = loading.tasks[loading.tasks.length - 1];
+  if (agent === undefined || ask === undefined || phase === undefined)
+    throw corrupt(loading, "it names what is not there");
+  if (last !== undefined && last.seq >= row[2]) throw corrupt(loading, "a task out of order");
+  const more = row[14] ?? NOTHING_MORE;
+  const task: Task = {
+    id: row[1] as TaskId,
+    seq: row[2],
+    project: agent.project,
+    agent,
+    ask,
+    bodyHash: row[5],
+    createdAt: row[6] as Instant,
+    depth: row[7],
+    phase,
+    ripe: false,
+    paused: more[0],
+    priority: row[9],
+    iteration: row[10],
+    ownFailures: more[1],
+    losses: more[2],
+    requeues: more[12] ?? 0,
+    throttles: more[13] ?? 0,
+    attempts: more[3],
+    estimate: row[11],
+    runnableAt: row[12],
+    restUntil: more[4],
+    deadline: more[5],
+    lastSeq: row[13],
+    links: null,
+    attempt: null,
+    end: null,
+    lastWorker: nameOf(loading, more[6]),
+    // Up to format 3 a task that waits again kept when it had last begun.
+    startedAt: loading.format < 4 && (phase === "queued" || phase === "waiting") ? -1 : more[7],
+    pin: null,
+    group: null,
+    timers: null,
+  };
+  ask.users++;
+  agent.records++;
+  state.tasks.set(task.id, task);
+  loading.tasks.push(task);
+  count(state, task, phase, 1);
+  if (more !== NOTHING_MORE) loadMore(loading, task, more);
+  armWake(state, task);
+}
+
+function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
+  const { state } = loading;
+  const [, , , , , deadline, , , pin, pinUntil, links, end] = more;
+  if (links !== null) loadLinks(loading, task, links);
+  if (end !== null) {
+    task.end = endOf(end);
+    state.results++;
+  } else if (deadline >= 0) setTimer(state, task, "deadline", deadline);
+  if (pin !== null) {
+    const { affinityWait } = state.config.scheduler.placement;
+    setPin(state, task, nameOf(loading, pin) as Pin, pinUntil - affinityWait);
+  }
+}
+
+function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
+  const [parent, needs, unmet, artifact, seqs, told, children] = row;
+  const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[] };
+  const links: Links = { ...ties, unmet, artifact, dependents: [], told, children };
+  task.links = links;
+  if (seqs.length > 0) later.push({ links, seqs, owner: task });
+}
+
+function nameOf({ names }: Loading, name: string | null): WorkerId | null {
+  if (name === null) return null;
+  const known = names.get(name);
+  if (known === undefined) names.set(name, name);
+  return (known ?? name) as WorkerId;
+}
+
+/** Tasks stand in the order of their seq. */
+function taskAt(loading: Loading, seq: number): Task {
+  const { tasks } = loading;
+  let low = 0;
+  let high = tasks.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((tasks[middle] as Task).seq < seq) low = middle + 1;
+    else high = middle;
+  }
+  const task = tasks[low];
+  if (task?.seq !== seq) throw corrupt(loading, `no task was submitted by event ${seq}`);
+  return task;
+}
+
+function workerAt(loading: Loading, id: string): Worker {
+  const worker = loading.state.fleet.byId.get(id as WorkerId);
+  if (worker === undefined) throw corrupt(loading, `no worker is called ${id}`);
+  return worker;
+}
+
+function loadAttempt(loading: Loading, row: format.AttemptRow): void {
+  const { state } = loading;
+  const [, seq, worker, number, assignedAt, charge, express, standing, startedAt] = row;
+  const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy] = row;
+  const task = taskAt(loading, seq);
+  const attempt: Attempt = {
+    ...{ task, number, worker: workerAt(loading, worker), assignedAt: assignedAt as Instant, charge, express },
+    ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy, place: -1 },
+  };
+  attach(state, attempt, null);
+  if (loading.format < 4) recharge(task.project, attempt);
+  const { timeoutMs } = task.ask;
+  if (standing === "running" && timeoutMs !== null) setTimer(state, task, "timeout", startedAt + timeoutMs, attempt);
+  if (standing === "stopping") setTimer(state, task, "stop", stopBy, attempt);
+}
+
+/** Up to format 3 the charge of a live attempt was among what was settled and not in `charged`; now it is otherwise. */
+function recharge(project: Project, { assignedAt, charge }: Attempt): void {
+  const facts = project.recent.facts();
+  const at = facts.ends.findIndex((end) => end >= assignedAt);
+  const amounts = facts.amounts.map((amount, index) => (index === at ? Math.max(0, amount - charge) : amount));
+  project.recent = rollingSumFromFacts({ ...facts, amounts });
+  project.charged += charge;
+}
+
+function loadStone(loading: Loading, row: format.StoneRow): void {
+  const { state } = loading;
+  const [, id, bodyHash, phase, depth, priority, parent, endedAt, seq, endSeq, children, due] = row;
+  const createdAt = (row[12] ?? endedAt) as Instant;
+  const lastWorker = nameOf(loading, row[13] ?? null);
+  const stone: Tombstone = {
+    ...{ id: id as TaskId, bodyHash, phase: format.PHASES[phase] as EndPhase, depth, priority },
+    ...{ parent: parent as TaskId | null, createdAt, endedAt: endedAt as Instant, seq, endSeq },
+    ...{ lastWorker, children, due },
+  };
+  state.tombstones.set(stone.id, stone);
+  if (!due) push(state.remembered, stone);
+}
+
+/** What needs all lines: ties between tasks, the order of ends, the queues, the clocks of tabs. */
+function finish(loading: Loading): State {
+  const { state } = loading;
+  for (const { links, seqs, owner } of loading.dependents) {
+    for (const seq of seqs) links.dependents.push(seq === 0 ? gone(owner) : taskAt(loading, seq));
+  }
+  const ended = loading.tasks.filter((task) => task.end !== null);
+  ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
+  for (const task of ended) {
+    push(state.ended, { task, end: task.end as End });
+    if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  }
+  for (const task of loading.tasks) settleQueue(state, task);
+  state.levels.highest = loading.highest;
+  watchTabs(state);
+  return state;
+}
+
+/** Stands for a dependent that has ended and is kept no longer: it is counted when told, and does nothing. */
+const gone = (owner: Task): Task => ({ ...owner, phase: "skipped", links: null, timers: null, group: null });

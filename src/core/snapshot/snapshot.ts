@@ -1,0 +1,219 @@
+/**
+ * The facts of a state as lines of JSON, and back.
+ *
+ *     header · config · spent · projects with their agents · workers · gates · tabs
+ *     asks and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
+ *     schedules · end
+ *
+ * Only facts are written, none of the indices: queues, bit sets, trees, counts and timers follow from the
+ * facts and are rebuilt by `restore` with the very functions that evolve uses. One line per thing, so that a million
+ * tasks are never one string. An ask (what tasks want, shared by all that want the same) is written just before
+ * the first task that has it, and agents and asks are named by their number in the file.
+ *
+ * The order is canonical: the same facts give the same bytes, whatever indices were built in between. Where order is
+ * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which
+ * mean was learned last) it is kept; where it means nothing, lines are sorted by id. A tie of an ended
+ * task to one that is no longer kept is written as 0: it is counted when dependents are told, and nothing else.
+ *
+ * The last line says how many went before it, so a file that was cut is told from a whole one. Whether
+ * bytes were changed is for whoever stores them to know, by their hash.
+ */
+
+import { gateFacts } from "../gate/gate.ts";
+import type { Agent, Ask, Attempt, End, Project, State, Task, Tombstone, Worker } from "../model/state.ts";
+import type { Ended } from "../task/callbacks.ts";
+import * as format from "./format.ts";
+
+export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
+export { restore } from "./restore.ts";
+
+/** The state must not change while its lines are being taken. */
+export function* snapshotLines(state: State): Generator<string> {
+  let lines = 0;
+  for (const row of rowsOf(state)) {
+    lines++;
+    yield JSON.stringify(row);
+  }
+  const end: format.EndOfFileRow = ["end", lines];
+  yield JSON.stringify(end);
+}
+
+function* rowsOf(state: State): Generator<format.Row> {
+  const { seq, at, paused, cursor, levels, totals } = state;
+  yield ["drover", format.SNAPSHOT_FORMAT, seq, at, paused, cursor, levels.origin, levels.highest, totalsRow(totals)];
+  yield ["config", state.base, state.patch];
+  yield ["spent", state.spent.facts()];
+  const agents = new Map<Agent, number>();
+  for (const project of state.projects.values()) {
+    yield projectRow(project);
+    for (const agent of byId(project.agents.values())) {
+      agents.set(agent, agents.size);
+      yield ["agent", agent.id, agent.lastServed, agentTotalsRow(agent.totals)];
+    }
+  }
+  for (const worker of state.fleet.order) yield workerRow(worker);
+  for (const [id, gate] of state.gates) {
+    yield ["gate", id, state.shapes.gates.get(id)?.held === true, gateFacts(gate)];
+  }
+  for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
+  yield* taskRows(state, agents);
+  // By facts, not by the order in a table, which may hang on what is no longer there.
+  for (const worker of state.fleet.order) for (const attempt of worker.attempts.inOrder()) yield attemptRow(attempt);
+  for (const { hold } of state.projects.values()) if (hold !== null) yield ["hold", hold.task.seq, hold.worker.id];
+  for (const name of [...state.artifacts.keys()].sort()) {
+    yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];
+  }
+  const stones = [...state.tombstones.values()].sort((left, right) => left.endSeq - right.endSeq);
+  for (const stone of stones) yield stoneRow(stone);
+  for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
+  for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
+  for (const { task, end, phase, told } of state.callbacks.due.values()) {
+    yield ["callback", task, end, format.PHASES.indexOf(phase), told === null ? null : toldRow(told)];
+  }
+  for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
+    yield ["schedule", id, body, nextAt, lastAt, lastTask];
+  }
+}
+
+const byId = <Item extends { readonly id: string }>(items: Iterable<Item>): Item[] =>
+  [...items].sort((left, right) => (left.id < right.id ? -1 : 1));
+
+const totalsRow = (totals: State["totals"]): format.Numbers => [
+  ...[totals.submitted, totals.completed, totals.failed, totals.cancelled, totals.expired, totals.skipped],
+  ...[totals.starts, totals.waitMs, totals.runMs, totals.ends, totals.rejected],
+];
+
+const agentTotalsRow = ({ submitted, completed, failed, cancelled }: Agent["totals"]): format.Numbers => [
+  ...[submitted, completed, failed, cancelled],
+];
+
+function projectRow(project: Project): format.ProjectRow {
+  const { id, settings, source, status, level, charged, spent, recent, starts } = project;
+  const means = Array.from(project.means, ([type, { count, tokens }]) => [type, count, tokens] as const);
+  return [
+    ...(["project", id, settings, source, status, level, charged] as const),
+    ...([spent.facts(), recent.facts(), starts.facts(), means] as const),
+  ];
+}
+
+/** Unlimited room is written as null: JSON has no infinity. */
+function workerRow(worker: Worker): format.WorkerRow {
+  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes, note } =
+    worker;
+  const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
+  return [
+    ...(["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status] as const),
+    ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null, takes, note] as const),
+  ];
+}
+
+function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<format.Row> {
+  const asks = new Map<Ask, number>();
+  for (const task of state.tasks.values()) {
+    let ask = asks.get(task.ask);
+    if (ask === undefined) {
+      ask = asks.size;
+      asks.set(task.ask, ask);
+      yield askRow(task.ask);
+    }
+    yield taskRow(state, task, agents.get(task.agent) as number, ask);
+  }
+}
+
+function askRow(ask: Ask): format.AskRow {
+  const { type, capabilities, cpu, memory, provider, locks, zone, tab } = ask;
+  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = ask;
+  return [
+    ...(["ask", type, capabilities, cpu, memory, provider, locks, zone, tab] as const),
+    ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action] as const),
+  ];
+}
+
+function taskRow(state: State, task: Task, agent: number, ask: number): format.TaskRow {
+  const { id, seq, bodyHash, createdAt, depth, priority, iteration, estimate, runnableAt, lastSeq } = task;
+  const phase = format.PHASES.indexOf(task.phase);
+  const links = linksRow(state, task);
+  // Spelled out for each case: this runs a million times.
+  return isPlain(task) && links === null
+    ? [
+        "task",
+        id,
+        seq,
+        agent,
+        ask,
+        bodyHash,
+        createdAt,
+        depth,
+        phase,
+        priority,
+        iteration,
+        estimate,
+        runnableAt,
+        lastSeq,
+      ]
+    : [
+        ...(["task", id, seq, agent, ask, bodyHash, createdAt, depth, phase, priority] as const),
+        ...([iteration, estimate, runnableAt, lastSeq, moreOf(task, links)] as const),
+      ];
+}
+
+const isPlain = (task: Task): boolean =>
+  !task.paused &&
+  task.attempts === 0 &&
+  task.ownFailures === 0 &&
+  task.losses === 0 &&
+  task.restUntil < 0 &&
+  task.deadline < 0 &&
+  task.pin === null &&
+  task.end === null;
+
+function moreOf(task: Task, links: format.LinksRow | null): format.TaskMore {
+  const { paused, ownFailures, losses, attempts, restUntil, deadline, lastWorker, startedAt, pin, end } = task;
+  const pinUntil = task.timers?.find((timer) => timer.kind === "pin")?.at ?? -1;
+  const how = end === null ? null : endRow(end);
+  return [
+    ...([paused, ownFailures, losses, attempts, restUntil, deadline] as const),
+    ...([lastWorker, startedAt, pin, pinUntil, links, how, task.requeues, task.throttles] as const),
+  ];
+}
+
+const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [
+  ...([at, seq, error, resultHash, resultSize, resultSeq] as const),
+];
+
+function toldRow(told: Ended): format.ToldRow {
+  const { seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts } = told;
+  return [
+    ...([seq, project.id, agent.id, createdAt, depth, priority, iteration, ownFailures, attempts] as const),
+    ...([told.runnableAt, told.startedAt, told.deadline, told.lastWorker, told.ask.onLoss, endRow(told.end)] as const),
+  ];
+}
+
+/** Null also where links are there and say nothing. */
+function linksRow(state: State, task: Task): format.LinksRow | null {
+  if (task.links === null) return null;
+  const { parent, needs, unmet, artifact, dependents, told, children } = task.links;
+  const isEmpty = parent === null && needs.length === 0 && artifact === null && unmet === 0;
+  if (isEmpty && dependents.length === 0 && children === 0) return null;
+  const waiting = dependents.map((dependent) => (state.tasks.get(dependent.id) === dependent ? dependent.seq : 0));
+  return [parent, needs, unmet, artifact, waiting, told, children];
+}
+
+function attemptRow(attempt: Attempt): format.AttemptRow {
+  const { task, worker, number, assignedAt, charge, express, state, startedAt } = attempt;
+  const { reserve, reported, permitted, known, stopCause, stopBy } = attempt;
+  return [
+    ...(["attempt", task.seq, worker.id, number, assignedAt, charge, express, state, startedAt] as const),
+    ...([reserve, reported, permitted, known, stopCause, stopBy] as const),
+  ];
+}
+
+function stoneRow(stone: Tombstone): format.StoneRow {
+  const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, children, due, lastWorker } =
+    stone;
+  const code = format.PHASES.indexOf(phase);
+  return [
+    ...(["tombstone", id, bodyHash, code, depth, priority, parent, endedAt, seq, endSeq, children, due] as const),
+    ...([createdAt, lastWorker] as const),
+  ];
+}

@@ -1,0 +1,126 @@
+/**
+ * The small pure pieces on their own, for people who embed them.
+ *
+ * The same arithmetic the scheduler uses (turn/priority.ts, task/admission.ts) or that the share-and-budget spec
+ * names, behind
+ * checks: a value that cannot be (not a number, negative, of another kind) is refused by the name of its field
+ * with an InputError, never computed with. Nothing here reads a clock or changes what it is given.
+ */
+
+import { orThrow } from "../base/input-error.ts";
+import { finite, flag, isRecord, join, name, orNull, type Reader, whole } from "../base/readers.ts";
+import { badField, type Refusal } from "../base/refusal.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { type PriorityRules, readConfig } from "../config/config.ts";
+import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../task/admission.ts";
+import { score as scoreOf } from "../turn/priority.ts";
+
+export type ScoredTask = {
+  readonly type: string;
+  readonly runnableAt: number;
+  readonly depth: number;
+  readonly iteration: number;
+};
+export type PublicLoad = Load & { readonly acceptWithoutWorkers?: boolean };
+
+const AMOUNT_MAX = Number.MAX_SAFE_INTEGER;
+const amount = finite(0, AMOUNT_MAX);
+const instantOf = finite(-AMOUNT_MAX, AMOUNT_MAX);
+
+/**
+ * base[type] + min(ageMax, floor(minutes × agePerMinute)) + depth × depthBoost − min(retryMax, max(0, iteration − 1) ×
+ * retryPenalty). `config` is any part of the `scheduler.priority` section; the rest has its defaults.
+ */
+export function score(task: ScoredTask, now: number, config: Partial<PriorityRules> = {}): number {
+  const given = objectOf(task, "task");
+  const read: ScoredTask = {
+    type: orThrow(name()(given.type, "task.type")),
+    runnableAt: orThrow(instantOf(given.runnableAt, "task.runnableAt")),
+    depth: orThrow(whole(0)(given.depth, "task.depth")),
+    iteration: orThrow(whole(0)(given.iteration, "task.iteration")),
+  };
+  const rules = orThrow(readConfig({ scheduler: { priority: config } })).scheduler.priority;
+  return scoreOf(read, orThrow(instantOf(now, "now")), rules);
+}
+
+/** weight ÷ sum of weights; all zero gives nothing at all. */
+export function targetRatios(weights: Readonly<Record<string, number>>): Record<string, number> {
+  return ratiosOf(amountsOf(weights, "weights"));
+}
+
+/** Target minus actual share: positive is behind. Usage counts over the keys of `weights` only. */
+export function deficits(
+  weights: Readonly<Record<string, number>>,
+  usage: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const targets = ratiosOf(amountsOf(weights, "weights"));
+  const used = new Map(amountsOf(usage, "usage"));
+  const keys = Object.keys(targets);
+  let total = 0;
+  for (const key of keys) total += used.get(key) ?? 0;
+  if (total === 0) return targets;
+  return Object.fromEntries(keys.map((key) => [key, (targets[key] as number) - (used.get(key) ?? 0) / total]));
+}
+
+/** Whether nothing more may be spent: a limit is there and is reached. */
+export const globalExhausted = (budget: number | null, used: number): boolean => isSpent(budget, used, "budget");
+export const projectExhausted = (limit: number | null, used: number): boolean => isSpent(limit, used, "limit");
+
+/** Whether another task may be let in. With no worker only the length of the queue counts, or nothing is let in. */
+export function shouldAccept(load: PublicLoad): boolean {
+  const { acceptWithoutWorkers, ...read } = readLoad(load);
+  return (read.workers > 0 || acceptWithoutWorkers) && accepts(read);
+}
+
+/** Whether callers should be asked to slow down. */
+export const shouldThrottle = (load: PublicLoad): boolean => throttles(readLoad(load));
+
+function isSpent(limit: number | null, used: number, field: string): boolean {
+  const most = orThrow(orNull(amount)(limit, field));
+  const sum = orThrow(amount(used, "used"));
+  return most !== null && sum >= most;
+}
+
+function ratiosOf(weights: readonly (readonly [string, number])[]): Record<string, number> {
+  let total = 0;
+  for (const [, weight] of weights) total += weight;
+  return total === 0 ? {} : Object.fromEntries(weights.map(([key, weight]) => [key, weight / total]));
+}
+
+function readLoad(load: PublicLoad): Load & { readonly acceptWithoutWorkers: boolean } {
+  const given = objectOf(load, "load");
+  const read = <Value>(reader: Reader<Value>, field: string): Value =>
+    orThrow(reader(given[field], join("load", field)));
+  const perWorker = given.perWorker === undefined ? null : read(orNull(finite(0, AMOUNT_MAX, true)), "perWorker");
+  const workers = read(whole(0), "workers");
+  return {
+    queued: read(whole(0), "queued"),
+    inFlight: read(whole(0), "inFlight"),
+    workers,
+    maxQueue: read(finite(0, AMOUNT_MAX, true), "maxQueue"),
+    perWorker: workers === 0 ? null : perWorker,
+    rejectThreshold: read(finite(0, AMOUNT_MAX, true), "rejectThreshold"),
+    throttleAt: read(amount, "throttleAt"),
+    acceptWithoutWorkers: given.acceptWithoutWorkers === undefined ? true : read(flag, "acceptWithoutWorkers"),
+  };
+}
+
+export function objectOf(value: unknown, field: string): Record<string, unknown> {
+  return orThrow(isRecord(value) ? ok(value) : fail(badField(field, value, "an object")));
+}
+
+function amountsOf(value: unknown, field: string): [string, number][] {
+  return orThrow(readAmounts(value, field));
+}
+
+/** A table of amounts by name: nothing negative, nothing that is not a number. */
+export function readAmounts(value: unknown, field: string): Result<[string, number][], Refusal> {
+  if (!isRecord(value)) return fail(badField(field, value, "an object of numbers by name"));
+  const read: [string, number][] = [];
+  for (const key of Object.keys(value)) {
+    const one = amount(value[key], join(field, key));
+    if (!one.ok) return one;
+    read.push([key, one.value]);
+  }
+  return ok(read);
+}

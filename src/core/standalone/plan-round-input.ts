@@ -1,0 +1,280 @@
+/**
+ * What a round is planned from, read and checked.
+ *
+ * A snapshot is plain data from somebody else's program: fields nobody here knows are left alone, values that cannot
+ * be are refused by the path of their field. What is read is a copy with every default in place, so the plan keeps
+ * its own counts and never touches what it was given.
+ */
+
+import { orThrow } from "../base/input-error.ts";
+import { finite, name, oneOf, orNull, type Reader, readSection, setOf, text, whole } from "../base/readers.ts";
+import { badField } from "../base/refusal.ts";
+import { fail } from "../base/result.ts";
+import { type FairnessRules, priority, STRATEGIES, type Strategy } from "../config/config.ts";
+import { objectOf, readAmounts } from "./formulas.ts";
+
+export type RoundResources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+export type RoundProject = {
+  readonly id: string;
+  readonly status: "active" | "paused";
+  readonly weight: number;
+  readonly budgetLimit?: number | null;
+  readonly maxConcurrent: number;
+};
+export type RoundTask = {
+  readonly id: string;
+  readonly project: string;
+  /** Kept for the reader: agents are no level of this round. */
+  readonly agent?: string;
+  /** `queued` is ready; any other is passed over. */
+  readonly status: string;
+  readonly priority?: number;
+  readonly type?: string;
+  readonly runnableAt?: number;
+  readonly estimatedTokens?: number;
+  readonly resources?: RoundResources;
+  readonly capabilities?: readonly string[];
+  readonly zone?: string;
+};
+export type RoundWorker = {
+  readonly id: string;
+  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  readonly slots?: number;
+  readonly inFlight?: number;
+  /** What is free now; absent is unlimited. */
+  readonly resources?: RoundResources;
+  readonly capabilities?: readonly string[];
+  readonly zone?: string;
+};
+type Amounts = Readonly<Record<string, number>>;
+export type RoundSnapshot = {
+  readonly now: number;
+  readonly projects: readonly RoundProject[];
+  readonly tasks: readonly RoundTask[];
+  readonly workers: readonly RoundWorker[];
+  /** By project: tokens in the window, attempts running, tasks started and completed in the window. */
+  readonly usage?: Amounts;
+  readonly active?: Amounts;
+  readonly started?: Amounts;
+  readonly completed?: Amounts;
+  readonly globalBudget?: number | null;
+  /** Absent: the sum of `usage`. */
+  readonly globalUsed?: number;
+};
+export type RoundPolicy = {
+  readonly charge?: "estimate" | "none";
+  readonly guarantee?: "started" | "completed";
+  readonly strategy?: Strategy;
+  readonly startCost?: number;
+  readonly defaultTokens?: number;
+  /** At most so many of a type at once: what the snapshot calls assigned or running, and what this round starts. */
+  readonly perType?: Amounts;
+};
+
+export type Demand = { readonly cpu: number; readonly memory: number; readonly capabilities: readonly string[] };
+export type ReadyTask = Demand & {
+  readonly id: string;
+  /** Tasks of one shape fit the same workers. */
+  readonly shape: string;
+  readonly project: string;
+  readonly place: number;
+  readonly priority: number;
+  readonly type: string | null;
+  readonly runnableAt: number;
+  readonly estimate: number | null;
+  readonly zone: string | null;
+};
+export type PlanWorker = {
+  readonly id: string;
+  readonly place: number;
+  readonly isTaking: boolean;
+  readonly slots: number;
+  readonly capabilities: ReadonlySet<string>;
+  readonly zone: string | null;
+  inFlight: number;
+  cpu: number;
+  memory: number;
+};
+export type PlanProject = {
+  readonly id: string;
+  readonly isActive: boolean;
+  readonly weight: number;
+  readonly limit: number | null;
+  readonly maxConcurrent: number;
+  readonly completed: number;
+  readonly usage: number;
+  /** What this round's starts were charged, for the shares, and what they set aside, for the budgets. */
+  charged: number;
+  reserved: number;
+  active: number;
+  started: number;
+};
+export type Plan = {
+  readonly projects: readonly PlanProject[];
+  readonly tasks: readonly ReadyTask[];
+  readonly workers: readonly PlanWorker[];
+  readonly typesRunning: Map<string, number>;
+  readonly globalLimit: number | null;
+  readonly globalUsed: number;
+};
+
+const AMOUNT_MAX = Number.MAX_SAFE_INTEGER;
+const LIST_MAX = 1_000_000;
+const CAPABILITIES_MAX = 1000;
+const amount = finite(0, AMOUNT_MAX);
+const instantOf = finite(-AMOUNT_MAX, AMOUNT_MAX);
+const id = text(1, 1024);
+const capabilities = setOf(text(1, 1024), CAPABILITIES_MAX);
+
+export type ReadPolicy = Required<Omit<RoundPolicy, "perType">> & { readonly perType: ReadonlyMap<string, number> };
+
+export function readPolicy(value: unknown, fairness: FairnessRules): ReadPolicy {
+  const { startCost, defaultTokens } = fairness;
+  const perType: Reader<ReadonlyMap<string, number>> = (given, field) => {
+    const read = readAmounts(given, field);
+    return read.ok ? { ok: true, value: new Map(read.value) } : read;
+  };
+  const base: ReadPolicy = {
+    ...{ charge: "estimate", guarantee: "started", strategy: "least-loaded", startCost, defaultTokens },
+    perType: new Map(),
+  };
+  const fields = {
+    charge: oneOf("estimate", "none"),
+    guarantee: oneOf("started", "completed"),
+    strategy: oneOf(...STRATEGIES),
+    ...{ startCost: amount, defaultTokens: amount, perType },
+  };
+  return orThrow(readSection<ReadPolicy>(fields, base, value ?? {}, "policy"));
+}
+
+export function readSnapshot(value: unknown): Plan {
+  const given = objectOf(value, "snapshot");
+  const now = orThrow(instantOf(given.now, "now"));
+  const tables = ["usage", "active", "started", "completed"] as const;
+  const [usage, active, started, completed] = tables.map((field) => tableOf(given[field], field)) as [
+    ReadonlyMap<string, number>,
+    ReadonlyMap<string, number>,
+    ReadonlyMap<string, number>,
+    ReadonlyMap<string, number>,
+  ];
+  const projects = listOf(given.projects, "projects", readProject).map((project) => ({
+    ...project,
+    ...{ usage: usage.get(project.id) ?? 0, charged: 0, reserved: 0, active: active.get(project.id) ?? 0 },
+    ...{ started: started.get(project.id) ?? 0, completed: completed.get(project.id) ?? 0 },
+  }));
+  const known = new Set(projects.map((project) => project.id));
+  const all = listOf(given.tasks, "tasks", (row, path, place) => readTask(row, path, { place, now, known }));
+  const sum = [...usage.values()].reduce((total, tokens) => total + tokens, 0);
+  return {
+    projects,
+    tasks: all.filter((task) => task.status === "queued"),
+    workers: listOf(given.workers, "workers", readWorker),
+    typesRunning: countTypes(all),
+    globalLimit: given.globalBudget === undefined ? null : orThrow(orNull(amount)(given.globalBudget, "globalBudget")),
+    globalUsed: given.globalUsed === undefined ? sum : orThrow(amount(given.globalUsed, "globalUsed")),
+  };
+}
+
+function tableOf(value: unknown, field: string): ReadonlyMap<string, number> {
+  return new Map(value === undefined ? [] : orThrow(readAmounts(value, field)));
+}
+
+type RowReader<Row> = (row: Record<string, unknown>, path: string, place: number) => Row;
+
+/** A list of rows with ids, each id once. */
+function listOf<Row extends { readonly id: string }>(value: unknown, field: string, read: RowReader<Row>): Row[] {
+  if (!Array.isArray(value) || value.length > LIST_MAX) {
+    return orThrow(fail(badField(field, value, `a list of at most ${LIST_MAX} objects`)));
+  }
+  const seen = new Set<string>();
+  return Array.from(value, (item: unknown, place) => {
+    const path = `${field}[${place}]`;
+    const row = read(objectOf(item, path), path, place);
+    if (seen.has(row.id)) orThrow(fail(badField(`${path}.id`, row.id, "an id no other row of the list has")));
+    seen.add(row.id);
+    return row;
+  });
+}
+
+/** Reads one field of a row; with a default the field may be absent. */
+function field<Value>(row: Record<string, unknown>, path: string, key: string, reader: Reader<Value>): Value;
+function field<Value, Default>(
+  row: Record<string, unknown>,
+  path: string,
+  key: string,
+  reader: Reader<Value>,
+  absent: Default,
+): Value | Default;
+function field<Value>(
+  row: Record<string, unknown>,
+  path: string,
+  key: string,
+  reader: Reader<Value>,
+  ...absent: readonly Value[]
+): Value {
+  if (row[key] === undefined && absent.length > 0) return absent[0] as Value;
+  return orThrow(reader(row[key], `${path}.${key}`));
+}
+
+type ReadProject = Pick<PlanProject, "id" | "isActive" | "weight" | "limit" | "maxConcurrent">;
+
+const readProject: RowReader<ReadProject> = (row, path) => ({
+  id: field(row, path, "id", id),
+  isActive: field(row, path, "status", oneOf("active", "paused")) === "active",
+  weight: field(row, path, "weight", finite(0, AMOUNT_MAX, true)),
+  limit: field(row, path, "budgetLimit", orNull(amount), null),
+  maxConcurrent: field(row, path, "maxConcurrent", whole(0)),
+});
+
+function readTask(
+  row: Record<string, unknown>,
+  path: string,
+  { place, now, known }: { readonly place: number; readonly now: number; readonly known: ReadonlySet<string> },
+): ReadyTask & { readonly status: string } {
+  const project = field(row, path, "project", id);
+  if (!known.has(project)) orThrow(fail(badField(`${path}.project`, project, "the id of a project in the snapshot")));
+  field(row, path, "agent", id, null);
+  const needed = field(row, path, "capabilities", capabilities, []);
+  const { cpu, memory } = resourcesOf(row, path, 0);
+  return {
+    ...{ id: field(row, path, "id", id), project, place, status: field(row, path, "status", id) },
+    priority: field(row, path, "priority", priority, 0),
+    type: field(row, path, "type", name(), null),
+    runnableAt: field(row, path, "runnableAt", instantOf, now),
+    estimate: field(row, path, "estimatedTokens", amount, null),
+    zone: field(row, path, "zone", id, null),
+    ...{ capabilities: needed, cpu, memory, shape: JSON.stringify([cpu, memory, ...needed]) },
+  };
+}
+
+const readWorker: RowReader<PlanWorker> = (row, path, place) => {
+  const status = field(row, path, "status", oneOf("idle", "busy", "overloaded", "draining", "unreachable"));
+  const slots = field(row, path, "slots", whole(0), 1);
+  return {
+    ...{ id: field(row, path, "id", id), place, slots },
+    isTaking: status === "idle" || status === "busy",
+    inFlight: field(row, path, "inFlight", whole(0), status === "busy" ? slots : 0),
+    capabilities: new Set(field(row, path, "capabilities", capabilities, [])),
+    zone: field(row, path, "zone", id, null),
+    ...resourcesOf(row, path, Number.POSITIVE_INFINITY),
+  };
+};
+
+function resourcesOf(row: Record<string, unknown>, path: string, absent: number): { cpu: number; memory: number } {
+  if (row.resources === undefined) return { cpu: absent, memory: absent };
+  const at = `${path}.resources`;
+  const given = objectOf(row.resources, at);
+  return {
+    cpu: field(given, at, "cpuMillicores", amount, absent),
+    memory: field(given, at, "memoryBytes", amount, absent),
+  };
+}
+
+function countTypes(tasks: readonly { readonly status: string; readonly type: string | null }[]): Map<string, number> {
+  const running = new Map<string, number>();
+  for (const { status, type } of tasks) {
+    if (type === null || (status !== "assigned" && status !== "running")) continue;
+    running.set(type, (running.get(type) ?? 0) + 1);
+  }
+  return running;
+}

@@ -1,0 +1,341 @@
+/**
+ * What is let in.
+ *
+ * A task is refused outright when it can never be right: an unknown dependency, a deadline that has
+ * passed, an id that stands for another body. It is turned away when there is no room: the queue or its
+ * agent's share of it is full, or the fleet is overloaded. The same id with the same body is the same
+ * task again, however often it is sent. Nothing here depends on how many tasks there are.
+ */
+import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
+import { badField, type Refusal } from "../base/refusal.ts";
+import { isKeptForOthers, keptOf } from "../base/reserve.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { ownId } from "../collections/id-table.ts";
+import type { Config, ProjectSettings } from "../config/config.ts";
+import { settingsFor } from "../config-change.ts";
+import { pinFor } from "../fleet/placement.ts";
+import { type Needed, offers } from "../fleet/shape.ts";
+import { refusalsOf, refusedInWords } from "../fleet/worker-filter.ts";
+import type { Decided, Decision, Submission, Warning } from "../model/commands.ts";
+import type { Event, TaskSubmitted } from "../model/events.ts";
+import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "../model/state.ts";
+import { estimateFrom } from "../turn/expected-tokens.ts";
+import { tabCapability } from "./browser-tab.ts";
+import { dependenciesOf } from "./lifecycle.ts";
+
+export const PROJECTS_MAX = 10_000;
+/** Projects nobody registered that one agent may have tasks in: their places never come back. */
+const MADE_PROJECTS_MAX = 100;
+/** Where a task goes that names none: nobody may be shut out of it. */
+const DEFAULT_PROJECT = "default";
+const DEPTH_MAX = 100_000;
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+const ATTEMPTS_DEFAULT = 3;
+/** A click must not be repeated. */
+const ATTEMPTS_DEFAULT_WITH_TAB = 1;
+/** Ids Drover makes; a caller may not choose one. */
+const OWN_IDS = /^tsk_\d+$|^rej_/;
+
+export type Load = {
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly workers: number;
+  readonly maxQueue: number;
+  readonly perWorker?: number | null;
+  readonly rejectThreshold: number;
+  readonly throttleAt: number;
+};
+
+/** How full the fleet is: 1 is full. */
+export function usage(load: Load): number {
+  const ofQueue = load.queued / load.maxQueue;
+  const { perWorker } = load;
+  if (perWorker === undefined || perWorker === null) return ofQueue;
+  return Math.max(ofQueue, (load.queued + load.inFlight) / Math.max(1, load.workers * perWorker));
+}
+
+/** Whether callers of this fleet should slow down; `shouldThrottle` of its load, without spelling that out. */
+export function isThrottling(state: State): boolean {
+  const { maxQueue, backpressure } = state.config.scheduler;
+  const { perWorker, throttleAt } = backpressure;
+  return perWorker === null ? (state.waiting + state.queued) / maxQueue > throttleAt : shouldThrottle(loadOf(state));
+}
+
+export const shouldAccept = (load: Load): boolean => usage(load) < load.rejectThreshold;
+export const shouldThrottle = (load: Load): boolean => usage(load) > load.throttleAt;
+
+export function loadOf(state: State): Load {
+  const { maxQueue, backpressure } = state.config.scheduler;
+  return {
+    queued: state.waiting + state.queued,
+    inFlight: state.inFlight,
+    workers: state.fleet.able,
+    maxQueue,
+    perWorker: backpressure.perWorker,
+    rejectThreshold: backpressure.rejectThreshold,
+    throttleAt: backpressure.throttleAt,
+  };
+}
+
+export function decideSubmit(state: State, task: Submission, now: Instant): Decided {
+  const known = task.id === null ? null : findKnown(state, task.id);
+  if (known !== null) {
+    return known.bodyHash === task.bodyHash
+      ? ok({ events: [], id: known.id, repeated: true })
+      : fail({ type: "task-exists", task: known.id });
+  }
+  if (task.id !== null && OWN_IDS.test(task.id)) {
+    return fail(badField("id", task.id, "an id not of the form tsk_<number> or rej_…, which Drover makes itself"));
+  }
+  if (task.deadline !== null && task.deadline <= now) {
+    return fail({ type: "past-deadline", field: "deadline", deadline: task.deadline, now });
+  }
+  const settings = projectFor(state, task.project, task.agent);
+  if (!settings.ok) return settings;
+  const ties = readTies(state, task);
+  if (!ties.ok) return ties;
+  const full = refusalForRoom(state, task);
+  if (full !== null) return fail(full);
+  return ok(admit(state, task, settings.value, ties.value, now));
+}
+
+function findKnown(state: State, id: TaskId): { id: TaskId; bodyHash: string } | null {
+  return state.tasks.get(id) ?? state.tombstones.get(id) ?? null;
+}
+
+type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean; readonly source: Project["source"] };
+
+/** The settings of a task's project, and whether it must be made first. A call of no task has no agent. */
+export function projectFor(state: State, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
+  const project = state.projects.get(id);
+  if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
+  const [settings, source] = settingsFor(state.config, id);
+  if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
+  const noRoom = source === "default" ? refusalForMaking(state, id, agent) : null;
+  return noRoom === null ? ok({ settings, isNew: true, source }) : fail(noRoom);
+}
+
+/**
+ * Whether a project that nobody registered may be made. Those that the config names always may, and the last tenth of
+ * the places is kept for those that are put.
+ */
+export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
+  if (id === DEFAULT_PROJECT) return null;
+  const remedy = `name ${id} in the config, or have an admin put it`;
+  if (state.projects.size >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
+    return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy };
+  const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
+  if (known.length < MADE_PROJECTS_MAX) return null;
+  const made = known.filter(({ project }) => project.source === "default").length;
+  if (made < MADE_PROJECTS_MAX) return null;
+  return {
+    type: "too-many",
+    what: `projects of agent ${agent} that nobody registered`,
+    max: MADE_PROJECTS_MAX,
+    remedy,
+  };
+}
+
+type Ties = {
+  readonly depth: number;
+  readonly priority: number | null;
+  /** Whether anybody gave the parent its priority; a tombstone has forgotten, so one that is not 0 counts. */
+  readonly prioritised: boolean;
+  readonly unmet: boolean;
+  /** A dependency that has ended badly, so that the task will be skipped. */
+  readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
+};
+
+const NO_TIES: Result<Ties, Refusal> = ok({ depth: 0, priority: null, prioritised: false, unmet: false, failed: null });
+
+/** What its parent and needs mean for a task. */
+function readTies(state: State, task: Submission): Result<Ties, Refusal> {
+  if (task.parent === null && task.needs.length === 0) return NO_TIES;
+  let unmet = false;
+  let failed: Ties["failed"] = null;
+  for (const id of dependenciesOf(task)) {
+    const field = id === task.parent ? "parent" : "needs";
+    if (id === task.id) return fail({ type: "cycle", path: [id, id] });
+    const found = state.tasks.get(id) ?? state.tombstones.get(id);
+    if (found === undefined) return fail({ type: "dependency-unknown", field, dependency: id });
+    if (!hasEnded(found)) unmet = true;
+    else if (!wentWell(found.phase) && task.onDependencyFailure === "skip") {
+      failed ??= { id, phase: found.phase, seq: state.tasks.get(id)?.end?.seq ?? null };
+    }
+  }
+  const parent = task.parent === null ? undefined : (state.tasks.get(task.parent) ?? state.tombstones.get(task.parent));
+  const depth = parent === undefined ? 0 : parent.depth + 1;
+  if (depth > DEPTH_MAX) return fail(badField("parent", task.parent, `a task at most ${DEPTH_MAX} levels deep`));
+  const priority = parent?.priority ?? null;
+  const asked = task.parent === null ? undefined : state.tasks.get(task.parent)?.ask;
+  const prioritised = asked === undefined ? (priority ?? 0) !== 0 : asked.prioritised;
+  return ok({ depth, priority, prioritised, unmet, failed });
+}
+
+/** Ends that nobody has been told of yet, beyond which no more tasks that want it are taken. */
+const CALLBACKS_MAX = 1_000_000;
+
+function refusalForRoom(state: State, task: Submission): Refusal | null {
+  if (task.callback === true && state.callbacks.due.size >= CALLBACKS_MAX)
+    return { type: "too-many", what: "ends that nobody was told of", max: CALLBACKS_MAX };
+  const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
+  const queued = state.waiting + state.queued;
+  const agent = task.agent as string;
+  if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
+  const ofProject = state.projects.get(task.project)?.backlog ?? 0;
+  const mine = state.loads.get(task.agent)?.backlog ?? 0;
+  // Names of projects are free, so an agent counts over all of its own.
+  if (isKeptForOthers(maxQueue, queued, Math.max(ofProject, mine))) {
+    const kept = { project: task.project as string, ofProject, ofAgent: mine, kept: keptOf(maxQueue) };
+    return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent, ...kept };
+  }
+  if (mine >= maxPerAgent)
+    return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
+  if (state.fleet.able > 0 && backpressure.perWorker === null && queued / maxQueue < backpressure.rejectThreshold)
+    return null;
+  const load = loadOf(state);
+  if (load.workers === 0) {
+    if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };
+    // With nobody to compare with, only the length of the queue counts.
+    if (shouldAccept({ ...load, perWorker: null })) return null;
+  } else if (shouldAccept(load)) return null;
+  return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
+}
+
+function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
+  const { settings, source } = project;
+  const asked = task.priority ?? ties.priority ?? 0;
+  const priority = Math.max(settings.maxPriority, asked);
+  const id = task.id ?? ownId(state.seq + (project.isNew ? 2 : 1));
+  const submitted = submittedEvent(state, task, { id, priority, settings, ties }, now);
+  const warnings = warningsFor(state, task, submitted, { asked, settings });
+  // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.
+  if (!project.isNew && task.callback !== true && ties.failed === null) return { events: [submitted], id, warnings };
+  const events: Event[] = [submitted];
+  if (project.isNew) events.unshift({ kind: "project-put", at: now, project: task.project, settings, source });
+  if (task.callback === true) events.push({ kind: "callback-asked", at: now, task: id });
+  if (ties.failed !== null) {
+    const { id: dependency, phase, seq } = ties.failed;
+    const reason = skipReason(dependency, phase as EndPhase);
+    events.push({ kind: "task-skipped", at: now, task: id, cause: seq as TaskSkippedCause, dependency, reason });
+  }
+  return { events, id, warnings };
+}
+
+const NO_WARNINGS: readonly Warning[] = [];
+
+function warningsFor(
+  state: State,
+  task: Submission,
+  submitted: TaskSubmitted,
+  { asked, settings }: { readonly asked: number; readonly settings: ProjectSettings },
+): readonly Warning[] {
+  const { priority } = submitted;
+  const isClamped = priority !== asked && task.priority !== null;
+  const unfit = unfitWarning(state, submitted);
+  const limit = Math.min(settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
+  const isOver = (task.estimatedTokens ?? 0) > limit;
+  if (!isClamped && unfit === null && !isOver) return NO_WARNINGS;
+  const warnings: Warning[] = isClamped ? [{ type: "priority-clamped", asked, given: priority }] : [];
+  if (unfit !== null) warnings.push(unfit);
+  if (isOver) {
+    const detail = `estimatedTokens ${task.estimatedTokens} exceed the budget of ${limit}; it waits for a higher one`;
+    warnings.push({ type: "over-budget", detail });
+  }
+  return warnings;
+}
+
+type TaskSkippedCause = Extract<Event, { kind: "task-skipped" }>["cause"];
+
+export const skipReason = (dependency: TaskId, phase: EndPhase): string => `its dependency ${dependency} is ${phase}`;
+
+type Admitted = {
+  readonly id: TaskId;
+  readonly priority: number;
+  readonly settings: ProjectSettings;
+  readonly ties: Ties;
+};
+
+/** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
+function submittedEvent(state: State, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
+  const { ties } = admitted;
+  const { parent, needs, cpu, memory, action } = task;
+  const capabilities = needed(task);
+  const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
+  const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
+  return {
+    kind: "task-submitted",
+    at: now,
+    task: admitted.id,
+    project: task.project,
+    agent: task.agent,
+    named: task.id !== null,
+    bodyHash: task.bodyHash,
+    bodySize: task.bodySize,
+    type: task.type,
+    capabilities,
+    cpu,
+    memory,
+    provider: task.provider ?? admitted.settings.provider,
+    locks: task.locks,
+    zone: task.zone,
+    tab: task.tab,
+    priority: admitted.priority,
+    prioritised: task.priority !== null || ties.prioritised,
+    depth: ties.depth,
+    parent,
+    needs,
+    artifact: task.artifactReady ? null : task.artifact,
+    notBefore: task.notBefore !== null && task.notBefore > now ? task.notBefore : null,
+    deadline: task.deadline,
+    estimatedTokens: estimateFrom(task.estimatedTokens),
+    iteration: task.iteration,
+    maxAttempts: task.maxAttempts ?? (task.tab === null ? ATTEMPTS_DEFAULT : ATTEMPTS_DEFAULT_WITH_TAB),
+    timeoutMs: task.timeoutMs,
+    onDependencyFailure: task.onDependencyFailure,
+    runnable,
+    pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, neededOf(state, task, capabilities)) : null,
+    // A click must not be repeated because nobody knows whether it was made.
+    onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
+    action,
+  };
+}
+
+const neededOf = (
+  state: State,
+  task: Submission,
+  capabilities: readonly string[],
+): Needed & Pick<Submission, "zone"> => {
+  const { cpu, memory, zone, project } = task;
+  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, task, project) };
+};
+
+/** What the worker must offer: the tab is a capability like any other. */
+function needed({ tab, capabilities }: Submission): readonly string[] {
+  if (tab === null || capabilities.includes(tabCapability(tab))) return capabilities;
+  return [...capabilities, tabCapability(tab)].sort();
+}
+
+/** Accepted all the same, but nobody known could ever run it. */
+export function unfitWarning(state: State, ask: TaskSubmitted): Warning | null {
+  const { fleet } = state;
+  const { capabilities, cpu, memory, type, action, project } = ask;
+  const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, ask, project) };
+  for (const worker of fleet.order) if (offers(worker, needed)) return null;
+  const needs = [
+    ...ask.capabilities.map((capability) => `capability ${capability}`),
+    ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),
+    ...(ask.memory > 0 ? [`${ask.memory} bytes of memory`] : []),
+    ...refusedInWords(fleet, { action, type }, project),
+  ];
+  return state.fleet.able === 0
+    ? { type: "no-workers", detail: "no worker is here yet; the task waits for one" }
+    : {
+        type: "never-fits",
+        detail: `no known worker takes or offers ${needs.join(", ")}; the task waits for one that does`,
+      };
+}
+
+/** Where the policy part of a config is hashed from: what a decision depends on. */
+export const policyOf = (config: Config): string =>
+  JSON.stringify([config.scheduler, config.budget, config.projects, config.gates]);

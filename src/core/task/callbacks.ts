@@ -1,0 +1,63 @@
+/**
+ * Who is to be told when a task ends.
+ *
+ * A task may carry an address to be called at its end. The core knows only that there is one: a set of tasks that
+ * want it, and the ends that nobody has been told of yet, each by the number of the event that ended it. An end
+ * leaves that list by an event of its own, so a delivery that was under way when a process died is taken up by
+ * the next. Telling never changes the task, and what is told of an end is how the task had ended then, also when it has
+ * run again since, or its record has gone.
+ */
+import type { AgentId, Instant, ProjectId, Seq, TaskId } from "../base/brand.ts";
+import { ok } from "../base/result.ts";
+import type { CallbackOutcome, Decided } from "../model/commands.ts";
+import type { OnLoss } from "../model/events.ts";
+import type { End, EndPhase, State, Task } from "../model/state.ts";
+
+/** An end that somebody is still to be told of. */
+export type DueCallback = {
+  readonly task: TaskId;
+  readonly end: Seq;
+  readonly phase: EndPhase;
+  /** Null: a snapshot of an older format did not say. */
+  readonly told: Ended | null;
+};
+/** A task as it had ended: what is shown of it, and where its body lies. */
+export type Ended = Readonly<
+  Pick<Task, "id" | "seq" | "createdAt" | "depth" | "priority" | "iteration" | "ownFailures" | "attempts"> &
+    Pick<Task, "runnableAt" | "startedAt" | "deadline" | "lastWorker">
+> & {
+  readonly phase: EndPhase;
+  readonly end: End;
+  readonly project: { readonly id: ProjectId };
+  readonly agent: { readonly id: AgentId };
+  readonly ask: { readonly onLoss: OnLoss };
+};
+export type Callbacks = {
+  readonly wanted: Set<TaskId>;
+  /** By the event that ended the task, oldest first. */
+  readonly due: Map<Seq, DueCallback>;
+};
+
+export const newCallbacks = (): Callbacks => ({ wanted: new Set(), due: new Map() });
+
+export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
+  if (callbacks.wanted.size === 0 || !callbacks.wanted.has(task.id)) return;
+  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, told: endedOf(task) });
+}
+
+/** Of a task that has ended. */
+export function endedOf(task: Task): Ended {
+  const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;
+  const { runnableAt, startedAt, deadline, lastWorker } = task;
+  return {
+    ...{ id, seq, createdAt, depth, priority, iteration, ownFailures, attempts },
+    ...{ runnableAt, startedAt, deadline, lastWorker, phase: task.phase as EndPhase, end: task.end as End },
+    ...{ project: { id: task.project.id }, agent: { id: task.agent.id }, ask: { onLoss: task.ask.onLoss } },
+  };
+}
+
+export function decideCallback(state: State, end: Seq, outcome: CallbackOutcome, now: Instant): Decided {
+  const due = state.callbacks.due.get(end);
+  if (due === undefined) return ok({ events: [], repeated: true });
+  return ok({ events: [{ kind: "callback-settled", at: now, task: due.task, end, ...outcome }] });
+}

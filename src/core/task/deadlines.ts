@@ -1,0 +1,162 @@
+/**
+ * What the clock alone brings about, and when it will next.
+ *
+ * `due` gives the events of one instant that has come: a deadline, the end of a rest, a timeout, the end
+ * of a grace, a tab nobody owns, a result that is no longer kept, a permit that ran out. The host asks
+ * until there are none, and sets one alarm for `nextInstant`. An instant is due when it is reached.
+ */
+import type { Instant } from "../base/brand.ts";
+import { itemAt, peek, waiting } from "../collections/fifo.ts";
+import { first, front, items } from "../collections/sorted-list.ts";
+import type { Event } from "../model/events.ts";
+import type { Attempt, Project, State, Tab, Task, Timer } from "../model/state.ts";
+import { GROUPS_LOOKED_AT_MAX, holdsMax } from "../turn/hold.ts";
+import { ANY_PRIORITY, mayStart, pickIn } from "../turn/next-in-line.ts";
+import { nextRankChange } from "../turn/rank-change.ts";
+import { queued } from "./dependency.ts";
+import { dueAtGates, nextInstantAtGates } from "./permits.ts";
+import { endOfStop, stopByFor } from "./stop.ts";
+
+const EXPIRED_AT_ONCE_MAX = 1000;
+const FAILED_AT_ONCE_MAX = 256;
+/** Tombstones kept at most, however long they should be remembered: far below what a Map can hold. */
+export const TOMBSTONES_MAX = 2_000_000;
+
+export function due(state: State, now: Instant): readonly Event[] {
+  const timer = first(state.timers);
+  if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
+  const results = expiredResults(state, now);
+  if (results > 0) return [{ kind: "results-expired", at: now, count: results }];
+  const stones = expiredTombstones(state, now);
+  if (stones > 0) return [{ kind: "tombstones-forgotten", at: now, count: stones }];
+  return dueAtGates(state, now);
+}
+
+function dueTimer(state: State, timer: Timer, now: Instant): Event[] {
+  const task = timer.task as Task;
+  switch (timer.kind) {
+    case "deadline":
+      return [deadlineEvent(state, task, now)];
+    case "wake":
+      return [queued(state, task, null, now)];
+    case "timeout": {
+      const attempt = timer.attempt as Attempt;
+      const { number } = attempt;
+      const stopBy = stopByFor(state, attempt, now);
+      return [{ kind: "attempt-stopping", at: now, task: task.id, attempt: number, cause: "timeout", stopBy }];
+    }
+    case "stop":
+      return [endOfStop(state, timer.attempt as Attempt, null, now)];
+    case "pin":
+      return [{ kind: "pin-released", at: now, task: task.id }];
+    case "tab":
+      return unresolved(timer.tab as Tab, now);
+  }
+}
+
+function deadlineEvent(state: State, task: Task, now: Instant): Event {
+  const runs = task.phase === "assigned" || task.phase === "running";
+  const reason = runs ? "deadline exceeded" : "deadline exceeded while queued";
+  const stopBy = runs && task.attempt !== null ? stopByFor(state, task.attempt, now) : null;
+  return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };
+}
+
+function unresolved(tab: Tab, now: Instant): Event[] {
+  const reason = `no worker owns tab ${tab.id}`;
+  return front(tab.tasks, FAILED_AT_ONCE_MAX).map((task) => {
+    const failed = { task: task.id, attempt: null, tokens: null, reason, expired: false, stopBy: null };
+    return { kind: "task-failed", at: now, ...failed };
+  });
+}
+
+/** How many ended tasks are kept no longer. One whose dependents have not all been told is kept. */
+function expiredResults(state: State, now: Instant): number {
+  const { resultTtl, resultMax } = state.config.scheduler;
+  const { ended } = state;
+  let count = 0;
+  for (let index = 0; index < ended.length; index++) {
+    const { task, end } = itemAt(ended, index);
+    if (task.end !== end) continue;
+    if (end.at + resultTtl > now && state.results - count <= resultMax) break;
+    if (state.untold.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
+    count++;
+  }
+  return count;
+}
+
+function expiredTombstones(state: State, now: Instant): number {
+  const { remember } = state.config.scheduler;
+  const { remembered } = state;
+  let count = 0;
+  for (let index = 0; index < remembered.length; index++) {
+    const { endedAt } = itemAt(remembered, index);
+    if (endedAt + remember > now && remembered.length - count <= TOMBSTONES_MAX) break;
+    if (count >= EXPIRED_AT_ONCE_MAX) break;
+    count++;
+  }
+  return count;
+}
+
+/** The next instant at which anything can change by itself; null if nothing ever will. */
+export function nextInstant(state: State, now: Instant): Instant | null {
+  return nextChange(state, now).next;
+}
+
+/** The same, and whether all that time will ever bring about by itself is that old results are let go. */
+export function nextChange(state: State, now: Instant): { next: Instant | null; isOnlyExpiry: boolean } {
+  const move = Math.min(
+    first(state.timers)?.at ?? Number.POSITIVE_INFINITY,
+    nextInstantAtGates(state, now),
+    nextRoomInBudgets(state, now),
+    nextOverdue(state, now),
+  );
+  const next = Math.min(move, nextExpiry(state));
+  return {
+    next: next === Number.POSITIVE_INFINITY ? null : (Math.max(next, now) as Instant),
+    isOnlyExpiry: move === Number.POSITIVE_INFINITY,
+  };
+}
+
+function nextExpiry(state: State): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const { task, end } of waiting(state.ended)) {
+    if (task.end !== end) continue;
+    // One that cannot go yet is let go by an event, not by the clock.
+    if (!state.untold.has(task) && task.attempt === null) next = end.at + state.config.scheduler.resultTtl;
+    break;
+  }
+  const stone = peek(state.remembered);
+  return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
+}
+
+/** Whether the task next in line could start but for a budget: then nobody else of its project can. */
+function isHeldByBudget(state: State, project: Project, now: Instant): boolean {
+  if (project.settings.budget.limit === null && state.config.budget.limit === null) return false;
+  return mayStart(state, project, now) && pickIn(state, project, now, ANY_PRIORITY) === null;
+}
+
+/** When tokens spent long ago leave a budget that may be holding something up, or another task is next in line. */
+function nextRoomInBudgets(state: State, now: Instant): number {
+  let next =
+    state.config.budget.limit === null
+      ? Number.POSITIVE_INFINITY
+      : (state.spent.nextExpiry(now) ?? Number.POSITIVE_INFINITY);
+  for (const project of items(state.turn)) {
+    if (project.settings.budget.limit !== null) next = Math.min(next, project.spent.nextExpiry(now) ?? next);
+    if (isHeldByBudget(state, project, now)) next = Math.min(next, nextRankChange(state, project, now));
+  }
+  return next;
+}
+
+/** When the next task that asks for room becomes overdue and may take a hold; those overdue already were asked. */
+function nextOverdue(state: State, now: Instant): number {
+  const { starvationAfter } = state.config.scheduler.priority;
+  if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
+  let looked = 0;
+  for (const group of items(state.oldest)) {
+    if (looked++ >= GROUPS_LOOKED_AT_MAX) break;
+    const at = group.headAt + starvationAfter;
+    if (at > now) return at;
+  }
+  return Number.POSITIVE_INFINITY;
+}

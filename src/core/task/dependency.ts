@@ -1,0 +1,119 @@
+/**
+ * Order among the tasks of one batch, and what the end of a task means for those that wait for it.
+ *
+ * Items of a batch may need each other by id in any order. They are submitted in an order in which every
+ * dependency comes first; items on a cycle are refused with the cycle's path, and so are those that
+ * depend on a refused one. Outside a batch a cycle cannot arise, since a dependency must be known before
+ * the task that names it.
+ *
+ * When a task ends its dependents are told in slices, so that a parent of a hundred thousand never stops
+ * the world: those whose last dependency it was are queued, and after a bad end they are skipped.
+ */
+
+import type { Instant, Seq } from "../base/brand.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { front } from "../collections/sorted-list.ts";
+import { neededBy, pinFor } from "../fleet/placement.ts";
+import type { Event } from "../model/events.ts";
+import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "../model/state.ts";
+import { skipReason } from "./admission.ts";
+
+export const TOLD_AT_ONCE_MAX = 256;
+const NONE: readonly Event[] = [];
+
+/** The next slice of dependents to be told of a dependency's end. */
+export function nextTold(state: State, now: Instant): readonly Event[] {
+  if (state.untold.size === 0) return NONE;
+  for (const task of state.untold) {
+    const links = task.links as Links;
+    const slice = links.dependents.slice(links.told, links.told + TOLD_AT_ONCE_MAX);
+    const events: Event[] = [{ kind: "dependents-told", at: now, task: task.id, count: slice.length }];
+    for (const dependent of slice) {
+      const event = consequence(state, task, dependent, now);
+      if (event !== null) events.push(event);
+    }
+    return events;
+  }
+  return NONE;
+}
+
+function consequence(state: State, ended: Task, dependent: Task, now: Instant): Event | null {
+  if (dependent.phase !== "waiting") return null;
+  const cause = (ended.end as End).seq as Seq;
+  if (!wentWell(ended.phase) && dependent.ask.onDependencyFailure === "skip") {
+    const reason = skipReason(ended.id, ended.phase as EndPhase);
+    return { kind: "task-skipped", at: now, task: dependent.id, cause, dependency: ended.id, reason };
+  }
+  const links = dependent.links as Links;
+  if (links.unmet > 1 || links.artifact !== null || dependent.restUntil > now) return null;
+  return queued(state, dependent, cause, now);
+}
+
+/** The event that makes a task runnable, with the worker it would rather run on. */
+export function queued(state: State, task: Task, cause: Seq | null, now: Instant): Event {
+  const { parent, needs } = task.links ?? { parent: null, needs: [] };
+  const pin = pinFor(state, { parent, needs, lastWorker: task.lastWorker }, neededBy(state, task));
+  return { kind: "task-queued", at: now, task: task.id, cause, pin };
+}
+
+type Item = { readonly id: string | null; readonly parent: string | null; readonly needs: readonly string[] };
+
+/** The order in which a batch is submitted, by index, and the items that cannot be. */
+export function batchOrder(items: readonly Item[]): { order: number[]; refused: Map<number, Refusal> } {
+  const indexOf = new Map<string, number>();
+  for (const [index, { id }] of items.entries()) if (id !== null && !indexOf.has(id)) indexOf.set(id, index);
+  const edges = items.map((item, index) =>
+    [item.parent, ...item.needs].flatMap((id) => {
+      const target = id === null ? undefined : indexOf.get(id);
+      return target === undefined || (target === index && id !== item.id) ? [] : [target];
+    }),
+  );
+  const order: number[] = [];
+  const refused = new Map<number, Refusal>();
+  const mark = new Uint8Array(items.length);
+  for (let start = 0; start < items.length; start++) visit(start);
+  for (const index of order) {
+    const bad = edges[index]?.find((target) => refused.has(target));
+    if (bad === undefined || refused.has(index)) continue;
+    const dependency = items[bad]?.id ?? "";
+    refused.set(index, {
+      type: "dependency-refused",
+      field: dependency === items[index]?.parent ? "parent" : "needs",
+      dependency,
+    });
+  }
+  return { order: order.filter((index) => !refused.has(index)), refused };
+
+  /** Depth first without recursion: 1 is on the path, 2 is done. */
+  function visit(start: number): void {
+    const path: { index: number; next: number }[] = [];
+    if (mark[start] === 0) path.push({ index: start, next: 0 });
+    while (path.length > 0) {
+      const top = path[path.length - 1] as { index: number; next: number };
+      mark[top.index] = 1;
+      const target = edges[top.index]?.[top.next++];
+      if (target === undefined) {
+        mark[top.index] = 2;
+        order.push(top.index);
+        path.pop();
+      } else if (mark[target] === 1)
+        refuseCycle(
+          path.map(({ index }) => index),
+          target,
+        );
+      else if (mark[target] === 0) path.push({ index: target, next: 0 });
+    }
+  }
+
+  function refuseCycle(path: readonly number[], target: number): void {
+    const cycle = path.slice(path.indexOf(target));
+    const names = [...cycle, target].map((index) => items[index]?.id ?? "");
+    for (const index of cycle) if (!refused.has(index)) refused.set(index, { type: "cycle", path: names });
+  }
+}
+
+/** Tasks that wait for nothing any more, a slice of them: their artifact has appeared. */
+export function nextRipe(state: State, now: Instant): readonly Event[] {
+  if (state.ripe.size === 0) return NONE;
+  return front(state.ripe, TOLD_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
+}

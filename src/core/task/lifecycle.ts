@@ -1,0 +1,375 @@
+/**
+ * The transitions of a task, as events apply them.
+ *
+ *     waiting ─► queued ─► assigned ─► running ─► done | failed | cancelled | skipped
+ *
+ * No checks and no choices here: an event is a fact. Every count of tasks by phase changes in
+ * `setPhase`, every way to end goes through `endTask`, and whether a task stands in a queue follows from
+ * its facts (turn/queue.ts), so no transition can forget one of them.
+ */
+
+import type { Instant, Pin, TaskId } from "../base/brand.ts";
+import { peek, push, retain, shift } from "../collections/fifo.ts";
+import { insert, remove, sortedList } from "../collections/sorted-list.ts";
+import { isStray } from "../fleet/pin.ts";
+import { askFor } from "../fleet/requirements.ts";
+import type { TaskSubmitted } from "../model/events.ts";
+import {
+  type End,
+  type EndPhase,
+  hasEnded,
+  type Links,
+  type Phase,
+  type Project,
+  type State,
+  type Task,
+  type Tombstone,
+} from "../model/state.ts";
+import { addAgent, dropAgent } from "../turn/agent-load.ts";
+import { comeBack } from "../turn/fairness.ts";
+import { dropHold } from "../turn/hold.ts";
+import { settleQueue } from "../turn/queue.ts";
+import { compareSeqs } from "../turn/total-orders.ts";
+import { joinTab, leaveTab } from "./browser-tab.ts";
+import { noteEnd } from "./callbacks.ts";
+import { setTimer } from "./timers.ts";
+
+const AGENTS_KEPT_MAX = 1000;
+const STALE_MAX = 64;
+/** The timers an end calls off. */
+const ENDED_BY_END = ["deadline", "wake", "timeout"] as const;
+
+export function submitTask(state: State, event: TaskSubmitted): void {
+  const project = state.projects.get(event.project) as Project;
+  const agent = project.agents.get(event.agent) ?? addAgent(state, event.agent, project);
+  agent.records++;
+  agent.totals.submitted++;
+  state.totals.submitted++;
+  const task: Task = {
+    id: event.task,
+    seq: state.seq,
+    project,
+    agent,
+    ask: askFor(state, agent, event),
+    bodyHash: event.named ? event.bodyHash : "",
+    createdAt: event.at,
+    depth: event.depth,
+    phase: "waiting",
+    ripe: false,
+    paused: false,
+    priority: event.priority,
+    iteration: event.iteration,
+    ownFailures: 0,
+    losses: 0,
+    requeues: 0,
+    throttles: 0,
+    attempts: 0,
+    estimate: event.estimatedTokens,
+    runnableAt: -1,
+    restUntil: event.notBefore ?? -1,
+    deadline: event.deadline ?? -1,
+    lastSeq: state.seq,
+    links: null,
+    attempt: null,
+    end: null,
+    lastWorker: null,
+    startedAt: -1,
+    pin: null,
+    group: null,
+    timers: null,
+  };
+  state.tasks.set(task.id, task);
+  count(state, task, "waiting", 1);
+  if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
+  tie(state, task, event);
+  if (event.runnable) queueTask(state, task, event.at, event.pin);
+  else armWake(state, task);
+}
+
+export function linksOf(task: Task): Links {
+  task.links ??= { parent: null, needs: [], unmet: 0, artifact: null, dependents: [], told: 0, children: 0 };
+  return task.links;
+}
+
+/** Ties a new task to its parent, its needs and its artifact. */
+function tie(state: State, task: Task, event: TaskSubmitted): void {
+  if (event.parent === null && event.needs.length === 0 && event.artifact === null) return;
+  task.links = {
+    parent: event.parent,
+    needs: event.needs,
+    unmet: 0,
+    artifact: event.artifact,
+    dependents: [],
+    told: 0,
+    children: 0,
+  };
+  if (event.parent !== null) countChild(state, event.parent, 1);
+  for (const id of dependenciesOf(event)) waitForTask(state, task, id);
+  if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
+}
+
+/** Parent and needs, each once. */
+export function dependenciesOf(links: { readonly parent: TaskId | null; readonly needs: readonly TaskId[] }): TaskId[] {
+  return [...new Set(links.parent === null ? links.needs : [links.parent, ...links.needs])];
+}
+
+/** Adds an edge to a dependency that has not ended; a task that ran before may have one already. */
+export function waitForTask(state: State, task: Task, id: TaskId): void {
+  const dependency = state.tasks.get(id);
+  if (dependency === undefined || hasEnded(dependency)) return;
+  const { dependents } = linksOf(dependency);
+  if (task.attempts === 0 && task.lastSeq === task.seq) dependents.push(task);
+  else if (!dependents.includes(task)) dependents.push(task);
+  linksOf(task).unmet++;
+}
+
+/** The next dependents of an ended task learn of its end. */
+export function tellDependents(state: State, task: Task, count: number): void {
+  const links = linksOf(task);
+  for (const dependent of links.dependents.slice(links.told, links.told + count)) {
+    linksOf(dependent).unmet--;
+    armWake(state, dependent);
+  }
+  links.told += count;
+  forgetTold(state, task, links);
+}
+
+function forgetTold(state: State, task: Task, links: Links): void {
+  if (links.told < links.dependents.length) return;
+  links.dependents.length = 0;
+  links.told = 0;
+  state.untold.delete(task);
+}
+
+/**
+ * A task that runs again before everybody was told of its end: those not yet told wait on. And what it waited for
+ * itself may have ended without having told it: it will not hear of that end, since it knows already.
+ */
+function takeBackEnd(state: State, task: Task): void {
+  if (state.untold.delete(task) && task.links !== null) {
+    task.links.dependents.splice(0, task.links.told);
+    task.links.told = 0;
+  }
+  if (state.untold.size === 0 || task.links === null) return;
+  for (const id of dependenciesOf(task.links)) {
+    const dependency = state.tasks.get(id);
+    if (dependency === undefined || dependency.links === null || !state.untold.has(dependency)) continue;
+    const { links } = dependency;
+    const place = links.dependents.indexOf(task, links.told);
+    if (place < 0) continue;
+    links.dependents.splice(place, 1);
+    forgetTold(state, dependency, links);
+  }
+}
+
+export function awaitArtifact(state: State, task: Task, artifact: string): void {
+  const waiters = state.artifacts.get(artifact) ?? new Set();
+  waiters.add(task);
+  state.artifacts.set(artifact, waiters);
+}
+
+function forgetArtifact(state: State, task: Task): void {
+  const artifact = task.links?.artifact ?? null;
+  if (artifact === null) return;
+  const waiters = state.artifacts.get(artifact);
+  waiters?.delete(task);
+  if (waiters?.size === 0) state.artifacts.delete(artifact);
+}
+
+/** The artifact is there: nobody waits for it any longer. */
+export function meetArtifact(state: State, artifact: string): void {
+  for (const task of state.artifacts.get(artifact) ?? []) {
+    linksOf(task).artifact = null;
+    armWake(state, task);
+  }
+  state.artifacts.delete(artifact);
+}
+
+/** Whether everything but time is there for a waiting task. */
+export const isMet = (task: Task): boolean =>
+  task.links === null || (task.links.unmet === 0 && task.links.artifact === null);
+
+/** A task that waits for nothing but the clock gets a timer; one that waits for nothing at all is ripe. */
+export function armWake(state: State, task: Task): void {
+  const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
+  setTimer(state, task, "wake", waits ? task.restUntil : -1);
+  setRipe(state, task, task.phase === "waiting" && isMet(task) && task.restUntil < 0);
+}
+
+function setRipe(state: State, task: Task, ripe: boolean): void {
+  if (task.ripe === ripe) return;
+  task.ripe = ripe;
+  if (ripe) insert(state.ripe, task);
+  else remove(state.ripe, task);
+}
+
+/** The task is runnable from now on, or its rest is over. */
+export function queueTask(state: State, task: Task, at: Instant, pin: Pin | null): void {
+  task.restUntil = -1;
+  setRipe(state, task, false);
+  setTimer(state, task, "wake", -1);
+  if (task.runnableAt < 0) task.runnableAt = at;
+  setPin(state, task, pin, at);
+  setPhase(state, task, "queued");
+  settleQueue(state, task);
+}
+
+export function setPin(state: State, task: Task, pin: Pin | null, at: number): void {
+  if (task.pin !== null) {
+    const pinned = state.pins.get(task.pin);
+    if (pinned !== undefined) remove(pinned, task);
+    if (pinned?.size === 0) {
+      state.pins.delete(task.pin);
+      state.strayPins.delete(task.pin);
+    }
+  }
+  task.pin = pin;
+  if (pin === null) {
+    setTimer(state, task, "pin", -1);
+    return;
+  }
+  let pinned = state.pins.get(pin);
+  if (pinned === undefined) {
+    pinned = sortedList(compareSeqs);
+    state.pins.set(pin, pinned);
+    watchPins(state, pin);
+  }
+  insert(pinned, task);
+  setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
+}
+
+/** To be called whenever a worker that is meant by a pin has changed: somebody may be waited for in vain. */
+export function watchPins(state: State, pin: Pin): void {
+  if (state.pins.has(pin) && isStray(state, pin)) state.strayPins.add(pin);
+  else state.strayPins.delete(pin);
+}
+
+export function setPhase(state: State, task: Task, next: Phase): void {
+  if (task.phase === next) return;
+  const before = task.phase;
+  task.phase = next;
+  // What waits does not run: an attempt that ended without ending its task is over.
+  if (next === "queued" || next === "waiting") task.startedAt = -1;
+  count(state, task, before, -1);
+  count(state, task, next, 1);
+}
+
+export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
+  const { project, agent } = task;
+  if (phase === "waiting") state.waiting += by;
+  else if (phase === "queued") {
+    state.queued += by;
+    if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);
+    project.ready += by;
+    if (task.ask.tab !== null) {
+      if (by === 1) joinTab(state, task);
+      else leaveTab(state, task);
+    }
+  } else return;
+  project.backlog += by;
+  agent.backlog += by;
+  agent.load.backlog += by;
+}
+
+/** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
+export function endTask(state: State, task: Task, phase: EndPhase, end: End): void {
+  setRipe(state, task, false);
+  setPhase(state, task, phase);
+  settleQueue(state, task);
+  if (task.timers !== null) for (const kind of ENDED_BY_END) setTimer(state, task, kind, -1);
+  setPin(state, task, null, end.at);
+  forgetArtifact(state, task);
+  dropHold(state, task);
+  task.restUntil = -1;
+  task.end = end;
+  push(state.ended, { task, end });
+  state.results++;
+  if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  noteEnd(state, task, phase, state.seq);
+  tally(state, task, phase);
+}
+
+function tally(state: State, task: Task, phase: EndPhase): void {
+  const key = phase === "done" ? "completed" : phase;
+  state.totals[key]++;
+  if (key !== "skipped") task.agent.totals[key]++;
+}
+
+/** A task that ended runs again: a new iteration with a clean slate. */
+export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[], at: Instant): void {
+  task.iteration += task.ownFailures + 1;
+  task.ownFailures = 0;
+  task.losses = 0;
+  task.requeues = 0;
+  task.throttles = 0;
+  task.runnableAt = -1;
+  task.end = null;
+  state.results--;
+  dropStale(state);
+  takeBackEnd(state, task);
+  setPhase(state, task, "waiting");
+  if (task.links !== null) {
+    task.links.unmet = 0;
+    if (task.links.artifact !== null) awaitArtifact(state, task, task.links.artifact);
+  }
+  for (const id of waitFor) waitForTask(state, task, id);
+  if (task.deadline >= 0 && task.deadline <= at) task.deadline = -1;
+  setTimer(state, task, "deadline", task.deadline);
+}
+
+/** Entries of tasks that ran again are dropped at the front, and all of them once they are the most. */
+function dropStale(state: State): void {
+  const { ended } = state;
+  while (peek(ended) !== undefined && peek(ended)?.task.end !== peek(ended)?.end) shift(ended);
+  if (ended.length <= 2 * state.results + STALE_MAX) return;
+  retain(ended, ({ task, end }) => task.end === end);
+}
+
+/** What stays of an ended task when its result is no longer kept. */
+export function bury(state: State, task: Task): void {
+  const stone: Tombstone = {
+    id: task.id,
+    bodyHash: task.bodyHash,
+    phase: task.phase as EndPhase,
+    depth: task.depth,
+    priority: task.priority,
+    parent: task.links?.parent ?? null,
+    createdAt: task.createdAt,
+    endedAt: (task.end as End).at,
+    seq: task.seq,
+    endSeq: (task.end as End).seq,
+    lastWorker: task.lastWorker,
+    children: task.links?.children ?? 0,
+    due: false,
+  };
+  state.tasks.delete(task.id);
+  if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
+  state.results--;
+  state.tombstones.set(stone.id, stone);
+  push(state.remembered, stone);
+  if (--task.ask.users === 0) state.asks.delete(task.ask.key);
+  const { agent, project } = task;
+  if (--agent.records === 0 && project.agents.size > AGENTS_KEPT_MAX) dropAgent(state, agent);
+}
+
+/** A tombstone's time is up: it goes, unless a child still names it. */
+export function forget(state: State, stone: Tombstone): void {
+  stone.due = true;
+  let next: Tombstone | undefined = stone;
+  while (next?.due === true && next.children === 0) {
+    state.tombstones.delete(next.id);
+    next = next.parent === null ? undefined : countChild(state, next.parent, -1);
+  }
+}
+
+/** A child of this task came or went. Answers the tombstone, if the parent is one by now. */
+function countChild(state: State, parent: TaskId, by: 1 | -1): Tombstone | undefined {
+  const task = state.tasks.get(parent);
+  if (task !== undefined) {
+    linksOf(task).children += by;
+    return undefined;
+  }
+  const stone = state.tombstones.get(parent);
+  if (stone !== undefined) stone.children += by;
+  return stone;
+}

@@ -1,0 +1,122 @@
+/**
+ * Attempts that end by no fault of their task.
+ *
+ * A worker that is lost and a stop for want of budget are losses: they count apart from own failures, and too many of
+ * them end the task all the same. So do requeues, where the worker gives the task back by its own word: they have a
+ * count of their own, and each rests longer than the one before. A provider's 429 or 529 counts against nothing: it
+ * shuts the gate of the task's provider for all that need it; a task that names no provider rests by itself, longer
+ * each time. Only its deadline ends that.
+ *
+ * What must not run twice (`onLoss: fail`) is not queued again once it had begun, unless its worker gave it back. The
+ * log has such an attempt as running before it begins; one that was then not begun is returned, at no cost.
+ */
+
+import { after, type GateId, type Instant } from "../base/brand.ts";
+import { fnv1a } from "../fleet/shape.ts";
+import { isHeld } from "../gate/gate.ts";
+import type { AttemptReport } from "../model/commands.ts";
+import type { Event, LossCause } from "../model/events.ts";
+import type { Attempt, State } from "../model/state.ts";
+import { usedBy } from "../turn/budget.ts";
+import { restAfter } from "./attempt.ts";
+import { roomForGate } from "./permits.ts";
+
+/** A provider that does not say for how long is left alone for so long at least. */
+const THROTTLED_MS_MIN = 1000;
+/** Nobody's word shuts a gate, or puts off a task, for longer: then the next one asks the provider itself. */
+export const STRUCK_MS_MAX: number = 24 * 3_600_000;
+const REASON_SHOWN_MAX = 200;
+
+/** A worker that leaves in good order costs its tasks nothing, however often it does. */
+export const countsAsLoss = (cause: LossCause): boolean => cause === "worker-lost" || cause === "budget";
+
+type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly tokens: number | null };
+type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
+
+/** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
+const isOutcomeUnknown = ({ task, startedAt }: Attempt): boolean => task.ask.onLoss === "fail" && startedAt >= 0;
+
+export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: Loss, now: Instant): Event {
+  const { task, number } = attempt;
+  if (isOutcomeUnknown(attempt)) {
+    const lost = `attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
+    return failed(attempt, tokens, `its outcome is unknown: ${lost}`, now);
+  }
+  const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
+  if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
+    const which = cause === "budget" ? "stopped-by-its-budget" : "lost-too-often";
+    return failed(attempt, tokens, `${which} (lost ${losses === 1 ? "once" : `${losses} times`}, last: ${cause})`, now);
+  }
+  const used = Math.max(usedBy(attempt), tokens ?? 0);
+  const restMs = cause === "budget" ? restOf(state, attempt, losses) : 0;
+  const estimate = cause === "budget" ? Math.max(task.estimate, used) : task.estimate;
+  return { ...lost(attempt, { cause, tokens, reason: null }, after(now, restMs), now), estimate };
+}
+
+/** It did nothing and cost nothing, and may start again at once. */
+export const returnAttempt = (attempt: Attempt, now: Instant): Event =>
+  lost(attempt, { cause: "not-begun", tokens: 0, reason: null }, now, now);
+
+/** Its worker gives it back: it rests, at least as long as the worker asks. */
+export function requeueAttempt(state: State, attempt: Attempt, given: GivenBack, now: Instant): Event {
+  const { tokens, reason } = given;
+  const requeues = attempt.task.requeues + 1;
+  if (requeues >= state.config.scheduler.retry.maxRequeues) {
+    const last = reason === null ? "" : `, last: ${shorten(reason)}`;
+    return failed(attempt, tokens, `requeued-too-often (${requeues} times${last})`, now);
+  }
+  const restMs = Math.max(given.retryAfterMs ?? 0, restOf(state, attempt, requeues));
+  return lost(attempt, { cause: "requeue", tokens, reason }, after(now, restMs), now);
+}
+
+/** Its provider said 429 or 529. */
+export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack, now: Instant): Event[] {
+  const { task } = attempt;
+  const { tokens, reason } = given;
+  const askedMs = given.retryAfterMs ?? 0;
+  const gate = task.ask.provider as GateId | null;
+  const back = { cause: "rate-limited", tokens, reason } as const;
+  // A gate that only a report has made is no project's, so none may take what is kept for those that have few.
+  const room = gate === null ? null : roomForGate(state, gate, null, now);
+  if (gate === null || room?.ok !== true) {
+    const restMs = Math.max(
+      THROTTLED_MS_MIN,
+      Math.min(askedMs, STRUCK_MS_MAX),
+      restOf(state, attempt, task.throttles + 1),
+    );
+    return [lost(attempt, back, after(now, restMs), now)];
+  }
+  const retryAfterMs = Math.min(askedMs, STRUCK_MS_MAX);
+  const struck: Event = { kind: "gate-struck", at: now, gate, permit: null, retryAfterMs };
+  const again = lost(attempt, back, now, now);
+  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, struck, again];
+}
+
+/** It went out before the block that is over by now, with those that brought it about, and asks for nothing more. */
+function isOldNews(state: State, attempt: Attempt, id: GateId, retryAfterMs: number, now: Instant): boolean {
+  const gate = state.gates.get(id);
+  if (gate === undefined || isHeld(gate, now) || retryAfterMs > 0) return false;
+  return gate.blockedUntil !== null && attempt.assignedAt < gate.blockedUntil;
+}
+
+const restOf = (state: State, { task, number }: Attempt, times: number): number =>
+  restAfter(times, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
+
+type Back = { readonly cause: LossCause; readonly tokens: number | null; readonly reason: string | null };
+
+const lost = (
+  { task, number }: Attempt,
+  { cause, tokens, reason }: Back,
+  restUntil: Instant,
+  now: Instant,
+): Extract<Event, { kind: "attempt-lost" }> => ({
+  ...{ kind: "attempt-lost", at: now, task: task.id, attempt: number, tokens, cause, estimate: task.estimate },
+  ...{ restUntil, reason },
+});
+
+const failed = ({ task, number }: Attempt, tokens: number | null, reason: string, now: Instant): Event => ({
+  ...{ kind: "task-failed", at: now, task: task.id, attempt: number, tokens, reason, expired: false, stopBy: null },
+});
+
+const shorten = (text: string): string =>
+  text.length <= REASON_SHOWN_MAX ? text : `${text.slice(0, REASON_SHOWN_MAX).toWellFormed()}…`;

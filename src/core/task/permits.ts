@@ -1,0 +1,374 @@
+/**
+ * Permits in the log: gates as events move them, and what may be asked of them.
+ *
+ * The gate itself (gate/gate.ts) is a state machine of its own; here its verbs are tied to events, to projects
+ * and to the attempts whose reservations the calls draw on. A grant is *logged behind*: the host answers
+ * it when it is applied and it becomes durable with the next batch, so that a call never waits for a disk.
+ * That is why a gate begins every life with a probe and a slow start: a crash may have forgotten calls
+ * that are still out.
+ */
+
+import type { GateId, Instant, PermitId } from "../base/brand.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { isKeptForOthers, keptOf } from "../base/reserve.ts";
+import { fail, ok, type Result, unreachable } from "../base/result.ts";
+import type { Config } from "../config/config.ts";
+import { gateUse, setGateHeld } from "../fleet/shape.ts";
+import {
+  askPermit,
+  classOf,
+  dropTicket,
+  expiredPermits,
+  type Gate,
+  type GateSettings,
+  grantPermit,
+  isHeld,
+  newGate,
+  nextGateInstant,
+  nextGrant,
+  releasePermit,
+  resetGate,
+  restartGate,
+  strikeGate,
+  type Ticket,
+} from "../gate/gate.ts";
+import type { AskPermit, Command, Decided } from "../model/commands.ts";
+import type { Event } from "../model/events.ts";
+import type { Attempt, Project, State, Task } from "../model/state.ts";
+import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "../turn/budget.ts";
+import { chargeProject } from "../turn/fairness.ts";
+import { projectFor } from "./admission.ts";
+import { stopForBudget } from "./stop.ts";
+
+const NONE: readonly Event[] = [];
+const GATES_MAX = 1000;
+const TICKETS_MAX = 100_000;
+
+export function gateSettings(config: Config, id: GateId): GateSettings {
+  const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
+  return named ?? config.gates.default;
+}
+
+function ensureGate(state: State, id: GateId): Gate {
+  let gate = state.gates.get(id);
+  if (gate === undefined) {
+    gate = newGate(gateSettings(state.config, id));
+    state.gates.set(id, gate);
+  }
+  return gate;
+}
+
+type PermitEvent = Extract<Event, { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }>;
+
+export function evolvePermit(state: State, event: PermitEvent): void {
+  const gate = ensureGate(state, event.gate);
+  switch (event.kind) {
+    case "permit-asked":
+      state.permits.set(event.permit, event.gate);
+      if (event.task === null) bookCall(state, event, 1);
+      return askPermit(gate, ticketOf(event, state.seq), event.at);
+    case "permit-granted":
+      grantPermit(gate, event.permit, event.at);
+      return;
+    case "permit-dropped":
+      releaseCall(state, gate.queue.entries.get(event.permit)?.ticket);
+      dropTicket(gate, event.permit);
+      state.permits.delete(event.permit);
+      return;
+    case "permit-settled":
+      return settlePermit(state, gate, event);
+    default:
+      return unreachable(event);
+  }
+}
+
+function ticketOf(event: Extract<Event, { kind: "permit-asked" }>, seq: number): Ticket {
+  return {
+    id: event.permit,
+    class: event.class,
+    project: event.project,
+    weight: event.weight,
+    tokens: event.tokens,
+    askedAt: event.askedAt,
+    order: event.order ?? seq,
+    ...(event.order === null ? {} : { since: event.at }),
+    ...(event.task === null ? {} : { task: event.task }),
+    ...(event.attempt === null ? {} : { attempt: event.attempt }),
+    ...(event.remote ? { remote: true as const } : {}),
+  };
+}
+
+function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "permit-settled" }>): void {
+  const permit = releasePermit(gate, event.permit, event);
+  state.permits.delete(event.permit);
+  if (permit === null) return;
+  releaseCall(state, permit);
+  const tokens = event.tokens ?? permit.tokens;
+  const attempt = attemptOf(state, permit);
+  if (attempt !== null) {
+    attempt.permitted += tokens;
+    attempt.known = true;
+    return noteUsage(state, attempt);
+  }
+  // The attempt it was taken for is over and was charged for all it did.
+  if (permit.task !== undefined) return;
+  state.spent.add(tokens, event.at);
+  const project = state.projects.get(permit.project as Task["project"]["id"]);
+  if (project === undefined) return;
+  project.spent.add(tokens, event.at);
+  project.recent.add(tokens, event.at);
+  chargeProject(state, project, tokens, event.at);
+}
+
+/** A call of no task sets its estimate aside from when it asks until it settles. */
+export function bookCall(state: State, call: { readonly project: string; readonly tokens: number }, by: 1 | -1): void {
+  const reserve = by * reserveForCall(call.tokens);
+  const project = state.projects.get(call.project as Task["project"]["id"]);
+  if (project !== undefined) project.callsReserved += reserve;
+  state.callsReserved += reserve;
+}
+
+function releaseCall(state: State, ticket: Ticket | undefined): void {
+  if (ticket !== undefined && ticket.task === undefined) bookCall(state, ticket, -1);
+}
+
+/** The live attempt a permit was taken for. */
+function attemptOf(state: State, ticket: { readonly task?: string; readonly attempt?: number }): Attempt | null {
+  const attempt = ticket.task === undefined ? null : (state.tasks.get(ticket.task as Task["id"])?.attempt ?? null);
+  return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
+}
+
+export function strike(
+  state: State,
+  id: GateId,
+  event: { readonly at: Instant; readonly permit: PermitId | null; readonly retryAfterMs: number },
+): void {
+  const gate = ensureGate(state, id);
+  strikeGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
+  setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
+}
+
+/**
+ * A task of this provider that began after the block has ended well. Where nobody asks for permits that is all one
+ * hears of a provider that answers again, and the strikes are forgotten.
+ */
+export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
+  const gate = state.gates.get(task.ask.provider as GateId);
+  if (gate === undefined || gate.strikes === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
+  if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.strikes = 0;
+}
+
+export function openGate(state: State, id: GateId): void {
+  setGateHeld(state.shapes, gateUse(state.shapes, id), false);
+}
+
+/** What its provider said is forgotten: it feels its way, as in a new life, and those who wait keep their places. */
+export function forgiveGate(state: State, id: GateId): void {
+  resetGate(ensureGate(state, id));
+  openGate(state, id);
+}
+
+export function removeGate(state: State, id: GateId): void {
+  if (state.shapes.gates.has(id)) openGate(state, id);
+  state.gates.delete(id);
+}
+
+/** A new life: nobody waits any more, and every gate feels its way. */
+export function restartGates(state: State): void {
+  for (const gate of state.gates.values()) {
+    for (const { ticket } of gate.queue.entries.values()) releaseCall(state, ticket);
+    restartGate(gate, state.at);
+  }
+  for (const [permit, id] of state.permits) {
+    if (state.gates.get(id)?.held.has(permit) !== true) state.permits.delete(permit);
+  }
+}
+
+export const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
+
+/**
+ * Whether a gate that is not there yet may be made for a project, and what happens first. Those that the config names
+ * always may. Where no place is left for the project, a gate that nobody has used lately gives way, the oldest first.
+ */
+export function roomForGate(
+  state: State,
+  id: GateId,
+  project: string | null,
+  now: Instant,
+): Result<readonly Event[], Refusal> {
+  if (state.gates.has(id) || isConfigured(state, id)) return NOTHING_FIRST;
+  let [used, mine] = [0, 0];
+  let idle: GateId | null = null;
+  for (const [other, gate] of state.gates) {
+    if (isConfigured(state, other)) continue;
+    used++;
+    if (project === null || gate.queue.shares.has(project)) mine++;
+    if (idle === null && isIdle(gate, now)) idle = other;
+  }
+  const isKept = isKeptForOthers(GATES_MAX, used, mine);
+  if (used < GATES_MAX && !isKept) return NOTHING_FIRST;
+  if (idle !== null) return ok([{ kind: "gate-removed", at: now, gate: idle }]);
+  const kept = used < GATES_MAX ? { kept: keptOf(GATES_MAX) } : {};
+  return fail({ type: "too-many", what: "gates", max: GATES_MAX, ...kept });
+}
+const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok(NONE);
+
+/** Nothing is lost with it: no call is out or waits, none counts in its windows, and its provider has not said stop. */
+function isIdle(gate: Gate, now: Instant): boolean {
+  const { held, queue, strikes, requests, tokens } = gate;
+  if (held.size + queue.entries.size + strikes > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
+  for (const used of tokens.values()) if (used.total(now) > 0) return false;
+  return true;
+}
+
+export function decideReset(state: State, id: GateId, now: Instant): Decided {
+  const gate = state.gates.get(id);
+  if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
+  // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
+  if (gate.strikes === 0 && !isHeld(gate, now)) return REPEATED;
+  return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
+}
+const REPEATED: Decided = ok({ events: [], repeated: true });
+
+export function decideRemoval(state: State, id: GateId, now: Instant): Decided {
+  if (isConfigured(state, id)) return fail({ type: "gate-configured", gate: id });
+  const gate = state.gates.get(id);
+  if (gate === undefined) return fail({ type: "gate-unknown", gate: id });
+  const [running, queued] = [gate.held.size, gate.queue.entries.size];
+  if (running + queued > 0) return fail({ type: "gate-in-use", gate: id, running, queued });
+  return ok({ events: [{ kind: "gate-removed", at: now, gate: id }] });
+}
+
+/** Whether one more may wait at a gate; the last tenth of the places is kept for projects that have few. */
+function refusalForLine(state: State, { queue }: Gate, { gate, task, project }: AskPermit): Refusal | null {
+  const waiting = queue.entries.size;
+  if (waiting < TICKETS_MAX - keptOf(TICKETS_MAX)) return null;
+  const full = { type: "too-many", what: `calls waiting at gate ${gate}`, max: TICKETS_MAX } as const;
+  if (waiting >= TICKETS_MAX) return full;
+  const whose = task === null ? project : (state.tasks.get(task)?.project.id ?? project);
+  const mine = queue.shares.get(whose)?.queued ?? 0;
+  return isKeptForOthers(TICKETS_MAX, waiting, mine) ? { ...full, kept: keptOf(TICKETS_MAX) } : null;
+}
+
+export function decidePermit(state: State, command: AskPermit, now: Instant): Decided {
+  const gate = state.gates.get(command.gate);
+  const crowded = gate === undefined ? null : refusalForLine(state, gate, command);
+  if (crowded !== null) return fail(crowded);
+  if (command.permit !== null && state.permits.has(command.permit))
+    return fail({ type: "permit-exists", permit: command.permit });
+  const task = command.task === null ? undefined : state.tasks.get(command.task);
+  if (command.task !== null) {
+    if (task === undefined) return fail({ type: "task-unknown", task: command.task });
+    const current = task.attempt?.number ?? null;
+    if (current !== command.attempt || task.attempt?.state === "stopping") {
+      return fail({ type: "attempt-stale", task: task.id, attempt: command.attempt ?? 0, current });
+    }
+  }
+  const project = task?.project ?? state.projects.get(command.project);
+  const room = roomForGate(state, command.gate, project?.id ?? command.project, now);
+  if (!room.ok) return room;
+  if (task === undefined) {
+    const full = refusalForBudget(state, project, reserveForCall(command.tokens), now);
+    if (full !== null) return fail(full);
+  }
+  // A project that only makes calls is made like one that submits: what it spends is booked from the first call on.
+  const plan = projectFor(state, project?.id ?? command.project, null);
+  if (!plan.ok) return plan;
+  const { settings, source } = plan.value;
+  const first: Event[] = [...room.value];
+  if (project === undefined) first.push({ kind: "project-put", at: now, project: command.project, settings, source });
+  const permit = command.permit ?? (`p${state.seq + first.length + 1}` as PermitId);
+  if (state.permits.has(permit)) return fail({ type: "permit-exists", permit });
+  const asked: Event = {
+    kind: "permit-asked",
+    at: now,
+    permit,
+    gate: command.gate,
+    task: command.task,
+    attempt: command.attempt,
+    project: project?.id ?? command.project,
+    weight: settings.weight,
+    class: classOf({
+      callClass: command.class ?? undefined,
+      priority: task !== undefined && (task.ask.prioritised || task.priority !== 0) ? task.priority : undefined,
+      type: task?.ask.type,
+      fallback: gateSettings(state.config, command.gate).defaultPriority,
+      maxPriority: settings.maxPriority,
+    }),
+    tokens: command.tokens,
+    askedAt: command.askedAt ?? now,
+    remote: command.remote ?? false,
+    order: command.order ?? null,
+  };
+  return ok({ events: [...first, asked], id: permit });
+}
+
+/** A call of no task is refused when its budget cannot bear it: nobody would know when to try again. */
+function refusalForBudget(state: State, project: Project | undefined, tokens: number, now: Instant): Refusal | null {
+  const whose = project !== undefined && !projectHasRoom(project, tokens, now) ? project : null;
+  if (whose === null && fleetHasRoom(state, tokens, now)) return null;
+  const { limit } = whose === null ? state.config.budget : whose.settings.budget;
+  const used = (whose ?? state).spent.total(now) + setAside(whose ?? state);
+  return { type: "budget-exhausted", project: whose?.id ?? "(fleet)", limit: limit ?? 0, used };
+}
+
+export function decideDrop(state: State, permit: PermitId, now: Instant): Decided {
+  const gate = state.permits.get(permit);
+  if (gate === undefined) return ok({ events: [], repeated: true });
+  if (state.gates.get(gate)?.held.has(permit) === true) {
+    return ok({ events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false }] });
+  }
+  return ok({ events: [{ kind: "permit-dropped", at: now, permit, gate }] });
+}
+
+export function decideSettle(
+  state: State,
+  command: Extract<Command, { type: "settle-permit" }>,
+  now: Instant,
+): Decided {
+  const id = state.permits.get(command.permit);
+  const held = id === undefined ? undefined : state.gates.get(id)?.held.get(command.permit);
+  // Settling twice, or after the permit ran out, is no fault: the first word counted.
+  if (id === undefined || held === undefined) return ok({ events: [], repeated: true });
+  const { permit, tokens } = command;
+  const events: Event[] = [
+    { kind: "permit-settled", at: now, permit, gate: id, ok: command.ok, tokens, expired: false },
+  ];
+  const attempt = attemptOf(state, held);
+  if (attempt !== null) {
+    const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
+    events.push(...stopForBudget(state, attempt, used, now));
+  }
+  return ok({ events });
+}
+
+/** The next permit that may be granted at any gate. */
+export function nextPermit(state: State, now: Instant): Event | null {
+  if (state.permits.size === 0) return null;
+  for (const [id, gate] of state.gates) {
+    const ticket = nextGrant(gate, now);
+    if (ticket !== null) return { kind: "permit-granted", at: now, permit: ticket.id as PermitId, gate: id };
+  }
+  return null;
+}
+
+/** What time alone has changed at the gates: permits that ran out, a block that ended. */
+export function dueAtGates(state: State, now: Instant): readonly Event[] {
+  if (state.permits.size === 0 && state.shapes.gatesHeld === 0) return NONE;
+  for (const [id, gate] of state.gates) {
+    const [permit] = expiredPermits(gate, now);
+    if (permit !== undefined) {
+      const settled = { permit: permit.id as PermitId, gate: id, ok: false, tokens: null, expired: true };
+      return [{ kind: "permit-settled", at: now, ...settled }];
+    }
+    if (state.shapes.gates.get(id)?.held === true && !isHeld(gate, now))
+      return [{ kind: "gate-opened", at: now, gate: id }];
+  }
+  return [];
+}
+
+export function nextInstantAtGates(state: State, now: Instant): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const gate of state.gates.values()) next = Math.min(next, nextGateInstant(gate, now) ?? next);
+  return next;
+}

@@ -1,0 +1,77 @@
+/**
+ * What people may ask of a task that is there: cancel it, run it again, change its priority or deadline.
+ *
+ * The first end counts: cancelling what has ended is a conflict, whatever the second end would have been.
+ */
+import type { Instant, TaskId } from "../base/brand.ts";
+import { fail, ok } from "../base/result.ts";
+import { neededBy, pinFor } from "../fleet/placement.ts";
+import type { Command, Decided, Warning } from "../model/commands.ts";
+import { hasEnded, type Phase, type State, wentWell } from "../model/state.ts";
+import { dependenciesOf } from "./lifecycle.ts";
+import { stopByFor } from "./stop.ts";
+
+type Ended = { readonly phase: Phase; readonly seq: number };
+
+function find(state: State, task: TaskId): Ended | undefined {
+  return state.tasks.get(task) ?? state.tombstones.get(task);
+}
+
+export function decideCancel(state: State, id: TaskId, reason: string | null, now: Instant): Decided {
+  const found = find(state, id);
+  if (found === undefined) return fail({ type: "task-unknown", task: id });
+  const task = state.tasks.get(id);
+  if (task === undefined || hasEnded(task)) return fail({ type: "task-ended", task: id, state: found.phase });
+  // An attempt that stops for another reason already keeps the grace it was given.
+  const isStopping = task.attempt?.state === "stopping";
+  const stopBy =
+    task.attempt === null ? null : isStopping ? (task.attempt.stopBy as Instant) : stopByFor(state, task.attempt, now);
+  return ok({ events: [{ kind: "task-cancelled", at: now, task: id, reason: reason ?? "cancelled", stopBy }] });
+}
+
+export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
+  const task = state.tasks.get(id);
+  if (task === undefined) {
+    const stone = state.tombstones.get(id);
+    return stone === undefined
+      ? fail({ type: "task-unknown", task: id })
+      : fail({ type: "task-ended", task: id, state: stone.phase, expired: true });
+  }
+  if (!hasEnded(task) || wentWell(task.phase)) return fail({ type: "task-not-ended", task: id, state: task.phase });
+  const waitFor: TaskId[] = [];
+  const ties = { parent: task.links?.parent ?? null, needs: task.links?.needs ?? [] };
+  for (const dependency of dependenciesOf(ties)) {
+    const found = find(state, dependency);
+    // A later task may have taken the id of one that was forgotten.
+    if (found === undefined || found.seq > task.seq || wentWell(found.phase)) continue;
+    if (!hasEnded(found)) waitFor.push(dependency);
+    else if (task.ask.onDependencyFailure === "skip") {
+      return fail({ type: "dependency-failed", task: id, dependency, state: found.phase });
+    }
+  }
+  const runnable = waitFor.length === 0 && (task.links?.artifact ?? null) === null;
+  const pin = runnable ? pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task)) : null;
+  return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
+}
+
+export function decidePatch(state: State, command: Extract<Command, { type: "patch-task" }>, now: Instant): Decided {
+  const task = state.tasks.get(command.task);
+  if (task === undefined || hasEnded(task)) {
+    const found = find(state, command.task);
+    return found === undefined
+      ? fail({ type: "task-unknown", task: command.task })
+      : fail({ type: "task-ended", task: command.task, state: found.phase });
+  }
+  const { deadline: given } = command;
+  if (given !== undefined && given !== null && given <= now) {
+    return fail({ type: "past-deadline", field: "deadline", deadline: given, now });
+  }
+  const asked = command.priority ?? task.priority;
+  const priority = Math.max(task.project.settings.maxPriority, asked);
+  const former = task.deadline < 0 ? null : (task.deadline as Instant);
+  const deadline = given === undefined ? former : given;
+  const warnings: Warning[] = priority === asked ? [] : [{ type: "priority-clamped", asked, given: priority }];
+  if (priority === task.priority && deadline === former)
+    return ok({ events: [], id: task.id, repeated: true, warnings });
+  return ok({ events: [{ kind: "task-patched", at: now, task: task.id, priority, deadline }], id: task.id, warnings });
+}

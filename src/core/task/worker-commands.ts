@@ -1,0 +1,139 @@
+/**
+ * Workers coming, changing and going.
+ *
+ * A worker that goes, or is given up for lost, loses its attempts: they are queued again under a new
+ * number, and each counts as a loss of its task, not as a failure. Local workers are functions in the
+ * engine's own process, so none of them outlives it: a new engine begins by giving them up.
+ *
+ * A tab has one owner. Who names it last has it, and whoever had it before has lost it, here or out of reach.
+ */
+import type { Instant, PermitId, WorkerId } from "../base/brand.ts";
+import { fail, ok } from "../base/result.ts";
+import { FILTERS_MAX, keyOfTakes } from "../fleet/worker-filter.ts";
+import type { Command, Decided } from "../model/commands.ts";
+import type { Event } from "../model/events.ts";
+import type { State, Worker } from "../model/state.ts";
+import { isTab } from "./browser-tab.ts";
+import { loseAttempt } from "./loss.ts";
+import { endOfStop } from "./stop.ts";
+
+const WORKERS_MAX = 100_000;
+
+export function decideJoin(state: State, command: Extract<Command, { type: "join-worker" }>, now: Instant): Decided {
+  const id = command.worker ?? (`wrk_${state.seq + 1}` as WorkerId);
+  const known = state.fleet.byId.get(id);
+  // A worker over the wire that joins again has started anew, and what it held is lost; a function in this process
+  // cannot, so its name is taken.
+  const isTaken = known !== undefined && known.status !== "unreachable";
+  if (isTaken && (known.kind === "local" || command.kind === "local"))
+    return fail({ type: "worker-exists", worker: id });
+  if (known === undefined && state.fleet.byId.size >= WORKERS_MAX) {
+    return fail({ type: "too-many", what: "workers", max: WORKERS_MAX });
+  }
+  const { kind: workerKind, session, settings, target = null, takes = null } = command;
+  const { filters } = state.fleet;
+  if (takes !== null && filters.size >= FILTERS_MAX && !filters.has(keyOfTakes(takes))) {
+    return fail({ type: "too-many", what: "different filters (takes) of workers", max: FILTERS_MAX });
+  }
+  const { note: _, ...offered } = settings;
+  const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
+  return ok({
+    events: [
+      ...(isTaken ? leave(state, known, true, now) : []),
+      ...takeTabs(state, id, settings.capabilities.filter(isTab), now),
+      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...offered, ...where, takes },
+    ],
+    id,
+  });
+}
+
+/** Those of the tabs that somebody else owns move. */
+function takeTabs(state: State, to: WorkerId, tabs: readonly string[], now: Instant): Event[] {
+  if (tabs.length === 0) return [];
+  const named = new Set(tabs);
+  return state.fleet.order.flatMap(({ id, capabilities: held }): Event[] => {
+    const capabilities = id === to ? [] : held.filter((capability) => named.has(capability));
+    return capabilities.length === 0 ? [] : [{ kind: "tabs-moved", at: now, worker: id, to, capabilities }];
+  });
+}
+
+export function decideChange(
+  state: State,
+  command: Extract<Command, { type: "change-worker" }>,
+  now: Instant,
+): Decided {
+  const worker = state.fleet.byId.get(command.worker);
+  if (worker === undefined || worker.status === "unreachable")
+    return fail({ type: "worker-unknown", worker: command.worker });
+  const { settings } = command;
+  const { note = null, ...offered } = settings;
+  // What it alone has it need not take; mostly nothing is named at all. Older logs have tabs of two owners.
+  const isNamed = settings.capabilities !== worker.capabilities;
+  const isOwn = (tab: string): boolean => worker.capabilitySet.has(tab) && state.fleet.offered.get(tab) === 1;
+  const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !isOwn(one)) : [];
+  if (tabs.length === 0 && isSame(worker, settings)) return ok({ events: [], repeated: true });
+  const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note };
+  return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
+}
+
+function isSame(worker: Worker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
+  return (
+    worker.slots === settings.slots &&
+    worker.zone === settings.zone &&
+    worker.status === settings.status &&
+    worker.note === (settings.note ?? null) &&
+    worker.cpu === (settings.cpu ?? Number.POSITIVE_INFINITY) &&
+    worker.memory === (settings.memory ?? Number.POSITIVE_INFINITY) &&
+    worker.capabilities.length === settings.capabilities.length &&
+    worker.capabilities.every((capability, index) => capability === settings.capabilities[index])
+  );
+}
+
+export function decideLeave(state: State, command: Extract<Command, { type: "leave-worker" }>, now: Instant): Decided {
+  const worker = state.fleet.byId.get(command.worker);
+  if (worker === undefined || (worker.status === "unreachable" && command.lost)) {
+    return fail({ type: "worker-unknown", worker: command.worker });
+  }
+  return ok({ events: leave(state, worker, command.lost, now) });
+}
+
+function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event[] {
+  const cause = lost ? "worker-lost" : "worker-left";
+  return [
+    ...worker.attempts
+      .inOrder()
+      .map((attempt) =>
+        attempt.state === "stopping"
+          ? endOfStop(state, attempt, null, now)
+          : loseAttempt(state, attempt, { cause, tokens: null }, now),
+      ),
+    { kind: "worker-left", at: now, worker: worker.id, lost },
+  ];
+}
+
+/**
+ * Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. Those of
+ * other processes are still out, and come back or run out.
+ */
+function abandonedPermits(state: State, now: Instant): Event[] {
+  const settled = { ok: false, tokens: null, expired: true };
+  return [...state.gates].flatMap(([gate, { held }]) =>
+    [...held.values()]
+      .filter(({ remote }) => remote !== true)
+      .map(({ id }): Event => ({ kind: "permit-settled", at: now, permit: id as PermitId, gate, ...settled })),
+  );
+}
+
+export function decideEngineStart(
+  state: State,
+  command: Extract<Command, { type: "start-engine" }>,
+  now: Instant,
+): Decided {
+  const { coreVersion, policyHash } = command;
+  const events: Event[] = [
+    { kind: "engine-started", at: now, coreVersion, policyHash },
+    ...abandonedPermits(state, now),
+  ];
+  for (const worker of state.fleet.order) if (worker.kind === "local") events.push(...leave(state, worker, true, now));
+  return ok({ events });
+}

@@ -1,0 +1,334 @@
+/**
+ * The conditions between a task and its start, one function each, with the numbers that decide.
+ *
+ * A condition says whether it lets the task through, in words and in numbers. `numbers.until` stands only where the
+ * clock alone opens a condition that is shut now; a condition without it waits for somebody: a task that ends, a
+ * worker that comes, a person who resumes. Every condition is listed, open or shut, so that nothing holds a task up
+ * unseen.
+ */
+
+import { instantText } from "../base/instant-text.ts";
+import { entryOf } from "../config/config.ts";
+import { isHeld } from "../gate/gate.ts";
+import type { RollingSum } from "../gate/usage-window.ts";
+import { hasEnded, type Project, type State, type Task } from "../model/state.ts";
+import { dependenciesOf } from "../task/lifecycle.ts";
+import { reserveFor, setAside } from "../turn/budget.ts";
+import { chargeFor, shownLevel } from "../turn/fairness.ts";
+import { shownScore } from "../turn/priority.ts";
+import { countAhead, fixedOf } from "../turn/queue.ts";
+import { asRunnable, deficits, type Standing } from "./turn.ts";
+
+export type WhyCode =
+  | ("ended" | "running" | "fleet-paused" | "project-paused" | "task-paused")
+  | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
+  | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
+  | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")
+  | ("type-limit" | "lock" | "provider")
+  | ("no-workers" | "never-fits" | "worker-room" | "affinity" | "hold" | "tab");
+
+export type WhyCondition = {
+  readonly code: WhyCode;
+  readonly ok: boolean;
+  readonly detail: string;
+  readonly numbers: Readonly<Record<string, number | string | null>>;
+};
+
+/** The numbers that are instants, in milliseconds here; whoever shows them shows them as text. */
+export const INSTANT_NUMBERS: ReadonlySet<string> = new Set([
+  ...["until", "deadline", "endedAt", "assignedAt", "blockedUntil", "nextExpiry", "failsAt"],
+]);
+
+const DEPENDENCIES_NAMED_MAX = 20;
+
+/** A condition with the words for when it is open and for when it is shut. */
+export function finding(
+  code: WhyCode,
+  ok: boolean,
+  numbers: WhyCondition["numbers"],
+  [open, shut]: readonly [open: string, shut: string],
+): WhyCondition {
+  return { code, ok, detail: ok ? open : shut, numbers };
+}
+
+/** An instant inside a sentence. */
+export const when = (at: number | null | undefined): string => (typeof at === "number" ? instantText(at) : "");
+
+/** What concerns the task alone: pauses, what it waits for, the clock. */
+export function taskConditions(state: State, task: Task, now: number): WhyCondition[] {
+  const isActive = task.project.status === "active";
+  return [
+    finding("fleet-paused", !state.paused, {}, ["the fleet is not paused", "the whole fleet is paused"]),
+    finding("project-paused", isActive, { project: task.project.id }, [
+      `project ${task.project.id} is active`,
+      `project ${task.project.id} is paused`,
+    ]),
+    finding("task-paused", !task.paused, {}, ["the task is not paused", "the task itself is paused"]),
+    ...dependencyConditions(state, task),
+    artifactCondition(task),
+    notBeforeGate(task, now),
+    restCondition(task, now),
+    stoppingCondition(task),
+    deadlineCondition(task, now),
+  ];
+}
+
+/** One condition for each dependency that is not met, at most twenty, or one that says all are. */
+function dependencyConditions(state: State, task: Task): WhyCondition[] {
+  const { unmet, parent, needs } = task.links ?? { unmet: 0, parent: null, needs: [] };
+  const all = dependenciesOf({ parent, needs });
+  const open = (detail: string): WhyCondition =>
+    finding("dependency", true, { dependencies: all.length, unmet }, [detail, ""]);
+  if (task.phase !== "waiting" || all.length === 0) {
+    return [open(all.length === 0 ? "it depends on no other task" : `all ${all.length} dependencies have ended`)];
+  }
+  const conditions: WhyCondition[] = [];
+  for (const id of all) {
+    const found = state.tasks.get(id);
+    if (found === undefined || (hasEnded(found) && !state.untold.has(found))) continue;
+    const role = id === parent ? "parent" : "need";
+    const numbers = { dependency: id, role, state: found.phase, dependencies: all.length, unmet };
+    conditions.push(finding("dependency", false, numbers, ["", `its ${role} ${id} is ${found.phase}`]));
+    if (conditions.length >= DEPENDENCIES_NAMED_MAX) break;
+  }
+  return conditions.length === 0 ? [open(`all ${all.length} dependencies have ended`)] : conditions;
+}
+
+function artifactCondition(task: Task): WhyCondition {
+  const artifact = task.links?.artifact ?? null;
+  return finding("artifact", artifact === null, { artifact }, [
+    "it waits for no artifact",
+    `its input artifact ${artifact} does not exist yet`,
+  ]);
+}
+
+function notBeforeGate(task: Task, now: number): WhyCondition {
+  const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
+  return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
+    "its earliest instant has come, or it has none",
+    `it must not start before ${when(until)}`,
+  ]);
+}
+
+function restCondition(task: Task, now: number): WhyCondition {
+  const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
+  const { ownFailures: failures, losses, requeues, throttles, attempts } = task;
+  const tally = { failures, losses, requeues, rateLimits: throttles, attempts };
+  // A task whose worker is lost does not rest: one that rests after losses alone was stopped by its budget last.
+  const isStopped = losses > 0 && failures + requeues + throttles === 0;
+  const counts = [
+    counted(failures, "failure"),
+    isStopped && losses === 1 ? "a stop by its budget" : counted(losses, "loss", "losses"),
+    isStopped && losses > 1 ? "the last a stop by its budget" : "",
+    ...[counted(requeues, "requeue"), counted(throttles, "rate limit")],
+  ];
+  const after = counts.filter((text) => text !== "");
+  return finding("backing-off", until === null, until === null ? tally : { ...tally, until, waitMs: until - now }, [
+    "it is not backing off",
+    `it is backing off until ${when(until)} after ${after.join(", ")}`,
+  ]);
+}
+
+const counted = (times: number, one: string, many = `${one}s`): string =>
+  times === 0 ? "" : `${times} ${times === 1 ? one : many}`;
+
+function stoppingCondition(task: Task): WhyCondition {
+  const attempt = task.attempt;
+  if (attempt === null) return finding("stopping", true, {}, ["no former attempt is still stopping", ""]);
+  const numbers = { attempt: attempt.number, worker: attempt.worker.id, until: attempt.stopBy };
+  return finding("stopping", false, numbers, [
+    "",
+    `its attempt ${attempt.number} is still stopping on worker ${attempt.worker.id}, ` +
+      `until ${when(attempt.stopBy)} at most`,
+  ]);
+}
+
+function deadlineCondition(task: Task, now: number): WhyCondition {
+  const deadline = task.deadline < 0 ? null : task.deadline;
+  const isPast = deadline !== null && deadline <= now;
+  return finding("deadline", !isPast, { deadline, leftMs: deadline === null ? null : deadline - now }, [
+    deadline === null ? "it has no deadline" : `its deadline ${when(deadline)} has not come`,
+    `its deadline ${when(deadline)} has passed: it fails with the next pump`,
+  ]);
+}
+
+/** What concerns its type, its locks and its provider. */
+export function shapeConditions(state: State, task: Task, now: number): WhyCondition[] {
+  const { type, provider } = task.ask;
+  const running = state.shapes.types.get(type)?.inFlight ?? 0;
+  const limit = entryOf(state.config.scheduler.perType, type);
+  const typeCondition = finding(
+    "type-limit",
+    limit === undefined || running < limit,
+    { running, limit: limit ?? null },
+    [
+      limit === undefined ? `type ${type} has no limit` : `${running} of ${limit} tasks of type ${type} run`,
+      `type ${type} has ${running} in flight, and at most ${limit} may run`,
+    ],
+  );
+  return [typeCondition, ...lockConditions(state, task), providerCondition(state, provider, now)];
+}
+
+function lockConditions(state: State, task: Task): WhyCondition[] {
+  if (task.ask.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
+  return task.ask.locks.map((lock) => {
+    const holder = state.shapes.locks.get(lock)?.holder ?? null;
+    const numbers = { lock, task: holder?.task.id ?? null, attempt: holder?.number ?? null };
+    return finding("lock", holder === null, { ...numbers, worker: holder?.worker.id ?? null }, [
+      `lock ${lock} is free`,
+      `lock ${lock} is held by ${holder?.task.id} on worker ${holder?.worker.id}`,
+    ]);
+  });
+}
+
+function providerCondition(state: State, provider: string | null, now: number): WhyCondition {
+  if (provider === null) return finding("provider", true, {}, ["it names no provider", ""]);
+  const gate = state.gates.get(provider as Parameters<State["gates"]["get"]>[0]);
+  const isBlocked = gate !== undefined && isHeld(gate, now);
+  const strikes = gate?.strikes ?? 0;
+  const numbers = isBlocked
+    ? { provider, strikes, blockedUntil: gate.blockedUntil, until: gate.blockedUntil }
+    : { provider, strikes, blockedUntil: null };
+  return finding("provider", !isBlocked, numbers, [
+    `provider ${provider} is not blocked`,
+    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${counted(strikes, "strike")}`,
+  ]);
+}
+
+/** The limits of the fleet, the project and the agent, and the budgets. */
+export function limitConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
+  const { project, agent } = task;
+  const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
+  const { maxConcurrent } = project.settings;
+  const { inFlight } = agent.load;
+  const elsewhere = inFlight === agent.inFlight ? "" : ` (${agent.inFlight} of them in project ${project.id})`;
+  return [
+    finding("fleet-in-flight", state.inFlight < maxInFlight, { inFlight: state.inFlight, maxInFlight }, [
+      `${state.inFlight} of maxInFlight ${maxInFlight} run`,
+      `the fleet has ${state.inFlight} in flight, and maxInFlight is ${maxInFlight}`,
+    ]),
+    budgetCondition("fleet-budget", state, task, standing, now),
+    finding("project-in-flight", project.inFlight < maxConcurrent, { inFlight: project.inFlight, maxConcurrent }, [
+      `${project.inFlight} of maxConcurrent ${maxConcurrent} of project ${project.id} run`,
+      `project ${project.id} has ${project.inFlight} in flight, and its maxConcurrent is ${maxConcurrent}`,
+    ]),
+    budgetCondition("project-budget", state, task, standing, now),
+    finding(
+      "agent-in-flight",
+      inFlight < maxPerAgentInFlight,
+      { inFlight, inFlightHere: agent.inFlight, maxPerAgentInFlight },
+      [
+        `${inFlight} of maxPerAgentInFlight ${maxPerAgentInFlight} of agent ${agent.id} run`,
+        `agent ${agent.id} has ${inFlight} in flight${elsewhere}, and maxPerAgentInFlight is ${maxPerAgentInFlight}`,
+      ],
+    ),
+  ];
+}
+
+/** Judged on the task next in line, which nobody overtakes; on this one if nobody is in line. */
+function budgetCondition(
+  code: "fleet-budget" | "project-budget",
+  state: State,
+  task: Task,
+  { nextInLine }: Standing,
+  now: number,
+): WhyCondition {
+  const isFleet = code === "fleet-budget";
+  const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
+  const spent = isFleet ? state.spent : task.project.spent;
+  const reserved = setAside(isFleet ? state : task.project);
+  const isTooLarge = limit !== null && task.estimate > limit;
+  const judged = isTooLarge ? task : (nextInLine ?? task);
+  const needed = reserveFor(state, judged);
+  const used = spent.total(now);
+  const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
+  const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry: spent.nextExpiry(now) };
+  if (limit === null) return finding(code, true, numbers, [`${whose} has no token budget`, ""]);
+  if (needed === 0) return finding(code, true, numbers, [`${judged.id} expects no tokens and asks no budget`, ""]);
+  const isOpen = used + reserved + needed <= limit;
+  const until = isOpen ? null : roomAt(spent, limit - reserved - needed, now);
+  const sum = `${used} used + ${reserved} reserved + ${needed} for ${judged.id}`;
+  return finding(code, isOpen, until === null ? numbers : { ...numbers, until }, [
+    `${sum} stay within ${whose}'s budget of ${limit} tokens`,
+    `${sum} exceed ${whose}'s budget of ${limit} tokens`,
+  ]);
+}
+
+/** When so little is used that this much is left; null if time alone does not get there. */
+const roomAt = (spent: RollingSum, left: number, now: number): number | null =>
+  left < 0 ? null : spent.belowAt(left + 1, now);
+
+/** Whose turn it is: the express lane, the project, the agent, the place in the agent's queue. */
+export function turnConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
+  const { critical } = state.config.scheduler;
+  const { express, expressFirst, agentFirst } = standing;
+  const lane = { inFlight: state.express, maxInFlight: critical.maxInFlight, first: expressFirst?.id ?? null };
+  const ofAgent = { agentInFlight: task.agent.inFlight, lastServed: task.agent.lastServed };
+  return [
+    finding("express-lane", expressFirst === null, lane, [
+      express ? "it goes by the express lane" : "nothing in the express lane goes before it",
+      `${expressFirst?.id} of project ${expressFirst?.project.id} goes first, by the express lane`,
+    ]),
+    projectTurnGate(state, task, standing, now),
+    finding("agent-turn", agentFirst === null, { ...ofAgent, ...firstAgent(agentFirst) }, [
+      "no other agent of its project goes first",
+      `${agentFirst?.id} of agent ${agentFirst?.agent.id} goes first`,
+    ]),
+    positionCondition(state, task, standing, now),
+  ];
+}
+
+const firstAgent = (first: Task | null): Record<string, number | string | null> =>
+  first === null
+    ? { first: null }
+    : { first: first.id, firstAgent: first.agent.id, firstInFlight: first.agent.inFlight };
+
+function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, now: number): WhyCondition {
+  const mine = task.project;
+  const rule = state.config.scheduler.fairness.rule;
+  const order = rule === "deficit" ? deficits(state, mine, now) : [];
+  const levelOf = (project: Project): number =>
+    rule === "level"
+      ? shownLevel(state, project, now)
+      : (order.find((place) => place.project === project)?.excess ?? 0);
+  const { weight } = mine.settings;
+  const measure = rule === "level" ? "level" : "share − target";
+  const numbers = {
+    ...{ rule, level: levelOf(mine), weight, charged: mine.charged, chargedPerWeight: mine.charged / weight },
+    ...{ charge: chargeFor(state, task), first: projectFirst?.id ?? null },
+    ...(projectFirst === null ? {} : firstProject(projectFirst.project, levelOf(projectFirst.project))),
+  };
+  const first = projectFirst?.project;
+  const firstLevel = first === undefined ? 0 : levelOf(first);
+  return finding("project-turn", projectFirst === null, numbers, [
+    "no other project that could start something goes first",
+    `project ${first?.id} goes first: its ${measure} is ${firstLevel}, against ${levelOf(mine)}`,
+  ]);
+}
+
+const firstProject = (project: Project, level: number): Record<string, number | string> => ({
+  firstProject: project.id,
+  firstLevel: level,
+  firstWeight: project.settings.weight,
+  firstChargedPerWeight: project.charged / project.settings.weight,
+});
+
+function positionCondition(state: State, task: Task, { rank, queueFirst }: Standing, now: number): WhyCondition {
+  const rules = state.config.scheduler.priority;
+  const runnable = asRunnable(task, now);
+  const fixed = fixedOf(state, task);
+  const waitedMs = Math.max(0, now - runnable.runnableAt);
+  const ahead = countAhead(state, runnable, now);
+  const score = shownScore(fixed, waitedMs, rules);
+  const base = rules.base[task.ask.type] ?? rules.base.other ?? 100;
+  const depth = task.depth * rules.depthBoost;
+  const numbers = {
+    ...{ ahead, position: ahead + 1, priority: rank.priority, submittedPriority: task.priority },
+    ...{ overdue: rank.overdue ? 1 : 0, waitedMs, score, base, age: score - fixed, depth, retry: base + depth - fixed },
+    first: queueFirst?.id ?? null,
+  };
+  return finding("position", queueFirst === null, numbers, [
+    ahead === 0 ? `it is first in the queue of agent ${task.agent.id}` : `the ${ahead} ahead of it cannot start now`,
+    `agent ${task.agent.id} has ${ahead} ahead of it, ${queueFirst?.id} first`,
+  ]);
+}

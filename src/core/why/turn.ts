@@ -1,0 +1,124 @@
+/**
+ * Whose turn it is, read slowly.
+ *
+ * The pump answers "who is next?" as fast as it can; here the same rules are read once more, for one task
+ * and with names, so that `why` can say who goes first and by which numbers. The law in
+ * test/laws/why.test.ts holds the two readings together: a task passes every condition exactly if the pump
+ * starts it next. Nothing here walks over tasks: agents and projects in the order of their turn, and the
+ * heads of an agent's groups.
+ */
+
+import { first, items } from "../collections/sorted-list.ts";
+import type { Project, State, Task } from "../model/state.ts";
+import { isAffordable, reserveFor } from "../turn/budget.ts";
+import { expectedTokens } from "../turn/expected-tokens.ts";
+import { deficitOrder } from "../turn/fairness.ts";
+import { ANY_PRIORITY, bestOf, mayStart, nextInLine, pickIn } from "../turn/next-in-line.ts";
+import { compareRanks, EXPRESS_PRIORITY, type TaskRank } from "../turn/priority.ts";
+import { taskRank } from "../turn/queue.ts";
+import { compareAgents, compareProjects } from "../turn/total-orders.ts";
+
+/** How one task stands in the three lines it waits in: among projects, among agents, in its agent's queue. */
+export type Standing = {
+  readonly rank: TaskRank;
+  /** It goes before it is anybody's turn. */
+  readonly express: boolean;
+  /** Who goes first in the express lane, if the task itself does not go there. */
+  readonly expressFirst: Task | null;
+  readonly projectFirst: Task | null;
+  readonly agentFirst: Task | null;
+  readonly queueFirst: Task | null;
+  /** The task next in line in its project: budgets are judged on that one. */
+  readonly nextInLine: Task | null;
+};
+
+/** A task as it would stand if it became runnable now; one that is runnable already stands as it is. */
+export const asRunnable = (task: Task, now: number): Task =>
+  task.runnableAt < 0 ? { ...task, runnableAt: now } : task;
+
+export function standingOf(state: State, task: Task, now: number): Standing {
+  const rank = taskRank(state, asRunnable(task, now), now);
+  const isLaneOpen = state.express < state.config.scheduler.critical.maxInFlight;
+  const express = isLaneOpen && state.expressProjects.has(task.project) && rank.priority <= EXPRESS_PRIORITY;
+  const priorityMax = express ? EXPRESS_PRIORITY : ANY_PRIORITY;
+  const next = nextInLine(state, task.project, now, priorityMax, false);
+  const passes = next !== null && next !== task && passesBy(state, task, next, now);
+  return {
+    rank,
+    express,
+    expressFirst: express || !isLaneOpen ? null : firstExpress(state, now, null),
+    projectFirst: express ? firstExpress(state, now, task.project) : projectBefore(state, task.project, now),
+    agentFirst: agentBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
+    queueFirst: queueBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
+    nextInLine: passes ? nextInLine(state, task.project, now, priorityMax, true) : next,
+  };
+}
+
+/** Whether a task expects no tokens and the one next in line waits for a budget: then only its like go before it. */
+const passesBy = (state: State, task: Task, next: Task, now: number): boolean =>
+  expectedTokens(task) === 0 && !isAffordable(state, next.project, reserveFor(state, next), now);
+
+type Line = { readonly priorityMax: number; readonly onlyFree: boolean };
+
+/** The first start the express lane would give, or, with `before`, that of a project ahead of that one. */
+function firstExpress(state: State, now: number, before: Project | null): Task | null {
+  for (const project of items(state.turn)) {
+    if (before !== null && compareProjects(project, before) >= 0) return null;
+    const pick = state.expressProjects.has(project) ? pickIn(state, project, now, EXPRESS_PRIORITY) : null;
+    if (pick !== null) return pick.task;
+  }
+  return null;
+}
+
+/** The start of a project whose turn comes before this one's, if there is any. */
+function projectBefore(state: State, mine: Project, now: number): Task | null {
+  for (const project of projectsBefore(state, mine, now)) {
+    const pick = pickIn(state, project, now, ANY_PRIORITY);
+    if (pick !== null) return pick.task;
+  }
+  return null;
+}
+
+function projectsBefore(state: State, mine: Project, now: number): Project[] {
+  const before: Project[] = [];
+  if (state.config.scheduler.fairness.rule === "deficit") {
+    for (const { project } of deficits(state, mine, now)) {
+      if (project === mine) break;
+      before.push(project);
+    }
+    return before;
+  }
+  for (const project of items(state.turn)) {
+    if (compareProjects(project, mine) >= 0) break;
+    before.push(project);
+  }
+  return before;
+}
+
+/** The order of the deficit rule among all that could start something, and this project. */
+export function deficits(state: State, mine: Project, now: number): { project: Project; excess: number }[] {
+  const eligible = [...items(state.turn)].filter((project) => project === mine || mayStart(state, project, now));
+  return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
+}
+
+/** The task of another agent that goes before this agent's, if there is any. */
+function agentBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
+  const { fairness } = state.config.scheduler;
+  for (const agent of items(task.project.turn)) {
+    if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
+    if (agent === task.agent) continue;
+    const other = bestOf(state, agent, now, line.priorityMax, line.onlyFree);
+    if (other === null) continue;
+    if (fairness.agents === "fair" || compareRanks(taskRank(state, other, now), rank) < 0) return other;
+  }
+  return null;
+}
+
+/** The task of the same agent that goes before this one: one that can start, or the head of its own group. */
+function queueBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
+  const best = bestOf(state, task.agent, now, line.priorityMax, line.onlyFree);
+  if (best === task) return null;
+  if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;
+  const head = task.group === null ? undefined : first(task.group.tasks);
+  return head === undefined || head === task ? null : head;
+}

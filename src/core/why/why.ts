@@ -1,0 +1,193 @@
+/**
+ * Why a task is not running: every condition between it and its start, with the numbers.
+ *
+ * The answer is exact. A task passes every condition if and only if the pump would start it next, and a task
+ * that waits has at least one condition that is shut; both are laws in test/laws/why.test.ts. Asking leaves no mark
+ * on the state, so it may be asked of a state rebuilt from the log at any number. Its cost grows with workers,
+ * projects and the agents of a project, never with how many tasks are queued.
+ */
+import type { Instant, TaskId } from "../base/brand.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { items } from "../collections/sorted-list.ts";
+import { type Attempt, hasEnded, type Phase, type State, type Task } from "../model/state.ts";
+import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
+import { countAhead, fixedOf, taskRank } from "../turn/queue.ts";
+import {
+  finding,
+  limitConditions,
+  shapeConditions,
+  taskConditions,
+  turnConditions,
+  type WhyCondition,
+} from "./conditions.ts";
+import { asRunnable, type Standing, standingOf } from "./turn.ts";
+import { workerConditions } from "./workers.ts";
+
+export { INSTANT_NUMBERS, type WhyCode, type WhyCondition } from "./conditions.ts";
+
+export type WhyAhead = { readonly task: TaskId; readonly agent: string; readonly reason: string };
+export type Why = {
+  readonly task: TaskId;
+  readonly state: Phase;
+  /** One sentence, for people. */
+  readonly summary: string;
+  readonly conditions: readonly WhyCondition[];
+  /** How many tasks of its agent are ahead of it, and the first few that go before it, whosever they are. */
+  readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
+  /** When time alone could let it start; null if that depends on somebody. */
+  readonly earliestStart: number | null;
+};
+
+const AHEAD_NAMED_MAX = 5;
+/** The conditions that open as other tasks start and end. */
+const BEHIND_OTHERS: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>([
+  ...(["fleet-in-flight", "project-in-flight", "agent-in-flight", "type-limit", "lock"] as const),
+  ...(["express-lane", "project-turn", "agent-turn", "position"] as const),
+]);
+/** Those that neither the ends of other tasks open nor, often, the clock. */
+const LASTING: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>([
+  ...(["dependency", "artifact", "not-before", "fleet-budget", "project-budget"] as const),
+  ...(["provider", "no-workers", "never-fits"] as const),
+]);
+const NOBODY: Why["ahead"] = { count: 0, next: [] };
+
+export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal> {
+  const task = state.tasks.get(id);
+  if (task === undefined) {
+    const stone = state.tombstones.get(id);
+    return stone === undefined
+      ? fail({ type: "task-unknown", task: id })
+      : ok(answer(id, stone.phase, endCondition(stone.phase, stone.endedAt, null)));
+  }
+  if (hasEnded(task))
+    return ok(answer(id, task.phase, endCondition(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
+  if (task.phase === "assigned" || task.phase === "running") {
+    return ok(answer(id, task.phase, runCondition(task, task.attempt as Attempt)));
+  }
+  return ok(whyNotStarted(state, task, now));
+}
+
+const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
+  task,
+  state: phase,
+  summary: `${condition.detail}.`,
+  conditions: [condition],
+  ahead: NOBODY,
+  earliestStart: null,
+});
+
+function endCondition(phase: Phase, endedAt: number, error: string | null): WhyCondition {
+  const detail = `The task has ended as ${phase}${error === null ? "" : `: ${error}`}`;
+  return finding("ended", false, { endedAt }, ["", detail]);
+}
+
+function runCondition(task: Task, attempt: Attempt): WhyCondition {
+  const { number, worker, assignedAt } = attempt;
+  const detail = `The task is ${task.phase} already, attempt ${number} on worker ${worker.id}`;
+  return finding("running", false, { attempt: number, worker: worker.id, assignedAt }, ["", detail]);
+}
+
+function whyNotStarted(state: State, task: Task, now: Instant): Why {
+  const standing = standingOf(state, task, now);
+  const conditions = [
+    ...taskConditions(state, task, now),
+    ...limitConditions(state, task, standing, now),
+    ...turnConditions(state, task, standing, now),
+    ...shapeConditions(state, task, now),
+    ...workerConditions(state, task),
+  ];
+  const shut = conditions.filter((condition) => !condition.ok);
+  return {
+    task: task.id,
+    state: task.phase,
+    summary: summarise(shut),
+    conditions,
+    ahead: aheadOf(state, task, standing, now),
+    earliestStart: earliestOf(shut, now),
+  };
+}
+
+/** Who is behind others gets there as they end; who fits nowhere never does, so that is said before it. */
+function summarise(shut: readonly WhyCondition[]): string {
+  const lasting = shut.find(({ code }) => code === "no-workers" || code === "never-fits");
+  const first = shut.find(({ code }) => lasting === undefined || !BEHIND_OTHERS.has(code));
+  if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
+  const rest = shut.length - 1;
+  const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "condition" : "conditions"})`;
+  return `It waits because ${lastToOpen(first, shut).detail}${others}.`;
+}
+
+/** What the clock opens is not what it waits for, if something else is shut for longer or until somebody acts. */
+function lastToOpen(first: WhyCondition, shut: readonly WhyCondition[]): WhyCondition {
+  let last = first;
+  for (const one of shut) if (LASTING.has(one.code) && opensAt(one) > opensAt(last)) last = one;
+  return last;
+}
+
+const opensAt = ({ numbers: { until } }: WhyCondition): number =>
+  typeof until === "number" ? until : Number.POSITIVE_INFINITY;
+
+/** The last of the instants at which the shut conditions open by themselves, if they all do. */
+function earliestOf(shut: readonly WhyCondition[], now: number): number | null {
+  let earliest = now;
+  for (const { numbers } of shut) {
+    if (typeof numbers.until !== "number") return null;
+    earliest = Math.max(earliest, numbers.until);
+  }
+  return earliest;
+}
+
+function aheadOf(state: State, task: Task, standing: Standing, now: number): Why["ahead"] {
+  const others: WhyAhead[] = [];
+  const { expressFirst, projectFirst, agentFirst, rank } = standing;
+  const other = (first: Task | null, reason: string): void => {
+    if (first !== null && !others.some((row) => row.task === first.id)) {
+      others.push({ task: first.id, agent: first.agent.id, reason });
+    }
+  };
+  other(expressFirst, "it goes by the express lane");
+  other(projectFirst, `it is the turn of project ${projectFirst?.project.id}`);
+  other(agentFirst, `it is the turn of agent ${agentFirst?.agent.id}`);
+  const count = countAhead(state, asRunnable(task, now), now);
+  const mine = count === 0 ? [] : firstInQueue(state, task, rank, now);
+  return { count, next: [...others, ...mine].slice(0, AHEAD_NAMED_MAX) };
+}
+
+/** The first few of its agent's queue, from the front of each group. */
+function firstInQueue(state: State, task: Task, rank: TaskRank, now: number): WhyAhead[] {
+  const found: { task: Task; rank: TaskRank }[] = [];
+  for (const group of task.agent.groups) {
+    let taken = 0;
+    for (const other of items(group.tasks)) {
+      const theirs = taskRank(state, other, now);
+      if (other === task || taken++ >= AHEAD_NAMED_MAX || compareRanks(theirs, rank) >= 0) break;
+      found.push({ task: other, rank: theirs });
+    }
+  }
+  return found
+    .sort((left, right) => compareRanks(left.rank, right.rank))
+    .slice(0, AHEAD_NAMED_MAX)
+    .map((row) => ({
+      task: row.task.id,
+      agent: row.task.agent.id,
+      reason: reasonBetween(state, row, { task: asRunnable(task, now), rank }, now),
+    }));
+}
+
+type Ranked = { readonly task: Task; readonly rank: TaskRank };
+
+/** The first number in which two tasks of one agent differ. */
+function reasonBetween(state: State, theirs: Ranked, mine: Ranked, now: number): string {
+  if (theirs.rank.priority !== mine.rank.priority) {
+    return `effective priority ${theirs.rank.priority} before ${mine.rank.priority}`;
+  }
+  if (theirs.rank.overdue !== mine.rank.overdue) return "it is overdue";
+  if (!theirs.rank.overdue && theirs.rank.score !== mine.rank.score) {
+    const scoreOf = ({ task }: Ranked): number =>
+      shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority);
+    const [high, low] = [scoreOf(theirs), scoreOf(mine)];
+    return high === low ? `score ${high}, and a little older` : `score ${high} before ${low}`;
+  }
+  return theirs.rank.runnableAt === mine.rank.runnableAt ? "it was submitted first" : "it has been runnable longer";
+}

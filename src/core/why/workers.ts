@@ -1,0 +1,176 @@
+/**
+ * What the workers say to a task: who is here, who could ever run it, who has room, and what the rest lack.
+ *
+ * Each worker is asked everything, so that a count per reason tells where the shortage is: a worker that is
+ * full and also lacks a capability counts under both.
+ */
+import { workerOf, zoneOf } from "../fleet/pin.ts";
+import { heldPlacement, neededBy } from "../fleet/placement.ts";
+import { couldServe, hasRoomFor } from "../fleet/shape.ts";
+import { refusedInWords, takesSuch } from "../fleet/worker-filter.ts";
+import type { State, Task, Worker } from "../model/state.ts";
+import { tabCapability } from "../task/browser-tab.ts";
+import { finding, type WhyCondition, when } from "./conditions.ts";
+
+const NAMED_MAX = 3;
+
+type Census = {
+  known: number;
+  reachable: number;
+  capable: number;
+  feasible: number;
+  status: number;
+  slots: number;
+  cpu: number;
+  memory: number;
+  capability: number;
+  /** Workers that say they do not take such a task. */
+  refusing: number;
+  held: number;
+  /** Workers that would have room but for a hold. */
+  onlyHeld: number;
+  readonly missing: Map<string, number>;
+  /** What those that could run it say of themselves: why they take nothing. */
+  readonly notes: Set<string>;
+};
+
+export function workerConditions(state: State, task: Task): WhyCondition[] {
+  const census = take(state, task);
+  return [
+    ...whoIsHere(state, census, task),
+    roomCondition(state, task, census),
+    affinityCondition(state, task),
+    holdCondition(state, task, census),
+    ...(task.ask.tab === null ? [] : [tabCondition(state, task, task.ask.tab)]),
+  ];
+}
+
+function take(state: State, task: Task): Census {
+  const census: Census = {
+    ...{ known: 0, reachable: 0, capable: 0, feasible: 0, status: 0, slots: 0, cpu: 0, memory: 0 },
+    ...{ capability: 0, refusing: 0, held: 0, onlyHeld: 0, missing: new Map(), notes: new Set() },
+  };
+  for (const worker of state.fleet.order) count(state, task, worker, census);
+  return census;
+}
+
+function count(state: State, task: Task, worker: Worker, census: Census): void {
+  const { capabilities, cpu, memory } = task.ask;
+  const { room } = state.fleet;
+  const demand = { ...neededBy(state, task), pin: null };
+  const lacking = capabilities.filter((capability) => !worker.capabilitySet.has(capability));
+  const isCapable = couldServe(worker, demand);
+  census.known++;
+  if (worker.status === "ready" || worker.status === "overloaded") census.reachable++;
+  if (isCapable) census.capable++;
+  if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
+  if (worker.status !== "ready") census.status++;
+  if (worker.note !== null && isCapable) census.notes.add(`worker ${worker.id}: ${worker.note}`);
+  if (worker.attempts.size >= worker.slots + room) census.slots++;
+  if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
+  if (worker.memory - worker.usedMemory < memory) census.memory++;
+  if (lacking.length > 0) census.capability++;
+  if (worker.takes !== null && !takesSuch(worker.takes, task.ask, task.project.id)) census.refusing++;
+  for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
+  if (worker.hold === null || worker.hold.task === task) return;
+  census.held++;
+  if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
+}
+
+function whoIsHere({ fleet }: State, census: Census, task: Task): WhyCondition[] {
+  const { known, reachable, capable } = census;
+  const refused = refusedInWords(fleet, task.ask, task.project.id);
+  const { cpu, memory, capabilities } = task.ask;
+  const needs = [
+    ...capabilities,
+    ...(cpu > 0 ? [`${cpu} millicores`] : []),
+    ...(memory > 0 ? [`${memory} bytes`] : []),
+    ...(refused.length > 0 ? [`a worker that takes ${refused.join(", ")}`] : []),
+  ];
+  return [
+    finding("no-workers", reachable > 0, { known, reachable }, [
+      `${reachable} of ${known} known workers are here`,
+      known === 0 ? "no worker is known; start one" : `none of the ${known} known workers is here; start one`,
+    ]),
+    finding("never-fits", capable > 0 || reachable === 0, { reachable, capable, ...asked(task) }, [
+      reachable === 0
+        ? "there is no worker to ask"
+        : `${capable} of ${reachable} workers could run it if they were empty`,
+      `no worker here could ever run it: it needs ${needs.join(", ")}${whatIsMissing(census)}`,
+    ]),
+  ];
+}
+
+function whatIsMissing({ missing, reachable, known }: Census): string {
+  const nobody = [...missing].filter(([, workers]) => workers === known).map(([capability]) => capability);
+  return nobody.length === 0 || reachable === 0 ? "" : `; nobody offers ${nobody.slice(0, NAMED_MAX).join(", ")}`;
+}
+
+const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => ({
+  requiredCpu: task.ask.cpu,
+  requiredMemory: task.ask.memory,
+});
+
+function roomCondition(state: State, task: Task, census: Census): WhyCondition {
+  const { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held } = census;
+  const isHeldForIt = heldPlacement(state, task) !== null;
+  const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held, ...asked(task) };
+  const reasons = [
+    [status, "not taking work"],
+    [slots, "without a free slot"],
+    [cpu, "short of CPU"],
+    [memory, "short of memory"],
+    [capability, `lacking ${[...census.missing.keys()].slice(0, NAMED_MAX).join(", ")}`],
+    [refusing, "not taking such tasks"],
+    [held, "held for another task"],
+  ] as const;
+  const told = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
+  const notes = [...census.notes].slice(0, NAMED_MAX);
+  const said = notes.length === 0 ? "" : `; ${notes.join("; ")}`;
+  return finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
+    feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
+    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${told.join(", ")}${said}`,
+  ]);
+}
+
+/** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */
+function affinityCondition(state: State, task: Task): WhyCondition {
+  const { pin } = task;
+  if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
+  const demand = { ...neededBy(state, task), pin };
+  const fits = (worker: Worker | undefined): boolean =>
+    worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
+  const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;
+  const zone = zoneOf(pin);
+  if (zone !== null) {
+    return finding("affinity", state.fleet.order.some(fits), { zone, until }, [
+      `a worker in its zone ${zone} has room`,
+      `it waits for a worker in its zone ${zone} until ${when(until)}; then any worker will do`,
+    ]);
+  }
+  return finding("affinity", fits(workerOf(state.fleet, pin)), { worker: pin, until }, [
+    `worker ${pin}, which has its data, has room`,
+    `it waits for worker ${pin}, which has its data, until ${when(until)}; then any worker will do`,
+  ]);
+}
+
+function holdCondition(state: State, task: Task, census: Census): WhyCondition {
+  const { hold } = task.project;
+  const isOwn = hold?.task === task;
+  const inItsWay = census.feasible === 0 && !isOwn && census.onlyHeld > 0;
+  const numbers = { holds: state.holds.size, inItsWay: census.onlyHeld, worker: isOwn ? hold.worker.id : null };
+  return finding("hold", !inItsWay, numbers, [
+    isOwn ? `worker ${hold.worker.id} takes nothing else until it fits there` : "no hold is in its way",
+    `${census.onlyHeld} ${census.onlyHeld === 1 ? "worker has" : "workers have"} room but are held for overdue tasks`,
+  ]);
+}
+
+function tabCondition(state: State, task: Task, tab: string): WhyCondition {
+  const capability = tabCapability(tab);
+  const isOwned = state.fleet.offered.has(capability) || !task.ask.capabilities.includes(capability);
+  const failsAt = state.tabs.get(tab)?.timer?.at ?? null;
+  return finding("tab", isOwned, { tab, failsAt }, [
+    `a worker owns tab ${tab}`,
+    `no worker owns tab ${tab}${failsAt === null ? "" : `; the task fails at ${when(failsAt)} if none comes`}`,
+  ]);
+}

@@ -1,0 +1,64 @@
+/**
+ * The config while the engine runs: given anew as a whole, or changed by hand field by field.
+ *
+ * What the host gives is the base; what is changed by hand lies over it and outlives every new base and every restart,
+ * until it is taken back. Both are one event, so no reader ever sees one without the other.
+ */
+import { hash } from "node:crypto";
+import type { Refusal } from "../core/base/refusal.ts";
+import { CORE_VERSION } from "../core/base/version.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
+import { amendPatch, withPatch } from "../core/config/config-patch.ts";
+import { policyOf } from "../core/task/admission.ts";
+import { badInput, refused } from "./writer/drover-error.ts";
+import type { Writer } from "./writer/writer.ts";
+
+export type ConfigDesk = {
+  /** The whole config anew: what is absent has its default. A bad one changes nothing. */
+  reload(config: unknown): Promise<Config>;
+  /** Changes fields of the scheduler section over every config that is given; null takes a field, or all, back. */
+  patchConfig(patch: unknown): Promise<Config>;
+  /** What is in force. */
+  effectiveConfig(): Config;
+};
+
+export function createConfigDesk(writer: Writer): ConfigDesk {
+  const { state } = writer;
+  return {
+    async reload(given) {
+      if (given === undefined) throw badInput("config", given, "an object; {} sets everything back to its default");
+      const read = readConfig(given);
+      if (!read.ok) throw refused(read.failure);
+      const whole = readConfig(withPatch(read.value, state.patch));
+      if (!whole.ok) throw refused(byHand(whole.failure));
+      if (JSON.stringify(read.value) !== JSON.stringify(state.base))
+        await writer.run({ type: "set-config", config: read.value, patch: state.patch });
+      return state.config;
+    },
+    async patchConfig(given) {
+      const patch = amendPatch(state.base, state.patch, given);
+      if (!patch.ok) throw refused(patch.failure);
+      await writer.run({ type: "set-config", config: state.base, patch: patch.value });
+      return state.config;
+    },
+    effectiveConfig: () => state.config,
+  };
+}
+
+/** A config that is fine by itself, and does not go together with what was changed by hand. */
+const byHand = (refusal: Refusal): Refusal =>
+  refusal.type === "bad-field"
+    ? { ...refusal, expected: `${refusal.expected}; it was changed by hand, and a patch of null takes that back` }
+    : refusal;
+
+/** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
+export async function beginLife(writer: Writer, given: Config | null): Promise<void> {
+  const { state } = writer;
+  const base = given ?? state.base;
+  const policyHash = hash("sha256", policyOf(withPatch(base, state.patch)), "hex");
+  writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
+  if (JSON.stringify(state.base) !== JSON.stringify(base))
+    writer.execute({ type: "set-config", config: base, patch: state.patch });
+  writer.poke();
+  await writer.settled();
+}

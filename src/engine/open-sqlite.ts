@@ -1,0 +1,26 @@
+/**
+ * A log of one's own to open Drover with, or to read beside it: its options are read at the door, like any others.
+ */
+
+import { type Fields, flag, type Reader, readSection, whole } from "../core/base/readers.ts";
+import { badField } from "../core/base/refusal.ts";
+import { fail, ok } from "../core/base/result.ts";
+import type { Log } from "../log/log.ts";
+import { openSqliteLog as open, type SqliteLogOptions } from "../log/sqlite/sqlite-log.ts";
+import { badInput, refused } from "./writer/drover-error.ts";
+
+export const directoryPath: Reader<string> = (value, field) =>
+  typeof value === "string" && !/^$|\0/.test(value)
+    ? ok(value)
+    : fail(badField(field, value, "the path of a directory, without NUL characters"));
+
+const FIELDS: Fields<Required<SqliteLogOptions>> = { directory: directoryPath, readOnly: flag, maxBytes: whole(1) };
+
+export async function openSqliteLog(options: SqliteLogOptions): Promise<Log> {
+  const known = FIELDS as unknown as Fields<Partial<SqliteLogOptions>>;
+  const read = readSection<Partial<SqliteLogOptions>>(known, {}, options, "options");
+  if (!read.ok) throw refused(read.failure);
+  const { directory, ...rest } = read.value;
+  if (directory === undefined) throw badInput("options.directory", directory, "the path of a directory");
+  return open({ directory, ...rest });
+}

@@ -1,0 +1,204 @@
+/**
+ * Permits for callers in this process.
+ *
+ * A call asks once and keeps its place: its ticket stands in the gate's queue, and the moment the gate
+ * grants it the waiting promise resolves, before the grant is durable (a grant costs no fsync). Giving up
+ * takes the ticket out. `withPermit` releases on every path; a 429 or 529 is told to the gate, and
+ * the call goes back into the queue with its age, a bounded number of times.
+ */
+
+import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/brand.ts";
+import { type Fields, isRecord, name, oneOf, whole } from "../../core/base/readers.ts";
+import type { GateClass } from "../../core/gate/gate.ts";
+import type { Event } from "../../core/model/events.ts";
+import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
+import { abortSignal, readOptions } from "../writer/call-options.ts";
+import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";
+import type { Host } from "../writer/host.ts";
+import { tell, type Writer } from "../writer/writer.ts";
+
+const TRIES_MAX = 10;
+const TOKENS_MAX = 1_000_000_000_000;
+
+/** What a call used. Cached input that was only read costs nothing here. */
+export type Usage = {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheCreationTokens?: number;
+};
+export type PermitOptions = {
+  readonly project?: string;
+  readonly class?: GateClass;
+  /** An estimate, for token windows and budgets. */
+  readonly tokens?: number;
+  readonly signal?: AbortSignal;
+};
+export type HeldPermit = {
+  readonly id: string;
+  /** Tells what the call used; may be called again with more. */
+  usage(usage: Usage): void;
+};
+export type PermitDesk = {
+  withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options?: PermitOptions,
+    holder?: Holder,
+  ): Promise<Value>;
+  onApplied(event: Event): void;
+  stop(error: DroverError): void;
+};
+/** The attempt on whose reservation a call draws. */
+export type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
+
+/** The place a call has in the line, and keeps when it is put back after a 429. */
+type Place = { readonly askedAt: Instant; readonly order: number | null };
+
+type Waiting = { resolve(): void; reject(reason: unknown): void };
+
+export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): PermitDesk {
+  const waiting = new Map<string, Waiting>();
+
+  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, place: Place): Promise<PermitId> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const decided = writer.execute({
+      type: "ask-permit",
+      permit: null,
+      gate,
+      task: holder?.task ?? null,
+      attempt: holder?.attempt ?? null,
+      project: (options.project ?? "default") as ProjectId,
+      class: options.class ?? null,
+      tokens: options.tokens ?? 0,
+      ...place,
+    });
+    if (!decided.ok) throw refused(decided.failure);
+    const id = decided.value.id as PermitId;
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (!waiting.delete(id)) return;
+        tell(writer, { type: "drop-permit", permit: id });
+        reject(signal?.reason);
+      };
+      const end = (): void => signal?.removeEventListener("abort", giveUp);
+      waiting.set(id, {
+        resolve: () => {
+          end();
+          resolve(id);
+        },
+        reject: (reason) => {
+          end();
+          reject(reason);
+        },
+      });
+      signal?.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  /** What became of a call is the caller's to know, also when the engine has stopped: permits run out by themselves. */
+  function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
+    tell(writer, { type: "settle-permit", permit, ok, tokens });
+  }
+
+  async function withPermit<Value>(
+    gateName: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    given?: PermitOptions,
+    holder?: Holder,
+  ): Promise<Value> {
+    const gate = readGateName(gateName);
+    if (typeof call !== "function") throw badInput("call", call, "a function that makes the call");
+    const options = untilEither(readOptions<PermitOptions>(OPTIONS, given), holder?.signal);
+    const askedAt = writer.now();
+    let order: number | null = null;
+    for (let tries = 1; ; tries++) {
+      const id = await acquire(gate, options, holder ?? null, { askedAt, order });
+      order ??= writer.state.gates.get(gate)?.held.get(id)?.order ?? null;
+      if (options.signal?.aborted === true) {
+        // It fired between the grant and here: nobody wants the call any more.
+        settle(id, false, 0);
+        throw options.signal.reason;
+      }
+      let used: number | null = null;
+      const permit: HeldPermit = {
+        id,
+        usage: (usage) => {
+          used = Math.max(used ?? 0, tokensOf(usage));
+        },
+      };
+      try {
+        const value = await call(permit);
+        settle(id, true, used);
+        return value;
+      } catch (error) {
+        const retryAfterMs = rateLimitOf(error, host.now());
+        if (retryAfterMs === null) {
+          settle(id, false, used);
+          throw error;
+        }
+        tell(writer, { type: "strike-gate", gate, permit: id, retryAfterMs });
+        settle(id, false, used ?? 0);
+        if (tries >= TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  return {
+    withPermit,
+    onApplied(event) {
+      if (event.kind !== "permit-granted") return;
+      const waiter = waiting.get(event.permit);
+      waiting.delete(event.permit);
+      waiter?.resolve();
+    },
+    stop(error) {
+      for (const waiter of waiting.values()) waiter.reject(error);
+      waiting.clear();
+    },
+  };
+}
+
+const OPTIONS: Fields<Required<PermitOptions>> = {
+  project: name(),
+  class: oneOf("critical", "high", "normal", "low"),
+  tokens: whole(0, TOKENS_MAX),
+  signal: abortSignal,
+};
+
+export function readGateName(gate: unknown): GateId {
+  const read = name()(gate, "gate");
+  if (!read.ok) throw refused(read.failure);
+  return read.value as GateId;
+}
+
+/** A call in a task gives up when the caller's signal fires or the attempt must stop, whichever is first. */
+function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): PermitOptions {
+  if (stopped === undefined) return options;
+  const { signal } = options;
+  return { ...options, signal: signal === undefined ? stopped : AbortSignal.any([signal, stopped]) };
+}
+
+const USAGE_FIELDS = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
+
+/** Tokens charged: input, output and cache creation. A misspelt count would be a call that is never paid for. */
+export const tokensOf = (usage: Usage): number => reading(usage, "usage", () => countTokens(usage));
+
+function countTokens(usage: Usage): number {
+  if (!isRecord(usage)) throw badInput("usage", usage, "an object with inputTokens and outputTokens");
+  for (const field of Object.keys(usage)) {
+    if (!USAGE_FIELDS.some((known) => known === field))
+      throw refused({ type: "unknown-field", field: `usage.${field}`, known: USAGE_FIELDS });
+  }
+  let total = 0;
+  for (const field of USAGE_FIELDS) {
+    const count = whole(0, TOKENS_MAX)(usage[field] ?? 0, `usage.${field}`);
+    if (!count.ok) throw refused(count.failure);
+    total += count.value;
+  }
+  return total;
+}
+
+/** How long a provider asked to wait, if this error is its 429 or 529; else null. A date is held to `wallNow`. */
+export const rateLimitOf = (error: unknown, wallNow: number): number | null =>
+  isRateLimitError(error) ? Math.ceil(retryAfterOf(error, wallNow)) : null;

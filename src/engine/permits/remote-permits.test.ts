@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createTestDrover } from "../../testing/index.ts";
+
+const ONE = { gates: { default: { maxConcurrent: 1, requests: 1000 } } };
+
+test("a permit is granted, queued behind another, and granted when that one is settled", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const first = await drover.permits.ask({ gate: "g" });
+  assert.equal(first.status, "granted");
+  const second = await drover.permits.ask({ gate: "g", id: "mine" });
+  const wait = { status: "queued", position: 1, estimatedWaitMs: 30_000 };
+  assert.deepEqual(second, { permitId: "mine", gate: "g", ...wait });
+  const waiting = drover.permits.ask({ gate: "g", id: "mine", waitMs: 30_000 });
+  await clock.advance(1000);
+  await drover.permits.settle(first.permitId, { usage: { inputTokens: 5 } });
+  assert.equal((await waiting).status, "granted");
+  await drover.permits.settle(first.permitId);
+  await drover.permits.settle("mine", { ok: false });
+  await assert.rejects(drover.permits.settle("nobody"), /no permit nobody/);
+  await drover.close();
+});
+
+test("T1 a caller that asks again keeps its place", async () => {
+  const { drover } = await createTestDrover({ config: ONE });
+  const held = await drover.permits.ask({ gate: "g" });
+  await drover.permits.ask({ gate: "g", id: "first" });
+  await drover.permits.ask({ gate: "g", id: "second" });
+  assert.equal((await drover.permits.ask({ gate: "g", id: "first" })).position, 1);
+  await drover.permits.drop(held.permitId);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "first" })).status, "granted");
+  await assert.rejects(drover.permits.ask({ gate: "other", id: "second" }), /second/);
+  await drover.close();
+});
+
+test("T2 a ticket nobody asks for is given up, and one whose caller hung up keeps its place for a while", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const held = await drover.permits.ask({ gate: "g" });
+  const gone = new AbortController();
+  const asked = drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }, { signal: gone.signal });
+  gone.abort(new Error("hung up"));
+  await assert.rejects(asked, /hung up/);
+  await clock.advance(59_000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "mine" })).position, 1);
+  await clock.advance(60_000);
+  assert.equal(drover.state.permits.has("mine" as never), false);
+  await drover.permits.drop(held.permitId);
+  await drover.close();
+});
+
+test("a 429 that a caller reports blocks the gate", async () => {
+  const { drover } = await createTestDrover();
+  const { permitId } = await drover.permits.ask({ gate: "g" });
+  await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: 30_000 } });
+  const next = await drover.permits.ask({ gate: "g" });
+  assert.deepEqual([next.status, next.retryAfterMs, next.position], ["rate-limited", 30_000, 1]);
+  await drover.close();
+});
+
+test("a caller that takes an instant for a span shuts the gate for a day, not for decades", async () => {
+  const { drover, clock } = await createTestDrover();
+  const { permitId } = await drover.permits.ask({ gate: "g" });
+  await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: clock.now() } });
+  await clock.set(clock.now() + 24 * 3_600_000 - 1000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "rate-limited");
+  await clock.advance(1000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "next" })).status, "granted");
+  await drover.close();
+});
+
+test("a call that met a 429 comes back to its own place, by its former permit or by the same id", async () => {
+  for (const again of [{ id: "once-more", again: "first" }, { id: "first" }]) {
+    const { drover, clock } = await createTestDrover({ config: ONE });
+    await drover.permits.ask({ gate: "g", id: "first" });
+    await drover.permits.ask({ gate: "g", id: "second" });
+    await drover.permits.settle("first", { rateLimited: { retryAfterMs: 1000 } });
+    await drover.permits.ask({ gate: "g", id: "thief", again: "first", project: "other" });
+    const { ticket } = drover.state.gates.get("g" as never)?.queue.entries.get("thief") ?? {};
+    assert.equal(ticket?.since, undefined, "the place is not another payer's");
+    await drover.permits.drop("thief");
+    assert.equal((await drover.permits.ask({ gate: "g", ...again })).position, 1);
+    await clock.advance(2000);
+    assert.equal((await drover.permits.ask({ gate: "g", ...again })).status, "granted");
+    await drover.close();
+  }
+});
+
+test("T17 a permit of another process outlives the engine, and runs out by itself", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-permits-"));
+  const first = await createTestDrover({ data, config: ONE });
+  await first.drover.permits.ask({ gate: "g", id: "mine" });
+  await first.drover.close();
+  const { drover, clock } = await createTestDrover({ data, at: first.clock.now() + 1000 });
+  assert.equal((await drover.permits.ask({ gate: "g", id: "mine" })).status, "granted");
+  assert.equal((await drover.permits.ask({ gate: "g", id: "other" })).status, "queued");
+  await clock.advance(10 * 60_000);
+  assert.equal(drover.state.permits.has("mine" as never), false);
+  await drover.close();
+  await rm(data, { recursive: true });
+});
+
+test("bad asks are refused by field", async () => {
+  const { drover } = await createTestDrover();
+  const bad: [object, string][] = [
+    [{}, "gate"],
+    [{ gate: "g", class: "vip" }, "class"],
+    [{ gate: "g", tokens: -1 }, "tokens"],
+    [{ gate: "g", waitMs: 1e9 }, "waitMs"],
+    [{ gate: "g", taskId: "t" }, "attempt"],
+    [{ gate: "g", surprise: 1 }, "surprise"],
+  ];
+  for (const [body, field] of bad)
+    await assert.rejects(drover.permits.ask(body as never), (error: unknown) => {
+      assert.equal((error as { details: { field: string } }).details.field, field);
+      return true;
+    });
+  await assert.rejects(
+    drover.permits.ask({ gate: "g", id: "p123" }),
+    /^DroverError: id is "p123", and must be an id not of the form/,
+  );
+  await drover.close();
+});
+
+test("a failed call that does not say what it used is charged at its estimate", async () => {
+  const { drover } = await createTestDrover();
+  const spent = async () => (await drover.projects())[0]?.spent;
+  const failed = await drover.permits.ask({ gate: "g", tokens: 500 });
+  await drover.permits.settle(failed.permitId, { ok: false });
+  assert.equal(await spent(), 500);
+  const turnedAway = await drover.permits.ask({ gate: "h", tokens: 500 });
+  await drover.permits.settle(turnedAway.permitId, { rateLimited: { retryAfterMs: 1000 } });
+  assert.equal(await spent(), 500);
+  await drover.close();
+});
+
+test("a permit of this process's own callers is out of reach, by whatever id", async () => {
+  const { drover } = await createTestDrover();
+  await drover.withPermit("g", async ({ id }) => {
+    await assert.rejects(drover.permits.ask({ gate: "g", id }), /queued or held already/);
+    await assert.rejects(drover.permits.settle(id), /no permit/);
+    await assert.rejects(drover.permits.drop(id), /no permit/);
+    assert.ok(drover.state.permits.has(id as never));
+  });
+  await drover.close();
+});
+
+test("a caller that has gone before it asked gets no ticket, and one whose ticket is dropped hears of it", async () => {
+  const { drover, settle } = await createTestDrover({ config: ONE });
+  await drover.permits.ask({ gate: "g" });
+  const signal = AbortSignal.abort(new Error("hung up"));
+  await assert.rejects(drover.permits.ask({ gate: "g", id: "gone", waitMs: 60_000 }, { signal }), /hung up/);
+  assert.equal(drover.state.permits.has("gone" as never), false);
+  const heard = assert.rejects(drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }), /no permit mine/);
+  await settle();
+  await drover.permits.drop("mine");
+  await heard;
+  await drover.close();
+});
+
+test("an id of the form that Drover makes itself is refused as such, and one that is over as unknown", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const made = drover.permits.ask({ gate: "g", id: "p99999" });
+  await assert.rejects(made, { code: "bad_request", message: /^id is "p99999", and must be an id not of the form p</ });
+  const held = await drover.permits.ask({ gate: "g" });
+  const queued = await drover.permits.ask({ gate: "g" });
+  assert.match(queued.permitId, /^p\d+$/);
+  await clock.advance(61_000);
+  const again = drover.permits.ask({ gate: "g", id: queued.permitId });
+  await assert.rejects(again, { code: "not_found", message: /it was settled, given up or ran out/ });
+  await drover.permits.settle(held.permitId);
+  await assert.rejects(drover.permits.ask({ gate: "g", id: held.permitId }), { code: "not_found" });
+  await drover.close();
+});

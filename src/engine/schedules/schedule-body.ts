@@ -1,0 +1,132 @@
+/**
+ * A schedule as people write it, read at the door: a pattern, a time zone and the task of each instant.
+ */
+import { Cron } from "croner";
+import type { ScheduleId } from "../../core/base/brand.ts";
+import {
+  type Fields,
+  flag,
+  isRecord,
+  name,
+  oneOf,
+  orNull,
+  type Reader,
+  readSection,
+  whole,
+} from "../../core/base/readers.ts";
+import { badField, type Refusal } from "../../core/base/refusal.ts";
+import { fail, ok } from "../../core/base/result.ts";
+import { instantField, readTaskBody, type TaskBody } from "../tasks/task-body.ts";
+import { canonical } from "../writer/canonical-json.ts";
+import { badInput, DroverError, refused } from "../writer/drover-error.ts";
+
+const BODY_CHARACTERS_MAX = 64 * 1024;
+const ID_MAX = 100;
+const CATCH_UP_MAX = 100;
+
+export type ScheduleBody = {
+  /** Five fields (minute, hour, day, month, weekday), six with seconds first, or @hourly and the like. */
+  readonly cron: string;
+  /** An IANA name; UTC if absent. */
+  readonly timeZone?: string;
+  /** The task of every instant, without an id. */
+  readonly task: Omit<TaskBody, "id">;
+  /** Where the former task still lives: pass over, queue all the same, or cancel the former. */
+  readonly overlap?: "skip" | "queue" | "cancel";
+  /** How many missed instants are made up for. */
+  readonly catchUp?: number;
+  readonly paused?: boolean;
+  readonly startAt?: string | number | null;
+  readonly endAt?: string | number | null;
+};
+export type ReadSchedule = {
+  readonly cron: string;
+  readonly timeZone: string;
+  readonly task: Omit<TaskBody, "id">;
+  readonly overlap: "skip" | "queue" | "cancel";
+  readonly catchUp: number;
+  readonly paused: boolean;
+  readonly startAt: number | null;
+  readonly endAt: number | null;
+};
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const cron: Reader<string> = (value, field) => {
+  const expected = "a cron pattern such as */15 * * * * (minute hour day month weekday), or @hourly, @daily, @weekly";
+  if (typeof value !== "string" || value.length > 256) return fail(badField(field, value, expected));
+  // croner would take an instant too; that is what `notBefore` of a task is for.
+  if (!/^(@\w+|\S+(\s+\S+){4,6})$/.test(value.trim())) return fail(badField(field, value, expected));
+  try {
+    new Cron(value, { paused: true });
+    return ok(value);
+  } catch (error) {
+    return fail(badField(field, value, `${expected}; ${reason(error).replace(/^\w+: /, "")}`));
+  }
+};
+
+const timeZone: Reader<string> = (value, field) => {
+  const expected = "the name of a time zone, such as Europe/Berlin or UTC";
+  if (typeof value !== "string") return fail(badField(field, value, expected));
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: value });
+    return ok(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return fail(badField(field, value, expected));
+  }
+};
+
+/** The task is judged as if it were submitted, so that a schedule never fails for what could have been said at once. */
+const task: Reader<Omit<TaskBody, "id">> = (value, field) => {
+  if (!isRecord(value)) return fail(badField(field, value, "an object: the task of each instant"));
+  if (value.id !== undefined)
+    return fail(badField(`${field}.id`, value.id, "absent: each instant has an id of its own"));
+  if (value.deadline !== undefined)
+    return fail(badField(`${field}.deadline`, value.deadline, "absent: it would pass; use timeoutMs"));
+  try {
+    readTaskBody(value);
+    return ok(value as Omit<TaskBody, "id">);
+  } catch (error) {
+    if (!(error instanceof DroverError) || error.refusal === null) throw error;
+    return fail(within(field, error.refusal));
+  }
+};
+
+const within = (field: string, refusal: Refusal): Refusal =>
+  refusal.type === "bad-field" || refusal.type === "unknown-field"
+    ? { ...refusal, field: `${field}.${refusal.field}` }
+    : refusal;
+
+const FIELDS: Fields<ReadSchedule> = {
+  cron,
+  timeZone,
+  task,
+  overlap: oneOf("skip", "queue", "cancel"),
+  catchUp: whole(0, CATCH_UP_MAX),
+  paused: flag,
+  startAt: orNull(instantField),
+  endAt: orNull(instantField),
+};
+const BASE = { timeZone: "UTC", overlap: "skip", catchUp: 1, paused: false, startAt: null, endAt: null } as const;
+
+export function readSchedule(body: unknown): ReadSchedule {
+  const read = readSection<ReadSchedule>(FIELDS, BASE as unknown as ReadSchedule, body, "");
+  if (!read.ok) throw refused(read.failure);
+  const schedule = read.value;
+  if (schedule.cron === undefined) throw badInput("cron", undefined, "a cron pattern such as */15 * * * *");
+  if (schedule.task === undefined) throw badInput("task", undefined, "the task of each instant, as an object");
+  if (schedule.startAt !== null && schedule.endAt !== null && schedule.endAt < schedule.startAt)
+    throw badInput("endAt", schedule.endAt, "not before startAt");
+  const size = canonical(body, "").length;
+  if (size > BODY_CHARACTERS_MAX)
+    throw badInput("(body)", `${size} characters`, `at most ${BODY_CHARACTERS_MAX}; put more into an artifact`);
+  return schedule;
+}
+
+export function scheduleId(id: unknown): ScheduleId {
+  const read = name()(id, "schedule");
+  if (!read.ok) throw refused(read.failure);
+  if (read.value.length > ID_MAX) throw badInput("schedule", id, `a name of at most ${ID_MAX} characters`);
+  return read.value as ScheduleId;
+}

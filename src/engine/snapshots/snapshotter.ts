@@ -1,0 +1,172 @@
+/**
+ * Snapshots without a pause.
+ *
+ * Every `log.snapshotEvery` events a thread does what a restart would do: it reads the last snapshot and the
+ * events behind it from the log and writes the state it arrives at. The engine's own thread only copies
+ * the finished file into its place, in small pieces. What is older than `log.retain` is then pruned, except
+ * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
+ * One that fails is tried again after as many events more, not at the next commit: it would fail again.
+ */
+import { createReadStream, readdirSync, rmSync } from "node:fs";
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { type Seq, seq } from "../../core/base/brand.ts";
+import type { Config } from "../../core/config/config.ts";
+import type { End, State } from "../../core/model/state.ts";
+import { decodeEvent } from "../../log/format/codec.ts";
+import type { Log } from "../../log/log.ts";
+import { recover, snapshotChunks } from "../writer/recovery.ts";
+
+/** What a snapshot is called while it is being written. */
+export const fileInProgress = (at: number): string => `snapshot-in-progress-${at}.tmp`;
+const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
+
+type Made = { readonly seq: Seq; readonly keep: readonly Seq[] };
+/** What the thread answers; no file if there was nothing new. */
+export type SnapshotDone = Made & { readonly hash: string; readonly file: string };
+export type Snapshotter = {
+  /** Makes one now; answers the number of the event it is of. */
+  make(): Promise<Seq>;
+  onCommitted(committed: Seq): void;
+  /** Waits for one that somebody asked for, ends one that began by itself; none begins after that. */
+  stop(): Promise<void>;
+};
+
+export function createSnapshotter(deps: {
+  readonly log: Log;
+  readonly directory: string | null;
+  readonly config: () => Config;
+  readonly now: () => number;
+  readonly lastSeq: Seq;
+  readonly onFailure: (error: unknown) => void;
+  readonly onPruned: () => void;
+}): Snapshotter {
+  const { log, directory, config, now } = deps;
+  if (directory !== null) sweep(directory);
+  /** The event of the last snapshot, or the one at which making one failed. */
+  let last: number = deps.lastSeq;
+  let seen: number = deps.lastSeq;
+  let busy: Promise<Seq> | null = null;
+  let worker: Worker | null = null;
+  /** Whether somebody asked for the one that is being made. */
+  let wanted = false;
+  let stopped = false;
+
+  async function work(): Promise<Seq> {
+    const before = await prunableSeq(log, now() - config().log.retain);
+    const made = directory === null ? await here(before) : await inThread(directory, before);
+    last = made.seq;
+    if (before > 0) {
+      await log.prune(before, made.keep);
+      deps.onPruned();
+    }
+    return made.seq;
+  }
+
+  async function here(before: Seq): Promise<Made> {
+    const { state, hash, snapshotSeq } = await recover(log);
+    const at = { seq: seq(state.seq), hash };
+    if (at.seq > snapshotSeq) await log.saveSnapshot({ ...at, chunks: snapshotChunks(state) });
+    return { seq: at.seq, keep: neededBeside(state, before) };
+  }
+
+  async function inThread(home: string, before: Seq): Promise<Made> {
+    // The process makes the threads for its files when it first needs them, in the manner of whoever needs them: that
+    // must not be a thread that gives way.
+    await stat(home);
+    if (stopped && !wanted) throw new Error("no snapshot is made of what is being closed");
+    worker = startThread(home, before);
+    const done = await answerOf(worker);
+    try {
+      if (done.file !== "")
+        await log.saveSnapshot({ seq: done.seq, hash: done.hash, chunks: createReadStream(done.file) });
+    } finally {
+      if (done.file !== "") await rm(done.file, { force: true });
+    }
+    return done;
+  }
+
+  function begin(): Promise<Seq> {
+    busy ??= work().finally(() => {
+      busy = worker = null;
+      wanted = false;
+    });
+    return busy;
+  }
+
+  function make(): Promise<Seq> {
+    const made = begin();
+    wanted = true;
+    return made;
+  }
+
+  return {
+    make,
+    onCommitted(committed) {
+      seen = committed;
+      if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
+      begin().catch((error) => {
+        last = seen;
+        if (!stopped) deps.onFailure(error);
+      });
+    },
+    async stop() {
+      stopped = true;
+      // It may take long, since it gives way to others, and a restart does without it.
+      if (!wanted) await worker?.terminate();
+      await busy?.catch(() => {});
+      if (directory !== null) sweep(directory);
+    },
+  };
+}
+
+function startThread(directory: string, before: Seq): Worker {
+  const file = import.meta.url.endsWith(".ts") ? "./snapshot-thread.ts" : "./snapshot-thread.js";
+  return new Worker(new URL(file, import.meta.url), {
+    workerData: { directory, before },
+    execArgv: [], // The program's own flags, such as --input-type, are not for this file.
+  });
+}
+
+function answerOf(worker: Worker): Promise<SnapshotDone> {
+  return new Promise((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+    worker.once("exit", (code) => reject(new Error(`the snapshot thread ended with code ${code} and said nothing`)));
+  });
+}
+
+/** Takes away what a crash left half written. Room is all it cost, so what cannot be taken away stays. */
+function sweep(directory: string): void {
+  try {
+    for (const name of readdirSync(directory)) {
+      if (IN_PROGRESS.test(name)) rmSync(join(directory, name), { force: true });
+    }
+  } catch {
+    // A directory that cannot be read or changed is told of by the log, in better words.
+  }
+}
+
+/** The newest checkpoint older than `oldest`; the last two snapshots must keep the events behind them. */
+async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
+  const checkpoints = await log.checkpoints();
+  for (const { seq: at } of checkpoints.slice(0, -1).reverse()) {
+    const record = await log.readRecord(at);
+    if (record !== null && record.bytes.length > 0 && decodeEvent(record.bytes, at).event.at < oldest) return at;
+  }
+  return seq(0);
+}
+
+/** The events whose payloads are still needed: bodies and results of tasks that are readable, or to be told of. */
+export function neededBeside(state: State, before: number): Seq[] {
+  if (before === 0) return [];
+  // A task that is readable and to be told of names the same events twice.
+  const needed = new Set<Seq>();
+  const need = (task: { readonly seq: number; readonly end: End | null }): void => {
+    for (const at of [task.seq, task.end?.resultSeq ?? null]) if (at !== null && at <= before) needed.add(seq(at));
+  };
+  for (const task of state.tasks.values()) need(task);
+  for (const { told } of state.callbacks.due.values()) if (told !== null) need(told);
+  return [...needed];
+}

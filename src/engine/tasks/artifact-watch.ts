@@ -1,0 +1,102 @@
+/**
+ * Whether input artifacts are there.
+ *
+ * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks
+ * at the artifacts some task waits for, every `workers.artifactPoll`, and tells the writer of those that
+ * are there. What an artifact is says artifact-place.ts. While some task waits for one, the alarm keeps
+ * the program alive: it is set anew when the first is awaited. Looking for one may fail (a share that is away, a
+ * host's own rule that throws): that is told once, until it works again, and keeps nobody from the others.
+ */
+import { shown } from "../../core/base/refusal.ts";
+import { DroverError } from "../writer/drover-error.ts";
+import type { Host } from "../writer/host.ts";
+import type { Writer } from "../writer/writer.ts";
+
+const LOOKED_AT_ONCE_MAX = 64;
+
+export type ArtifactExists = (artifact: string) => Promise<boolean>;
+export type ArtifactWatch = {
+  look(): Promise<void>;
+  /** Something happened: from now on an artifact may be awaited. */
+  onApplied(): void;
+  stop(): void;
+};
+
+/** Whether it is there, for a caller who is told if that cannot be said. */
+export async function askWhetherThere(exists: ArtifactExists, artifact: string): Promise<boolean> {
+  try {
+    return (await exists(artifact)) === true;
+  } catch (error) {
+    const message = `inputArtifact ${shown(artifact)} cannot be looked for: ${told(error)}`;
+    throw new DroverError("bad_request", message, { details: { field: "inputArtifact" }, cause: error });
+  }
+}
+
+const told = (error: unknown): string => (error instanceof Error ? error.message || error.name : shown(error));
+
+export function watchArtifacts(deps: {
+  readonly writer: Writer;
+  readonly host: Host;
+  readonly exists: ArtifactExists;
+  readonly onWarning: (message: string) => void;
+}): ArtifactWatch {
+  const { writer, host, exists, onWarning } = deps;
+  /** Artifacts that could not be looked for, and of which that was told. */
+  const troubled = new Set<string>();
+  let cancel: (() => void) | null = null;
+  let keepAlive = false;
+  let stopped = false;
+
+  async function isThere(artifact: string): Promise<boolean> {
+    try {
+      const found = await exists(artifact);
+      troubled.delete(artifact);
+      return found === true;
+    } catch (error) {
+      const isNews = !troubled.has(artifact);
+      troubled.add(artifact);
+      if (isNews)
+        onWarning(`inputArtifact ${shown(artifact)} cannot be looked for, and is tried again: ${told(error)}`);
+      return false;
+    }
+  }
+
+  async function look(): Promise<void> {
+    for (const artifact of troubled) if (!writer.state.artifacts.has(artifact)) troubled.delete(artifact);
+    const wanted = [...writer.state.artifacts.keys()];
+    for (let start = 0; start < wanted.length && !stopped; start += LOOKED_AT_ONCE_MAX) {
+      const slice = wanted.slice(start, start + LOOKED_AT_ONCE_MAX);
+      const found = await Promise.all(slice.map(isThere));
+      for (const [index, artifact] of slice.entries()) {
+        if (found[index] && !stopped) writer.execute({ type: "artifact-ready", artifact });
+      }
+    }
+  }
+
+  function again(): void {
+    if (stopped) return;
+    cancel?.();
+    const at = host.elapsed() + writer.state.config.workers.artifactPoll;
+    keepAlive = writer.state.artifacts.size > 0;
+    cancel = host.ringAt(
+      at,
+      () =>
+        void look()
+          .catch(() => {})
+          .then(again),
+      { keepAlive },
+    );
+  }
+
+  again();
+  return {
+    look,
+    onApplied() {
+      if (!keepAlive && writer.state.artifacts.size > 0) again();
+    },
+    stop() {
+      stopped = true;
+      cancel?.();
+    },
+  };
+}

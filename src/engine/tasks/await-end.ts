@@ -1,0 +1,101 @@
+/**
+ * Who waits for a task to end.
+ *
+ * One promise per task, shared by all who wait for it and resolved when the end is durable. Waiting does not poll and
+ * does not keep the task from expiring. Whoever gives up leaves the others waiting.
+ */
+import type { Event } from "../../core/model/events.ts";
+import type { EndPhase } from "../../core/model/state.ts";
+import { DroverError } from "../writer/drover-error.ts";
+import type { Applied } from "../writer/writer.ts";
+
+const WAITERS_MAX = 1_000_000;
+export type EndKind = Extract<Event["kind"], "task-done" | "task-failed" | "task-cancelled" | "task-skipped">;
+/** The events with which a task ends, and what it is from then on. */
+const ENDS: Readonly<Record<EndKind, EndPhase>> = {
+  "task-done": "done",
+  "task-failed": "failed",
+  "task-cancelled": "cancelled",
+  "task-skipped": "skipped",
+};
+
+export function isEnd(event: Event): event is Extract<Event, { kind: EndKind }> {
+  const { kind } = event;
+  return kind === "task-done" || kind === "task-failed" || kind === "task-cancelled" || kind === "task-skipped";
+}
+
+export type EndWatch = {
+  /** Resolves with its final state when the task ends, rejects when the signal fires or the engine stops. */
+  wait(task: string, signal: AbortSignal | undefined): Promise<EndPhase>;
+  /** Whether nobody waits for anything. */
+  isIdle(): boolean;
+  onCommitted(batch: readonly Applied[]): void;
+  stop(error: Error): void;
+};
+
+/** All who wait for one task. */
+type Waiting = {
+  readonly end: Promise<EndPhase>;
+  readonly resolve: (phase: EndPhase) => void;
+  readonly reject: (error: Error) => void;
+  count: number;
+};
+
+export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
+  const waiting = new Map<string, Waiting>();
+  let count = 0;
+  let stopped: Error | null = null;
+
+  function join(task: string): Waiting {
+    const known = waiting.get(task);
+    if (known !== undefined) return known;
+    const { promise: end, resolve, reject } = Promise.withResolvers<EndPhase>();
+    const first: Waiting = { end, resolve, reject, count: 0 };
+    waiting.set(task, first);
+    return first;
+  }
+
+  function unlessAborted(task: string, others: Waiting, signal: AbortSignal): Promise<EndPhase> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (waiting.get(task) !== others) return; // It has ended in this very moment.
+        count--;
+        if (--others.count === 0) waiting.delete(task);
+        reject(signal.reason);
+      };
+      const stay = (): void => signal.removeEventListener("abort", giveUp);
+      others.end.then(resolve, reject).finally(stay);
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  return {
+    wait(task, signal) {
+      signal?.throwIfAborted();
+      if (stopped !== null) throw stopped;
+      if (count >= max) throw new DroverError("limit", `${max} callers wait for tasks already; end some first`);
+      const others = join(task);
+      others.count++;
+      count++;
+      return signal === undefined ? others.end : unlessAborted(task, others, signal);
+    },
+    isIdle: () => waiting.size === 0,
+    onCommitted(batch) {
+      if (waiting.size === 0) return;
+      for (const { event } of batch) {
+        if (!isEnd(event)) continue;
+        const ended = waiting.get(event.task);
+        if (ended === undefined) continue;
+        waiting.delete(event.task);
+        count -= ended.count;
+        ended.resolve(ENDS[event.kind]);
+      }
+    },
+    stop(error) {
+      stopped = error;
+      for (const { reject } of waiting.values()) reject(error);
+      waiting.clear();
+      count = 0;
+    },
+  };
+}

@@ -1,0 +1,127 @@
+/**
+ * Bodies and results: beside the log, and the recent ones at hand.
+ *
+ * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
+ * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by
+ * the number of the event it lies beside, and checked against the hash in that event. What does not match, or cannot be
+ * read, is damaged: that is one task's misfortune, and must stay so.
+ */
+import type { Seq } from "../../core/base/brand.ts";
+import { NumberTable } from "../../core/collections/number-table.ts";
+import { decodeEvent } from "../../log/format/codec.ts";
+import { hashOfPayload, payloadHashOf } from "../../log/format/event-facts.ts";
+import { type Log, LogFailure, type LogRecord } from "../../log/log.ts";
+import type { PlainBody } from "./task-body.ts";
+
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const ENTRY_OVERHEAD = 200;
+/** Bodies of ended tasks at hand, 2 to the power of this: more would only grow old and cost the garbage collector. */
+const RELEASED_BITS = 10;
+const RELEASED_MAX = 2 ** RELEASED_BITS;
+/** Spreads numbers over the places whatever steps they come in: 2³² divided by the golden ratio. */
+const SPREAD = 0x9e3779b1;
+const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEASED_BITS);
+const decoder = new TextDecoder();
+
+/** A text, and what it says where that is known and nobody has been handed it yet: whoever is may change it. */
+export type Kept = { readonly text: string; plain: PlainBody | null };
+export type BodyStore = {
+  keep(seq: number, text: string, plain: PlainBody | null): void;
+  /** The task has ended: its body is the first to go when room is needed. */
+  release(seq: number): void;
+  /** What is at hand of it. */
+  peek(seq: Seq): Kept | undefined;
+  /**
+   * The text, from the log if need be: so to be asked once the event it lies beside is durable. Null if it was pruned;
+   * rejects with a `DamagedBody` if it is not what was written. `hash` is what it must have, where that is known.
+   */
+  read(seq: Seq, hash?: string | null): Promise<string | null>;
+};
+
+/** What lies beside this event is not what was written there, or is not there any more. */
+export class DamagedBody extends Error {
+  override readonly name: string = "DamagedBody";
+  readonly seq: Seq;
+
+  constructor(seq: Seq) {
+    super(`what is stored beside event ${seq} is damaged`);
+    this.seq = seq;
+  }
+}
+
+/** Why a task whose body cannot be read ends: nobody can run it, and another attempt would not find it either. */
+export const damagedReason = (seq: number): string =>
+  `its stored body is damaged (event ${seq}); submit it again under another id, and run drover verify`;
+
+export function createBodyStore(log: Log): BodyStore {
+  const kept = new NumberTable<Kept>();
+  /** Those of ended tasks, each in the one place its number has: who ends later takes it. */
+  const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
+  const releasedSeqs = new Float64Array(RELEASED_MAX);
+  /** Nobody has touched an old one for long: its size is read without touching it. */
+  const releasedSizes = new Float64Array(RELEASED_MAX);
+  let keptSize = 0;
+  let releasedSize = 0;
+
+  const sizeOf = ({ text }: Kept): number => text.length + ENTRY_OVERHEAD;
+  const find = (seq: number): Kept | undefined =>
+    kept.get(seq) ?? (releasedSeqs[placeOf(seq)] === seq ? released[placeOf(seq)] : undefined);
+
+  function dropReleased(): void {
+    released.fill(undefined);
+    releasedSizes.fill(0);
+    releasedSize = 0;
+  }
+
+  return {
+    keep(seq, text, plain) {
+      const entry = { text, plain };
+      const size = sizeOf(entry);
+      if (releasedSize > 0 && keptSize + releasedSize + size > KEPT_BYTES_MAX) dropReleased();
+      // Too much all the same: this one is read back when its turn comes. What was submitted first is started first.
+      if (keptSize + size > KEPT_BYTES_MAX) return;
+      keptSize += size;
+      kept.set(seq, entry);
+    },
+    release(seq) {
+      const entry = kept.take(seq);
+      if (entry === undefined) return;
+      const size = sizeOf(entry);
+      keptSize -= size;
+      const place = placeOf(seq);
+      releasedSize += size - (releasedSizes[place] as number);
+      released[place] = entry;
+      releasedSeqs[place] = seq;
+      releasedSizes[place] = size;
+    },
+    peek: find,
+    async read(seq, hash = null) {
+      const text = find(seq)?.text;
+      if (text !== undefined) return text;
+      const beside = await soundBeside(log, seq, hash);
+      return beside === null ? null : decoder.decode(beside);
+    },
+  };
+}
+
+const NOTHING: LogRecord = { bytes: new Uint8Array(0) };
+
+/** What lies beside an event, if it is what was written there; null if it was pruned. */
+async function soundBeside(log: Log, seq: Seq, hash: string | null): Promise<Uint8Array | null> {
+  try {
+    const record = await log.readRecord(seq);
+    return checkedBeside(record ?? NOTHING, seq, hash);
+  } catch (error) {
+    if (error instanceof LogFailure && error.code === "corrupt") throw new DamagedBody(seq);
+    throw error;
+  }
+}
+
+/** What lies beside an event, checked against the hash in it, or what is known of that. */
+export function checkedBeside(record: LogRecord, seq: Seq, hash: string | null = null): Uint8Array | null {
+  const { bytes, beside = null, besideHash = null } = record;
+  const told = bytes.length === 0 ? besideHash : payloadHashOf(decodeEvent(bytes, seq).event);
+  const expected = hash ?? told;
+  if (expected !== null && (beside === null || hashOfPayload(beside) !== expected)) throw new DamagedBody(seq);
+  return beside;
+}

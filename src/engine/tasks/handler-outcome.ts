@@ -1,0 +1,91 @@
+/**
+ * What became of an attempt, in the words of the core: from what a handler returned or threw.
+ *
+ * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
+ * back: a `TaskRequeue`; or unless it is nobody's fault: a provider's 429 or 529.
+ */
+import type { TaskId } from "../../core/base/brand.ts";
+import { finite, SPAN_MS_MAX } from "../../core/base/readers.ts";
+import { shown } from "../../core/base/refusal.ts";
+import type { AttemptReport } from "../../core/model/commands.ts";
+import { retryAfterOf } from "../../gate/with-permit.ts";
+import { rateLimitOf } from "../permits/local-permits.ts";
+import { payloadOf } from "../writer/canonical-json.ts";
+import { badInput, DroverError, refused } from "../writer/drover-error.ts";
+
+export const RESULT_BYTES_MAX: number = 256 * 1024;
+
+/** The attempt a report is of, and the tokens it says it used. */
+type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
+export type Report = { readonly report: AttemptReport; readonly text?: string };
+
+/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
+export class TaskRequeue extends Error {
+  override readonly name: string = "TaskRequeue";
+  readonly retryAfterMs: number;
+  constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
+    super(message);
+    const { retryAfterMs = 0 } = options;
+    const read = finite(0, SPAN_MS_MAX)(retryAfterMs, "retryAfterMs");
+    if (!read.ok) throw refused(read.failure);
+    this.retryAfterMs = Math.ceil(read.value);
+  }
+}
+
+/** A report that says nothing yet. */
+export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
+  ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
+});
+const doneWith = (
+  { task, attempt, tokens }: Reported,
+  resultHash: string | null,
+  resultSize: number,
+): AttemptReport => ({
+  task,
+  attempt,
+  outcome: "done",
+  error: null,
+  tokens,
+  retryAfterMs: null,
+  resultHash,
+  resultSize,
+  permanent: false,
+});
+
+export function done(entry: Reported, result: unknown): Report {
+  if (result === undefined) return { report: doneWith(entry, null, 0) };
+  const { text, size: resultSize, hash: resultHash } = payloadOf(result, "result");
+  if (resultSize > RESULT_BYTES_MAX) {
+    throw badInput(
+      "result",
+      `${resultSize} bytes`,
+      `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
+    );
+  }
+  return { report: doneWith(entry, resultHash, resultSize), text };
+}
+
+/** `wallNow` is what a provider's date to come back at is held to. */
+function failed(entry: Reported, error: unknown, wallNow: number): Report {
+  const message = (error instanceof Error ? `${error.message || error.name}` : shown(error)).toWellFormed();
+  const isPermanent = error instanceof DroverError && error.code === "bad_request";
+  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
+  if (error instanceof TaskRequeue) {
+    // Its own field, unless somebody has put something else there since.
+    const restMs = Math.ceil(retryAfterOf(error, wallNow));
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
+  }
+  const retryAfterMs = rateLimitOf(error, wallNow);
+  if (retryAfterMs !== null)
+    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs, rateLimited: true } };
+  return { report: { ...blank(entry), outcome: "failed", error: message, permanent } };
+}
+
+/** The same for whatever a handler throws, also what cannot even be looked at. */
+export function failedSafely(entry: Reported, error: unknown, wallNow: number): Report {
+  try {
+    return failed(entry, error, wallNow);
+  } catch {
+    return { report: { ...blank(entry), outcome: "failed", error: "threw something that cannot be shown" } };
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Pages of tasks whose bodies are large: they end by their bytes, and little is read that is not shown.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+import { PAGE_BYTES, readPage, type TaskPage, type TaskSources } from "./read-tasks.ts";
+
+const idsOf = ({ tasks }: TaskPage): string[] => tasks.map(({ taskId }) => taskId);
+
+async function withTasks(count: number, payload: string): Promise<{ kit: TestDrover; ids: string[] }> {
+  const kit = await createTestDrover();
+  const ids = Array.from({ length: count }, (_, index) => `t${index}`);
+  for (const id of ids) await kit.drover.submit({ id, agentId: "ann", action: "build", payload });
+  return { kit, ids };
+}
+
+/** Bodies of a size that nobody can submit, and how many of them were asked for. */
+function sourcesOf({ drover, clock }: TestDrover, size: number): { parts: TaskSources; reads: () => number } {
+  let reads = 0;
+  const read = async (): Promise<string> => {
+    reads++;
+    return JSON.stringify({ id: "", agentId: "ann", action: "build", payload: "x".repeat(size) });
+  };
+  const writer = { state: drover.state, now: clock.now, settled: async () => undefined };
+  return { parts: { writer, bodies: { read } } as unknown as TaskSources, reads: () => reads };
+}
+
+test("a page ends by its bytes, and its cursor leads through all the rest", async () => {
+  const size = 900_000;
+  const { kit, ids } = await withTasks(12, "x".repeat(size));
+  const first = await kit.drover.tasks({});
+  assert.equal(first.count, Math.floor(PAGE_BYTES / size), "the one that would take it beyond begins the next");
+  const seen = idsOf(first);
+  for (let page = first; page.nextCursor !== undefined; ) {
+    page = await kit.drover.tasks({ limit: 1000, cursor: page.nextCursor });
+    assert.ok(page.count > 0 && page.count === page.tasks.length);
+    seen.push(...idsOf(page));
+  }
+  assert.deepEqual(seen, ids);
+});
+
+test("bytes are those of the text, not its characters", async () => {
+  const { kit } = await withTasks(20, "語".repeat(100_000));
+  assert.equal((await kit.drover.tasks({})).count, 3);
+});
+
+test("small tasks fill a page up to its count", async () => {
+  const { kit, ids } = await withTasks(120, "x");
+  const page = await kit.drover.tasks({ limit: 1000 });
+  assert.deepEqual([idsOf(page), page.nextCursor], [ids, undefined]);
+});
+
+test("a page that is full has read little more than it shows", async () => {
+  const { kit, ids } = await withTasks(200, "x");
+  const { parts, reads } = sourcesOf(kit, 250_000);
+  const page = await readPage(parts, { limit: 1000 });
+  assert.deepEqual(idsOf(page), ids.slice(0, 4));
+  assert.ok(reads() <= 12, `${reads()} were read`);
+});
+
+test("however large a task is, a page holds one", async () => {
+  const { kit, ids } = await withTasks(3, "x");
+  const { parts } = sourcesOf(kit, 2 * PAGE_BYTES);
+  const page = await readPage(parts, {});
+  assert.deepEqual(idsOf(page), ids.slice(0, 1));
+  assert.deepEqual(idsOf(await readPage(parts, { cursor: page.nextCursor as string })), ids.slice(1, 2));
+});

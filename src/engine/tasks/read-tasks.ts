@@ -1,0 +1,264 @@
+/**
+ * Reading tasks: one by its id, or a page of those a filter names.
+ *
+ * A live task is read from the state and its body from beside the log; one whose record has expired is read
+ * back from the log through its tombstone; one that was turned away, from memory. Pages are in the order of
+ * submission, and a cursor stays good however much happens in between. A page ends by its bytes as well as by its
+ * count: a thousand bodies of the largest kind are more than one text can hold.
+ */
+import type { Seq, TaskId } from "../../core/base/brand.ts";
+import { isRecord, name, oneOf, type Reader, readSection, setOf, whole } from "../../core/base/readers.ts";
+import type { Task } from "../../core/model/state.ts";
+import { decodeEvent } from "../../log/format/codec.ts";
+import type { Log } from "../../log/log.ts";
+import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
+import type { Writer } from "../writer/writer.ts";
+import { type BodyStore, checkedBeside, DamagedBody, damagedReason } from "./body-store.ts";
+import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
+import { parseStored, type TaskBody } from "./task-body.ts";
+import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
+
+export const PAGE_DEFAULT = 100;
+export const PAGE_MAX = 1000;
+/** A task whose body would take a page beyond this begins the next one. */
+export const PAGE_BYTES: number = 1024 * 1024;
+/** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
+const PIECE_MIN = 4;
+const PIECE_MAX = 32;
+
+/** What reading takes. */
+export type TaskSources = {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly bodies: BodyStore;
+  readonly rejected: RejectedRing;
+  readonly progressOf: (task: string) => unknown;
+};
+
+export type TaskFilter = {
+  readonly agentId?: string;
+  readonly project?: string | readonly string[];
+  readonly state?: TaskState | readonly TaskState[];
+  readonly type?: string;
+};
+export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
+
+/** One look at the state; then, when all that was seen is durable, what the log holds beside it. */
+export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
+  const { writer, bodies, rejected, log } = parts;
+  const { state } = writer;
+  const task = state.tasks.get(id);
+  if (task !== undefined) {
+    const show = glance(state, task, writer.now());
+    const resultSeq = task.end?.resultSeq ?? null;
+    const progress = parts.progressOf(id);
+    await writer.settled();
+    const view = await withBody(show, needed(bodies, task.seq as Seq));
+    const result = resultSeq === null ? {} : await resultOf(id, bodies.read(resultSeq as Seq, task.end?.resultHash));
+    return {
+      ...view,
+      ...result,
+      ...(progress === undefined ? {} : { progress }),
+    };
+  }
+  const stone = state.tombstones.get(id);
+  const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
+  await writer.settled();
+  if (stone !== undefined) {
+    const view = await withBody((body) => tombstoneView(stone, body), bodies.read(stone.seq as Seq));
+    return { ...view, ...(await endOf(log, id, stone.endSeq as Seq)) };
+  }
+  if (turnedAway !== null) return viewOfRejected(turnedAway);
+  throw refused({ type: "task-unknown", task: id });
+}
+
+/** The body of a task that the state still has is never pruned. */
+async function needed(bodies: BodyStore, seq: Seq): Promise<string> {
+  const text = await bodies.read(seq);
+  if (text === null) throw new DamagedBody(seq);
+  return text;
+}
+
+/** What the state knows of a task is told also where its body is damaged, and that it is. */
+async function withBody(show: Seen["show"], reading: Promise<string | null>): Promise<TaskView> {
+  try {
+    const text = await reading;
+    return show(text === null ? null : parseStored(text));
+  } catch (error) {
+    if (!(error instanceof DamagedBody)) throw error;
+    const view = show(null);
+    return { ...view, error: view.error ?? damagedReason(error.seq) };
+  }
+}
+
+/** A result that is not what was written is not told at all. */
+async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ result?: unknown }> {
+  try {
+    const text = await reading;
+    return text === null ? {} : { result: JSON.parse(text) as unknown };
+  } catch (error) {
+    if (!(error instanceof DamagedBody)) throw error;
+    const message = `the result of ${id} is not what was stored (event ${error.seq}); run drover verify`;
+    throw new DroverError("damaged", message, { details: { task: id, event: error.seq }, cause: error });
+  }
+}
+
+/** How a buried task ended, as the log has it. */
+async function endOf(log: Log, id: TaskId, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+  const record = await log.readRecord(seq);
+  if (record === null || record.bytes.length === 0) return {};
+  const { event } = decodeEvent(record.bytes, seq);
+  if (event.kind === "task-done") {
+    const read = async () => checkedBeside(record, seq);
+    const result = await resultOf(
+      id,
+      read().then((beside) => (beside === null ? null : Buffer.from(beside).toString())),
+    );
+    return { attempt: event.attempt, ...result };
+  }
+  const attempt = event.kind === "task-failed" && event.attempt !== null ? { attempt: event.attempt } : {};
+  return "reason" in event && typeof event.reason === "string" ? { error: event.reason, ...attempt } : attempt;
+}
+
+const STATES = [
+  ...(["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const),
+  "rejected",
+] as const;
+/** What tasks are looked for by, whether they were let in or not. */
+type Listed = {
+  readonly phase: TaskState;
+  readonly agent: { readonly id: string };
+  readonly project: { readonly id: string };
+  readonly ask: { readonly type: string };
+};
+
+/** One name, or a list of them. */
+const namesOf: Reader<string | readonly string[]> = (value, field) =>
+  Array.isArray(value) ? setOf(name(), PROJECTS_MAX)(value, field) : name()(value, field);
+const PROJECTS_MAX = 1000;
+
+/** `more` are fields that the caller has read already; they are named where an unknown one is refused. */
+export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Listed) => boolean {
+  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
+  const states = filter.state === undefined ? null : new Set([filter.state].flat());
+  for (const state of states ?? []) {
+    const read = oneOf(...STATES)(state, "state");
+    if (!read.ok) throw refused(read.failure);
+  }
+  const fields = { agentId: name(), project: namesOf, type: name() };
+  const { state: _, ...names } = filter;
+  const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
+  if (!read.ok) {
+    const { failure } = read;
+    const known = ["agentId", "project", "state", "type", ...more];
+    throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
+  }
+  const { agentId, project, type } = read.value;
+  const projects = project === undefined ? null : new Set<string>([project].flat());
+  return (task) =>
+    (states === null || states.has(task.phase)) &&
+    (agentId === undefined || task.agent.id === agentId) &&
+    (projects === null || projects.has(task.project.id)) &&
+    (type === undefined || task.ask.type === type);
+}
+
+/**
+ * Tasks in the order they were submitted; the cursor is the number of the last one given out. Those that were turned
+ * away, where they are asked for by their state, come after all others, in their own order.
+ */
+export async function readPage(
+  parts: TaskSources,
+  filter: TaskFilter & { limit?: number; cursor?: string },
+): Promise<TaskPage> {
+  const wanted = reading(filter, "", () => readWanted(filter));
+  if (wanted.afterRejected !== null) {
+    const page = rejectedPage(parts, wanted, { after: wanted.afterRejected, size: wanted.size });
+    await parts.writer.settled();
+    return page;
+  }
+  const { size, after, matches } = wanted;
+  const { state } = parts.writer;
+  const found: Task[] = [];
+  for (const task of state.tasks.values()) {
+    if (task.seq <= after || !matches(task)) continue;
+    found.push(task);
+    if (found.length > size) break;
+  }
+  const now = parts.writer.now();
+  const seen = found.slice(0, size).map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
+  await parts.writer.settled();
+  const tasks = await withBodies(parts.bodies, seen);
+  const last = seen[tasks.length - 1];
+  if (found.length > tasks.length && last !== undefined)
+    return { tasks, count: tasks.length, nextCursor: String(last.seq) };
+  const rest = rejectedPage(parts, wanted, { after: 0, size: size - tasks.length });
+  return { ...rest, tasks: [...tasks, ...rest.tasks], count: tasks.length + rest.count };
+}
+
+/** As many of those that were turned away as there is room for, if they are asked for. */
+function rejectedPage(
+  { writer, rejected }: TaskSources,
+  { matches, wantsRejected }: Wanted,
+  { after, size }: { readonly after: number; readonly size: number },
+): TaskPage {
+  const { state } = writer;
+  // One that was let in since, under the id it chose, is a task like any other.
+  const isStill = ({ id }: Rejected): boolean => !state.tasks.has(id as TaskId) && !state.tombstones.has(id as TaskId);
+  const kept = wantsRejected ? [...rejected.list(writer.now(), state.config.scheduler.resultTtl)] : [];
+  const found = kept.filter((entry) => entry.order > after && isStill(entry) && matches(entry));
+  const shown: Rejected[] = [];
+  let bytes = 0;
+  for (const entry of found) {
+    bytes += Buffer.byteLength(entry.text);
+    if (shown.length >= size || (bytes > PAGE_BYTES && shown.length > 0)) break;
+    shown.push(entry);
+  }
+  const tasks = shown.map(viewOfRejected);
+  const nextCursor = `r${shown.at(-1)?.order ?? after}`;
+  return { tasks, count: tasks.length, ...(found.length > shown.length ? { nextCursor } : {}) };
+}
+
+type Seen = { readonly show: (body: TaskBody | null) => TaskView; readonly seq: Seq };
+
+/** As many of them, from the first on, as a page has room for. */
+async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<TaskView[]> {
+  const tasks: TaskView[] = [];
+  let bytes = 0;
+  for (let piece = PIECE_MIN; tasks.length < seen.length; piece = Math.min(piece * 2, PIECE_MAX)) {
+    const next = seen.slice(tasks.length, tasks.length + piece);
+    const readings = next.map(({ seq }) => needed(bodies, seq));
+    await Promise.allSettled(readings);
+    for (const [index, { show }] of next.entries()) {
+      const reading = readings[index] as Promise<string>;
+      bytes += Buffer.byteLength(await reading.catch(() => ""));
+      if (bytes > PAGE_BYTES && tasks.length > 0) return tasks;
+      tasks.push(await withBody(show, reading));
+    }
+  }
+  return tasks;
+}
+
+type Wanted = {
+  readonly size: number;
+  readonly after: number;
+  /** A page that goes on behind the last one of those that were turned away. */
+  readonly afterRejected: number | null;
+  readonly wantsRejected: boolean;
+  readonly matches: (task: Listed) => boolean;
+};
+
+function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): Wanted {
+  if (!isRecord(filter)) throw badInput("filter", filter, "an object");
+  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
+  const size = whole(1, PAGE_MAX)(limit, "limit");
+  if (!size.ok) throw refused(size.failure);
+  if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
+    throw badInput("cursor", cursor, "the nextCursor of a former page");
+  const isRejected = cursor.startsWith("r");
+  const after = Number(isRejected ? cursor.slice(1) : cursor);
+  return {
+    ...{ size: size.value, after, afterRejected: isRejected ? after : null },
+    wantsRejected: [wanted.state].flat().includes("rejected"),
+    matches: matcher(wanted, ["limit", "cursor"]),
+  };
+}

@@ -1,0 +1,197 @@
+/**
+ * What callers do with tasks: submit, cancel, run again, read, wait.
+ *
+ * Bodies are read once, at the door. How one task is placed says `submit.ts`, how many are `submit-batch.ts`.
+ */
+
+import { type Instant, type TaskId, taskId } from "../../core/base/brand.ts";
+import { isRecord, name, orNull, readSection, text } from "../../core/base/readers.ts";
+import { priority as priorityReader } from "../../core/config/config.ts";
+import type { Command } from "../../core/model/commands.ts";
+import { hasEnded } from "../../core/model/state.ts";
+import { abortSignal, readOptions } from "../writer/call-options.ts";
+import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
+import type { EndWatch } from "./await-end.ts";
+import { matcher, readPage, readTask, type TaskFilter, type TaskPage } from "./read-tasks.ts";
+import { answerFor, lookForArtifact, type PlacingParts, place, type Submitted } from "./submit.ts";
+import { type BatchAnswer, type BatchBody, placeBatch } from "./submit-batch.ts";
+import { instantField, readTaskBody, type TaskBody } from "./task-body.ts";
+import type { TaskState, TaskView } from "./task-view.ts";
+
+const CANCELLED_AT_ONCE_MAX = 10_000;
+
+export type TaskDesk = {
+  submit(body: TaskBody): Promise<Submitted>;
+  submitBatch(batch: BatchBody): Promise<BatchAnswer>;
+  cancel(task: string, options?: { reason?: string }): Promise<void>;
+  /** Cancels every live task the filter names, or all of them, at most 10 000 at once; answers how many. */
+  cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number>;
+  retry(task: string): Promise<Submitted>;
+  patch(
+    task: string,
+    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+  ): Promise<Submitted>;
+  task(task: string): Promise<TaskView>;
+  tasks(filter?: TaskFilter & { limit?: number; cursor?: string }): Promise<TaskPage>;
+  /** Resolves with its final state when the task has ended; cheaper than `wait`, since it reads no body. */
+  ended(task: string, options?: { signal?: AbortSignal }): Promise<TaskState>;
+  /** Resolves with the task when it has ended. */
+  wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
+  idOf(task: unknown): TaskId;
+};
+/** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
+export type Placer = { place(body: unknown): Submitted | DroverError };
+
+const SIGNAL = { signal: abortSignal };
+const readName = name();
+
+export type TaskDeskParts = PlacingParts & { readonly ends: EndWatch };
+
+export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk; readonly placer: Placer } {
+  const { writer, ends } = parts;
+  const { state } = writer;
+
+  /** Not an async function, which would cost as much again as all it does here. */
+  function submit(body: TaskBody): Promise<Submitted> {
+    try {
+      const given = readTaskBody(body);
+      // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
+      if (given.submission.artifact === null) return whenSettled(place(parts, given));
+      return lookForArtifact(parts, given).then((found) => whenSettled(place(parts, found)));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  function whenSettled(answer: Submitted | DroverError): Promise<Submitted> {
+    return writer.settled().then(() => {
+      if (answer instanceof DroverError) throw answer;
+      return answer;
+    });
+  }
+
+  function placeNow(body: unknown): Submitted | DroverError {
+    try {
+      return place(parts, readTaskBody(body), false);
+    } catch (error) {
+      if (error instanceof DroverError && !isStop(error)) return error;
+      throw error;
+    }
+  }
+
+  async function submitBatch(batch: BatchBody): Promise<BatchAnswer> {
+    const answer = await placeBatch(parts, batch);
+    await writer.settled();
+    return answer;
+  }
+
+  async function cancel(task: string, options?: { reason?: string }): Promise<void> {
+    const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
+    const id = idOf(task);
+    checkLetIn(id);
+    await writer.run({ type: "cancel-task", task: id, reason });
+  }
+
+  /** One that was turned away has ended before it began. */
+  function checkLetIn(id: TaskId): void {
+    if (state.tasks.has(id) || state.tombstones.has(id) || !isRejected(id)) return;
+    throw refused({ type: "task-ended", task: id, state: "rejected" });
+  }
+
+  const isRejected = (id: TaskId): boolean =>
+    parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null;
+
+  async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number> {
+    const matches = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
+    const found: TaskId[] = [];
+    for (const task of state.tasks.values()) {
+      if (hasEnded(task) || !matches(task)) continue;
+      found.push(task.id);
+      if (found.length >= CANCELLED_AT_ONCE_MAX) break;
+    }
+    for (const task of found) writer.execute({ type: "cancel-task", task, reason: null });
+    await writer.settled();
+    return found.length;
+  }
+
+  async function retry(task: string): Promise<Submitted> {
+    return decideOn(idOf(task), (id) => ({ type: "retry-task", task: id }));
+  }
+
+  /** What a command made of a task, as of when it was decided: by the time that is durable it may have gone on. */
+  async function decideOn(id: TaskId, command: (id: TaskId) => Command): Promise<Submitted> {
+    checkLetIn(id);
+    const decided = writer.execute(command(id));
+    const answer = decided.ok ? answerFor(parts, id, state.tasks.get(id), decided.value.warnings) : null;
+    await writer.settled();
+    if (!decided.ok) throw refused(decided.failure);
+    return answer as Submitted;
+  }
+
+  async function patch(
+    task: string,
+    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+  ): Promise<Submitted> {
+    const id = idOf(task);
+    const fields = { priority: priorityReader, deadline: orNull(instantField) };
+    const read = readSection<{ priority?: number; deadline?: number | null }>(fields as never, {}, change, "");
+    if (!read.ok) throw refused(read.failure);
+    const { priority = null, deadline: given } = read.value;
+    const deadline = given as Instant | null | undefined;
+    return decideOn(id, (task) => ({ type: "patch-task", task, priority, deadline }));
+  }
+
+  async function task(given: string): Promise<TaskView> {
+    return readTask(parts, idOf(given));
+  }
+
+  /** Not an async function: everybody who waits for a task that runs is given the same promise. */
+  function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
+    try {
+      const id = idOf(given);
+      const signal = options === undefined ? undefined : readOptions<{ signal?: AbortSignal }>(SIGNAL, options).signal;
+      const known = state.tasks.get(id);
+      return known === undefined || hasEnded(known) ? endOf(id) : ends.wait(id, signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async function endOf(id: TaskId): Promise<TaskState> {
+    await writer.settled();
+    const found = state.tasks.get(id) ?? state.tombstones.get(id);
+    if (found === undefined && isRejected(id)) return "rejected";
+    if (found === undefined) throw refused({ type: "task-unknown", task: id });
+    return found.phase;
+  }
+
+  async function wait(given: string, options?: { signal?: AbortSignal }): Promise<TaskView> {
+    await ended(given, options);
+    return task(given);
+  }
+
+  const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
+    readPage(parts, filter);
+  const desk = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+  return { desk, placer: { place: placeNow } };
+}
+
+const isAll = (filter: unknown): filter is { readonly all: true } =>
+  isRecord(filter) && filter.all === true && Object.keys(filter).length === 1;
+
+/** A filter whose only field came out undefined would cancel the whole fleet: that must be asked for by name. */
+function notEmpty(filter: TaskFilter): TaskFilter {
+  if (isRecord(filter) && Object.values(filter).every((value) => value === undefined))
+    throw badInput(
+      "filter",
+      filter,
+      "at least one of agentId, project, state and type; or { all: true } for every task",
+    );
+  return filter;
+}
+
+function idOf(task: unknown): TaskId {
+  const read = readName(task, "taskId");
+  if (!read.ok) throw refused(read.failure);
+  return taskId(read.value);
+}

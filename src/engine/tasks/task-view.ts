@@ -1,0 +1,155 @@
+/**
+ * A task as people see it: the fields they submitted, where it stands now, how it ended.
+ *
+ * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
+ * its agent's queue, counted now.
+ */
+
+import { priority as readPriority } from "../../core/config/config.ts";
+import type { State, Task, Tombstone } from "../../core/model/state.ts";
+import type { Ended } from "../../core/task/callbacks.ts";
+import { effectivePriority, shownScore } from "../../core/turn/priority.ts";
+import { countAhead, fixedOf } from "../../core/turn/queue.ts";
+import type { TaskBody } from "./task-body.ts";
+
+export type TaskState =
+  | ("waiting" | "queued" | "assigned" | "running")
+  | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
+
+export type TaskView = Partial<Omit<TaskBody, "id">> & {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly attempt: number;
+  readonly createdAt?: string;
+  readonly runnableAt?: string;
+  readonly startedAt?: string;
+  readonly completedAt?: string;
+  readonly latencyMs?: number;
+  readonly worker?: string;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly position?: number;
+  /** How many ancestors it has. */
+  readonly depth?: number;
+  /** Until it has ended: what its turn goes by, counted now. */
+  readonly score?: number;
+  readonly effectivePriority?: number;
+  readonly progress?: unknown;
+};
+
+const shownLast = { at: 0, text: "1970-01-01T00:00:00.000Z" };
+
+/** RFC 3339. The last one is remembered: answers of one turn share their instant. */
+export function isoTime(at: number): string {
+  if (at !== shownLast.at) {
+    shownLast.text = new Date(at).toISOString();
+    shownLast.at = at;
+  }
+  return shownLast.text;
+}
+
+export const viewOf = (state: State, task: Task, body: TaskBody | null, now: number): TaskView =>
+  glance(state, task, now)(body);
+
+/** Where a task stands at this moment, to be shown with its body, which may have to be fetched first. */
+export function glance(state: State, task: Task, now: number): (body: TaskBody | null) => TaskView {
+  const seen = standing(state, task, now);
+  const { priority: inForce } = task;
+  return (body) => {
+    const { priority, deadline: _, ...submitted } = submittedOf(body);
+    return { ...submitted, ...priorityOf(inForce, priority), ...seen };
+  };
+}
+
+/** As it was given, while that is still so; a patch or a limit of its project may have changed it. */
+function priorityOf(inForce: number, given: TaskBody["priority"]): Pick<TaskView, "priority"> {
+  const read = given === undefined ? null : readPriority(given, "priority");
+  if (read?.ok === true && read.value === inForce) return { priority: given as NonNullable<typeof given> };
+  return given === undefined && inForce === 0 ? {} : { priority: inForce };
+}
+
+/** The fields as they were submitted; instants are shown as text, however they were given. */
+function submittedOf(body: TaskBody | null): Partial<Omit<TaskBody, "id">> {
+  const { id: _, ...submitted } = body ?? { id: "" };
+  const { deadline, notBefore } = submitted as Partial<TaskBody>;
+  return {
+    ...submitted,
+    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
+    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
+  };
+}
+
+/** A task as it had ended, whatever has become of it since. */
+export function endedView(task: Ended, body: TaskBody | null): TaskView {
+  const { priority, deadline: _, ...submitted } = submittedOf(body);
+  return { ...submitted, ...priorityOf(task.priority, priority), ...known(task) };
+}
+
+/** Where a task stands, without its body. */
+export function standing(state: State, task: Task, now: number): TaskView {
+  return {
+    ...known(task),
+    ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
+    ...(task.end === null ? turnOf(state, task, now) : {}),
+  };
+}
+
+/** What does not change by the mere passing of time. */
+function known(task: Task | Ended): TaskView {
+  const { end } = task;
+  return {
+    taskId: task.id,
+    state: task.phase,
+    attempt: task.attempts,
+    project: task.project.id,
+    agentId: task.agent.id,
+    createdAt: isoTime(task.createdAt),
+    ...(task.runnableAt < 0 ? {} : { runnableAt: isoTime(task.runnableAt) }),
+    ...(task.startedAt < 0 ? {} : { startedAt: isoTime(task.startedAt) }),
+    ...(task.deadline < 0 ? {} : { deadline: isoTime(task.deadline) }),
+    ...(task.ask.onLoss === "fail" ? { onLoss: "fail" } : {}),
+    ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
+    ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
+    ...(end === null || end.error === null ? {} : { error: end.error }),
+    depth: task.depth,
+    ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
+  };
+}
+
+/** One that is not runnable yet is shown as it would stand if it were. */
+function turnOf(state: State, task: Task, now: number): Pick<TaskView, "score" | "effectivePriority"> {
+  const { priority: rules } = state.config.scheduler;
+  const waitedMs = task.runnableAt < 0 ? 0 : now - task.runnableAt;
+  const { maxPriority } = task.project.settings;
+  return {
+    score: shownScore(fixedOf(state, task), waitedMs, rules),
+    effectivePriority: effectivePriority(task.priority, waitedMs, maxPriority, rules.starvationAfter),
+  };
+}
+
+type TurnedAway = {
+  readonly id: string;
+  readonly agent: { readonly id: string };
+  readonly project: { readonly id: string };
+  readonly at: number;
+  readonly error: string;
+};
+
+/** One that was never let in: as it was submitted, and why not. */
+export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body: TaskBody): TaskView => ({
+  ...submittedOf(body),
+  ...{ taskId: id, state: "rejected", attempt: 0, agentId: agent.id, project: project.id, error },
+  ...{ createdAt: isoTime(at), completedAt: isoTime(at), latencyMs: 0 },
+});
+
+export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {
+  return {
+    ...submittedOf(body),
+    taskId: stone.id,
+    state: stone.phase,
+    attempt: 0,
+    depth: stone.depth,
+    createdAt: isoTime(stone.createdAt),
+    completedAt: isoTime(stone.endedAt),
+  };
+}

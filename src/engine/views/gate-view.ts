@@ -1,0 +1,66 @@
+/**
+ * Gates as people look at them: how each stands, and of one also what it has done and who is at it.
+ *
+ * A gate that only the config names is shown as its first call would find it. Calls are listed as the library lists
+ * them, those that are out in the order of their start and then those that wait, next first; the first so many of them.
+ */
+import type { GateId } from "../../core/base/brand.ts";
+import {
+  type Gate,
+  type GateClass,
+  type GateStanding,
+  type GateTotals,
+  gateStanding,
+  newGate,
+  queuedTickets,
+  type Ticket,
+} from "../../core/gate/gate.ts";
+import type { State } from "../../core/model/state.ts";
+import { gateSettings, isConfigured } from "../../core/task/permits.ts";
+import { refused } from "../writer/drover-error.ts";
+
+const CALLS_MAX = 1000;
+
+export type GateView = GateStanding & { readonly id: string };
+export type GateCall = {
+  readonly id: string;
+  readonly class: GateClass;
+  readonly state: "running" | "queued";
+  /** Since it was let out, or since it was first asked for. */
+  readonly seconds: number;
+  readonly project: string;
+  readonly task?: string;
+};
+export type GateDetail = GateView & { readonly stats: Readonly<GateTotals>; readonly calls: readonly GateCall[] };
+
+/** Those that were used, then those that only the config names. */
+export function gateViews({ gates, config }: State, now: number): GateView[] {
+  const used = [...gates].map(([id, gate]) => ({ id, ...gateStanding(gate, now) }));
+  const idle = Object.entries(config.gates.named).filter(([id]) => !gates.has(id as GateId));
+  return [...used, ...idle.map(([id, settings]) => ({ id, ...gateStanding(newGate(settings), now) }))];
+}
+
+export function gateDetail(state: State, id: GateId, now: number): GateDetail {
+  const gate = state.gates.get(id) ?? (isConfigured(state, id) ? newGate(gateSettings(state.config, id)) : undefined);
+  if (gate === undefined) throw refused({ type: "gate-unknown", gate: id });
+  return { id, ...gateStanding(gate, now), stats: { ...gate.totals }, calls: callsOf(gate, now) };
+}
+
+function callsOf(gate: Gate, now: number): GateCall[] {
+  const calls: GateCall[] = [];
+  for (const permit of gate.held.values()) {
+    if (calls.length === CALLS_MAX) return calls;
+    calls.push(callOf(permit, "running", now - permit.grantedAt));
+  }
+  const waiting = queuedTickets(gate, now, CALLS_MAX - calls.length);
+  return calls.concat(waiting.map((ticket) => callOf(ticket, "queued", now - ticket.askedAt)));
+}
+
+const callOf = (ticket: Ticket, state: GateCall["state"], ms: number): GateCall => ({
+  id: ticket.id,
+  class: ticket.class,
+  state,
+  seconds: Math.max(0, ms) / 1000,
+  project: ticket.project,
+  ...(ticket.task === undefined ? {} : { task: ticket.task }),
+});

@@ -1,0 +1,94 @@
+/**
+ * The queue as people look at it: projects in the order of their turn, their agents, and who is next at each.
+ *
+ * Bounded everywhere: so many projects, so many agents of each, so many tasks of each agent.
+ */
+import type { Instant } from "../../core/base/brand.ts";
+import { front, items } from "../../core/collections/sorted-list.ts";
+import type { Agent, Project, State } from "../../core/model/state.ts";
+import { shownLevel } from "../../core/turn/fairness.ts";
+import { compareRanks, shownScore } from "../../core/turn/priority.ts";
+import { fixedOf, taskRank } from "../../core/turn/queue.ts";
+
+const PROJECTS_MAX = 100;
+const AGENTS_MAX = 100;
+const TASKS_MAX = 5;
+
+export type QueuedTask = {
+  readonly taskId: string;
+  readonly type: string;
+  readonly priority: number;
+  readonly score: number;
+  readonly waitMs: number;
+};
+export type AgentQueue = {
+  readonly agentId: string;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly next: readonly QueuedTask[];
+};
+export type ProjectQueue = {
+  readonly project: string;
+  readonly status: "active" | "paused";
+  readonly level: number;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly agents: readonly AgentQueue[];
+};
+export type QueueView = {
+  readonly paused: boolean;
+  readonly waiting: number;
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly maxInFlight: number;
+  readonly projects: readonly ProjectQueue[];
+};
+
+export function queueView(state: State, now: Instant): QueueView {
+  const runnable = [...items(state.turn)];
+  const others = [...state.projects.values()].filter((project) => project.queued === 0 && isBusy(project));
+  return {
+    paused: state.paused,
+    waiting: state.waiting,
+    queued: state.queued,
+    inFlight: state.inFlight,
+    maxInFlight: state.config.scheduler.maxInFlight,
+    projects: [...runnable, ...others].slice(0, PROJECTS_MAX).map((project) => projectQueue(state, project, now)),
+  };
+}
+
+const isBusy = (project: Project): boolean => project.backlog > 0 || project.inFlight > 0;
+
+function projectQueue(state: State, project: Project, now: Instant): ProjectQueue {
+  const turn = [...items(project.turn)];
+  const others = [...project.agents.values()].filter(
+    (agent) => (agent.queued === 0 || agent.load.isFull) && agent.backlog + agent.inFlight > 0,
+  );
+  return {
+    project: project.id,
+    status: project.status,
+    level: shownLevel(state, project, now),
+    queued: project.backlog,
+    inFlight: project.inFlight,
+    agents: [...turn, ...others].slice(0, AGENTS_MAX).map((agent) => agentQueue(state, agent, now)),
+  };
+}
+
+function agentQueue(state: State, agent: Agent, now: Instant): AgentQueue {
+  const { id, backlog, inFlight } = agent;
+  return { agentId: id, queued: backlog, inFlight, next: nextOf(state, agent, now) };
+}
+
+function nextOf(state: State, agent: Agent, now: Instant): QueuedTask[] {
+  // The tasks of a group keep their order for ever, so the first of all are among the first of each.
+  const tasks = agent.groups.flatMap((group) => front(group.tasks, TASKS_MAX));
+  const ranked = tasks.map((task) => ({ task, rank: taskRank(state, task, now) }));
+  ranked.sort((left, right) => compareRanks(left.rank, right.rank));
+  return ranked.slice(0, TASKS_MAX).map(({ task }) => ({
+    taskId: task.id,
+    type: task.ask.type,
+    priority: task.priority,
+    score: shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority),
+    waitMs: Math.max(0, now - task.runnableAt),
+  }));
+}

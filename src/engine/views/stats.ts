@@ -1,0 +1,166 @@
+/**
+ * Numbers for people and dashboards: queues, totals, projects, workers.
+ *
+ * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
+ * remembered, which is bounded. A task that found no room was submitted too.
+ */
+
+import type { Config } from "../../core/config/config.ts";
+import type { Project, State, Worker } from "../../core/model/state.ts";
+import { setAside } from "../../core/turn/budget.ts";
+import { sharesOf, shownLevel } from "../../core/turn/fairness.ts";
+import { isoTime } from "../tasks/task-view.ts";
+
+export type AgentNumbers = {
+  submitted: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  rejected: number;
+};
+export type Stats = {
+  readonly queue: {
+    readonly totalQueued: number;
+    readonly totalInflight: number;
+    readonly waiting: number;
+    readonly agents: Readonly<Record<string, { queued: number; inflight: number }>>;
+  };
+  readonly metrics: {
+    readonly tasksSubmitted: number;
+    readonly tasksCompleted: number;
+    readonly tasksFailed: number;
+    readonly tasksCancelled: number;
+    readonly tasksSkipped: number;
+    readonly tasksRejected: number;
+    readonly tasksExpired: number;
+    readonly dispatchCount: number;
+    readonly avgDispatchLatencyMs: number;
+    readonly avgRunMs: number;
+    readonly agents: Readonly<Record<string, AgentNumbers>>;
+  };
+  readonly config: Config["scheduler"];
+};
+
+const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
+
+export function statsOf(state: State): Stats {
+  const { totals, rejected } = state;
+  const queues = new Map<string, { queued: number; inflight: number }>();
+  const agents = new Map<string, AgentNumbers>();
+  for (const [id, load] of state.loads) {
+    queues.set(id, { queued: load.backlog, inflight: load.inFlight });
+    const sum = { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
+    for (const { totals: own } of load.agents) {
+      for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += own[key];
+    }
+    agents.set(id, sum);
+  }
+  for (const [agent, count] of rejected) {
+    const sum = agents.get(agent) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
+    agents.set(agent, { ...sum, submitted: sum.submitted + count, rejected: count });
+  }
+  return {
+    queue: {
+      totalQueued: state.waiting + state.queued,
+      totalInflight: state.inFlight,
+      waiting: state.waiting,
+      agents: Object.fromEntries(queues),
+    },
+    metrics: {
+      tasksSubmitted: totals.submitted + totals.rejected,
+      tasksCompleted: totals.completed,
+      tasksFailed: totals.failed,
+      tasksCancelled: totals.cancelled,
+      tasksSkipped: totals.skipped,
+      tasksRejected: totals.rejected,
+      tasksExpired: totals.expired,
+      dispatchCount: totals.starts,
+      avgDispatchLatencyMs: mean(totals.waitMs, totals.starts),
+      avgRunMs: mean(totals.runMs, totals.ends),
+      agents: Object.fromEntries(agents),
+    },
+    config: state.config.scheduler,
+  };
+}
+
+export type ProjectView = Project["settings"] & {
+  readonly id: string;
+  readonly status: "active" | "paused";
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly level: number;
+  readonly share: number;
+  readonly target: number;
+  readonly deficit: number;
+  readonly charged: number;
+  readonly spent: number;
+  readonly reserved: number;
+};
+
+export function projectViews(state: State, now: number): ProjectView[] {
+  return sharesOf([...state.projects.values()], now).map(({ project, share, target }) => ({
+    id: project.id,
+    ...project.settings,
+    status: project.status,
+    queued: project.backlog,
+    inFlight: project.inFlight,
+    level: shownLevel(state, project, now),
+    share,
+    target,
+    deficit: target - share,
+    charged: project.charged,
+    spent: project.spent.total(now),
+    reserved: setAside(project),
+  }));
+}
+
+export type WorkerView = {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  readonly slots: number;
+  readonly inFlight: number;
+  readonly capabilities: readonly string[];
+  /** In its own words: why it takes nothing. */
+  readonly note?: string;
+  readonly zone?: string;
+  /** Which tasks it takes; absent: all. */
+  readonly actions?: readonly string[];
+  readonly types?: readonly string[];
+  readonly projects?: readonly string[];
+  readonly heldFor?: string;
+  /** Where a push worker is posted its tasks. */
+  readonly endpoint?: string;
+  readonly path?: string;
+  readonly resources?: { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+  readonly joinedAt: string;
+};
+
+export const workerView = (worker: Worker): WorkerView => ({
+  id: worker.id,
+  kind: worker.kind,
+  status: worker.status !== "ready" ? worker.status : worker.attempts.size === 0 ? "idle" : "busy",
+  slots: worker.slots,
+  inFlight: worker.attempts.size,
+  capabilities: worker.capabilities,
+  ...(worker.note === null ? {} : { note: worker.note }),
+  ...(worker.zone === null ? {} : { zone: worker.zone }),
+  ...takesView(worker),
+  ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),
+  ...(worker.target === null ? {} : { endpoint: worker.target.endpoint }),
+  ...(worker.target === null || worker.target.path === null ? {} : { path: worker.target.path }),
+  ...roomOf(worker),
+  joinedAt: isoTime(worker.joinedAt),
+});
+
+const takesView = ({ takes }: Worker): Pick<WorkerView, "actions" | "types" | "projects"> =>
+  Object.fromEntries(Object.entries(takes ?? {}).filter(([, names]) => names !== null));
+
+/** What it has in all; what is unlimited is absent. */
+function roomOf({ cpu, memory }: Worker): Pick<WorkerView, "resources"> {
+  const resources = {
+    ...(cpu === Number.POSITIVE_INFINITY ? {} : { cpuMillicores: cpu }),
+    ...(memory === Number.POSITIVE_INFINITY ? {} : { memoryBytes: memory }),
+  };
+  return Object.keys(resources).length === 0 ? {} : { resources };
+}

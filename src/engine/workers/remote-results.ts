@@ -1,0 +1,122 @@
+/**
+ * What a worker over the wire says of how its attempts ended.
+ *
+ * Only the worker that holds an attempt has a say, and only in the attempt that is live. A result that is sent again
+ * because its answer was lost is known again and counts once: by what the log has of the task's end, or, where
+ * the task goes on, by what this process remembers of the last reports.
+ */
+import { hash } from "node:crypto";
+import { type TaskId, taskId, type WorkerId } from "../../core/base/brand.ts";
+import type { AttemptReport } from "../../core/model/commands.ts";
+import { tokensOf } from "../permits/local-permits.ts";
+import { blank, RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
+import { type Payload, payloadOf } from "../writer/canonical-json.ts";
+import { DroverError } from "../writer/drover-error.ts";
+import type { Writer } from "../writer/writer.ts";
+import type { ResultReport } from "./sync-body.ts";
+
+const REMEMBERED_MAX = 100_000;
+
+/** A result that Drover cannot keep: its task has failed for good. */
+type BadResult = "result_too_large" | "bad_result";
+export type ResultAnswer = {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly accepted: boolean;
+  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
+};
+
+export type RemoteResults = { take(worker: WorkerId, given: ResultReport): ResultAnswer };
+
+export function createRemoteResults(writer: Writer): RemoteResults {
+  /** Digests of the last reports that counted, by task and attempt. */
+  const counted = new Map<string, string>();
+
+  function remember(key: string, digest: string): void {
+    counted.set(key, digest);
+    if (counted.size > REMEMBERED_MAX) counted.delete(counted.keys().next().value as string);
+  }
+
+  function take(worker: WorkerId, given: ResultReport): ResultAnswer {
+    const { taskId: name, attempt: number } = given;
+    const id = taskId(name);
+    const say = (accepted: boolean, code?: ResultAnswer["code"]): ResultAnswer => ({
+      ...{ taskId: name, attempt: number, accepted },
+      ...(code === undefined ? {} : { code }),
+    });
+    const read = readReport(id, given);
+    const key = `${id}#${number}`;
+    const task = writer.state.tasks.get(id);
+    const live = task?.attempt ?? null;
+    if (live === null || live.number !== number) {
+      if (counted.get(key) === read.digest || isEndOf(writer, id, read.report)) return say(true, "duplicate");
+      const isKnown = task !== undefined || writer.state.tombstones.has(id);
+      return say(false, isKnown ? "stale_attempt" : "not_found");
+    }
+    if (live.worker.id !== worker) return say(false, "not_held");
+    const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
+    if (!decided.ok) return say(false, "stale_attempt");
+    // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
+    if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
+    remember(key, read.digest);
+    return say(true, read.bad);
+  }
+
+  return { take };
+}
+
+type Read = {
+  readonly report: AttemptReport;
+  readonly text?: string;
+  readonly digest: string;
+  readonly bad?: BadResult;
+};
+
+function readReport(task: TaskId, given: ResultReport): Read {
+  const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
+  const tokens = usage === undefined ? null : tokensOf(usage);
+  const told = error?.toWellFormed() ?? null;
+  const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
+  const plain = {
+    ...blank({ task, attempt, tokens }),
+    outcome,
+    error: told,
+    retryAfterMs: rest,
+    rateLimited,
+    permanent,
+  };
+  const payload = outcome === "done" ? payloadIn(given.result) : undefined;
+  // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
+  // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
+  const unkept = (bad: BadResult, why: string): Read => ({
+    ...{ report: { ...plain, outcome: "failed", error: why, permanent: true }, digest: `${bad} ${why}`, bad },
+  });
+  if (payload instanceof DroverError) return unkept("bad_result", payload.message);
+  if (payload !== undefined && payload.size > RESULT_BYTES_MAX) {
+    const most = `at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
+    return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
+  }
+  const resultHash = payload?.hash ?? null;
+  const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
+  const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
+  return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
+}
+
+/** The result as it is kept, or what is wrong with it. */
+function payloadIn(result: unknown): Payload | DroverError | undefined {
+  if (result === undefined) return undefined;
+  try {
+    return payloadOf(result, "result");
+  } catch (error) {
+    if (error instanceof DroverError) return error;
+    throw error;
+  }
+}
+
+/** Whether the log has just this as the end of the task. */
+function isEndOf({ state }: Writer, id: TaskId, report: AttemptReport): boolean {
+  const task = state.tasks.get(id);
+  if (task?.end == null || task.attempts !== report.attempt) return false;
+  if (report.outcome === "done") return task.phase === "done" && task.end.resultHash === report.resultHash;
+  return report.outcome === "failed" && task.phase === "failed" && task.end.error === report.error;
+}

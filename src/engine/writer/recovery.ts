@@ -1,0 +1,83 @@
+/**
+ * From the log to a state: the newest snapshot, then every event behind it.
+ *
+ * This is what a restart does, and what a snapshot thread does, so each snapshot is also a rehearsal of
+ * recovery. Every link of the chain is checked on the way; damage stops it with the number of the event.
+ */
+import { type Seq, seq } from "../../core/base/brand.ts";
+import { emptyState } from "../../core/empty-state.ts";
+import { evolve } from "../../core/evolve.ts";
+import type { State } from "../../core/model/state.ts";
+import { restore, snapshotLines } from "../../core/snapshot/snapshot.ts";
+import { decodeEvent } from "../../log/format/codec.ts";
+import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/log.ts";
+
+const CHUNK_BYTES = 256 * 1024;
+const START_HASH = "0".repeat(64);
+
+export type Recovered = {
+  readonly state: State;
+  /** The chain's hash after the last event. */
+  readonly hash: string;
+  readonly snapshotSeq: Seq;
+};
+
+export async function recover(log: Log): Promise<Recovered> {
+  const snapshot = await log.loadSnapshot();
+  const state = snapshot === null ? emptyState() : await stateOf(snapshot);
+  const snapshotSeq = snapshot?.seq ?? seq(0);
+  let hash = snapshot?.hash ?? START_HASH;
+  for await (const batch of eventsBehind(log, snapshotSeq)) {
+    for (const { bytes } of batch.records) evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
+    hash = Buffer.from(batch.hashes[batch.hashes.length - 1] ?? batch.priorHash).toString("hex");
+  }
+  return { state, hash, snapshotSeq };
+}
+
+/** A log that was pruned begins with a snapshot; if none of them is whole, it has lost its beginning. */
+async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
+  try {
+    yield* log.read(after, { beside: false });
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "pruned" || after > 0) throw error;
+    throw corruptAt(seq(1), `events up to ${error.seq} were pruned, and no snapshot of what they led to is whole`);
+  }
+}
+
+export async function stateOf(snapshot: Snapshot): Promise<State> {
+  const state = restore(await readLines(snapshot.chunks));
+  if (state.seq !== snapshot.seq) throw corruptAt(snapshot.seq, "its snapshot is of another event");
+  return state;
+}
+
+/** The lines of a snapshot, as bytes in chunks of a comfortable size. */
+export function* toChunks(lines: Iterable<string>): Generator<Uint8Array> {
+  let part: string[] = [];
+  let length = 0;
+  for (const line of lines) {
+    part.push(line, "\n");
+    length += line.length + 1;
+    if (length < CHUNK_BYTES) continue;
+    yield Buffer.from(part.join(""));
+    part = [];
+    length = 0;
+  }
+  if (length > 0) yield Buffer.from(part.join(""));
+}
+
+export const snapshotChunks = (state: State): Generator<Uint8Array> => toChunks(snapshotLines(state));
+
+/** All lines of a snapshot. Chunks may cut a line, even a character, anywhere. */
+async function readLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
+  const decoder = new TextDecoder();
+  const lines: string[] = [];
+  let rest = "";
+  for await (const chunk of chunks) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = parts.pop() ?? "";
+    for (const line of parts) lines.push(line);
+  }
+  rest += decoder.decode();
+  if (rest !== "") lines.push(rest);
+  return lines;
+}

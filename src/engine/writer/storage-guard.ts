@@ -1,0 +1,188 @@
+/**
+ * How much may be stored: what a project or an agent stores in a minute, and how far the log may grow.
+ *
+ * Bodies, results and events of a project are added up as they are stored. A project that has stored
+ * `bytesPerMinute` in the last minute may add no more work until part of it has passed: so nobody fills a disk
+ * by submitting and cancelling. Names of projects are free, so what an agent stores in projects without settings of
+ * their own is added up too, and may be twice what one such project may store. Twice, because names of agents are free
+ * as well: what one project stores under the name of another's agent leaves that agent as much again. When the log has
+ * reached `log.maxBytes` nobody adds work until old events are pruned, and its last tenth is kept for projects that
+ * have stored less than a hundredth of it. Reports and ends are booked and never refused: a result that was turned away
+ * would be lost for good.
+ *
+ * It is judged here and not in the core, between deciding and applying: what is refused was never stored, so a replay
+ * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
+ * the log itself from time to time.
+ */
+import type { AgentId, ProjectId, TaskId } from "../../core/base/brand.ts";
+import type { Refusal } from "../../core/base/refusal.ts";
+import { isKeptForOthers, keptOf } from "../../core/base/reserve.ts";
+import { settingsFor } from "../../core/config-change.ts";
+import { RollingSum } from "../../core/gate/usage-window.ts";
+import type { Command } from "../../core/model/commands.ts";
+import type { Project, State } from "../../core/model/state.ts";
+import type { Log } from "../../log/log.ts";
+
+const MINUTE_MS = 60_000;
+/** A second of the minute is one bucket; a thirtieth of `log.retain` another. */
+const [SECONDS, DAYS] = [60, 30];
+/** What the events of a task, a call or a change take, beside bodies and results: about so much. */
+const TASK_BYTES = 192;
+const CALL_BYTES = 384;
+export const CHANGE_BYTES = 96;
+/** The log is asked for its size again when so much was added, and not more often than this while it is full. */
+const LOOK_AGAIN_PART = 1000;
+const LOOK_AGAIN_MS = 1000;
+
+/** What an agent may store, as a multiple of what one project may. */
+const AGENTS_PART = 2;
+/** Names are free: of more than so many, those heard of first are forgotten. */
+const KEEPERS_MAX = 20_000;
+
+/** For whom something is stored; a call outside of tasks has no agent. */
+export type Keeper = { readonly project: ProjectId; readonly agent: AgentId | null };
+export type StorageGuard = {
+  /** Books what a command stores. Where it adds work and there is no room: why not, and nothing is booked. */
+  weigh(command: Command, at: number): Refusal | null;
+  /** Why there is no room for what is stored by another way; whoever has stored it then books it. */
+  room(keeper: Keeper, bytes: number, at: number): Refusal | null;
+  book(keeper: Keeper, bytes: number, at: number): void;
+  /** Asks the log for its size. */
+  measure(): Promise<void>;
+};
+
+export function createStorageGuard({ state, log }: { readonly state: State; readonly log: Log }): StorageGuard {
+  const minutes = { ofProjects: new Map<ProjectId, RollingSum>(), ofAgents: new Map<AgentId, RollingSum>() };
+  /** What each has stored while the log keeps it, as far as this process knows. Only if the log is bounded. */
+  const held = new Map<ProjectId, RollingSum>();
+  const size = { known: 0, since: 0, lookedAt: Number.NEGATIVE_INFINITY, isLooking: false };
+
+  const settingsOf = (project: ProjectId): Pick<Project, "settings" | "source"> => {
+    const known = state.projects.get(project);
+    if (known !== undefined) return known;
+    const [settings, source] = settingsFor(state.config, project);
+    return { settings, source };
+  };
+
+  async function measure(): Promise<void> {
+    if (size.isLooking || state.config.log.maxBytes === null) return;
+    size.isLooking = true;
+    const { since } = size;
+    try {
+      size.known = await log.bytes();
+      size.since -= since;
+    } catch {
+      // A log that cannot be read says so to everybody else.
+    } finally {
+      size.isLooking = false;
+    }
+  }
+
+  function lookAgain(at: number, max: number): void {
+    if (size.since <= max / LOOK_AGAIN_PART && at - size.lookedAt < LOOK_AGAIN_MS) return;
+    size.lookedAt = at;
+    void measure();
+  }
+
+  /** The sums of the last minute that bind this keeper, each with its limit. */
+  function minutesOf({ project, agent }: Keeper): readonly Minute[] {
+    const { settings, source } = settingsOf(project);
+    const { bytesPerMinute: max } = settings;
+    if (max === null) return NO_MINUTES;
+    const ofProject = { sum: sumOf(minutes.ofProjects, project, MINUTE_MS, SECONDS), max };
+    if (agent === null || source !== "default") return [ofProject];
+    return [ofProject, { sum: sumOf(minutes.ofAgents, agent, MINUTE_MS, SECONDS), max: max * AGENTS_PART, agent }];
+  }
+
+  function refusalOfMinute(project: ProjectId, { sum, max, agent }: Minute, bytes: number, at: number): Refusal | null {
+    const stored = sum.total(at);
+    // Whoever has stored nothing may store one body, however large.
+    if (stored === 0 || stored + bytes <= max) return null;
+    const freeAt = sum.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
+    const whose = agent === undefined ? { project } : { project, agent };
+    return { type: "bytes-per-minute", ...whose, stored, max, retryAfterMs: freeAt - at };
+  }
+
+  function refusalOfLog({ project }: Keeper, bytes: number, at: number): Refusal | null {
+    const max = state.config.log.maxBytes;
+    if (max === null) return null;
+    lookAgain(at, max);
+    const used = size.known + size.since;
+    if (used + bytes > max) return { type: "log-full", bytes: used, max };
+    const mine = held.get(project)?.total(at) ?? 0;
+    return isKeptForOthers(max, used, mine) ? { type: "log-full", bytes: used, max, project, kept: keptOf(max) } : null;
+  }
+
+  function book(keeper: Keeper, sums: readonly Minute[], bytes: number, at: number): void {
+    for (const { sum } of sums) sum.add(bytes, at);
+    const { maxBytes, retain } = state.config.log;
+    if (maxBytes === null) return;
+    size.since += bytes;
+    sumOf(held, keeper.project, retain, DAYS).add(bytes, at);
+  }
+
+  function refusalFor(keeper: Keeper, sums: readonly Minute[], bytes: number, at: number): Refusal | null {
+    for (const minute of sums) {
+      const full = refusalOfMinute(keeper.project, minute, bytes, at);
+      if (full !== null) return full;
+    }
+    return refusalOfLog(keeper, bytes, at);
+  }
+
+  function add(keeper: Keeper, bytes: number, at: number): Refusal | null {
+    const sums = minutesOf(keeper);
+    const full = refusalFor(keeper, sums, bytes, at);
+    if (full === null) book(keeper, sums, bytes, at);
+    return full;
+  }
+
+  function ofTask(id: TaskId, bytes: number, at: number, isRefusable: boolean): Refusal | null {
+    const task = state.tasks.get(id);
+    if (task === undefined) return null;
+    const keeper = { project: task.project.id, agent: task.agent.id };
+    if (isRefusable) return add(keeper, bytes, at);
+    book(keeper, minutesOf(keeper), bytes, at);
+    return null;
+  }
+
+  function weigh(command: Command, at: number): Refusal | null {
+    switch (command.type) {
+      case "submit-task":
+        return add(command.submission, command.submission.bodySize + TASK_BYTES, at);
+      case "finish-attempt": {
+        const { task, resultSize, error } = command.report;
+        return ofTask(task, resultSize + (error === null ? 0 : Buffer.byteLength(error)), at, false);
+      }
+      case "cancel-task":
+        return ofTask(command.task, CHANGE_BYTES + Buffer.byteLength(command.reason ?? ""), at, false);
+      case "retry-task":
+      case "patch-task":
+        return ofTask(command.task, CHANGE_BYTES, at, true);
+      case "ask-permit":
+        // A call of a task that runs is part of what was let in already.
+        return command.task === null
+          ? add({ project: command.project, agent: null }, CALL_BYTES, at)
+          : ofTask(command.task, CALL_BYTES, at, false);
+      default:
+        return null;
+    }
+  }
+
+  return {
+    ...{ weigh, measure },
+    room: (keeper, bytes, at) => refusalFor(keeper, minutesOf(keeper), bytes, at),
+    book: (keeper, bytes, at) => book(keeper, minutesOf(keeper), bytes, at),
+  };
+}
+
+type Minute = { readonly sum: RollingSum; readonly max: number; readonly agent?: AgentId };
+const NO_MINUTES: readonly Minute[] = [];
+
+function sumOf<Id>(sums: Map<Id, RollingSum>, id: Id, spanMs: number, buckets: number): RollingSum {
+  const known = sums.get(id);
+  if (known !== undefined) return known;
+  const sum = new RollingSum(spanMs, buckets);
+  sums.set(id, sum);
+  if (sums.size > KEEPERS_MAX) sums.delete(sums.keys().next().value as Id);
+  return sum;
+}

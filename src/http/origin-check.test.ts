@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createDoor, isLoopback } from "./origin-check.ts";
+
+const local = createDoor({
+  host: "127.0.0.1",
+  allowedHosts: ["Box.example", "a.example:8080"],
+  allowedOrigins: ["https://Ui.example/"],
+});
+const open = createDoor({ host: "0.0.0.0", allowedHosts: [], allowedOrigins: [] });
+
+const hosts: [door: typeof local, host: string | undefined, isIn: boolean][] = [
+  [local, "127.0.0.1:4747", true],
+  [local, "localhost:4747", true],
+  [local, "LOCALHOST:4747", true],
+  [local, "[::1]:4747", true],
+  [local, "localhost", true],
+  [local, "box.example", true],
+  [local, "box.example:4747", true],
+  [local, "a.example:8080", true],
+  [local, "a.example:8081", false],
+  [local, "evil.example:4747", false],
+  [local, "localhost.evil.example:4747", false],
+  [local, "127.0.0.1.evil.example", false],
+  [local, "10.0.0.5:4747", false],
+  [local, "", false],
+  [local, undefined, false],
+  [open, "10.0.0.5:4747", true],
+  [open, "[fe80::1]:4747", true],
+  [open, "127.0.0.1:4747", true],
+  [open, "evil.example:4747", false],
+];
+for (const [door, host, isIn] of hosts)
+  test(`${door === open ? "an open" : "a local"} server ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
+    const refusal = door(host === undefined ? {} : { host });
+    assert.equal(refusal === null, isIn);
+    if (refusal !== null) assert.equal(refusal.code, host === undefined ? "bad_request" : "forbidden");
+  });
+
+test("a Host that was refused stays refused after a good one, and the other way round", () => {
+  for (let round = 0; round < 2; round++) {
+    assert.equal(local({ host: "localhost:1" }), null);
+    assert.notEqual(local({ host: "evil.example:1" }), null);
+  }
+});
+
+const host = "localhost:4747";
+const origins: [headers: Record<string, string>, isIn: boolean][] = [
+  [{ origin: "http://localhost:4747" }, true],
+  [{ origin: "https://localhost:4747" }, true],
+  [{ origin: "https://ui.example" }, true],
+  [{ origin: "http://localhost:3000" }, false],
+  [{ origin: "http://127.0.0.1:4747" }, false],
+  [{ origin: "http://localhost" }, false],
+  [{ origin: "http://evil.example" }, false],
+  [{ origin: "http://localhost:4747.evil.example" }, false],
+  [{ origin: "null" }, false],
+  [{ origin: "" }, false],
+  [{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, false],
+  [{ "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" }, false],
+  [{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, true],
+  [{ "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }, true],
+  [{ "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, true],
+];
+for (const [headers, isIn] of origins)
+  test(`a page that says ${JSON.stringify(headers)} is ${isIn ? "let in" : "refused"}`, () => {
+    assert.equal(local({ host, ...headers }) === null, isIn);
+  });
+
+test("loopback is known in all its spellings, and nothing else is taken for it", () => {
+  for (const name of ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "::1", "0:0:0:0:0:0:0:1"])
+    assert.ok(isLoopback(name), name);
+  for (const name of ["0.0.0.0", "::", "10.0.0.1", "example.com", "localhost.example", "1127.0.0.1", "::1.example"])
+    assert.ok(!isLoopback(name), name);
+});

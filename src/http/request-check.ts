@@ -1,0 +1,55 @@
+/**
+ * What every request must pass, whatever it asks for: it is for this server, and in a protocol that is spoken here.
+ *
+ * Of a header that is there twice Node shows the first and drops the other. Somebody in between, such as a proxy, may
+ * have looked at that other one, so where it decides who is let in there may be one only.
+ */
+import type { IncomingMessage } from "node:http";
+import { sentence } from "../core/base/refusal.ts";
+import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
+import type { Door } from "./origin-check.ts";
+import { ServerRefusal } from "./problem.ts";
+
+/** Why not, or null. */
+export type Knock = (request: Pick<IncomingMessage, "headers" | "rawHeaders" | "url">) => ServerRefusal | null;
+
+export const createKnock =
+  (door: () => Door): Knock =>
+  ({ headers, rawHeaders, url = "/" }) =>
+    repeated(rawHeaders, "host") ??
+    repeated(rawHeaders, "authorization") ??
+    door()(headers) ??
+    (url.startsWith("/") ? null : door()({ ...headers, host: authorityOf(url) })) ??
+    otherProtocol(headers[PROTOCOL_HEADER]) ??
+    unknownExpectation(headers.expect);
+
+/** A target may be a whole URL, whose server then counts and not the header's: it must be this one too. */
+const authorityOf = (target: string): string => /^[a-z]+:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
+
+/** Names and values take turns in `raw`. */
+function repeated(raw: readonly string[], name: string): ServerRefusal | null {
+  let count = 0;
+  for (let at = 0; at < raw.length; at += 2) {
+    const given = raw[at] as string;
+    if (given.length === name.length && given.toLowerCase() === name) count++;
+  }
+  if (count < 2) return null;
+  return new ServerRefusal("bad_request", `the header ${name} is there ${count} times; a request has one`, {
+    details: { field: `header ${name}` },
+  });
+}
+
+function otherProtocol(asked: string | string[] | undefined): ServerRefusal | null {
+  const refusal = asked === undefined ? null : protocolRefusal(asked);
+  if (refusal === null) return null;
+  const { type: _, ...details } = refusal;
+  return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
+}
+
+/** Node has answered the one that it knows by the time a request is here. */
+function unknownExpectation(asked: string | undefined): ServerRefusal | null {
+  if (asked === undefined || /(?:^|\W)100-continue(?:$|\W)/i.test(asked)) return null;
+  return new ServerRefusal("bad_request", "the header expect may only be 100-continue", {
+    details: { field: "header expect" },
+  });
+}

@@ -1,0 +1,89 @@
+/**
+ * How every answer leaves: its head and its body in one piece, and then whoever keeps count hears of it.
+ *
+ * A caller that takes nothing of its answer for a while is cut off. Nearly always the connection takes all of it at
+ * once, so the timer for that is set where it did not: one for every request would be among the dearest parts of a
+ * small one. What was not taken is counted too (unread-answers.ts).
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerPhase } from "../server/lifecycle.ts";
+import type { Onlookers, TellAnswered } from "../server/observe/observers.ts";
+import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
+import { problemOf } from "./problem.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
+
+export type SendParts = {
+  readonly phase: ServerPhase;
+  /** Who is to hear when a request of a route is answered. */
+  readonly answered: Onlookers["answered"];
+  /** Something that should never happen has; the log should have it. */
+  readonly onBug: (error: unknown, route: string) => void;
+  /** A caller that takes nothing for so long is gone. */
+  readonly silenceMs: number;
+  readonly unread: UnreadAnswers;
+};
+/** A request under way; the route is the pattern, never the path itself. */
+export type Asker = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly route: string;
+  readonly startedAt: number;
+};
+export type Answer = {
+  readonly status: number;
+  /** Text is this answer's own; bytes are shared with whoever else asks for the same. */
+  readonly body: string | Buffer;
+  /** Each name followed by its value. */
+  readonly headers: readonly string[];
+};
+
+/** A longer text is turned into bytes before it is handed over: on the way Node would copy it more than once. */
+const TEXT_MAX = 64 * 1024;
+const SAFE: readonly string[] = Object.entries(SAFE_HEADERS).flat();
+/** The headers of an answer of this kind. */
+export const headersOf = (media: string): readonly string[] => [...SAFE, "content-type", media];
+const PROBLEM = headersOf(JSON_TYPE);
+
+export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, tell: TellAnswered): void {
+  const { request, response, route, startedAt } = asker;
+  const { status, body, headers } = answer;
+  const size = Buffer.byteLength(body);
+  const head = headers.concat("content-length", String(size));
+  if (parts.phase.isClosing()) head.push("connection", "close");
+  response.writeHead(status, head);
+  response.end(typeof body === "string" && size > TEXT_MAX ? Buffer.from(body) : body);
+  if (response.writableLength > 0 && !response.destroyed) {
+    cutOffSilent(response, parts.silenceMs);
+    if (typeof body === "string") response.once("close", parts.unread.hold(response, size));
+  }
+  try {
+    tell(status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
+  } catch (error) {
+    // The answer has gone out; whoever fails to count it changes nothing about it.
+    parts.onBug(error, route);
+  }
+}
+
+/** Ends the connection if nothing moves on it for so long. */
+export const cutOffSilent = (response: ServerResponse, ms: number): void =>
+  void response.setTimeout(ms, () => response.destroy());
+
+/** A label for each of these; whatever else HTTP knows has one together. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/** Says no; `more` are further headers. */
+export function sendProblem(parts: SendParts, asker: Asker, error: unknown, more: readonly string[] = []): void {
+  const { status, body, retryAfterS, isBug } = problemOf(error);
+  const isLate = asker.response.headersSent;
+  if (isBug || isLate) parts.onBug(error, asker.route);
+  // In the middle of another answer nothing can be said any more.
+  if (isLate) return void asker.response.destroy();
+  const headers = PROBLEM.concat(
+    retryAfterS === undefined ? [] : ["retry-after", String(retryAfterS)],
+    status === 401 ? ["www-authenticate", "Bearer"] : [],
+    more,
+  );
+  const { method = "" } = asker.request;
+  const tell = parts.answered(METHODS.has(method) ? method : "other", asker.route);
+  sendAnswer(parts, asker, { status, body: JSON.stringify(body), headers }, tell);
+}

@@ -1,0 +1,102 @@
+/**
+ * Events as bytes.
+ *
+ * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the
+ * order that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written
+ * in a shorter way (format 2, `compact-write.ts`), except where one holds what that cannot say; older logs hold them as
+ * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
+ * character with the number of its format. The same event always gives the same bytes, whatever was written before,
+ * which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a
+ * version it does not know, a kind it does not know and a wrong count of values, and says at which event. What such a
+ * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
+ */
+import { type Seq, seq } from "../../core/base/brand.ts";
+import { invariant } from "../../core/base/result.ts";
+import { ADDED, type Event, type EventKind, FIELDS } from "../../core/model/events.ts";
+import { corruptAt, LogFailure } from "../log.ts";
+import { type Block, createBlock, writeText } from "./byte-block.ts";
+import { hotEvent, readPacked } from "./compact-read.ts";
+import { PACKED, writePacked } from "./compact-write.ts";
+
+const FORMAT = 1;
+const FIRST_PRINTABLE = 32;
+const HEADER_LENGTH = 4;
+const ROOM_AT_FIRST = 512;
+
+export type Told = { readonly event: Event; readonly cause: Seq | null };
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
+  const block = createBlock(ROOM_AT_FIRST);
+  writeEvent(block, event, cause);
+  return block.bytes.subarray(0, block.length);
+}
+
+/** Writes an event behind what a block holds. */
+export function writeEvent(block: Block, event: Event, cause: Seq | null): void {
+  if (!Number.isSafeInteger(event.at) || event.at < 0) {
+    invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
+  }
+  if (!writePacked(block, event, cause)) writeText(block, JSON.stringify(allValues(event, cause)));
+}
+
+function allValues(event: Event, cause: Seq | null): unknown[] {
+  const values: unknown[] = [FORMAT, event.kind, event.at, cause];
+  const source = event as unknown as Record<string, unknown>;
+  for (const field of FIELDS[event.kind]) values.push(source[field]);
+  return values;
+}
+
+export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
+  const first = bytes[0] ?? FIRST_PRINTABLE;
+  if (first === PACKED) return readPacked(bytes, at);
+  if (first < FIRST_PRINTABLE) throw unsupported(first, at);
+  const values = parse(bytes, at);
+  const [format, kind, instant, cause] = values;
+  if (format !== FORMAT) throw unsupported(format, at);
+  const fields: readonly string[] | undefined = FIELDS[kind as EventKind];
+  if (fields === undefined || typeof instant !== "number")
+    throw corruptAt(at, `it is of no known kind (${String(kind)})`);
+  fillIn(kind as EventKind, fields, values);
+  if (values.length !== HEADER_LENGTH + fields.length)
+    throw corruptAt(at, `${String(kind)} has ${values.length} values`);
+  const event = hotEvent(values) ?? anyEvent(fields, values);
+  return { event, cause: typeof cause === "number" ? seq(cause) : null };
+}
+
+const unsupported = (format: unknown, at: Seq): LogFailure =>
+  new LogFailure(
+    "unsupported-version",
+    `event ${at} has format ${String(format)}; this Drover reads ${FORMAT} and ${PACKED}`,
+    at,
+  );
+
+/** An event of an older log lacks the fields that its kind was given since. */
+function fillIn(kind: EventKind, fields: readonly string[], values: unknown[]): void {
+  const added = ADDED[kind];
+  if (added === undefined) return;
+  for (let index = values.length - HEADER_LENGTH; index < fields.length; index++) {
+    const field = fields[index] as string;
+    if (!Object.hasOwn(added, field)) return;
+    values.push(added[field]);
+  }
+}
+
+function anyEvent(fields: readonly string[], values: readonly unknown[]): Event {
+  const event: Record<string, unknown> = { kind: values[1], at: values[2] };
+  for (const [index, field] of fields.entries()) event[field] = values[HEADER_LENGTH + index];
+  return event as unknown as Event;
+}
+
+function parse(bytes: Uint8Array, at: Seq): unknown[] {
+  let values: unknown;
+  try {
+    values = JSON.parse(decoder.decode(bytes));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) throw corruptAt(at, "its bytes are not an event");
+    throw error;
+  }
+  if (!Array.isArray(values)) throw corruptAt(at, "its bytes are not an event");
+  return values;
+}

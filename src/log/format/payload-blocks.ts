@@ -1,0 +1,126 @@
+/**
+ * The payloads that lie beside the events, in blocks.
+ *
+ * A payload is looked up one at a time, when its task starts, and outlives its event when the log is
+ * pruned while the task still waits. One block per batch would read megabytes for one payload; one row
+ * per payload would cost an insert each. So the payloads of a batch are cut into blocks of some 16 KiB,
+ * each named by the seq of its first entry. Pruning writes a block again with the entries that are kept.
+ *
+ * An entry is: seq (64-bit float, big endian), length (32 bits), bytes. The chain does not cover it: the
+ * event holds the payload's hash, and whoever asks for the payload compares.
+ */
+
+import type { Seq } from "../../core/base/brand.ts";
+import { seq } from "../../core/base/brand.ts";
+import { invariant } from "../../core/base/result.ts";
+import type { Batch, LogRecord } from "../log.ts";
+import { corruptAt, LogFailure } from "../log.ts";
+import { BATCH_BYTES_MAX } from "./batch-row.ts";
+import { seqAt } from "./chain.ts";
+
+export const BLOCK_BYTES = 16_384;
+export const ENTRY_FRAME_BYTES = 12;
+export const LENGTH_AT = 8;
+
+export type Block = { readonly firstSeq: Seq; readonly bytes: Uint8Array };
+
+export function besideSize(records: readonly LogRecord[]): number {
+  let size = 0;
+  for (const { beside } of records) if (beside !== undefined) size += ENTRY_FRAME_BYTES + beside.length;
+  invariant(size <= BATCH_BYTES_MAX, `a batch has at most ${BATCH_BYTES_MAX} bytes beside it, got ${size}`);
+  return size;
+}
+
+/** Writes every payload of the batch into `target`, which is `besideSize` long. */
+export function packBeside({ firstSeq, records }: Batch, target: Uint8Array): void {
+  const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
+  let at = 0;
+  for (const [index, { beside }] of records.entries()) {
+    if (beside === undefined) continue;
+    view.setFloat64(at, seqAt(firstSeq, index));
+    view.setUint32(at + LENGTH_AT, beside.length);
+    target.set(beside, at + ENTRY_FRAME_BYTES);
+    at += ENTRY_FRAME_BYTES + beside.length;
+  }
+}
+
+/** Cuts packed payloads into blocks; an entry is never split. */
+export function cutBlocks(packed: Uint8Array): Block[] {
+  const blocks: Block[] = [];
+  let start = 0;
+  let first: Seq | null = null;
+  for (const entry of entries(packed, seq(0))) {
+    first ??= entry.seq;
+    if (entry.end - start < BLOCK_BYTES && entry.end < packed.length) continue;
+    blocks.push({ firstSeq: first, bytes: packed.subarray(start, entry.end) });
+    start = entry.end;
+    first = null;
+  }
+  return blocks;
+}
+
+export function findBeside({ firstSeq, bytes }: Block, wanted: Seq): Uint8Array | null {
+  for (const entry of entries(bytes, firstSeq)) if (entry.seq === wanted) return bytes.subarray(entry.start, entry.end);
+  return null;
+}
+
+/** The block with only the entries that are kept; null if there are none left. */
+export function keepEntries({ firstSeq, bytes }: Block, isKept: (seq: Seq) => boolean): Block | null {
+  const kept: Uint8Array[] = [];
+  let first: Seq | null = null;
+  for (const { seq, start, end } of entries(bytes, firstSeq)) {
+    if (!isKept(seq)) continue;
+    first ??= seq;
+    kept.push(bytes.subarray(start - ENTRY_FRAME_BYTES, end));
+  }
+  return first === null ? null : { firstSeq: first, bytes: Buffer.concat(kept) };
+}
+
+export function collectBeside(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+  const found = new Map<Seq, Uint8Array>();
+  for (const { firstSeq, bytes } of blocks) {
+    for (const { seq, start, end } of entries(bytes, firstSeq)) found.set(seq, bytes.subarray(start, end));
+  }
+  return found;
+}
+
+/**
+ * The same of blocks as a database has them, in their order, as whoever looks for one payload finds it: in the last
+ * block that begins at or before it. What cannot be read of one is left out: whoever needs it, misses it.
+ */
+export function collectStored(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+  const found = new Map<Seq, Uint8Array>();
+  for (const [index, { firstSeq, bytes }] of blocks.entries()) {
+    const end = blocks[index + 1]?.firstSeq ?? Number.POSITIVE_INFINITY;
+    try {
+      for (const entry of entries(bytes, firstSeq)) {
+        const isFound = entry.seq >= firstSeq && entry.seq < end && !found.has(entry.seq);
+        if (isFound) found.set(entry.seq, bytes.subarray(entry.start, entry.end));
+      }
+    } catch (error) {
+      if (!(error instanceof LogFailure)) throw error;
+    }
+  }
+  return found;
+}
+
+/** What is wrong with a block itself, from how it begins; null if nothing is. */
+export function blockProblem(firstSeq: Seq, beginning: Uint8Array): string | null {
+  if (beginning.length === 0) return `the block of payloads at ${firstSeq} is empty`;
+  if (beginning.length < LENGTH_AT) return `the block of payloads at ${firstSeq} is cut off`;
+  const found = new DataView(beginning.buffer, beginning.byteOffset).getFloat64(0);
+  return found === firstSeq ? null : `the block of payloads at ${firstSeq} begins with that of event ${found}`;
+}
+
+type Entry = { readonly seq: Seq; readonly start: number; readonly end: number };
+
+function* entries(bytes: Uint8Array, blockSeq: Seq): Generator<Entry> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; ) {
+    const start = at + ENTRY_FRAME_BYTES;
+    const end = start > bytes.length ? start : start + view.getUint32(at + LENGTH_AT);
+    if (end > bytes.length) throw corruptAt(blockSeq, "the payloads stored from here on are cut off");
+    yield { seq: seq(view.getFloat64(at)), start, end };
+    at = end;
+  }
+}

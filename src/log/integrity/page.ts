@@ -1,0 +1,117 @@
+/**
+ * One page of the log: some batches, each checked against the chain before anybody sees it.
+ *
+ * This is the whole of reading, for every driver that stores rows. It is synchronous: the sqlite driver
+ * runs it in its thread, the memory driver in place. A page is about a megabyte, so that an append never
+ * waits long behind a reader.
+ *
+ * Three things must fit together: each row with the row before it, each row's hashes with its bytes, and
+ * the last row with the head record. When something does not, the page ends before it and says so: a
+ * reader gets every event up to the break and then learns exactly where it is.
+ */
+
+import type { Seq } from "../../core/base/brand.ts";
+import { seq } from "../../core/base/brand.ts";
+import type { BatchRow } from "../format/batch-row.ts";
+import { checkRow, checkSeq } from "../format/batch-row.ts";
+import { fromHex, hashOf, toHex } from "../format/chain.ts";
+import type { Anchor, Head } from "../log.ts";
+import { corruptAt, LogFailure } from "../log.ts";
+
+export const PAGE_BYTES: number = 1024 * 1024;
+
+/** The end of a row: what the next one must be linked to. */
+export type RowEnd = Pick<BatchRow, "epoch" | "batchId"> & { readonly seq: Seq; readonly hash: Uint8Array };
+
+/** What a driver must be able to look up. All answers of one page come from one moment. */
+export type RowSource = {
+  readonly head: Head;
+  /** Where the log begins: the last event that was pruned. */
+  readonly base: Anchor;
+  /** Rows in order, from the last one that begins at or before `from`. */
+  rowsFrom(from: Seq): Iterable<BatchRow>;
+  /** The end of the last row that begins before `first`; of the last of all if `first` is null. */
+  endBefore(first: Seq | null): RowEnd | null;
+};
+
+/** Where a reader stands, and the hash there if it knows it. */
+export type Cursor = { readonly after: Seq; readonly prior: Uint8Array | null };
+
+/** What is wrong behind the last row of a page: plain data, so that it can be posted between threads. */
+export type Break = { readonly seq: Seq; readonly message: string };
+
+export type RowPage = { readonly head: Head; readonly rows: readonly BatchRow[]; readonly break: Break | null };
+
+export function readPage(source: RowSource, { after, prior }: Cursor, bytesMax: number = PAGE_BYTES): RowPage {
+  checkSeq(after);
+  const { head, base } = source;
+  if (after < base.seq) throw prunedFailure(after, base);
+  const rows: BatchRow[] = [];
+  try {
+    const reached = takeRows(source, { after, prior }, rows, bytesMax);
+    if (reached >= head.seq || rows.length === 0) checkHead(source);
+    // A page that ends before the head has something in it: else a reader would take the log to end here.
+    if (rows.length === 0 && reached < head.seq) throw corruptAt(seq(reached + 1), "it is missing");
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "corrupt" || rows.length === 0) throw error;
+    return { head, rows, break: { seq: error.seq ?? seq(after + 1), message: error.message } };
+  }
+  return { head, rows, break: null };
+}
+
+/** The chain's hash after an event, or null if the log does not reach there or no longer does. */
+export function hashAt(source: RowSource, at: Seq): string | null {
+  if (at === source.base.seq) return source.base.hash;
+  if (at < source.base.seq || at > source.head.seq) return null;
+  for (const row of source.rowsFrom(at)) {
+    return row.lastSeq < at || row.firstSeq > at ? null : toHex(hashOf(row.hashes, at - row.firstSeq));
+  }
+  return null;
+}
+
+/** The head record and the last row are written together; if they differ, somebody changed one. */
+export function checkHead({ head, base, endBefore }: RowSource): void {
+  const last = endBefore(null);
+  const end = last === null ? base : { seq: last.seq, hash: toHex(last.hash) };
+  if (end.seq !== head.seq) {
+    throw corruptAt(seq(Math.min(end.seq, head.seq) + 1), `the head is at ${head.seq}, the batches end at ${end.seq}`);
+  }
+  if (end.hash !== head.hash) throw corruptAt(head.seq, "the head record has another hash");
+  if (last !== null && last.batchId !== head.batchId) throw corruptAt(head.seq, "the head names another batch");
+}
+
+/** Fills `rows` with checked rows until the page is full; answers the last seq it reached. */
+function takeRows(source: RowSource, { after, prior }: Cursor, rows: BatchRow[], bytesMax: number): Seq {
+  let link = prior;
+  let expected = seq(after + 1);
+  let size = 0;
+  for (const row of source.rowsFrom(expected)) {
+    if (row.lastSeq < expected) continue;
+    if (row.lastSeq > source.head.seq) {
+      throw corruptAt(expected, `its batch says that it ends at ${row.lastSeq}, but the head is at ${source.head.seq}`);
+    }
+    const first = rows.length === 0 && row.firstSeq < expected ? row.firstSeq : expected;
+    checkRow(row, first, link ?? linkBefore(source, first));
+    rows.push(row);
+    link = row.postHash;
+    expected = seq(row.lastSeq + 1);
+    size += row.bytes.length + row.hashes.length;
+    if (size >= bytesMax) break;
+  }
+  return seq(expected - 1);
+}
+
+/** The hash that the event numbered `first` must be linked to. */
+export function linkBefore({ base, endBefore }: RowSource, first: Seq): Uint8Array {
+  if (first === base.seq + 1) return fromHex(base.hash);
+  const before = endBefore(first);
+  if (before === null || before.seq !== first - 1) throw corruptAt(seq(first - 1), "it is missing");
+  return before.hash;
+}
+
+const prunedFailure = (after: Seq, base: Anchor): LogFailure =>
+  new LogFailure(
+    "pruned",
+    `cannot read from ${after}: events up to ${base.seq} were pruned. Load the snapshot and read on from there.`,
+    base.seq,
+  );

@@ -1,0 +1,139 @@
+/**
+ * The key of a data directory, and what is signed with it: lines of text, never a structure (trap C20).
+ *
+ * It is an ed25519 key in a file that only its owner can read. Checkpoints (`checkpoint.ts`) and heads
+ * (`signed-head.ts`) are signed with it, so that nobody without it can write another history. Whoever holds the file
+ * can; and whoever can write the directory can put another key there. So the key has a fingerprint, for those who check
+ * to compare.
+ *
+ * The file of a key that signs heads says so in its first line. A log whose signed head is missing is one of an older
+ * version if its key does not say so; else somebody took the signature away.
+ *
+ * The memory log signs with a key known to everybody, so that a simulation is the same each time.
+ */
+import type { KeyObject } from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, sign, verify } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { LogFailure } from "../log.ts";
+
+export const PRIVATE_KEY_FILE = "signing-key.pem";
+export const PUBLIC_KEY_FILE = "signing-key.pub.pem";
+const PRIVATE_KEY_MODE = 0o600;
+const PUBLIC_KEY_MODE = 0o644;
+const SIGNS_HEADS = "This key signs the heads of the log.\n";
+/** As it is written: in capitals it would be the same number, and not what was written. */
+const SIGNATURE = /^[0-9a-f]{128}$/;
+/** The DER frame of an ed25519 private key (RFC 8410); the 32 bytes of the seed follow it. */
+const PKCS8_FRAME = Buffer.from("302e020100300506032b657004220420", "hex");
+
+export type Verifier = {
+  /** Whether this key signed the text; `signature` is in hex. */
+  holds(text: string, signature: string): boolean;
+  /** sha256 of the public key in hex; null if there is no key to check with. */
+  readonly fingerprint: string | null;
+};
+export type Signer = Verifier & { sign(text: string): string };
+
+/** A signer with a key that everybody knows. */
+export function createMemorySigner(): Signer {
+  const seed = Buffer.alloc(32, 7);
+  return signerOf(createPrivateKey({ key: Buffer.concat([PKCS8_FRAME, seed]), format: "der", type: "pkcs8" }));
+}
+
+export type OwnKey = {
+  readonly signer: Signer;
+  /** Whether every head is signed that was written since this key was made, or since it was marked so. */
+  readonly signsHeads: boolean;
+  /** From now on it signs heads. */
+  mark(): void;
+};
+
+/** The key of this data directory; made on first use. One whose public half alone is there was lost. */
+export function openKey(directory: string): OwnKey {
+  const path = join(directory, PRIVATE_KEY_FILE);
+  const publicPath = join(directory, PUBLIC_KEY_FILE);
+  const stored = readIfThere(path);
+  const hasPublic = existsSync(publicPath);
+  if (stored === null && hasPublic) throw keyFailure(`${path} is missing, and ${PUBLIC_KEY_FILE} is there`);
+  const privateKey = stored === null ? makeKey(path) : keyOf(path, stored, createPrivateKey);
+  if (!hasPublic) writeWhole(publicPath, publicPemOf(privateKey), PUBLIC_KEY_MODE);
+  return {
+    signer: signerOf(privateKey),
+    signsHeads: stored?.startsWith(SIGNS_HEADS) ?? false,
+    mark: () => writeWhole(path, SIGNS_HEADS + pemOf(privateKey), PRIVATE_KEY_MODE),
+  };
+}
+
+export const openSigner = (directory: string): Signer => openKey(directory).signer;
+
+function makeKey(path: string): KeyObject {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  writeWhole(path, pemOf(privateKey), PRIVATE_KEY_MODE);
+  return privateKey;
+}
+
+const publicPemOf = (privateKey: KeyObject): string =>
+  createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
+
+const pemOf = (privateKey: KeyObject): string => privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+
+/** Checks what this directory signed; the public half of the key is enough. */
+export function openVerifier(directory: string): Verifier {
+  const path = join(directory, PUBLIC_KEY_FILE);
+  const pem = readIfThere(path);
+  if (pem === null) return { holds: () => false, fingerprint: null };
+  return verifierOf(keyOf(path, pem, createPublicKey));
+}
+
+/** Whatever the library finds wrong with the text, to people it is one thing: the file is not the key it should be. */
+function keyOf(path: string, pem: string, create: (pem: string) => KeyObject): KeyObject {
+  try {
+    const key = create(pem);
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch {
+    // Said below.
+  }
+  throw keyFailure(`${path} does not hold an ed25519 key`);
+}
+
+function keyFailure(finding: string): LogFailure {
+  const advice = `Put it back from a backup. Or move ${PRIVATE_KEY_FILE} and ${PUBLIC_KEY_FILE} away: a new key`;
+  const price =
+    "is made then, and the log is replayed from its first event, which works unless old events were pruned.";
+  return new LogFailure("corrupt", `${finding}. Nothing was changed. ${advice} ${price}`);
+}
+
+const signerOf = (privateKey: KeyObject): Signer => ({
+  ...verifierOf(createPublicKey(privateKey)),
+  sign: (text) => sign(null, Buffer.from(text, "utf8"), privateKey).toString("hex"),
+});
+
+const verifierOf = (publicKey: KeyObject): Verifier => ({
+  fingerprint: hash("sha256", publicKey.export({ type: "spki", format: "der" }), "hex"),
+  holds: (text, signature) =>
+    SIGNATURE.test(signature) && verify(null, Buffer.from(text, "utf8"), publicKey, Buffer.from(signature, "hex")),
+});
+
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** A key that is half there would be worse than none: it appears under its name only when whole. */
+function writeWhole(path: string, text: string, mode: number): void {
+  const temporary = `${path}.new`;
+  rmSync(temporary, { force: true });
+  const file = openSync(temporary, "wx", mode);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(temporary, path);
+}

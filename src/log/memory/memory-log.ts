@@ -1,0 +1,246 @@
+/**
+ * The log in memory, for tests and the simulator.
+ *
+ * What is durable lives in a `MemoryStore`; a log is only a handle on it. A test that "crashes" a node
+ * drops the handle and opens another on the same store, and several nodes may share one store as they
+ * would share one database. It stores the same rows as the other drivers and checks them the same way,
+ * so a damaged store is noticed here too.
+ *
+ * There is no timer, no I/O and no chance in it: an append is applied in the very call, answers come as
+ * microtasks, checkpoints are signed with a fixed key. Two runs are equal to the byte.
+ */
+
+import { createHash } from "node:crypto";
+import type { Seq } from "../../core/base/brand.ts";
+import { seq } from "../../core/base/brand.ts";
+import { packedOf } from "../format/batch-builder.ts";
+import type { BatchRow } from "../format/batch-row.ts";
+import { checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
+import { GENESIS, toHex } from "../format/chain.ts";
+import { collectBeside } from "../format/payload-blocks.ts";
+import { type Checkpoint, isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import { planAppend } from "../integrity/compare-and-set.ts";
+import type { RowPage, RowSource } from "../integrity/page.ts";
+import { hashAt, readPage } from "../integrity/page.ts";
+import type { Bell, FetchPage, Page } from "../integrity/read-log.ts";
+import { createBell, followBatches, readBatches, startAfter } from "../integrity/read-log.ts";
+import { createMemorySigner } from "../integrity/signing-key.ts";
+import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
+import { verifyLog } from "../integrity/verify-log.ts";
+import type {
+  Anchor,
+  AppendResult,
+  Batch,
+  Head,
+  Log,
+  LogRecord,
+  PruneReport,
+  Snapshot,
+  SnapshotInput,
+  VerifyProblem,
+} from "../log.ts";
+import { closedFailure } from "../log.ts";
+
+/** What survives a crash. */
+export type MemoryStore = {
+  head: Head;
+  base: Anchor;
+  rows: BatchRow[];
+  readonly besides: Map<Seq, Uint8Array>;
+  checkpoints: Checkpoint[];
+  readonly snapshots: Map<Seq, readonly Uint8Array[]>;
+  readonly bell: Bell;
+};
+
+export function createMemoryStore(): MemoryStore {
+  return {
+    head: { ...GENESIS, epoch: 0, batchId: "" },
+    base: GENESIS,
+    rows: [],
+    besides: new Map(),
+    checkpoints: [],
+    snapshots: new Map(),
+    bell: createBell(),
+  };
+}
+
+export type MemoryLogOptions = { readonly store?: MemoryStore };
+
+export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOptions = {}): Log {
+  const closing = new AbortController();
+  /** Everything goes through here: a closed handle does nothing, and what throws rejects. */
+  async function whileOpen<Answer>(work: () => Answer | Promise<Answer>): Promise<Answer> {
+    if (closing.signal.aborted) throw closedFailure();
+    return work();
+  }
+  const pagesOf = (withBeside: boolean): FetchPage => {
+    return (cursor, bytesMax) =>
+      whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor, bytesMax), cursor.after, withBeside));
+  };
+  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
+    readBatches(pagesOf(beside), startAfter(after), bytesMax);
+  const close = async () => closing.abort();
+  return {
+    directory: null,
+    append: (after, epoch, batch, batchId) => whileOpen(() => append(store, { after, epoch, batch, batchId })),
+    read,
+    follow: (after, signal) => {
+      const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
+      return followBatches({ fetch: pagesOf(true), bell: store.bell, after, until });
+    },
+    readRecord: (wanted) => whileOpen(() => readRecord(store, wanted)),
+    head: () => whileOpen(() => store.head),
+    bytes: () => whileOpen(() => bytesOf(store)),
+    saveSnapshot: (snapshot) => whileOpen(() => saveSnapshot(store, snapshot)),
+    loadSnapshot: () => whileOpen(() => loadSnapshot(store)),
+    checkpoints: () => whileOpen(() => [...store.checkpoints]),
+    acquireLead: () => whileOpen(() => acquireLead(store)),
+    prune: (before, keep) => whileOpen(() => prune(store, before, new Set(keep))),
+    verify: ({ expect } = {}) =>
+      whileOpen(() => {
+        const { head, base, checkpoints } = store;
+        const seen = { head, base, checkpoints, batchEpoch: 0, signed: undefined, found: damagedSnapshots(store) };
+        return verifyLog({ ...seen, batches: read(base.seq), verifier: signer, expect });
+      }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function bytesOf({ rows, besides }: MemoryStore): number {
+  let bytes = 0;
+  for (const row of rows) bytes += row.bytes.length;
+  for (const payload of besides.values()) bytes += payload.length;
+  return bytes;
+}
+
+const signer = createMemorySigner();
+
+type AppendCall = {
+  readonly after: Seq;
+  readonly epoch: number;
+  readonly batch: Batch;
+  readonly batchId: string;
+};
+
+function append(store: MemoryStore, { after, epoch, batch, batchId }: AppendCall): AppendResult {
+  checkAppend(after, epoch, batch, batchId);
+  const { count, bytes, beside } = packedOf(batch);
+  const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
+  if (plan.type !== "store") return plan;
+  store.rows.push(plan.row);
+  const payloads = collectBeside([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(beside) }]);
+  for (const [at, payload] of payloads) store.besides.set(at, payload);
+  store.head = plan.head;
+  store.bell.ring();
+  return { type: "appended", head: plan.head };
+}
+
+function acquireLead(store: MemoryStore): { epoch: number; release(): Promise<void> } {
+  const epoch = store.head.epoch + 1;
+  store.head = { ...store.head, epoch };
+  return { epoch, release: async () => {} };
+}
+
+function sourceOf({ head, base, rows }: MemoryStore): RowSource {
+  return {
+    head,
+    base,
+    *rowsFrom(from) {
+      const start = Math.max(0, rowsBefore(rows, seq(from + 1)) - 1);
+      for (let index = start; index < rows.length; index++) yield rows[index] as BatchRow;
+    },
+    endBefore: (first) => {
+      const row = rows[(first === null ? rows.length : rowsBefore(rows, first)) - 1];
+      return row === undefined
+        ? null
+        : { seq: row.lastSeq, hash: row.postHash, batchId: row.batchId, epoch: row.epoch };
+    },
+  };
+}
+
+/** How many rows begin before `first`; they are in order. */
+function rowsBefore(rows: readonly BatchRow[], first: Seq): number {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((rows[middle] as BatchRow).firstSeq < first) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function pageOf(store: MemoryStore, { rows, ...page }: RowPage, after: Seq, withBeside: boolean): Page {
+  return { ...page, batches: rows.map((row) => unpackRow(row, after, withBeside ? store.besides : undefined)) };
+}
+
+function readRecord(store: MemoryStore, wanted: Seq): LogRecord | null {
+  checkSeq(wanted);
+  const beside = store.besides.get(wanted);
+  const row = store.rows[rowsBefore(store.rows, seq(wanted + 1)) - 1];
+  const isStored = row !== undefined && wanted <= row.lastSeq;
+  if (!isStored && beside === undefined) return null;
+  const bytes = isStored ? recordBytes(row, wanted) : new Uint8Array(0);
+  return beside === undefined ? { bytes } : { bytes, beside };
+}
+
+async function saveSnapshot(store: MemoryStore, { seq: at, hash, chunks }: SnapshotInput): Promise<Checkpoint> {
+  checkSnapshotPlace({ seq: at, hash }, hashAt(sourceOf(store), at), store.checkpoints);
+  const kept: Uint8Array[] = [];
+  for await (const chunk of chunks) kept.push(Uint8Array.from(chunk));
+  const checkpoint = signCheckpoint(signer, { seq: at, hash, snapshotHash: hashOfChunks(kept) });
+  store.snapshots.set(at, kept);
+  store.checkpoints = [...store.checkpoints.filter(({ seq }) => seq !== at), checkpoint];
+  const files = [...store.snapshots.keys()].sort((left, right) => left - right);
+  for (const old of files.slice(0, -SNAPSHOTS_KEPT)) store.snapshots.delete(old);
+  return checkpoint;
+}
+
+function loadSnapshot(store: MemoryStore): Snapshot | null {
+  const checkpoint = wholeSnapshot(store);
+  if (checkpoint === undefined) return null;
+  const chunks = store.snapshots.get(checkpoint.seq) ?? [];
+  async function* stream(): AsyncGenerator<Uint8Array> {
+    yield* chunks;
+  }
+  return { seq: checkpoint.seq, hash: checkpoint.hash, chunks: stream() };
+}
+
+/** The newest checkpoint whose snapshot is there, signed and undamaged. */
+function wholeSnapshot(store: MemoryStore): Checkpoint | undefined {
+  const source = sourceOf(store);
+  return store.checkpoints.findLast((checkpoint) => {
+    const chunks = store.snapshots.get(checkpoint.seq);
+    if (chunks === undefined || !isCheckpointSigned(signer, checkpoint)) return false;
+    if (!isReachable(checkpoint, { ...source, found: hashAt(source, checkpoint.seq) })) return false;
+    return hashOfChunks(chunks) === checkpoint.snapshotHash;
+  });
+}
+
+function damagedSnapshots({ checkpoints, snapshots }: MemoryStore): VerifyProblem[] {
+  return checkpoints.slice(-SNAPSHOTS_KEPT).flatMap((checkpoint) => {
+    const chunks = snapshots.get(checkpoint.seq);
+    return snapshotProblem(checkpoint, chunks === undefined ? null : hashOfChunks(chunks)) ?? [];
+  });
+}
+
+function hashOfChunks(chunks: readonly Uint8Array[]): string {
+  const hash = createHash("sha256");
+  for (const chunk of chunks) hash.update(chunk);
+  return hash.digest("hex");
+}
+
+function prune(store: MemoryStore, before: Seq, keep: ReadonlySet<Seq>): PruneReport {
+  checkSeq(before);
+  const limit = Math.min(before, wholeSnapshot(store)?.seq ?? 0);
+  const dropped = store.rows.filter(({ lastSeq }) => lastSeq <= limit);
+  const last = dropped.at(-1);
+  if (last !== undefined) {
+    store.base = { seq: last.lastSeq, hash: toHex(last.postHash) };
+    store.rows = store.rows.slice(dropped.length);
+    store.checkpoints = store.checkpoints.filter(({ seq }) => seq >= store.base.seq);
+  }
+  for (const at of store.besides.keys()) if (at <= store.base.seq && !keep.has(at)) store.besides.delete(at);
+  return { base: store.base, droppedBatches: dropped.length };
+}

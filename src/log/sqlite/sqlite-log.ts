@@ -1,0 +1,249 @@
+/**
+ * The log in one SQLite file: what Drover uses unless told otherwise.
+ *
+ * A data directory holds
+ *
+ *     drover.db               batches, payloads, the head record, checkpoints (WAL, synchronous FULL)
+ *     snapshot-<seq>.bin   the last two snapshots
+ *     signing-key.pem      signs heads and checkpoints; signing-key.pub.pem checks them
+ *     owner.db, owner.pid  who writes here
+ *
+ * This side does as little as it can: it hands a batch, in bytes that both can see, to the thread that
+ * owns the database (`thread.ts`), which hashes, stores and fsyncs while the event loop goes on.
+ * One open may write; any number may read at the same time with `readOnly`, which takes no lock and
+ * refuses everything that would change the log. A reader that follows looks every 50 ms.
+ */
+
+import { resolve } from "node:path";
+import type { Seq } from "../../core/base/brand.ts";
+import { invariant } from "../../core/base/result.ts";
+import { hollowOf } from "../format/batch-builder.ts";
+import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
+import { collectStored } from "../format/payload-blocks.ts";
+import type { Checkpoint } from "../integrity/checkpoint.ts";
+import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import type { Bell, FetchPage } from "../integrity/read-log.ts";
+import { createBell, followBatches, readBatches, startAfter } from "../integrity/read-log.ts";
+import { openSigner, openVerifier, type Signer } from "../integrity/signing-key.ts";
+import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
+import { verifyLog } from "../integrity/verify-log.ts";
+import type { AppendResult, Batch, Log, PruneReport, Snapshot, SnapshotInput } from "../log.ts";
+import { LogFailure } from "../log.ts";
+import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
+import { storageFailure } from "./storage-failure.ts";
+import type { StoreThread } from "./thread-client.ts";
+import { startStoreThread } from "./thread-client.ts";
+import { findProblems } from "./verify.ts";
+
+const LOOK_AGAIN_MS = 50;
+/** How often verify begins again because the log was pruned meanwhile: a pruning takes some steps. */
+const VERIFY_TRIES = 100;
+
+export type SqliteLogOptions = {
+  readonly directory: string;
+  /** Takes no lock and changes nothing. */
+  readonly readOnly?: boolean;
+  /** The most the database may grow to; then an append fails with `disk-full`. Unlimited by default. */
+  readonly maxBytes?: number;
+};
+
+export async function openSqliteLog({ directory, readOnly = false, maxBytes }: SqliteLogOptions): Promise<Log> {
+  invariant(directory !== "", "a log has a data directory");
+  invariant(maxBytes === undefined || maxBytes > 0, `maxBytes is a number above 0, got ${maxBytes}`);
+  const home = resolve(directory);
+  const thread = await startStoreThread({ directory: home, readOnly, maxBytes: maxBytes ?? null });
+  try {
+    return createSqliteLog({ directory: home, readOnly, thread });
+  } catch (error) {
+    await thread.close();
+    throw error;
+  }
+}
+
+/** What a log stands on: its directory, and its database behind a thread. */
+export type SqliteGround = Pick<Session, "directory" | "readOnly" | "thread">;
+
+/** The log over a database that is open already, be it in another thread or in this one. */
+export function createSqliteLog(ground: SqliteGround): Log {
+  const { directory, readOnly } = ground;
+  try {
+    const bell = createBell(readOnly ? { lookAgainMs: LOOK_AGAIN_MS } : {});
+    return createHandle({ ...ground, bell, signer: signerOf(directory, readOnly) });
+  } catch (error) {
+    throw storageFailure(error, { doing: `open the signing key in ${directory}` });
+  }
+}
+
+/** What every operation works with. */
+export type Session = {
+  readonly directory: string;
+  readonly readOnly: boolean;
+  readonly thread: StoreThread;
+  readonly bell: Bell;
+  readonly signer: Signer;
+};
+
+function createHandle(session: Session): Log {
+  const { thread, bell } = session;
+  const closing = new AbortController();
+  const inTurn = createTurns();
+  const writable = (): Session => {
+    if (session.readOnly) throw readOnlyFailure(session.directory);
+    return session;
+  };
+  const state = () => thread.ask("state", undefined);
+  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
+    readBatches(pagesOf(thread, beside), startAfter(after), bytesMax);
+
+  async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
+    const found = await findProblems(session);
+    for (let triesLeft = VERIFY_TRIES - 1; ; triesLeft--) {
+      const seen = await state();
+      try {
+        return await verifyLog({ ...seen, batches: read(seen.base.seq), verifier: session.signer, expect, found });
+      } catch (error) {
+        // Somebody pruned what was about to be read: it begins again where the log begins now.
+        if (!(error instanceof LogFailure) || error.code !== "pruned" || triesLeft === 0) throw error;
+      }
+    }
+  }
+  function close(): Promise<void> {
+    closing.abort();
+    return inTurn(() => thread.close());
+  }
+  return {
+    directory: session.directory,
+    append: async (after, epoch, batch, batchId) => append(writable(), { after, epoch, batch, batchId }),
+    read,
+    follow: (after, signal) => {
+      const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
+      return followBatches({ fetch: pagesOf(thread, true), bell, after, until });
+    },
+    readRecord: (wanted) => thread.ask("record", wanted),
+    head: async () => (await state()).head,
+    bytes: () => thread.ask("bytes", undefined),
+    saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),
+    loadSnapshot: () => loadSnapshot(session),
+    checkpoints: async () => (await state()).checkpoints,
+    acquireLead: async () => ({ epoch: await writable().thread.ask("raiseEpoch", undefined), release: async () => {} }),
+    prune: (before, keep) => inTurn(async () => prune(writable(), before, keep)),
+    sign: async (rule) => {
+      await writable().thread.ask("sign", rule);
+    },
+    verify,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Snapshots and prunings, one at a time. */
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const turn = last.then(work);
+    last = turn.catch(() => {}); // Its own caller hears of a failure; the next in line goes on.
+    return turn;
+  };
+}
+
+type AppendCall = {
+  readonly after: Seq;
+  readonly epoch: number;
+  readonly batch: Batch;
+  readonly batchId: string;
+};
+
+async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
+  checkAppend(after, epoch, batch, batchId);
+  const { count, bytes, beside, blanks } = hollowOf(batch);
+  const isLeftAlone = batch.hollow !== undefined;
+  const sent = [bytes, beside].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
+  const holes = new Uint32Array(blanks);
+  const sign = batch.sign ?? null;
+  const input = { after, epoch, batchId, count, bytes: sent[0], beside: sent[1], blanks: holes, sign };
+  try {
+    const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
+    const result = await thread.ask("append", input, moved);
+    if (result.type === "appended") bell.ring();
+    return result;
+  } catch (error) {
+    if (!thread.isLostAnswer(error)) throw error;
+    return { type: "unknown", cause: "the log's thread ended before it answered" };
+  }
+}
+
+/** Bytes that the log's thread can be given: shared ones as they are, others as a copy of just what they show. */
+const readable = (bytes: Uint8Array): Uint8Array => (bytes.buffer instanceof SharedArrayBuffer ? bytes : copyOf(bytes));
+
+function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = new Uint8Array(bytes.length);
+  copy.set(bytes);
+  return copy;
+}
+
+function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
+  return async (cursor, bytesMax) => {
+    const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside, bytesMax });
+    const besides = collectStored(blocks);
+    return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, besides)) };
+  };
+}
+
+async function saveSnapshot(session: Session, { seq, hash, chunks }: SnapshotInput): Promise<Checkpoint> {
+  const { directory, thread, signer } = session;
+  checkSeq(seq);
+  const { checkpoints } = await thread.ask("state", undefined);
+  checkSnapshotPlace({ seq, hash }, await thread.ask("hashAt", seq), checkpoints);
+  const snapshotHash = await writeSnapshot(directory, seq, chunks);
+  const checkpoint = signCheckpoint(signer, { seq, hash, snapshotHash });
+  await thread.ask("addCheckpoint", checkpoint);
+  const seqs = [...checkpoints.map((earlier) => earlier.seq).filter((earlier) => earlier !== seq), seq];
+  await sweepSnapshots(directory, seqs.slice(-SNAPSHOTS_KEPT));
+  return checkpoint;
+}
+
+async function loadSnapshot(session: Session): Promise<Snapshot | null> {
+  const checkpoint = await wholeSnapshot(session);
+  if (checkpoint === null) return null;
+  const { seq, hash } = checkpoint;
+  return { seq, hash, chunks: readSnapshot(session.directory, seq) };
+}
+
+/** The newest checkpoint whose snapshot is there, signed and undamaged. */
+async function wholeSnapshot({ directory, thread, signer }: Session): Promise<Checkpoint | null> {
+  const { head, base, checkpoints } = await thread.ask("state", undefined);
+  for (const checkpoint of checkpoints.toReversed()) {
+    if (!isCheckpointSigned(signer, checkpoint)) continue;
+    const found = await thread.ask("hashAt", checkpoint.seq);
+    if (!isReachable(checkpoint, { head, base, found })) return null;
+    if ((await hashSnapshot(directory, checkpoint.seq)) === checkpoint.snapshotHash) return checkpoint;
+  }
+  return null;
+}
+
+async function prune(session: Session, before: Seq, keep: Iterable<Seq>): Promise<PruneReport> {
+  checkSeq(before);
+  const { thread } = session;
+  const newest = await wholeSnapshot(session);
+  const { base } = await thread.ask("state", undefined);
+  const limit = newest === null || newest.seq > before ? before : newest.seq;
+  await thread.ask("beginPrune", { limit: newest === null ? base.seq : limit, keep: Float64Array.from(keep) });
+  let droppedBatches = 0;
+  for (;;) {
+    const step = await thread.ask("stepPrune", undefined);
+    droppedBatches += step.droppedBatches;
+    if (step.isDone) return { base: step.base, droppedBatches };
+  }
+}
+
+/** A reader may not be allowed to read the private key, and needs only the public one. */
+function signerOf(directory: string, readOnly: boolean): Signer {
+  if (!readOnly) return openSigner(directory);
+  const refuse = (): never => {
+    throw readOnlyFailure(directory);
+  };
+  return { ...openVerifier(directory), sign: refuse };
+}
+
+const readOnlyFailure = (directory: string): LogFailure =>
+  new LogFailure("read-only", `the log in ${directory} was opened with readOnly; open it for writing to change it`);

@@ -1,0 +1,169 @@
+/**
+ * The log's database: what the sqlite thread does for the log, one synchronous step at a time.
+ *
+ * One row per batch, and the one head record changed in the same transaction. WAL with `synchronous =
+ * FULL`: when COMMIT returns, the batch has been fsynced. Big columns come last, so that reading a row's
+ * end does not walk its blocks.
+ *
+ * An I/O error during an append leaves it unknown what reached the disk (an fsync that failed once may
+ * succeed the next time without having written). From then on every append is refused until the log is
+ * opened again and the disk itself has been read. A full disk is different: SQLite rolled back, nothing
+ * was stored, and the next append may well succeed.
+ */
+
+import type { Seq } from "../../core/base/brand.ts";
+import { invariant } from "../../core/base/result.ts";
+import { checkSeq, recordBytes } from "../format/batch-row.ts";
+import { fillBlanks } from "../format/deferred-hashes.ts";
+import type { Block } from "../format/payload-blocks.ts";
+import { cutBlocks, findBeside } from "../format/payload-blocks.ts";
+import type { Checkpoint } from "../integrity/checkpoint.ts";
+import { planAppend } from "../integrity/compare-and-set.ts";
+import { checkKept, type KeptCheck } from "../integrity/kept-check.ts";
+import type { KeptList } from "../integrity/kept-list.ts";
+import type { Cursor, RowPage } from "../integrity/page.ts";
+import { hashAt, readPage } from "../integrity/page.ts";
+import type { SignedHead, SignRule } from "../integrity/signed-head.ts";
+import type { Anchor, AppendResult, Blanks, Head, LogRecord, VerifyProblem } from "../log.ts";
+import { corruptAt, LogFailure } from "../log.ts";
+import type { Database, OpenOptions } from "./database.ts";
+import { openDatabase } from "./database.ts";
+import type { PruneAsk, PruneStep } from "./prune.ts";
+import { createPruning } from "./prune.ts";
+import type { KeptRange } from "./signed-tables.ts";
+import { createSigning, type Signing } from "./signing.ts";
+
+export type AppendInput = {
+  readonly after: Seq;
+  readonly epoch: number;
+  readonly batchId: string;
+  readonly count: number;
+  /** The packed records and the packed payloads. They may be the caller's own: nothing is kept of them. */
+  readonly bytes: Uint8Array;
+  readonly beside: Uint8Array;
+  readonly blanks: Blanks;
+  readonly sign: SignRule | null;
+};
+
+export type PageInput = { readonly cursor: Cursor; readonly beside: boolean; readonly bytesMax?: number | undefined };
+export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
+export type StoreState = {
+  readonly head: Head;
+  readonly base: Anchor;
+  readonly checkpoints: readonly Checkpoint[];
+  readonly signed: SignedHead | null;
+  /** The epoch of the last batch; 0 if there is none. */
+  readonly batchEpoch: number;
+};
+
+/** Each takes one argument and gives one answer, both plain enough to be posted between threads. */
+export type SqliteStore = {
+  append(input: AppendInput): AppendResult;
+  page(input: PageInput): StoredPage;
+  record(wanted: Seq): LogRecord | null;
+  state(): StoreState;
+  bytes(): number;
+  hashAt(at: Seq): string | null;
+  addCheckpoint(checkpoint: Checkpoint): null;
+  sign(rule: SignRule): null;
+  raiseEpoch(): number;
+  beginPrune(ask: PruneAsk): null;
+  stepPrune(): PruneStep;
+  examine(): readonly VerifyProblem[];
+  keptList(): KeptList | null;
+  checkKept(range: KeptRange): KeptCheck;
+};
+
+export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): void } {
+  const database = openDatabase(options);
+  const { signer } = database;
+  const signing = createSigning(database, signer);
+  const pruning = createPruning(database, signer);
+  let broken: LogFailure | null = null;
+
+  function append({ sign, ...input }: AppendInput): AppendResult {
+    if (broken !== null) throw broken;
+    try {
+      return database.write("append a batch", () => {
+        const result = storeBatch(database, input);
+        if (result.type === "appended") signing.onAppended(result.head, sign);
+        return result;
+      });
+    } catch (error) {
+      signing.forget();
+      if (error instanceof LogFailure && error.code === "io") broken = error;
+      throw error;
+    }
+  }
+  function close(): void {
+    try {
+      if (!options.readOnly && broken === null) signing.close();
+    } finally {
+      database.close();
+    }
+  }
+  return {
+    append,
+    page: (input) => database.look("read", () => readStored(database, input)),
+    record: (wanted) => database.look("read an event", () => readRecord(database, wanted)),
+    state: () =>
+      database.look("read the head", () => {
+        const { head, base, endBefore } = database.source();
+        const batchEpoch = endBefore(null)?.epoch ?? 0;
+        return { head, base, checkpoints: database.checkpoints(), signed: database.signedHead(), batchEpoch };
+      }),
+    bytes: () => database.look("measure the log", () => database.bytes()),
+    hashAt: (at) => database.look("read a hash", () => hashAt(database.source(), at)),
+    addCheckpoint: (checkpoint) => database.write("store a checkpoint", () => database.putCheckpoint(checkpoint)),
+    sign: (rule) => signing.sign(rule),
+    raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database, signing)),
+    ...pruning,
+    examine: () => database.examine(),
+    keptList: () => database.look("read the list of kept payloads", () => database.keptList()),
+    checkKept: (range) => database.look("read kept payloads", () => checkKept(database, range)),
+    close,
+  };
+}
+
+function storeBatch(database: Database, { beside, blanks, ...input }: Omit<AppendInput, "sign">): AppendResult {
+  fillBlanks({ bytes: input.bytes, beside, blanks });
+  const plan = planAppend(database.source(), input);
+  if (plan.type !== "store") return plan;
+  database.putRow(plan.row);
+  for (const block of cutBlocks(beside)) database.putBlock(block);
+  database.putHead(plan.head);
+  return { type: "appended", head: plan.head };
+}
+
+function readStored(database: Database, { cursor, beside, bytesMax }: PageInput): StoredPage {
+  const page = readPage(database.source(), cursor, bytesMax);
+  const first = page.rows[0];
+  const last = page.rows.at(-1);
+  const blocks = beside && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
+  return { ...page, blocks };
+}
+
+function readRecord(database: Database, wanted: Seq): LogRecord | null {
+  checkSeq(wanted);
+  const block = database.blockBefore(wanted);
+  const found = block === null ? null : findBeside(block, wanted);
+  const row = database.rowWith(wanted);
+  if (row === null && found === null) return null;
+  // Copied, so that posting one record does not post the whole batch it lies in.
+  const bytes = row === null ? new Uint8Array(0) : Uint8Array.from(recordBytes(row, wanted));
+  if (found === null) return { bytes };
+  const hash = row === null ? database.keptHash(database.keptList()?.run ?? 0, wanted) : null;
+  if (row === null && hash === null && database.isOfFormat3) {
+    throw corruptAt(wanted, "its payload is there, but neither the event nor a signed hash of it");
+  }
+  return { bytes, beside: Uint8Array.from(found), ...(hash === null ? {} : { besideHash: hash }) };
+}
+
+function raiseEpoch(database: Database, signing: Signing): number {
+  const { head } = database.source();
+  const raised = { ...head, epoch: head.epoch + 1 };
+  invariant(Number.isSafeInteger(raised.epoch), "there is a next epoch");
+  database.putHead(raised);
+  signing.onRaised(raised);
+  return raised.epoch;
+}

@@ -1,0 +1,68 @@
+/**
+ * What `verify` looks at beside the chain: the files, the last two snapshots, the payloads that outlived their events.
+ *
+ * A log may be written to meanwhile. Its files are examined over a connection of its own then, so that no append waits
+ * for that; and a snapshot that has gone is missed only if it should still be there.
+ */
+import { type Seq, seq } from "../../core/base/brand.ts";
+import { LIST_NOT_SIGNED } from "../integrity/kept-check.ts";
+import { createListHash, isListSigned } from "../integrity/kept-list.ts";
+import { SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
+import type { VerifyProblem } from "../log.ts";
+import { hashSnapshot } from "./snapshot-files.ts";
+import type { Session } from "./sqlite-log.ts";
+import { startStoreThread } from "./thread-client.ts";
+
+const ENTRIES_PER_PAGE = 64;
+
+export async function findProblems(session: Session): Promise<VerifyProblem[]> {
+  return [...(await examined(session)), ...(await snapshotProblems(session)), ...(await keptProblems(session))];
+}
+
+async function examined({ directory, readOnly, thread }: Session): Promise<readonly VerifyProblem[]> {
+  if (readOnly) return thread.ask("examine", undefined);
+  const reader = await startStoreThread({ directory, readOnly: true, maxBytes: null });
+  try {
+    return await reader.ask("examine", undefined);
+  } finally {
+    await reader.close();
+  }
+}
+
+async function snapshotProblems({ directory, thread }: Session): Promise<VerifyProblem[]> {
+  const expected = async () => (await thread.ask("state", undefined)).checkpoints.slice(-SNAPSHOTS_KEPT);
+  const problems: VerifyProblem[] = [];
+  for (const checkpoint of await expected()) {
+    const problem = snapshotProblem(checkpoint, await hashSnapshot(directory, checkpoint.seq));
+    if (problem === null) continue;
+    const isStill = (await expected()).some(({ snapshotHash }) => snapshotHash === checkpoint.snapshotHash);
+    if (isStill) problems.push(problem);
+  }
+  return problems;
+}
+
+async function keptProblems(session: Session): Promise<VerifyProblem[]> {
+  const { thread, signer } = session;
+  const { base } = await thread.ask("state", undefined);
+  const list = await thread.ask("keptList", undefined);
+  // One of a version that had no such list has no signed head either, and is told so.
+  if (list === null && base.seq === 0) return [];
+  if (list === null || list.upTo < base.seq) return [{ seq: seq(0), message: LIST_NOT_SIGNED }];
+  const problems: VerifyProblem[] = [];
+  const hash = createListHash();
+  let after: Seq = seq(0);
+  for (;;) {
+    const page = await thread.ask("checkKept", { run: list.run, after, limit: ENTRIES_PER_PAGE });
+    for (const kept of page.kept) hash.add(kept.seq, kept.hash);
+    problems.push(...page.problems);
+    const last = page.kept.at(-1);
+    if (last === undefined) break;
+    after = last.seq;
+  }
+  // Another pruning may have put another list in its place.
+  if ((await thread.ask("keptList", undefined))?.run !== list.run) return keptProblems(session);
+  if (hash.digest() !== list.hash || !isListSigned(signer, list)) {
+    problems.push({ seq: seq(0), message: LIST_NOT_SIGNED });
+  }
+  return problems;
+}

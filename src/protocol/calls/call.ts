@@ -1,0 +1,75 @@
+/**
+ * One call of the wire, as data.
+ *
+ * Whatever concerns a call is said here once: where it is, who may make it, what it takes, what it answers. The server
+ * builds its routes from it, the document is generated from it, the client's types come from it.
+ */
+
+import type { Schema } from "../schema/schema.ts";
+import { PLACES, type Place } from "./endpoints.ts";
+import type { WireCode } from "./wire-code.ts";
+
+/** `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
+export type Role = "admin" | "agent" | "worker" | "viewer";
+export const ROLES: readonly Role[] = ["admin", "agent", "worker", "viewer"];
+export type Tag = "tasks" | "scheduler" | "projects" | "workers" | "schedules" | "gates" | "events" | "server";
+
+/** What a call takes. */
+export type Ask = { readonly params?: object; readonly query?: object; readonly body?: unknown };
+export type Id = { readonly id: string };
+
+export type Call<Asked extends Ask = Ask, Answer = unknown> = Place & {
+  readonly operationId: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly description?: string;
+  /** Who may make it; null: anybody, without a token. */
+  readonly roles: readonly Role[] | null;
+  readonly params: Schema<Asked["params"]> | null;
+  readonly query: Schema<Asked["query"]> | null;
+  readonly body: Schema<Asked["body"]> | null;
+  /** Whether a request without a body is refused; where it is not, absent means `{}`. */
+  readonly needsBody: boolean;
+  /** The schema of each answer that is not an error. */
+  readonly answers: Readonly<Record<number, Schema<Answer>>>;
+  /** What it can refuse beside what every call can. */
+  readonly errors: readonly WireCode[];
+};
+
+type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "tag" | "summary" | "roles" | "answers"> &
+  Partial<Omit<Call<Asked, Answer>, keyof Place>>;
+
+/** A call with its place, and with what is not said filled in. */
+export function call<Asked extends Ask, Answer>(
+  operationId: keyof typeof PLACES,
+  given: Given<Asked, Answer>,
+): Call<Asked, Answer> {
+  return {
+    ...PLACES[operationId],
+    params: null,
+    query: null,
+    body: null,
+    needsBody: false,
+    errors: [],
+    ...given,
+    operationId,
+  };
+}
+
+/** Every code a call may answer: its own, and those that come with what it takes and who may make it. */
+export function errorsOf({ roles, params, query, body, errors }: Call): readonly WireCode[] {
+  const takes = params !== null || query !== null || body !== null;
+  const all: readonly WireCode[] = [
+    ...(takes ? (["bad_request"] as const) : []),
+    "unsupported_protocol",
+    ...(roles === null ? [] : (["unauthorized"] as const)),
+    "forbidden",
+    ...(body === null ? [] : (["too_large", "unsupported_media_type"] as const)),
+    ...errors,
+    ...(["internal", "overloaded", "closed"] as const),
+  ];
+  return [...new Set(all)];
+}
+
+export type AskOf<Kind> = Kind extends Call<infer Asked, unknown> ? Asked : never;
+export type AnswerOf<Kind> = Kind extends Call<infer _Asked, infer Answer> ? Answer : never;

@@ -1,0 +1,26 @@
+/**
+ * How Drover says no on the wire.
+ *
+ * Every error has one body: `error` is a sentence for people, `code` is for programs, `retryable` says whether the
+ * very same request may succeed later, `details` holds the facts.
+ */
+import { answer, anyObject, component, described, flag, oneOf, optional, type Schema, text } from "../schema/schema.ts";
+import { CODE_NAMES, type WireCode } from "./wire-code.ts";
+
+export type WireError = {
+  readonly error: string;
+  readonly code: WireCode;
+  readonly retryable?: boolean;
+  readonly details?: Readonly<Record<string, unknown>>;
+};
+
+/** The body of every answer that is an error. */
+export const wireErrorSchema: Schema<WireError> = component(
+  "Error",
+  answer<WireError>({
+    error: described(text(1, 10_000), "What is wrong and what would be right, for people."),
+    code: described(oneOf(...CODE_NAMES), "What is wrong, for programs."),
+    retryable: described(optional(flag()), "Whether the very same request may succeed later."),
+    details: described(optional(anyObject()), "The facts, such as field, value and expected."),
+  }),
+);

@@ -1,0 +1,77 @@
+/**
+ * The feed of events on the wire, and what the server says of its own health.
+ *
+ * An event is shown with its place in the chain. Its payload is the event as the log has it, instants in milliseconds
+ * included, so that anybody can compare it with the log itself.
+ */
+import { EVENTS_MAX } from "../calls/endpoints.ts";
+import * as s from "../schema/schema.ts";
+
+export type EventJson = {
+  readonly seq: number;
+  readonly at: string;
+  readonly kind: string;
+  readonly task?: string;
+  readonly attempt?: number;
+  readonly cause?: number;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly payloadHash?: string;
+  readonly priorHash: string;
+  readonly postHash: string;
+};
+export type EventsQuery = {
+  readonly after?: number;
+  readonly limit?: number;
+  readonly task?: string;
+  readonly kind?: readonly string[];
+};
+export type EventPage = { readonly events: readonly EventJson[]; readonly nextAfter?: number };
+export type Health = { readonly status: "ok"; readonly version: string };
+export type Readiness = { readonly status: "ready"; readonly seq: number; readonly logTimeAheadMs: number };
+
+export const EVENTS_DEFAULT = 100;
+
+const hash = (): s.Schema<string> => s.text(64, 64);
+export const eventJson: s.Schema<EventJson> = s.component(
+  "Event",
+  s.answer<EventJson>({
+    seq: s.described(s.whole(1), "Its number: its identity, its place and the logical time."),
+    at: s.instant(),
+    kind: s.name(),
+    task: s.optional(s.name()),
+    attempt: s.optional(s.whole(0)),
+    cause: s.described(s.optional(s.whole(1)), "The event that led to it."),
+    payload: s.described(s.anyObject(), "As the log has it; instants are milliseconds since 1970."),
+    payloadHash: s.described(s.optional(hash()), "SHA-256 of the body or result that lies beside the log."),
+    priorHash: hash(),
+    postHash: s.described(hash(), "SHA-256 of priorHash and the stored bytes."),
+  }),
+);
+export const eventsQuery: s.Schema<EventsQuery> = s.object<EventsQuery>({
+  after: s.described(s.optional(s.whole(0)), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
+  limit: s.described(s.optional(s.whole(1, EVENTS_MAX)), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
+  task: s.described(s.optional(s.name()), "Only events about this task."),
+  kind: s.described(
+    s.optional(s.list(s.name(), { min: 1, max: 100 })),
+    "Only these, as in kind=task-done,task-failed.",
+  ),
+});
+export const eventPage: s.Schema<EventPage> = s.component(
+  "EventPage",
+  s.answer<EventPage>({
+    events: s.list(eventJson),
+    nextAfter: s.described(
+      s.optional(s.whole(0)),
+      "Ask for the next page with this; absent when there is none yet. A page of a filter may be empty and have one.",
+    ),
+  }),
+);
+export const health: s.Schema<Health> = s.answer<Health>({ status: s.oneOf("ok"), version: s.text(1, 100) });
+export const readiness: s.Schema<Readiness> = s.answer<Readiness>({
+  status: s.oneOf("ready"),
+  seq: s.described(s.whole(0), "The number of the last event in the log."),
+  logTimeAheadMs: s.described(
+    s.whole(Number.MIN_SAFE_INTEGER),
+    "How far log time is ahead of the wall clock: above zero after that one was set back, below while it is doubted.",
+  ),
+});

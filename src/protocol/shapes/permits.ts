@@ -1,0 +1,116 @@
+/**
+ * Permits on the wire: the right to make one LLM call now.
+ *
+ * A caller that is queued keeps its place by its id: asking again with the same id asks for the same ticket.
+ */
+import * as s from "../schema/schema.ts";
+import type { PriorityName } from "./tasks.ts";
+import { type Usage, usage } from "./workers.ts";
+
+export type PermitBody = {
+  readonly gate: string;
+  readonly id?: string;
+  readonly project?: string;
+  readonly class?: PriorityName;
+  readonly tokens?: number;
+  readonly taskId?: string;
+  readonly attempt?: number;
+  readonly waitMs?: number;
+  readonly again?: string;
+  readonly session?: string;
+};
+export type PermitAnswer = {
+  readonly permitId: string;
+  readonly gate: string;
+  readonly status: "granted" | "queued" | "rate-limited";
+  readonly expiresAt?: string;
+  readonly position?: number;
+  readonly estimatedWaitMs?: number;
+  readonly retryAfterMs?: number;
+};
+export type SettleBody = {
+  readonly ok?: boolean;
+  readonly usage?: Usage;
+  readonly rateLimited?: { readonly retryAfterMs: number };
+  readonly session?: string;
+};
+export type DropQuery = { readonly session?: string };
+export type GateStatus = { readonly status: "reset" | "removed"; readonly gate: string };
+export type PermitStatus = { readonly status: "settled" | "dropped"; readonly permitId: string };
+
+const session = (): s.OptionalSchema<string> =>
+  s.described(
+    s.optional(s.text(1, 256)),
+    "The session that joining gave. A worker token must say it, and reaches the permits of that session only.",
+  );
+
+export const permitBody: s.Schema<PermitBody> = s.component(
+  "PermitBody",
+  s.refined(
+    s.object<PermitBody>(
+      {
+        gate: s.described(s.name(), "The provider account, such as anthropic/default.", {
+          expected: `the gate to pass: ${s.notesOf(s.name()).expected}`,
+        }),
+        id: s.described(s.optional(s.name()), "Chosen by the caller. The same id again is the same ticket."),
+        project: s.optional(s.name()),
+        class: s.described(
+          s.optional(s.oneOf("critical", "high", "normal", "low")),
+          "Absent: by the task, else as the gate says. At most what the project's maxPriority allows.",
+        ),
+        tokens: s.described(s.optional(s.whole(0, 1_000_000_000_000)), "What the call is expected to use."),
+        taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
+        attempt: s.optional(s.whole(1, 1_000_000_000)),
+        waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
+        again: s.described(
+          s.optional(s.name()),
+          "The permit of the same call that was settled as rateLimited: this one takes its place in the queue.",
+        ),
+        session: session(),
+      },
+      { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
+    ),
+    ({ taskId, attempt }) => (taskId === undefined) === (attempt === undefined),
+    "a gate to pass, with taskId and attempt together or neither",
+  ),
+);
+export const permitAnswer: s.Schema<PermitAnswer> = s.component(
+  "Permit",
+  s.answer<PermitAnswer>({
+    permitId: s.name(),
+    gate: s.name(),
+    status: s.described(
+      s.oneOf("granted", "queued", "rate-limited"),
+      "queued: others go first; rate-limited: a window or a block is in its way. It keeps its place either way: ask " +
+        "again with the same id, within 60 s.",
+    ),
+    expiresAt: s.described(s.optional(s.instant()), "A permit nobody settles returns by itself then."),
+    position: s.described(s.optional(s.whole(1)), "Its place in the queue."),
+    estimatedWaitMs: s.described(
+      s.optional(s.whole(0)),
+      "queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent.",
+    ),
+    retryAfterMs: s.described(s.optional(s.whole(0)), "rate-limited: when the window or the block may let it go."),
+  }),
+);
+export const settleBody: s.Schema<SettleBody> = s.component(
+  "SettleBody",
+  s.object<SettleBody>({
+    ok: s.described(s.optional(s.flag()), "Whether the call succeeded.", { default: true }),
+    usage: s.described(s.optional(usage), "Absent: it is charged at its estimate."),
+    rateLimited: s.described(
+      s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) })),
+      "The provider said 429 or 529, and how long to wait. Of an agent at most 10 minutes are believed, else a day.",
+    ),
+    session: session(),
+  }),
+);
+export const dropQuery: s.Schema<DropQuery> = s.object<DropQuery>({ session: session() });
+export const permitStatus: s.Schema<PermitStatus> = s.answer<PermitStatus>({
+  status: s.oneOf("settled", "dropped"),
+  permitId: s.name(),
+});
+export const gateStatus: s.Schema<GateStatus> = s.answer<GateStatus>({
+  status: s.oneOf("reset", "removed"),
+  gate: s.name(),
+});

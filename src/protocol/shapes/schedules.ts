@@ -1,0 +1,101 @@
+/**
+ * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
+ */
+import { PAGE_MAX } from "../calls/endpoints.ts";
+import * as s from "../schema/schema.ts";
+import { PAGE_DEFAULT } from "./task-calls.ts";
+import { type TaskBody, taskBody } from "./tasks.ts";
+
+export const SCHEDULE_ID_MAX = 100;
+
+/** Without an id, since each instant has its own, and without a deadline, since that would pass. */
+export type ScheduleTask = Omit<TaskBody, "id" | "deadline">;
+export type ScheduleBody = {
+  readonly cron: string;
+  readonly timeZone?: string;
+  readonly task: ScheduleTask;
+  readonly overlap?: "skip" | "queue" | "cancel";
+  readonly catchUp?: number;
+  readonly paused?: boolean;
+  readonly startAt?: string | null;
+  readonly endAt?: string | null;
+};
+export type ScheduleJson = ScheduleBody & {
+  readonly id: string;
+  readonly nextAt?: string;
+  readonly lastAt?: string;
+  readonly lastTaskId?: string;
+};
+export type SchedulesQuery = { readonly limit?: number; readonly cursor?: string };
+export type ScheduleList = {
+  readonly schedules: readonly ScheduleJson[];
+  readonly count: number;
+  readonly nextCursor?: string;
+};
+export type ScheduleStatus = { readonly status: "removed"; readonly id: string };
+
+const { id: _, deadline: __, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
+const scheduleTask: s.Schema<ScheduleTask> = s.component(
+  "ScheduleTask",
+  s.object<ScheduleTask>(taskFields, { expected: "the task of each instant: an object with agentId and action" }),
+);
+
+const fields: s.Fields<ScheduleBody> = {
+  cron: s.described(s.text(1, 256), "Five or six fields, or a nickname such as @daily.", {
+    expected: "a cron expression such as 0 9 * * 1-5",
+  }),
+  timeZone: s.described(s.optional(s.text(1, 256)), "An IANA time zone; it decides what the hours mean.", {
+    default: "UTC",
+  }),
+  task: s.described(scheduleTask, "Submitted at every instant."),
+  overlap: s.described(
+    s.optional(s.oneOf("skip", "queue", "cancel")),
+    "While the task of a former instant has not ended: leave this one out, run both, or cancel the former.",
+    { default: "skip" },
+  ),
+  catchUp: s.described(s.optional(s.whole(0, 100)), "How many missed instants are run after a restart.", {
+    default: 1,
+  }),
+  paused: s.optional(s.flag()),
+  startAt: s.optional(s.nullable(s.instant())),
+  endAt: s.optional(s.nullable(s.instant())),
+};
+export const scheduleBody: s.Schema<ScheduleBody> = s.component(
+  "ScheduleBody",
+  s.object<ScheduleBody>(fields, {
+    examples: [{ cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", task: { agentId: "ann", action: "report" } }],
+  }),
+);
+export const scheduleJson: s.Schema<ScheduleJson> = s.component(
+  "Schedule",
+  s.answer<ScheduleJson>({
+    ...fields,
+    id: s.name(),
+    nextAt: s.described(s.optional(s.instant()), "Absent: never again, or paused."),
+    lastAt: s.optional(s.instant()),
+    lastTaskId: s.optional(s.name()),
+  }),
+);
+export const schedulesQuery: s.Schema<SchedulesQuery> = s.object<SchedulesQuery>({
+  limit: s.described(s.optional(s.whole(1, PAGE_MAX)), "How many at most; large ones end a page sooner.", {
+    default: PAGE_DEFAULT,
+  }),
+  cursor: s.described(s.optional(s.name(SCHEDULE_ID_MAX)), "The nextCursor of the page before.", {
+    expected: "the nextCursor of a former page",
+  }),
+});
+export const scheduleList: s.Schema<ScheduleList> = s.component(
+  "SchedulePage",
+  s.answer<ScheduleList>({
+    schedules: s.described(s.list(scheduleJson), "By their ids."),
+    count: s.described(s.whole(0), "Of this page."),
+    nextCursor: s.described(
+      s.optional(s.name(SCHEDULE_ID_MAX)),
+      "Where to go on. Absent on the last page, and only there.",
+    ),
+  }),
+);
+export const scheduleStatus: s.Schema<ScheduleStatus> = s.answer<ScheduleStatus>({
+  status: s.oneOf("removed"),
+  id: s.name(),
+});

@@ -1,0 +1,301 @@
+/**
+ * Tasks on the wire: what a caller says of one, and what Drover says of it.
+ *
+ * The limits of every field are the engine's; a test generates bodies, good and bad, and compares the two. The items of
+ * a batch are checked one by one by the engine, because a bad item never fails its batch; the document shows
+ * what an item is.
+ */
+
+import { Type } from "typebox";
+import { priority as corePriority } from "../../core/config/config.ts";
+import * as s from "../schema/schema.ts";
+import { expectedBy, type Fields } from "../schema/schema.ts";
+import { TASK_STATES, type TaskState } from "./task-state.ts";
+
+export type PriorityName = "critical" | "high" | "normal" | "low";
+export type Resources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+
+/** What a caller may say of a task. */
+export type TaskBody = {
+  readonly agentId: string;
+  readonly action: string;
+  readonly id?: string;
+  readonly project?: string;
+  readonly type?: string;
+  readonly tabId?: string;
+  readonly ref?: string;
+  readonly selector?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly payload?: unknown;
+  readonly priority?: number | PriorityName;
+  readonly deadline?: string;
+  readonly notBefore?: string;
+  readonly callbackUrl?: string;
+  readonly parent?: string;
+  readonly needs?: readonly string[];
+  readonly inputArtifact?: string;
+  readonly resources?: Resources;
+  readonly capabilities?: readonly string[];
+  readonly locks?: readonly string[];
+  readonly zone?: string;
+  readonly provider?: string;
+  readonly estimatedTokens?: number;
+  readonly iteration?: number;
+  readonly maxAttempts?: number;
+  readonly timeoutMs?: number;
+  readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
+};
+/** An item of a batch: its agent is the batch's, whether it says so or not. */
+export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
+export type BatchBody = {
+  readonly agentId: string;
+  readonly project?: string;
+  readonly callbackUrl?: string;
+  readonly tasks: readonly BatchTask[];
+};
+
+/** Accepted, but it will not go as asked: `never-fits`, `no-workers`, `over-budget`, `priority-clamped`. */
+export type TaskWarning = {
+  readonly type: string;
+  readonly detail?: string;
+  readonly asked?: number;
+  readonly given?: number;
+};
+export type Submitted = {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly createdAt: string;
+  readonly throttle?: true;
+  readonly warnings?: readonly TaskWarning[];
+};
+export type BatchItem = {
+  readonly taskId?: string;
+  readonly state: TaskState;
+  readonly position?: number;
+  readonly error?: string;
+};
+export type BatchAnswer = {
+  readonly tasks: readonly BatchItem[];
+  readonly submitted: number;
+  readonly accepted: number;
+  readonly rejected: number;
+};
+
+/** A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent. */
+export type TaskJson = Partial<Omit<TaskBody, "id">> & {
+  readonly taskId: string;
+  readonly state: TaskState;
+  readonly attempt: number;
+  readonly createdAt?: string;
+  readonly runnableAt?: string;
+  readonly startedAt?: string;
+  readonly completedAt?: string;
+  readonly latencyMs?: number;
+  readonly worker?: string;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly position?: number;
+  readonly depth?: number;
+  readonly score?: number;
+  readonly effectivePriority?: number;
+  readonly progress?: unknown;
+  readonly warnings?: readonly TaskWarning[];
+};
+
+const PRIORITY_MAX = 1_000_000_000;
+const SCORE_MAX = Number.MAX_SAFE_INTEGER;
+
+export const priority = (): s.Schema<number | PriorityName> =>
+  s.either(
+    s.whole(-PRIORITY_MAX, PRIORITY_MAX),
+    s.oneOf<PriorityName>("critical", "high", "normal", "low"),
+    expectedBy(corePriority),
+  );
+
+/** `tab:` and a tab's whole name. */
+export const CAPABILITY_LENGTH_MAX = 260;
+const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
+
+export const resources: s.Schema<Resources> = s.object<Resources>({
+  cpuMillicores: s.described(s.optional(s.whole(0, 1_000_000_000)), "Thousandths of a CPU."),
+  memoryBytes: s.optional(s.whole(0)),
+});
+
+export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
+  action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
+    expected: "what is to be done: text of 1 to 1024 characters",
+  }),
+  id: s.described(
+    s.optional(s.name()),
+    "The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may be repeated.",
+  ),
+  project: s.described(s.optional(s.name()), "Who pays.", { default: "default" }),
+  type: s.described(s.optional(s.name()), "A kind of work, with a base score and perhaps a limit.", {
+    default: "other",
+  }),
+  tabId: s.described(
+    s.optional(s.name()),
+    "The browser tab it is for: only a worker with capability tab:<id> runs it.",
+  ),
+  ref: s.described(s.optional(s.text(0, 4096)), "What in the tab it is about."),
+  selector: s.optional(s.text(0, 4096)),
+  params: s.described(s.optional(s.anyObject()), "Arguments of the action."),
+  payload: s.described(s.optional(s.anything()), "Any JSON for whoever runs it. Drover does not look into it."),
+  priority: s.described(s.optional(priority()), "Lower is sooner. Without one, the parent's, else 0."),
+  deadline: s.described(s.optional(s.instant()), "When it has failed if it has not ended."),
+  notBefore: s.described(s.optional(s.instant()), "When it may start at the earliest."),
+  callbackUrl: s.described(s.optional(s.webUrl()), "Where the task is posted when it has ended."),
+  parent: s.described(s.optional(s.name()), "The task it belongs to: it waits for it and is one level deeper."),
+  needs: s.described(s.optional(names(1000)), "Tasks that must be done first."),
+  inputArtifact: s.described(
+    s.optional(s.text(1, 4096)),
+    "A file under artifacts.root that must exist before it may start.",
+  ),
+  resources: s.optional(resources),
+  capabilities: s.described(s.optional(names(64, CAPABILITY_LENGTH_MAX)), "What a worker must offer."),
+  locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),
+  zone: s.described(s.optional(s.name()), "Its preferred zone, where placement looks at zones."),
+  provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),
+  estimatedTokens: s.described(
+    s.optional(s.finite(0, 1_000_000_000_000)),
+    "Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what tasks of its " +
+      "project and type used on average.",
+  ),
+  iteration: s.described(
+    s.optional(s.whole(0, 1_000_000)),
+    "Which try at the same work this is; each failure adds 1.",
+    {
+      default: 1,
+    },
+  ),
+  maxAttempts: s.described(s.optional(s.whole(1, 1_000_000)), "Own failures it may have; 3, or 1 with a tabId."),
+  timeoutMs: s.described(s.optional(s.whole(1, 31_556_952_000_000)), "How long one attempt may take."),
+  onDependencyFailure: s.described(
+    s.optional(s.oneOf("skip", "run")),
+    "What becomes of it when a parent or need does not end as done.",
+    { default: "skip" },
+  ),
+  onLoss: s.described(
+    s.optional(s.oneOf("retry", "fail")),
+    "What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome unknown. " +
+      "Without one, fail with a tabId, else retry.",
+  ),
+};
+const agentId = (): s.Schema<string> =>
+  s.described(s.name(), "Who submits: the unit of fairness inside a project.", {
+    expected: `the agent that submits: ${s.notesOf(s.name()).expected}`,
+  });
+
+export const taskBody: s.Schema<TaskBody> = s.component(
+  "TaskBody",
+  s.object<TaskBody>(
+    { agentId: agentId(), ...batchTaskFields },
+    {
+      examples: [
+        { agentId: "ann", action: "echo", payload: { text: "hello" } },
+        { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
+      ],
+    },
+  ),
+);
+export const batchTask: s.Schema<BatchTask> = s.component(
+  "BatchTask",
+  s.object<BatchTask>({
+    agentId: s.described(s.optional(s.name()), "The batch's own, where it is named at all."),
+    ...batchTaskFields,
+  }),
+);
+
+export const batchBody: s.Schema<BatchBody> = s.component(
+  "BatchBody",
+  s.object<BatchBody>({
+    agentId: agentId(),
+    project: s.described(s.optional(s.name()), "For items that name none."),
+    callbackUrl: s.described(s.optional(s.webUrl()), "For items that name none."),
+    tasks: s.described(
+      s.noted(s.list(s.noted(s.anything(), { shownAs: batchTask }) as s.Schema<BatchTask>, { min: 1 }), {
+        expected: "a list of at least one task",
+      }),
+      "At most scheduler.maxBatch. Items may need each other by id; a bad item does not fail the others.",
+    ),
+  }),
+);
+
+const taskState = (): s.Schema<TaskState> => s.oneOf(...TASK_STATES);
+const position = s.described(s.whole(1), "1 + the tasks ahead in its agent's queue, counted now.");
+const warning: s.Schema<TaskWarning> = s.answer<TaskWarning>({
+  type: s.name(),
+  detail: s.optional(s.text(0, 10_000)),
+  asked: s.described(s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)), "The priority that was asked for."),
+  given: s.described(s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)), "The priority it got."),
+});
+
+export const submitted: s.Schema<Submitted> = s.component(
+  "Submitted",
+  s.answer<Submitted>({
+    taskId: s.name(),
+    state: taskState(),
+    position: s.optional(position),
+    createdAt: s.instant(),
+    throttle: s.described(s.optional(s.onlyTrue()), "The queue is filling: submit more slowly. See Retry-After."),
+    warnings: s.described(s.optional(s.list(warning)), "What was accepted but will not go as asked, and why."),
+  }),
+);
+export const batchAnswer: s.Schema<BatchAnswer> = s.component(
+  "BatchAnswer",
+  s.answer<BatchAnswer>({
+    tasks: s.described(
+      s.list(
+        s.answer<BatchItem>({
+          taskId: s.optional(s.name()),
+          state: taskState(),
+          position: s.optional(position),
+          error: s.described(s.optional(s.text(0, 10_000)), "Names a field by its item: `tasks[1].action`."),
+        }),
+      ),
+      "One for each item, in their order.",
+    ),
+    submitted: s.whole(0),
+    accepted: s.whole(0),
+    rejected: s.whole(0),
+  }),
+);
+
+const { id: _id, ...shownFields } = batchTaskFields;
+/** Every submitted field may be absent from an answer: of a task long gone the log may have no body any more. */
+const maybe = Object.fromEntries(
+  Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, Type.Optional(field)]),
+) as unknown as Fields<Partial<Omit<TaskBody, "id">>>;
+
+export const taskJson: s.Schema<TaskJson> = s.component(
+  "Task",
+  s.answer<TaskJson>({
+    ...maybe,
+    taskId: s.name(),
+    state: taskState(),
+    attempt: s.described(s.whole(0), "The number of the last attempt; 0 before the first."),
+    createdAt: s.optional(s.instant()),
+    runnableAt: s.optional(s.instant()),
+    startedAt: s.described(s.optional(s.instant()), "When its attempt began; absent while it waits for another one."),
+    completedAt: s.optional(s.instant()),
+    latencyMs: s.described(s.optional(s.whole(0)), "From submit to its end."),
+    worker: s.described(s.optional(s.name()), "Where its last attempt runs or ran."),
+    result: s.optional(s.anything()),
+    error: s.optional(s.text(0, 100_000)),
+    position: s.optional(position),
+    depth: s.described(s.optional(s.whole(0)), "How many ancestors it has."),
+    score: s.described(
+      s.optional(s.finite(-SCORE_MAX, SCORE_MAX)),
+      "By type, age, depth and failures, counted now; higher goes first.",
+    ),
+    effectivePriority: s.described(
+      s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)),
+      "Its priority after what it gained by waiting, counted now; lower goes first.",
+    ),
+    progress: s.described(s.optional(s.anything()), "What its worker last said of it."),
+    warnings: s.described(s.optional(s.list(warning)), "What a change of it could not do as asked, and why."),
+  }),
+);

@@ -1,0 +1,331 @@
+/**
+ * Workers on the wire: joining, and the one call by which a worker hears and says everything.
+ *
+ * `sync` is level-triggered: each answer lists all attempts the worker should hold and has not yet named, so a lost
+ * answer loses nothing and every sync may be repeated.
+ */
+import * as s from "../schema/schema.ts";
+import { CAPABILITY_LENGTH_MAX, type Resources, resources, type TaskJson, taskJson } from "./tasks.ts";
+
+export type Usage = {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheCreationTokens?: number;
+};
+export type WorkerResources = { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
+export type JoinBody = {
+  readonly id?: string;
+  readonly slots?: number;
+  readonly capabilities?: readonly string[];
+  readonly resources?: WorkerResources;
+  readonly zone?: string | null;
+  readonly actions?: readonly string[] | null;
+  readonly types?: readonly string[] | null;
+  readonly projects?: readonly string[] | null;
+  readonly endpoint?: string;
+  readonly path?: string;
+};
+export type Joined = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly leaseMs: number;
+  readonly maxWorktrees?: number;
+};
+export type AttemptRef = { readonly taskId: string; readonly attempt: number };
+export type RunningAttempt = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
+export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
+export type AttemptResult = AttemptRef & {
+  readonly outcome: AttemptOutcome;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly usage?: Usage;
+  readonly retryAfterMs?: number;
+  readonly rateLimited?: boolean;
+  readonly permanent?: boolean;
+};
+export type SyncBody = {
+  readonly session?: string;
+  readonly n?: number;
+  readonly want?: number;
+  readonly waitMs?: number;
+  readonly status?: "ready" | "overloaded" | "draining";
+  readonly note?: string;
+  readonly capabilities?: readonly string[];
+  readonly resources?: WorkerResources;
+  readonly running?: readonly RunningAttempt[];
+  readonly results?: readonly AttemptResult[];
+  readonly logPlace?: string;
+};
+export type Assignment = AttemptRef & { readonly task: TaskJson; readonly leaseUntil: string };
+export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
+/** Somebody wants to see the end of what an attempt wrote. */
+export type WantedLog = AttemptRef & {
+  readonly id: string;
+  readonly lines: number;
+  readonly bytes: number;
+  readonly taskAgeMs?: number;
+};
+export type LogBody = {
+  readonly session?: string;
+  readonly id: string;
+  readonly text: string | null;
+  readonly truncated?: boolean;
+  readonly error?: string;
+};
+export type LogStatus = { readonly status: "taken" | "late"; readonly id: string };
+export type SyncAnswer = {
+  readonly assignments: readonly Assignment[];
+  readonly cancel: readonly AttemptRef[];
+  readonly results: readonly ResultAnswer[];
+  readonly leaseUntil: string;
+  readonly leaseMs: number;
+  readonly maxWorktrees?: number;
+  readonly logs?: readonly WantedLog[];
+  readonly lost?: readonly string[];
+  readonly drain?: true;
+  readonly closing?: true;
+};
+export type WorkerJson = {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  readonly slots: number;
+  readonly inFlight: number;
+  readonly capabilities: readonly string[];
+  readonly note?: string;
+  readonly zone?: string;
+  readonly actions?: readonly string[];
+  readonly types?: readonly string[];
+  readonly projects?: readonly string[];
+  readonly heldFor?: string;
+  readonly endpoint?: string;
+  readonly path?: string;
+  readonly resources?: Resources;
+  readonly joinedAt: string;
+};
+export type WorkerList = { readonly workers: readonly WorkerJson[]; readonly count: number };
+/** Whose leave it is. */
+export type LeaveQuery = { readonly session?: string };
+export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
+
+export const SLOTS_MAX = 100_000;
+const CAPABILITIES_MAX = 10_000;
+const PATTERNS_MAX = 100;
+const NOTE_MAX = 1000;
+const ATTEMPT_MAX = 1_000_000_000;
+const REPORTS_MAX = 10_000;
+const TOKENS_MAX = 1_000_000_000_000;
+const ERROR_MAX = 1_048_576;
+/** The end of a log has no more than this, as JSON. */
+export const LOG_BYTES_MAX = 262_144;
+const LOG_ERROR_MAX = 1024;
+
+const capabilities = (): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(CAPABILITY_LENGTH_MAX), { max: CAPABILITIES_MAX }), {
+    expected: `a list of at most ${CAPABILITIES_MAX} names`,
+  });
+const patterns = (): s.Schema<readonly string[]> =>
+  s.noted(s.list(s.name(), { max: PATTERNS_MAX }), {
+    expected: `a list of at most ${PATTERNS_MAX} names or patterns such as build-*`,
+  });
+const workerResources: s.Schema<WorkerResources> = s.object<WorkerResources>({
+  cpuMillicores: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
+  memoryBytes: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
+});
+export const usage: s.Schema<Usage> = s.component(
+  "Usage",
+  s.object<Usage>({
+    inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
+  }),
+);
+
+export const joinBody: s.Schema<JoinBody> = s.component(
+  "JoinBody",
+  s.refined(
+    s.object<JoinBody>(
+      {
+        id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
+        slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
+        capabilities: s.optional(capabilities()),
+        resources: s.optional(workerResources),
+        zone: s.optional(s.nullable(s.name())),
+        actions: s.described(
+          s.optional(s.nullable(patterns())),
+          "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
+            "no name (with blanks, or over 128 characters) is taken by `*` only.",
+        ),
+        types: s.described(s.optional(s.nullable(patterns())), "The same, by their type."),
+        projects: s.described(s.optional(s.nullable(patterns())), "The same, by their project."),
+        endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
+        path: s.described(
+          s.optional(
+            s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
+          ),
+          "The path under the endpoint; {tabId} and {taskId} in it are filled in.",
+        ),
+      },
+      { examples: [{ id: "mac-1", slots: 4, capabilities: ["git"] }] },
+    ),
+    ({ endpoint, path }) => path === undefined || endpoint !== undefined,
+    "a worker, with a path only beside an endpoint",
+  ),
+);
+export const joined: s.Schema<Joined> = s.component(
+  "Joined",
+  s.answer<Joined>({
+    workerId: s.name(),
+    session: s.described(s.text(1, 256), "Say it in every sync: it tells this run of the worker from another."),
+    leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
+    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees a worker of this fleet may keep."),
+  }),
+);
+
+const attemptRef: s.Fields<AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
+export const syncBody: s.Schema<SyncBody> = s.component(
+  "SyncBody",
+  s.object<SyncBody>({
+    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
+    n: s.described(s.optional(s.whole(0)), "Counts up. A lower one than seen before is refused: stale_sync."),
+    want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
+    waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
+    status: s.optional(s.oneOf("ready", "overloaded", "draining")),
+    note: s.described(
+      s.optional(s.text(0, NOTE_MAX)),
+      "Why it takes nothing now, shown with the worker and by why. A sync without it takes it back.",
+    ),
+    capabilities: s.described(
+      s.optional(capabilities()),
+      "What it offers from now on. A tab:… that another worker owned is this one's now.",
+    ),
+    resources: s.optional(workerResources),
+    running: s.described(
+      s.optional(
+        s.list(
+          s.object<RunningAttempt>({
+            ...attemptRef,
+            progress: s.described(s.optional(s.anything()), "Shown with the task; not kept."),
+            usage: s.optional(usage),
+          }),
+          { max: REPORTS_MAX },
+        ),
+      ),
+      "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
+    ),
+    results: s.optional(
+      s.list(
+        s.object<AttemptResult>({
+          ...attemptRef,
+          outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
+          result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
+          error: s.optional(s.text(0, ERROR_MAX)),
+          usage: s.optional(usage),
+          retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
+          rateLimited: s.described(
+            s.optional(s.flag()),
+            "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
+          ),
+          permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
+        }),
+        { max: REPORTS_MAX },
+      ),
+    ),
+    logPlace: s.described(
+      s.optional(s.name(100)),
+      "It keeps the logs of its attempts and hands them in when asked. A name for where they lie, kept over restarts.",
+    ),
+  }),
+);
+export const leaveQuery: s.Schema<LeaveQuery> = s.object<LeaveQuery>({
+  session: s.described(
+    s.optional(s.text(1, 256)),
+    "As joining gave it: one that was replaced then does not touch its successor. A worker token must say it.",
+  ),
+});
+const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
+  id: s.described(s.name(), "Name it when handing the log in."),
+  ...attemptRef,
+  lines: s.described(s.whole(1), "The last so many lines at most."),
+  bytes: s.described(s.whole(1), "And no more bytes than this, as a JSON string."),
+  taskAgeMs: s.described(
+    s.optional(s.whole(0)),
+    "The task was submitted so long ago: a log last written before is of another task that had this id, and is none.",
+  ),
+});
+export const logBody: s.Schema<LogBody> = s.component(
+  "LogBody",
+  s.object<LogBody>({
+    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
+    id: s.described(s.name(), "As the answer of a sync named it."),
+    text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
+    truncated: s.described(s.optional(s.flag()), "Whether there was more before.", { default: false }),
+    error: s.described(s.optional(s.text(0, LOG_ERROR_MAX)), "Why it could not be read, beside a text of null."),
+  }),
+);
+export const logStatus: s.Schema<LogStatus> = s.answer<LogStatus>({
+  status: s.described(s.oneOf("taken", "late"), "late: nobody waits for it any more."),
+  id: s.name(),
+});
+export const syncAnswer: s.Schema<SyncAnswer> = s.component(
+  "SyncAnswer",
+  s.answer<SyncAnswer>({
+    assignments: s.described(
+      s.list(s.answer<Assignment>({ ...attemptRef, task: taskJson, leaseUntil: s.instant() })),
+      "All attempts this worker should hold and has not yet named in running.",
+    ),
+    cancel: s.described(s.list(s.answer<AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
+    results: s.list(
+      s.answer<ResultAnswer>({
+        ...attemptRef,
+        accepted: s.flag(),
+        code: s.described(
+          s.optional(s.name()),
+          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+        ),
+      }),
+    ),
+    leaseUntil: s.instant(),
+    leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
+    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees it may keep now; that may have changed too."),
+    logs: s.described(
+      s.optional(s.list(wantedLog)),
+      "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
+    ),
+    lost: s.described(
+      s.optional(s.list(s.name(CAPABILITY_LENGTH_MAX))),
+      "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",
+    ),
+    drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
+    closing: s.described(s.optional(s.onlyTrue()), "The server stops: keep what runs, and come back when it is there."),
+  }),
+);
+const workerJson: s.Schema<WorkerJson> = s.component(
+  "Worker",
+  s.answer<WorkerJson>({
+    id: s.name(),
+    kind: s.described(s.name(), "local, pull or push."),
+    status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
+    slots: s.whole(0),
+    inFlight: s.whole(0),
+    capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
+    note: s.described(s.optional(s.text(0, NOTE_MAX)), "In its own words: why it takes nothing."),
+    zone: s.optional(s.name()),
+    actions: s.described(s.optional(s.list(s.name())), "Which tasks it takes, by their action; absent: all."),
+    types: s.described(s.optional(s.list(s.name())), "The same, by their type."),
+    projects: s.described(s.optional(s.list(s.name())), "The same, by their project."),
+    heldFor: s.described(s.optional(s.name()), "The large overdue task for which it is kept free."),
+    endpoint: s.described(s.optional(s.webUrl()), "Where a push worker is posted its tasks."),
+    path: s.optional(s.text(1, 2048)),
+    resources: s.described(s.optional(resources), "What it offers; absent: as much as is asked for."),
+    joinedAt: s.instant(),
+  }),
+);
+export const workerList: s.Schema<WorkerList> = s.answer<WorkerList>({
+  workers: s.list(workerJson),
+  count: s.whole(0),
+});
+export const workerStatus: s.Schema<WorkerStatus> = s.answer<WorkerStatus>({
+  status: s.oneOf("draining", "left"),
+  workerId: s.name(),
+});

@@ -1,0 +1,128 @@
+/**
+ * What a tied token sees of what all share: its own part.
+ *
+ * Its projects are those the token lists; of a token that is tied to an agent and lists none, those in which that agent
+ * has tasks. Of lists it gets its own entries; of gates those that the config names and those its projects used; of
+ * workers all, without the tasks they are kept for and without their notes, which may name tasks. `why` says that
+ * somebody else goes first, and not who. Totals of the whole fleet stay: how busy it is is what a caller must know to
+ * understand why it waits.
+ */
+import type { GateId, ProjectId, TaskId } from "../../core/base/brand.ts";
+import type { Agent, Project, State } from "../../core/model/state.ts";
+import type { Why, WhyCondition } from "../../core/why/why.ts";
+import type { GateView } from "../../engine/views/gate-view.ts";
+import { type Caller, isTied } from "../../http/tokens.ts";
+import type { QueueJson, StatsJson, WorkerJson } from "../../protocol/index.ts";
+import { isOwn } from "./token-scope.ts";
+
+export function ownProject(state: State, caller: Caller, id: string): boolean {
+  const { projects, agentId } = caller;
+  if (projects !== null) return projects.includes(id);
+  return agentId === null || state.projects.get(id as ProjectId)?.agents.has(agentId as Agent["id"]) === true;
+}
+
+/** The agents whose tasks in a project are the token's own. */
+const agentsOf = ({ agents }: Project, { agentId }: Caller): Agent[] =>
+  [...agents.values()].filter(({ id }) => agentId === null || id === agentId);
+
+export function ownStats(state: State, caller: Caller, stats: StatsJson): StatsJson {
+  if (!isTied(caller)) return stats;
+  const queues = new Map<string, { queued: number; inflight: number }>();
+  const sums = new Map<string, StatsJson["metrics"]["agents"][string]>();
+  for (const project of state.projects.values()) {
+    if (!ownProject(state, caller, project.id)) continue;
+    for (const { id, backlog, inFlight, totals } of agentsOf(project, caller)) {
+      const queue = queues.get(id) ?? { queued: 0, inflight: 0 };
+      queues.set(id, { queued: queue.queued + backlog, inflight: queue.inflight + inFlight });
+      const sum = sums.get(id) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
+      const { submitted, completed, failed, cancelled } = totals;
+      sums.set(id, {
+        submitted: sum.submitted + submitted,
+        completed: sum.completed + completed,
+        failed: sum.failed + failed,
+        cancelled: sum.cancelled + cancelled,
+        rejected: 0,
+      });
+    }
+  }
+  return {
+    ...stats,
+    queue: { ...stats.queue, agents: Object.fromEntries(queues) },
+    metrics: { ...stats.metrics, agents: Object.fromEntries(sums) },
+  };
+}
+
+export function ownQueue(state: State, caller: Caller, queue: QueueJson): QueueJson {
+  if (!isTied(caller)) return queue;
+  const projects = queue.projects
+    .filter(({ project }) => ownProject(state, caller, project))
+    .map((project) => ({
+      ...project,
+      agents: project.agents.filter(({ agentId }) => caller.agentId === null || agentId === caller.agentId),
+    }));
+  return { ...queue, projects };
+}
+
+export function ownGates(state: State, caller: Caller, gates: readonly GateView[]): readonly GateView[] {
+  if (!isTied(caller)) return gates;
+  return gates.filter(({ id }) => {
+    if (Object.hasOwn(state.config.gates.named, id)) return true;
+    const shares = state.gates.get(id as GateId)?.queue.shares.keys() ?? [];
+    return [...shares].some((project) => ownProject(state, caller, project));
+  });
+}
+
+export function ownWorkers(state: State, caller: Caller, workers: readonly WorkerJson[]): readonly WorkerJson[] {
+  if (!isTied(caller)) return workers;
+  return workers.map((worker) => {
+    const { heldFor, endpoint: _, path: __, note: ___, ...common } = worker;
+    return heldFor !== undefined && isOwnTask(state, caller, heldFor) ? { ...common, heldFor } : common;
+  });
+}
+
+function isOwnTask(state: State, caller: Caller, id: unknown): boolean {
+  const task = state.tasks.get(id as TaskId);
+  return task !== undefined && isOwn(caller, { agentId: task.agent.id, project: task.project.id });
+}
+
+/** What a line of `why` says where it would name somebody else. */
+const INSTEAD: { readonly [Code in WhyCondition["code"]]?: (numbers: WhyCondition["numbers"]) => string } = {
+  "express-lane": () => "a task of somebody else goes first, by the express lane",
+  "project-turn": () => "another project goes first",
+  "agent-turn": () => "another agent of its project goes first",
+  lock: ({ lock }) => `lock ${lock} is held by a task of somebody else`,
+  "fleet-budget": () => "the budget of the fleet is judged on a task of somebody else, which is next in line",
+  "project-budget": () => "the budget of its project is judged on a task of somebody else, which is next in line",
+};
+const NAMES_TASKS = ["first", "task", "judgedOn", "dependency"] as const;
+const OF_OTHERS: ReadonlySet<string> = new Set([
+  ...NAMES_TASKS,
+  ...["firstProject", "firstLevel", "firstWeight", "firstChargedPerWeight", "firstAgent", "firstInFlight"],
+  ...["attempt", "worker"],
+]);
+
+/** Behind these words stands what the workers themselves say. No name has a blank, so nothing else reads like this. */
+const NOTES = /; worker .*$/s;
+
+/** The same answer without the names of others. */
+export function ownWhy(state: State, caller: Caller, answer: Why): Why {
+  if (!isTied(caller)) return answer;
+  let { summary } = answer;
+  const conditions = answer.conditions.map((condition): WhyCondition => {
+    const { code, numbers, detail } = condition;
+    if (code === "worker-room") {
+      const told = detail.replace(NOTES, "");
+      summary = summary.replaceAll(detail, told);
+      return { ...condition, detail: told };
+    }
+    const isForeign = (id: unknown): boolean =>
+      typeof id === "string" && id !== answer.task && !isOwnTask(state, caller, id);
+    if (!NAMES_TASKS.some((key) => isForeign(numbers[key]))) return condition;
+    const told = INSTEAD[code]?.(numbers) ?? "it waits for a task of somebody else";
+    summary = summary.replaceAll(detail, told);
+    const rest = Object.entries(numbers).filter(([key]) => !OF_OTHERS.has(key));
+    return { ...condition, detail: told, numbers: Object.fromEntries(rest) };
+  });
+  const next = answer.ahead.next.filter(({ task }) => isOwnTask(state, caller, task));
+  return { ...answer, summary, conditions, ahead: { ...answer.ahead, next } };
+}

@@ -1,0 +1,166 @@
+/**
+ * What a token that is tied to projects or an agent may see and touch: its own.
+ *
+ * The table says for every call what a tied token gets: what belongs to it (`own`), what is the same for all
+ * (`common`), or nothing (`nobody`), because the call speaks of everybody's work at once. It is complete: a call that
+ * is added does not compile until somebody has decided. A body that claims another agent or project is refused and
+ * told which; a task of somebody else is not found, so that asking tells nothing about it.
+ */
+
+import type { AgentId, ProjectId, TaskId } from "../../core/base/brand.ts";
+import { refusalForMaking } from "../../core/task/admission.ts";
+import type { Drover } from "../../engine/drover.ts";
+import { refused } from "../../engine/writer/drover-error.ts";
+import { forbidden } from "../../http/problem.ts";
+import { type Caller, isTied } from "../../http/tokens.ts";
+import type { CallName } from "../../protocol/index.ts";
+
+export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> = {
+  submit: "own",
+  submitBatch: "own",
+  tasks: "own",
+  task: "own",
+  patch: "own",
+  cancel: "own",
+  cancelWhere: "own",
+  retry: "own",
+  why: "own",
+  wait: "own",
+  logs: "own",
+  projects: "own",
+  project: "own",
+  putProject: "nobody",
+  workers: "common",
+  joinWorker: "nobody",
+  sync: "nobody",
+  handInLog: "nobody",
+  drainWorker: "nobody",
+  leaveWorker: "nobody",
+  schedules: "own",
+  schedule: "own",
+  putSchedule: "own",
+  removeSchedule: "own",
+  askPermit: "own",
+  settlePermit: "own",
+  dropPermit: "own",
+  gates: "common",
+  gate: "own",
+  resetGate: "nobody",
+  removeGate: "nobody",
+  stats: "own",
+  queue: "own",
+  config: "common",
+  patchConfig: "nobody",
+  reload: "nobody",
+  pause: "nobody",
+  resume: "nobody",
+  events: "nobody",
+  health: "common",
+  ready: "common",
+  metrics: "nobody",
+  openapi: "common",
+};
+
+const DEFAULT_PROJECT = "default";
+/** More than a task may name are refused anyway. */
+const NEEDS_MAX = 10_000;
+
+/** Whose something is. */
+export type Owner = { readonly agentId?: string | undefined; readonly project?: string | undefined };
+
+function tieOf({ agentId, projects }: Caller): string {
+  const many = projects?.length === 1 ? "project" : "projects";
+  const ties = [agentId === null ? "" : `agent ${agentId}`, projects === null ? "" : `${many} ${projects.join(", ")}`];
+  return ties.filter(Boolean).join(" and ");
+}
+
+/** Throws if the call speaks of everybody's work and the token is tied. */
+export function checkTie(name: CallName, caller: Caller): void {
+  if (FOR_TIED[name] === "nobody" && isTied(caller))
+    throw forbidden(`this token is tied to ${tieOf(caller)}, and this call speaks of the work of all`);
+}
+
+/** What is claimed must be the token's own. A project that is not named is the token's only one, or the default. */
+export function claimed<Body extends Owner>(caller: Caller, body: Body, at = ""): Body {
+  if (!isTied(caller)) return body;
+  checkClaims(caller, body, at);
+  const { projects } = caller;
+  if (projects === null || body.project !== undefined) return body;
+  if (projects.length === 1) return { ...body, project: projects[0] };
+  if (projects.includes(DEFAULT_PROJECT)) return body;
+  const field = `${at}project`;
+  throw forbidden(`${field} must be one of ${projects.join(", ")}, which this token speaks for`, {
+    ...{ field, allowed: projects },
+  });
+}
+
+function checkClaims({ agentId, projects }: Caller, body: Owner, at: string): void {
+  const claims = [
+    ["agentId", body.agentId, agentId === null ? null : [agentId]],
+    ["project", body.project, projects],
+  ] as const;
+  for (const [key, given, own] of claims) {
+    if (own === null || given === undefined || own.includes(given)) continue;
+    const field = `${at}${key}`;
+    const allowed = own.length === 1 ? own[0] : own;
+    throw forbidden(`${field} is ${given}, and this token speaks for ${own.join(", ")} only`, { field, allowed });
+  }
+}
+
+export const isOwn = ({ projects, ...caller }: Caller, { agentId, project = DEFAULT_PROJECT }: Owner): boolean =>
+  (caller.agentId === null || caller.agentId === agentId) && (projects === null || projects.includes(project));
+
+/** Whether a project that the token lists would be refused for want of room; it is asked for every submit. */
+export function isShutOut(
+  { state }: Drover,
+  { projects }: Caller,
+  { agentId, project = DEFAULT_PROJECT }: Owner,
+): boolean {
+  if (projects === null || state.projects.has(project as ProjectId) || !projects.includes(project)) return false;
+  if (!state.config.projects.autoCreate) return false;
+  return refusalForMaking(state, project as ProjectId, (agentId ?? null) as AgentId | null) !== null;
+}
+
+/** Whoever wrote the token has named its projects: there is room for them where there is none for made-up ones. */
+export async function makeOwnProject(drover: Drover, caller: Caller, owner: Owner): Promise<void> {
+  if (isShutOut(drover, caller, owner)) await drover.putProject(owner.project ?? DEFAULT_PROJECT, {});
+}
+
+/** A filter that names nothing but what is the token's own. */
+export function ownFilter<Filter extends Owner>(
+  caller: Caller,
+  filter: Filter,
+): Omit<Filter, "project"> & { readonly project?: string | readonly string[] } {
+  checkClaims(caller, filter, "");
+  const { agentId, projects } = caller;
+  return {
+    ...filter,
+    ...(agentId === null ? {} : { agentId }),
+    ...(projects === null || filter.project !== undefined ? {} : { project: projects }),
+  };
+}
+
+/** What a task waits for must be its caller's own too: that another's is there, and how it ended, is not told. */
+export async function checkTies(
+  drover: Drover,
+  caller: Caller,
+  { parent, needs = [] }: { readonly parent?: unknown; readonly needs?: unknown },
+  at = "",
+): Promise<void> {
+  if (!isTied(caller)) return;
+  const { tasks, tombstones } = drover.state;
+  for (const id of [parent, ...(Array.isArray(needs) ? needs.slice(0, NEEDS_MAX) : [])]) {
+    if (typeof id !== "string" || !(tasks.has(id as TaskId) || tombstones.has(id as TaskId))) continue;
+    const field = `${at}${id === parent ? "parent" : "needs"}`;
+    const foreign = refused({ type: "dependency-unknown", field, dependency: id });
+    await checkTask(drover, caller, id, foreign);
+  }
+}
+
+/** Throws, as if there were no such task, unless it is the token's own. */
+export async function checkTask(drover: Drover, caller: Caller, id: string, otherwise?: Error): Promise<void> {
+  if (!isTied(caller)) return;
+  const live = drover.state.tasks.get(id as TaskId);
+  const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
+  if (!isOwn(caller, owner)) throw otherwise ?? refused({ type: "task-unknown", task: id });
+}

@@ -1,0 +1,282 @@
+/**
+ * The calls about workers, projects, schedules, permits and gates.
+ *
+ * A worker's sync goes on while the server shuts down: results are taken, leases renewed, and the answer gives nothing
+ * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
+ * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
+ */
+import type { ScheduleId, WorkerId } from "../../core/base/brand.ts";
+import type { Worker } from "../../core/model/state.ts";
+import type { Drover } from "../../engine/drover.ts";
+import { isoTime } from "../../engine/tasks/task-view.ts";
+import type { GateView } from "../../engine/views/gate-view.ts";
+import { refused } from "../../engine/writer/drover-error.ts";
+import { type EndOfPoll, PollEnded } from "../../http/long-polls.ts";
+import { forbidden } from "../../http/problem.ts";
+import { type Caller, isTied } from "../../http/tokens.ts";
+import type { FleetCalls } from "../../protocol/calls/fleet-calls.ts";
+import type {
+  GateJson,
+  PermitAnswer,
+  PermitBody,
+  ProjectJson,
+  ScheduleJson,
+  ScheduleList,
+  SchedulesQuery,
+  SyncAnswer,
+  SyncBody,
+  TaskBody,
+} from "../../protocol/index.ts";
+import { createOwnPermits } from "../access/permit-scope.ts";
+import { ownGates, ownProject, ownWorkers } from "../access/scoped-views.ts";
+import { checkCall, checkSaid } from "../access/session-scope.ts";
+import { checkTask, claimed, isOwn, makeOwnProject, type Owner, ownFilter } from "../access/token-scope.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { checkCallback } from "./submit-checked.ts";
+import { taskJson } from "./tasks.ts";
+
+/**
+ * An agent's word shuts a gate for at most so long: nobody can tell whether a provider has said it. A worker reads the
+ * header of its provider, so it is believed for a day.
+ */
+const AGENTS_WORD_MS = 600_000;
+/** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
+const CLOSING_WAIT_MS = 1000;
+
+export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
+  return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
+}
+
+type ProjectNames = "projects" | "project" | "putProject";
+function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
+  const ownProjects = async (caller: Caller): Promise<ProjectJson[]> => {
+    const all = await drover.projects();
+    return isTied(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
+  };
+  return {
+    projects: async (_, { caller }) => {
+      const projects = await ownProjects(caller);
+      return { projects, count: projects.length };
+    },
+    project: async ({ params }, { caller }) => {
+      const found = (await ownProjects(caller)).find(({ id }) => id === params.id);
+      if (found === undefined) throw refused({ type: "project-unknown", project: params.id });
+      return found;
+    },
+    putProject: ({ params, body }) => drover.putProject(params.id, body),
+  };
+}
+
+type WorkerNames = "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker";
+function workerHandlers(deps: Deps): Handlers<WorkerNames> {
+  const { drover, polls, phase, push, logs } = deps;
+
+  /** Where a worker keeps its logs, and which of them are wanted, is between it and the server alone. */
+  async function sync(id: string, { logPlace, ...body }: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
+    logs.heard(id, body.session, logPlace);
+    const answer = await syncWith(id, body, exchange);
+    const wanted = logs.tell(id);
+    return wanted.length === 0 ? answer : { ...answer, logs: wanted };
+  }
+
+  async function syncWith(id: string, body: SyncBody, { response }: Exchange): Promise<SyncAnswer> {
+    if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
+    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
+      return syncJson(await drover.remote.sync(id, body));
+    if (logs.isDue(id)) return syncNow(id, body);
+    try {
+      return syncJson(await polls.hold(response, "sync", (signal, end) => longSync(id, body, signal, end)));
+    } catch (error) {
+      if (!(error instanceof PollEnded)) throw error;
+      if (error.why === "log-wanted") return syncNow(id, body);
+      if (error.why === "closing") return lastSync(id, body, 0);
+      throw error;
+    }
+  }
+
+  const syncNow = async (id: string, body: SyncBody): Promise<SyncAnswer> =>
+    syncJson(await drover.remote.sync(id, { ...body, waitMs: 0 }));
+
+  async function longSync(
+    id: string,
+    body: SyncBody,
+    signal: AbortSignal,
+    end: (why: EndOfPoll) => void,
+  ): ReturnType<Drover["remote"]["sync"]> {
+    const stopListening = logs.listen(id, () => end("log-wanted"));
+    try {
+      return await drover.remote.sync(id, body, { signal });
+    } finally {
+      stopListening();
+    }
+  }
+
+  async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
+    const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
+    const answer = await drover.remote.sync(id, asked);
+    return { ...answer, assignments: [], closing: true };
+  }
+
+  function nobodySpeaksFor(id: string): void {
+    push.left(id);
+    logs.left(id);
+  }
+
+  return {
+    workers: async (_, { caller }) => {
+      const workers = ownWorkers(drover.state, caller, await drover.workers());
+      return { workers, count: workers.length };
+    },
+    joinWorker: async ({ body }) => {
+      if (body.endpoint === undefined) {
+        if (body.id !== undefined) push.giveBack(body.id);
+        return drover.remote.join(body);
+      }
+      const joined = await push.join(body);
+      logs.heard(joined.workerId, joined.session, undefined);
+      return joined;
+    },
+    sync: ({ params, body }, exchange) => {
+      checkSaid(exchange.caller, body.session);
+      return sync(params.id, body, exchange);
+    },
+    handInLog: ({ params, body }, { caller }) => {
+      checkSaid(caller, body.session);
+      return logs.take(params.id, body);
+    },
+    drainWorker: async ({ params, query }, { caller }) => {
+      checkSaid(caller, query.session);
+      await drover.remote.drain(params.id, query);
+      return { status: "draining", workerId: params.id };
+    },
+    leaveWorker: async ({ params, query }, { caller }) => {
+      checkSaid(caller, query.session);
+      const known = (): Worker | undefined => drover.state.fleet.byId.get(params.id as WorkerId);
+      // With a session it is a worker's own word, which may come late: whoever has the name now is left alone.
+      if (query.session === undefined || query.session === known()?.session) nobodySpeaksFor(params.id);
+      await drover.remote.leave(params.id, query);
+      // It may have joined again meanwhile, and is then spoken for; or a join that came first is undone only now.
+      if (known() === undefined) nobodySpeaksFor(params.id);
+      return { status: "left", workerId: params.id };
+    },
+  };
+}
+
+function syncJson(answer: Awaited<ReturnType<Drover["remote"]["sync"]>>): SyncAnswer {
+  if (answer.assignments.length === 0) return { ...answer, assignments: [] };
+  return { ...answer, assignments: answer.assignments.map((one) => ({ ...one, task: taskJson(one.task) })) };
+}
+
+type ScheduleNames = "schedules" | "schedule" | "putSchedule" | "removeSchedule";
+function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
+  const { schedules } = deps.drover;
+
+  async function ownSchedule(caller: Caller, id: string): Promise<ScheduleJson> {
+    const found = (await schedules.get(id)) as ScheduleJson;
+    if (!isOwn(caller, found.task)) throw refused({ type: "schedule-unknown", schedule: id });
+    return found;
+  }
+
+  return {
+    schedules: async ({ query }, { caller }) => {
+      return (await schedules.list(ownFilter<Owner & SchedulesQuery>(caller, query))) as ScheduleList;
+    },
+    schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
+    putSchedule: async ({ params, body }, { caller }) => {
+      const task = claimed(caller, body.task, "task.");
+      checkNoTies(caller, task);
+      checkCallback(deps, task.callbackUrl, "task.callbackUrl");
+      const isKnown = deps.drover.state.schedules.has(params.id as ScheduleId);
+      if (isKnown && !isOwn(caller, (await schedules.get(params.id)).task))
+        throw forbidden(`schedule ${params.id} is not this token's own; choose another id`);
+      await makeOwnProject(deps.drover, caller, task);
+      return (await schedules.put(params.id, { ...body, task } as Parameters<
+        Drover["schedules"]["put"]
+      >[1])) as ScheduleJson;
+    },
+    removeSchedule: async ({ params }, { caller }) => {
+      await ownSchedule(caller, params.id);
+      await schedules.remove(params.id);
+      return { status: "removed", id: params.id };
+    },
+  };
+}
+
+/**
+ * A tied token's schedule waits for nothing: whose task a name stands for is known when a task is submitted, and a name
+ * that is nobody's today may be another's at the next instant.
+ */
+function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
+  if (!isTied(caller) || (parent === undefined && needs.length === 0)) return;
+  const field = parent === undefined ? "task.needs" : "task.parent";
+  throw forbidden(`${field} may not be in a schedule of a token that is tied to projects or an agent`, { field });
+}
+
+type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";
+function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
+  const own = createOwnPermits(drover);
+
+  async function ask({ session, ...asked }: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
+    const { id, again = id } = asked;
+    if (id !== undefined) own.check(caller, id, session);
+    const keepsPlace = again !== undefined && own.isPlaceOf(caller, again, session);
+    const isNew = id === undefined || !own.isThere(id);
+    /** The ticket is made before the first wait; one that is refused leaves no note behind. */
+    const made = (asking: Promise<PermitAnswer>): Promise<PermitAnswer> => {
+      if (id !== undefined && isNew && own.isThere(id)) own.note(caller, id, session);
+      return asking;
+    };
+    const answer =
+      (asked.waitMs ?? 0) === 0
+        ? await made(drover.permits.ask(asked, { keepsPlace }))
+        : await polls.hold(response, "other", (signal) => made(drover.permits.ask(asked, { signal, keepsPlace })));
+    if (id === undefined) own.note(caller, answer.permitId, session);
+    return answer;
+  }
+
+  return {
+    askPermit: async ({ body }, exchange) => {
+      const asked = claimed(exchange.caller, body);
+      if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);
+      else await makeOwnProject(drover, exchange.caller, asked);
+      checkCall(drover.state, exchange.caller, asked);
+      return ask(asked, exchange);
+    },
+    settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
+      own.check(caller, params.id, session);
+      if (body.rateLimited !== undefined) own.keepPlace(params.id);
+      await drover.permits.settle(params.id, body, caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {});
+      return { status: "settled", permitId: params.id };
+    },
+    dropPermit: async ({ params, query }, { caller }) => {
+      own.check(caller, params.id, query.session);
+      await drover.permits.drop(params.id);
+      return { status: "dropped", permitId: params.id };
+    },
+    gates: async (_, { caller }) => {
+      const gates = ownGates(drover.state, caller, await drover.gates()).map(gateJson);
+      return { gates, count: gates.length };
+    },
+    gate: async ({ params }, { caller }) => {
+      const { stats, calls, ...gate } = await drover.gate(params.id);
+      if (ownGates(drover.state, caller, [gate]).length === 0) throw refused({ type: "gate-unknown", gate: params.id });
+      return { ...gateJson(gate), stats, calls: calls.filter(({ id }) => own.isSeen(caller, id)) };
+    },
+    resetGate: async ({ params }) => {
+      await drover.resetGate(params.id);
+      return { status: "reset", gate: params.id };
+    },
+    removeGate: async ({ params }) => {
+      await drover.removeGate(params.id);
+      return { status: "removed", gate: params.id };
+    },
+  };
+}
+
+function gateJson({ blockedUntil, heldUntil, ...gate }: GateView): GateJson {
+  return {
+    ...gate,
+    ...(blockedUntil === null ? {} : { blockedUntil: isoTime(blockedUntil) }),
+    ...(heldUntil === null ? {} : { heldUntil: isoTime(heldUntil) }),
+  };
+}

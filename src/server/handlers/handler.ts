@@ -1,0 +1,52 @@
+/**
+ * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Drover } from "../../engine/drover.ts";
+import type { LongPolls } from "../../http/long-polls.ts";
+import type { Caller } from "../../http/tokens.ts";
+import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
+import type { ServerPhase } from "../lifecycle.ts";
+import type { TurnedAway } from "../observe/observers.ts";
+import type { PushDriver } from "../push/drivers.ts";
+import type { Snapshot } from "../webhooks/delivery.ts";
+import type { LogDesk } from "./log-requests.ts";
+
+export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+/** The end of what an attempt wrote; without a number, of the last attempt. Null if nobody here has it. */
+export type LogsOf = (
+  taskId: string,
+  attempt: number | undefined,
+  options: { readonly tail: number; readonly taskAgeMs?: number },
+) => Promise<LogTail | null> | LogTail | null;
+
+export type Deps = {
+  readonly drover: Drover;
+  readonly settings: () => Settings;
+  readonly phase: ServerPhase;
+  readonly polls: LongPolls;
+  readonly push: Pick<PushDriver, "join" | "giveBack" | "left">;
+  readonly version: string;
+  readonly logsOf: LogsOf;
+  /** Logs that lie with workers. */
+  readonly logs: LogDesk;
+  readonly onReload: () => Promise<unknown>;
+  /** A task found no room: whoever wanted to hear of its end hears of that. */
+  readonly onRejected: (task: Snapshot) => void;
+  readonly onTurnedAway: (task: TurnedAway) => void;
+  readonly url: () => string;
+};
+
+/** One request under way. */
+export type Exchange = {
+  readonly caller: Caller;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Further headers of the answer, each name followed by its value. */
+  readonly headers: string[];
+};
+export type Handler<Name extends CallName> = (
+  asked: Asked<Name>,
+  exchange: Exchange,
+) => Promise<Answered<Name>> | Answered<Name>;
+export type Handlers<Names extends CallName = CallName> = { readonly [Name in Names]: Handler<Name> };

@@ -1,0 +1,253 @@
+/**
+ * Logs that lie on the disks of workers, fetched when somebody wants to see one.
+ *
+ * What an attempt writes stays with its worker; nothing of it is kept here. Who wants the end of a log waits here for
+ * a few seconds. Every answer to a sync of its worker lists what is wanted of it, and a worker that waits for news is
+ * answered at once. The worker hands the text in by a call of its own, and that answers the waiting. As with everything
+ * a worker hears, a lost answer loses nothing: what is not handed in is listed again.
+ *
+ * A worker that keeps logs names the place where they lie. One that comes back under another name in the same place
+ * has the logs of its predecessor, and is asked in its stead: of several there, the one heard of last, for the others
+ * may be dead without anybody knowing yet. Places are known in memory only. Where a worker that is gone had its logs is
+ * not known after a restart, so then some of those that are there are asked all at once, one for each place.
+ *
+ * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
+ * older than what the second one wants to see. And only so many do, for each gets the whole text.
+ */
+import { randomUUID } from "node:crypto";
+import type { WorkerId } from "../../core/base/brand.ts";
+import type { Worker } from "../../core/model/state.ts";
+import type { Drover } from "../../engine/drover.ts";
+import { badInput, refused } from "../../engine/writer/drover-error.ts";
+import { ServerRefusal } from "../../http/problem.ts";
+import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
+import type { Timers } from "../../std/timers.ts";
+
+/** How long somebody waits for a log. */
+export const LOG_WAIT_MS = 5000;
+/** What was told is told again after so long, if it was not handed in meanwhile. */
+const SAY_AGAIN_MS = 1000;
+export const WANTED_PER_WORKER_MAX = 16;
+export const WANTED_MAX = 256;
+export const SHARING_MAX = 32;
+/** So many are asked for a log of which nobody knows where it is. */
+export const ASKED_AT_ONCE_MAX = 16;
+/** Of so many requests that are over it is remembered whose they were, for a worker that is late or says it twice. */
+const CLOSED_MAX = 1024;
+const PLACES_MAX = 10_000;
+/** What else stands in the body that brings a text. */
+const FRAME_BYTES = 512;
+
+export type LogOutcome =
+  | { readonly kind: "tail"; readonly text: string; readonly truncated: boolean }
+  | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
+  | { readonly kind: "failed"; readonly error: string };
+export type LogRequest = AttemptRef & {
+  readonly worker: string;
+  readonly lines: number;
+  readonly taskAgeMs?: number;
+};
+export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
+export type LogDesk = {
+  /** A worker has synced; a place if it keeps logs. */
+  heard(worker: string, session: string | undefined, place: string | undefined): void;
+  left(worker: string): void;
+  /** Who has what this worker wrote: itself, or whoever took its place over; who may have it; or why nobody has. */
+  keeperOf(worker: string): Keeper;
+  /** Whether there is something a worker should hear of now. */
+  isDue(worker: string): boolean;
+  /** Rings when there is; answers how to stop listening. */
+  listen(worker: string, bell: () => void): () => void;
+  /** All that is wanted of a worker, which will hear it now. */
+  tell(worker: string): readonly WantedLog[];
+  ask(request: LogRequest, signal: AbortSignal): Promise<LogOutcome>;
+  /** The first that has it; gone if none has. */
+  askAny(workers: readonly string[], request: Omit<LogRequest, "worker">, signal: AbortSignal): Promise<LogOutcome>;
+  take(worker: string, log: LogBody): LogStatus;
+};
+
+type Wanted = LogRequest & {
+  readonly id: string;
+  toldAt: number;
+  readonly waiting: Set<(outcome: LogOutcome) => void>;
+  readonly stopTimers: () => void;
+};
+const NOTHING: readonly WantedLog[] = [];
+
+export function createLogDesk(deps: {
+  readonly drover: Pick<Drover, "state">;
+  readonly timers: Timers;
+  /** The largest body a worker may send. */
+  readonly bodyLimit: number;
+}): LogDesk {
+  const { drover, timers } = deps;
+  const bytesMax = Math.min(LOG_BYTES_MAX, deps.bodyLimit - FRAME_BYTES);
+  const wanted = new Map<string, Wanted>();
+  const closed = new Map<string, { readonly worker: string; readonly status: LogStatus["status"] }>();
+  /** Where each keeps its logs, null if nowhere; who was heard of last stands at the end. */
+  const places = new Map<string, string | null>();
+  const bells = new Map<string, () => void>();
+  const find = (worker: string): Worker | undefined => drover.state.fleet.byId.get(worker as WorkerId);
+  const wantedOf = (worker: string): Wanted[] => [...wanted.values()].filter((one) => one.worker === worker);
+
+  function heard(worker: string, session: string | undefined, place: string | undefined): void {
+    const known = find(worker);
+    if (known === undefined || (session !== undefined && session !== known.session)) return;
+    remember(places, worker, place ?? null, PLACES_MAX);
+    if (place === undefined && wanted.size > 0) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
+  }
+
+  function keeperOf(worker: string): Keeper {
+    const known = find(worker);
+    const place = places.get(worker);
+    if (place === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
+    // One that has not been heard of since this server began may keep logs: it will say so.
+    if (place === undefined && isConnected(known)) return { worker };
+    const there = keepers();
+    if (place === undefined)
+      return there.size === 0 ? "gone" : { anyOf: [...there.values()].slice(-ASKED_AT_ONCE_MAX) };
+    const heir = there.get(place);
+    return heir === undefined ? "gone" : { worker: heir };
+  }
+
+  /** Of each place the one heard of last; those heard of last at the end. */
+  function keepers(): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const [worker, place] of places)
+      if (place !== null && isConnected(find(worker))) remember(found, place, worker, PLACES_MAX);
+    return found;
+  }
+
+  const isDue = (worker: string): boolean =>
+    wanted.size > 0 && wantedOf(worker).some(({ toldAt }) => timers.now() - toldAt >= SAY_AGAIN_MS);
+  const ring = (worker: string): void => {
+    if (isDue(worker)) bells.get(worker)?.();
+  };
+
+  function open(request: LogRequest): Wanted {
+    const { worker } = request;
+    const own = wantedOf(worker);
+    const same = own.find((one) => one.toldAt === Number.NEGATIVE_INFINITY && isSame(one, request));
+    if (same !== undefined && same.waiting.size >= SHARING_MAX)
+      throw new ServerRefusal("overloaded", `${same.waiting.size} others wait for this log already; try again`);
+    if (same !== undefined) return same;
+    if (own.length >= WANTED_PER_WORKER_MAX)
+      throw new ServerRefusal("overloaded", `${own.length} logs are wanted of worker ${worker} already; try again`);
+    if (wanted.size >= WANTED_MAX)
+      throw new ServerRefusal("overloaded", `${wanted.size} logs are wanted of workers already; try again`);
+    const stopWaiting = timers.after(LOG_WAIT_MS, () => close(one, { kind: "silent" }));
+    const stopSaying = timers.every(SAY_AGAIN_MS, () => ring(worker));
+    const one: Wanted = {
+      ...{ ...request, id: `log_${randomUUID()}`, toldAt: Number.NEGATIVE_INFINITY, waiting: new Set() },
+      stopTimers() {
+        stopWaiting();
+        stopSaying();
+      },
+    };
+    wanted.set(one.id, one);
+    return one;
+  }
+
+  function close(one: Wanted, outcome: LogOutcome | null, status: LogStatus["status"] = "late"): void {
+    if (!wanted.delete(one.id)) return;
+    one.stopTimers();
+    remember(closed, one.id, { worker: one.worker, status }, CLOSED_MAX);
+    if (outcome !== null) for (const answer of one.waiting) answer(outcome);
+  }
+
+  async function ask(request: LogRequest, signal: AbortSignal): Promise<LogOutcome> {
+    signal.throwIfAborted();
+    const one = open(request);
+    const { promise, resolve, reject } = Promise.withResolvers<LogOutcome>();
+    const hangUp = (): void => reject(signal.reason);
+    one.waiting.add(resolve);
+    signal.addEventListener("abort", hangUp, { once: true });
+    ring(request.worker);
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", hangUp);
+      one.waiting.delete(resolve);
+      if (one.waiting.size === 0) close(one, null);
+    }
+  }
+
+  async function askAny(
+    workers: readonly string[],
+    request: Omit<LogRequest, "worker">,
+    signal: AbortSignal,
+  ): Promise<LogOutcome> {
+    const enough = new AbortController();
+    const asked = workers.map(async (worker) => {
+      const outcome = await ask({ ...request, worker }, AbortSignal.any([signal, enough.signal]));
+      return outcome.kind === "tail" ? outcome : Promise.reject(new Error(outcome.kind));
+    });
+    try {
+      return await Promise.any(asked);
+    } catch (error) {
+      signal.throwIfAborted();
+      const refusal = (error as AggregateError).errors.find((one) => one instanceof ServerRefusal);
+      if (refusal !== undefined) throw refusal;
+      return { kind: "gone" };
+    } finally {
+      enough.abort(new Error("another has it"));
+    }
+  }
+
+  function take(worker: string, { session, id, text, truncated = false, error }: LogBody): LogStatus {
+    const known = find(worker);
+    if (known === undefined || known.kind === "local") throw refused({ type: "worker-unknown", worker });
+    if (session !== undefined && session !== known.session) throw refused({ type: "session-lost", worker: known.id });
+    const one = wanted.get(id);
+    if (one === undefined || one.worker !== worker) return takeLate(worker, id);
+    const size = text === null ? 0 : Buffer.byteLength(JSON.stringify(text));
+    if (size > bytesMax) throw badInput("text", `${size} bytes`, `at most ${bytesMax} bytes as JSON, as was asked for`);
+    if (text !== null) close(one, { kind: "tail", text, truncated }, "taken");
+    else close(one, error === undefined ? { kind: "none" } : { kind: "failed", error }, "taken");
+    return { status: "taken", id };
+  }
+
+  function takeLate(worker: string, id: string): LogStatus {
+    const over = closed.get(id);
+    if (over?.worker === worker) return { status: over.status, id };
+    const text = `worker ${worker} was not asked for log ${id}; hand in only what the answer of a sync lists in logs`;
+    throw new ServerRefusal("not_found", text, { details: { field: "id", workerId: worker, id } });
+  }
+
+  return {
+    ...{ heard, keeperOf, isDue, ask, askAny, take },
+    left(worker) {
+      for (const one of wantedOf(worker)) close(one, { kind: "gone" });
+    },
+    listen(worker, bell) {
+      bells.set(worker, bell);
+      return () => {
+        if (bells.get(worker) === bell) bells.delete(worker);
+      };
+    },
+    tell(worker) {
+      if (wanted.size === 0 || typeof places.get(worker) !== "string") return NOTHING;
+      return wantedOf(worker).map((one) => {
+        one.toldAt = timers.now();
+        const { id, taskId, attempt, lines, taskAgeMs } = one;
+        return { id, taskId, attempt, lines, bytes: bytesMax, ...(taskAgeMs === undefined ? {} : { taskAgeMs }) };
+      });
+    },
+  };
+}
+
+const isConnected = (worker: Worker | undefined): boolean =>
+  worker !== undefined && worker.kind === "pull" && worker.status !== "unreachable";
+
+const isSame = (one: LogRequest, other: LogRequest): boolean =>
+  one.taskId === other.taskId && one.attempt === other.attempt && one.lines === other.lines;
+
+/** At the end; the oldest go when there are too many. */
+function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= max) return;
+    map.delete(oldest);
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The calls about the server itself and its log: events, health, numbers, the document.
+ */
+import type { Drover } from "../../engine/drover.ts";
+import type { FeedEvent } from "../../engine/feed.ts";
+import { LogFailure } from "../../engine/index.ts";
+import { badInput } from "../../engine/writer/drover-error.ts";
+import { ServerRefusal } from "../../http/problem.ts";
+import {
+  EVENTS_DEFAULT,
+  type EventJson,
+  type EventPage,
+  type EventsQuery,
+  openApiDocument,
+  type Readiness,
+} from "../../protocol/index.ts";
+import { type EventStreams, eventJson } from "./event-stream.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+
+export type ServerFaces = {
+  readonly streams: EventStreams;
+  /** The numbers for Prometheus, as text. */
+  readonly metrics: () => Promise<string>;
+};
+/** A page of what is rare ends after so many events, so that one request never reads a whole log. */
+const LOOKED_AT_MAX = 20_000;
+/** The stream has answered by itself. */
+export const ANSWERED: unique symbol = Symbol("answered");
+
+type ServerNames = "events" | "health" | "ready" | "metrics" | "openapi";
+export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerNames> {
+  const { drover, phase, version } = deps;
+  /** Making it takes a while, and it changes only with where the server is: the same bytes are for everybody. */
+  const document = { url: "", bytes: Buffer.alloc(0) };
+  return {
+    events: ({ query }, exchange) => events(deps, faces.streams, query, exchange),
+    health: () => ({ status: "ok", version }),
+    ready: async (): Promise<Readiness> => {
+      const refusal = phase.refusal();
+      if (refusal !== null) throw refusal;
+      return { status: "ready", seq: drover.state.seq, logTimeAheadMs: drover.logTime().aheadMs };
+    },
+    metrics: () => faces.metrics(),
+    openapi: () => {
+      const url = deps.url();
+      if (document.url !== url)
+        Object.assign(document, { url, bytes: Buffer.from(JSON.stringify(openApiDocument({ version, url }))) });
+      return document.bytes as never;
+    },
+  };
+}
+
+async function events(
+  { drover }: Deps,
+  streams: EventStreams,
+  query: EventsQuery,
+  { request, response }: Exchange,
+): Promise<EventPage> {
+  const { headers } = request;
+  const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
+  const after = await beginningOf(drover, asked);
+  const wants = wantedBy(query);
+  if (headers.accept?.includes("text/event-stream") !== true)
+    return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
+  streams.open(response, after, wants);
+  return ANSWERED as never;
+}
+
+/** Where to begin: where was asked for, or with the first event there is. What is no longer there is refused. */
+async function beginningOf({ events }: Drover, asked: number | null): Promise<number> {
+  try {
+    for await (const _ of events({ after: asked ?? 0 })) break;
+    return asked ?? 0;
+  } catch (error) {
+    if (!(error instanceof LogFailure) || error.code !== "pruned" || error.seq === undefined) throw error;
+    if (asked === null) return error.seq;
+    throw badInput("after", asked, `at least ${error.seq}: what was before is no longer in the log`);
+  }
+}
+
+function wantedBy({ task, kind }: EventsQuery): (event: FeedEvent) => boolean {
+  const kinds = kind === undefined ? null : new Set<string>(kind);
+  return (event) => (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
+}
+
+function lastEventId(given: string | string[] | undefined): number | null {
+  if (given === undefined || given === "") return null;
+  const id = typeof given === "string" && /^\d{1,15}$/.test(given) ? Number(given) : null;
+  if (id !== null) return id;
+  throw new ServerRefusal("bad_request", "the header Last-Event-ID must be the number of an event", {
+    details: { field: "header last-event-id" },
+  });
+}
+
+async function pageOf(
+  feed: AsyncIterable<FeedEvent>,
+  limit: number,
+  wants: (event: FeedEvent) => boolean,
+): Promise<EventPage> {
+  const events: EventJson[] = [];
+  let [looked, last] = [0, 0];
+  for await (const event of feed) {
+    if (events.length >= limit || looked >= LOOKED_AT_MAX) return { events, nextAfter: last };
+    if (wants(event)) events.push(eventJson(event));
+    looked++;
+    last = event.seq;
+  }
+  return { events };
+}

@@ -1,0 +1,145 @@
+/**
+ * The calls about tasks, each a few words with the engine.
+ *
+ * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
+ * task as it stands when its time is over: that is an answer, not an error.
+ */
+import { INSTANT_NUMBERS, type Why } from "../../core/why/why.ts";
+import { isoTime, type TaskView } from "../../engine/tasks/task-view.ts";
+import { DroverError } from "../../engine/writer/drover-error.ts";
+import { PollEnded } from "../../http/long-polls.ts";
+import { ServerRefusal } from "../../http/problem.ts";
+import { isTied } from "../../http/tokens.ts";
+import type { TaskCalls } from "../../protocol/calls/task-calls.ts";
+import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
+import { ownWhy } from "../access/scoped-views.ts";
+import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { submitChecked, submitCheckedBatch } from "./submit-checked.ts";
+import { createTaskLogs } from "./task-logs.ts";
+
+export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
+  const { drover } = deps;
+  const logs = createTaskLogs(deps);
+
+  return {
+    submit: ({ body }, { caller, headers }) => {
+      const own = claimed(caller, body);
+      // What every submit costs: only a tied caller's dependencies, and its project, are looked at first.
+      const isPlain = own.parent === undefined && own.needs === undefined;
+      if (!isTied(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
+      return checkTies(drover, caller, own)
+        .then(() => makeOwnProject(drover, caller, own))
+        .then(() => submitChecked(deps, own, headers));
+    },
+    submitBatch: async ({ body }, { caller }) => {
+      const batch = claimed(caller, body);
+      return submitCheckedBatch(deps, batch, isTied(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
+    },
+    tasks: async ({ query }, { caller }) => {
+      const page = await drover.tasks(ownFilter(caller, query));
+      return { ...page, tasks: page.tasks.map(taskJson) };
+    },
+    task: async ({ params }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return taskJson(await drover.task(params.id));
+    },
+    patch: async ({ params, body }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      const { warnings } = await drover.patch(params.id, body);
+      const task = taskJson(await drover.task(params.id));
+      return warnings === undefined ? task : { ...task, warnings };
+    },
+    cancel: async ({ params, body }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      await drover.cancel(params.id, body);
+      return { status: "cancelled", taskId: params.id };
+    },
+    cancelWhere: async ({ body: { filter } }, { caller }) => {
+      const { all: _, ...named } = filter;
+      const count = await drover.cancelWhere(isTied(caller) ? ownFilter(caller, named) : filter);
+      return { status: "cancelled", count };
+    },
+    retry: async ({ params }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return drover.retry(params.id);
+    },
+    why: async ({ params, query }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      return whyJson(ownWhy(drover.state, caller, await drover.why(params.id, query)));
+    },
+    wait: async ({ params, query }, exchange) => {
+      await checkTask(drover, exchange.caller, params.id);
+      await untilEnd(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
+      return taskJson(await drover.task(params.id));
+    },
+    logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
+  };
+}
+
+const NONE_FOREIGN: ReadonlyMap<number, string> = new Map();
+type Item = { readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
+
+/** What a tied caller may not claim in its batch, and why: that turns away the item, and no other. */
+async function foreignItems(
+  { drover }: Deps,
+  caller: Exchange["caller"],
+  { agentId, project: shared, tasks }: BatchBody,
+): Promise<ReadonlyMap<number, string>> {
+  const foreign = new Map<number, string>();
+  for (const [index, item] of tasks.entries()) {
+    const { project = shared, ...ties } = (item ?? {}) as Item;
+    const at = `tasks[${index}].`;
+    try {
+      if (typeof project === "string") claimed(caller, { project }, at);
+      await checkTies(drover, caller, ties, at);
+      await makeOwnProject(drover, caller, { agentId, project });
+    } catch (error) {
+      if (!(error instanceof ServerRefusal || error instanceof DroverError)) throw error;
+      foreign.set(index, error.message);
+    }
+  }
+  return foreign;
+}
+
+/** Until the task has ended, or the time is over. */
+function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<void> {
+  if (waitMs === 0) return Promise.resolve();
+  return polls.hold(response, "other", async (signal, end) => {
+    const timer = setTimeout(() => end("time-over"), waitMs);
+    try {
+      await drover.ended(id, { signal });
+    } catch (error) {
+      if (!(error instanceof PollEnded) || error.why !== "time-over") throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  });
+}
+
+/** Instants are text on the wire, also where a program that embeds the engine gave a number. */
+export function taskJson(view: TaskView): TaskJson {
+  const { deadline, notBefore } = view;
+  if (typeof deadline !== "number" && typeof notBefore !== "number") return view as TaskJson;
+  return {
+    ...view,
+    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
+    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
+  } as TaskJson;
+}
+
+function whyJson({ earliestStart, conditions, ...answer }: Why): WhyAnswer {
+  return {
+    ...answer,
+    conditions: conditions.map((one) => ({ ...one, numbers: withInstants(one.numbers) })),
+    ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }),
+  };
+}
+
+const withInstants = (numbers: Why["conditions"][number]["numbers"]): WhyAnswer["conditions"][number]["numbers"] =>
+  Object.fromEntries(
+    Object.entries(numbers).map(([key, value]) => [
+      key,
+      INSTANT_NUMBERS.has(key) && typeof value === "number" ? isoTime(value) : value,
+    ]),
+  );

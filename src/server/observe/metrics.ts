@@ -1,0 +1,260 @@
+/**
+ * Numbers for Prometheus.
+ *
+ * What is live now is read from the engine's state when somebody asks for it, so nothing is kept up to date in between
+ * and nothing can drift. What has been is counted as events become durable. Names that callers choose (projects, gates)
+ * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that nobody
+ * who submits tasks can make a dashboard's memory grow. Where nobody is `other`, all labels are in use at once anyway.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from "prom-client";
+import { gateStanding } from "../../core/gate/gate.ts";
+import type { State } from "../../core/model/state.ts";
+import type { Drover } from "../../engine/drover.ts";
+import { workerView } from "../../engine/views/stats.ts";
+import type { Commit } from "../../engine/writer/commit-watch.ts";
+import type { Applied } from "../../engine/writer/writer.ts";
+import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
+import { type AnswerTimes, createAnswerTimes } from "./response-times.ts";
+
+/** So many projects and gates have a label of their own. */
+const NAMED_MAX = 50;
+const OTHER = "other";
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LONG_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400];
+const EVENTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 20_000];
+/** Gauges of the library that are called like counters; their parts are there under names of their own. */
+const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+const WORKER_STATUSES = ["idle", "busy", "overloaded", "draining", "unreachable"] as const;
+
+export type MetricsParts = {
+  readonly drover: Drover;
+  readonly webhooksDue: () => number;
+  readonly streams: () => number;
+  readonly polls: () => number;
+};
+export type Metrics = {
+  text(): Promise<string>;
+  onCommitted(batch: readonly Applied[], commit: Commit): void;
+  onWebhook(outcome: WebhookOutcome): void;
+  readonly answers: AnswerTimes;
+  onRejected(): void;
+};
+
+export function createMetrics(parts: MetricsParts): Metrics {
+  const register = new Registry();
+  collectDefaultMetrics({ register });
+  for (const name of MISNAMED) register.removeSingleMetric(name);
+  addStanding(register, parts);
+  addTotals(register, parts.drover.state);
+  const tasks = taskHistograms(register);
+  const log = logMetrics(register, parts.drover);
+  const webhooks = new Counter({
+    ...{ name: "drover_webhook_tries_total", help: "Tries to deliver a webhook, by what came of them." },
+    ...{ labelNames: ["outcome"] as const, registers: [register] },
+  });
+  for (const outcome of ["delivered", "retried", "failed"]) webhooks.inc({ outcome }, 0);
+  const rejected = new Counter({
+    name: "drover_tasks_rejected_total",
+    help: "Tasks that found no room, since this server started.",
+    registers: [register],
+  });
+  const answers = createAnswerTimes();
+  register.registerMetric(answers as unknown as Metric);
+  return {
+    text: () => register.metrics(),
+    onCommitted(batch, commit) {
+      log(batch.length, commit);
+      for (const { event } of batch) tasks(parts.drover.state, event);
+    },
+    onWebhook: ({ kind }) => webhooks.inc({ outcome: kind }),
+    answers,
+    onRejected: () => rejected.inc(),
+  };
+}
+
+/** How things stand at the moment somebody looks. */
+function addStanding(register: Registry, { drover, webhooksDue, streams, polls }: MetricsParts): void {
+  const { state } = drover;
+  const registers = [register];
+  addProjects(register, state);
+  addGates(register, drover);
+  new Gauge({
+    ...{ name: "drover_workers", help: "Workers by what they are at.", labelNames: ["status"] as const, registers },
+    collect() {
+      const counts = new Map<string, number>(WORKER_STATUSES.map((status) => [status, 0]));
+      for (const worker of state.fleet.order) {
+        const { status } = workerView(worker);
+        counts.set(status, (counts.get(status) ?? 0) + 1);
+      }
+      for (const [status, count] of counts) this.set({ status }, count);
+    },
+  });
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+  gauge("drover_event_streams", "Readers that follow the events.", streams);
+  gauge("drover_long_polls", "Calls that wait for an answer.", polls);
+  gauge("drover_webhooks_due", "Webhooks not delivered yet.", webhooksDue);
+  gauge("drover_paused", "Whether the whole fleet is paused.", () => (state.paused ? 1 : 0));
+}
+
+function addProjects(register: Registry, state: State): void {
+  new Gauge({
+    ...{ name: "drover_tasks", help: "Tasks that have not ended, by project and by what they are at." },
+    ...{ labelNames: ["project", "state"] as const, registers: [register] },
+    collect() {
+      this.reset();
+      const rows = [...state.projects.values()].map(({ id, backlog, queued, inFlight }) => ({
+        ...{ id: id as string, weight: backlog + inFlight },
+        counts: { waiting: backlog - queued, queued, in_flight: inFlight },
+      }));
+      for (const { id, counts } of busiest(rows))
+        for (const [at, count] of Object.entries(counts)) this.inc({ project: id, state: at }, count);
+    },
+  });
+}
+
+function addGates(register: Registry, { state, logTime }: Drover): void {
+  new Gauge({
+    ...{ name: "drover_gate_permits", help: "Permits that are out, calls that wait, and whether the gate is blocked." },
+    ...{ labelNames: ["gate", "state"] as const, registers: [register] },
+    collect() {
+      this.reset();
+      const { at: now } = logTime();
+      const rows = [...state.gates].map(([id, gate]) => {
+        const { running, queued, blockedUntil } = gateStanding(gate, now);
+        const counts = { held: running, queued, blocked: blockedUntil === null ? 0 : 1 };
+        return { id: id as string, weight: running + queued, counts };
+      });
+      for (const { id, counts } of busiest(rows))
+        for (const [at, count] of Object.entries(counts)) this.inc({ gate: id, state: at }, count);
+    },
+  });
+}
+
+type Row = { readonly id: string; readonly weight: number; readonly counts: Readonly<Record<string, number>> };
+
+/** The busiest by their own name; what they are called is their callers' choice, so ties end in the name. */
+export function busiest(rows: readonly Row[], max: number = NAMED_MAX): Row[] {
+  if (rows.length <= max) return [...rows];
+  const order = [...rows].sort((left, right) => right.weight - left.weight || (left.id < right.id ? -1 : 1));
+  return order.map((row, index) => (index < max ? row : { ...row, id: OTHER }));
+}
+
+/** Totals of the log's whole life: they survive a restart, as the log does. */
+function addTotals(register: Registry, { totals }: State): void {
+  const registers = [register];
+  const total = (name: string, help: string, read: () => number): void => {
+    new Counter({
+      ...{ name, help, registers },
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  };
+  total("drover_tasks_submitted_total", "Tasks that were let in.", () => totals.submitted);
+  total("drover_tasks_expired_total", "Tasks whose deadline passed.", () => totals.expired);
+  total("drover_starts_total", "Attempts that were given to a worker.", () => totals.starts);
+  new Counter({
+    ...{
+      name: "drover_tasks_ended_total",
+      help: "Tasks that ended, by how.",
+      labelNames: ["outcome"] as const,
+      registers,
+    },
+    collect() {
+      this.reset();
+      this.inc({ outcome: "done" }, totals.completed);
+      this.inc({ outcome: "failed" }, totals.failed);
+      this.inc({ outcome: "cancelled" }, totals.cancelled);
+      this.inc({ outcome: "skipped" }, totals.skipped);
+    },
+  });
+}
+
+const OUTCOME: ReadonlyMap<string, string> = new Map([
+  ["task-done", "done"],
+  ["task-failed", "failed"],
+  ["attempt-failed", "retried"],
+  ["attempt-lost", "lost"],
+]);
+
+/** How long tasks waited and ran. A task that has moved on since is not counted rather than counted wrong. */
+function taskHistograms(register: Registry): (state: State, event: Applied["event"]) => void {
+  const registers = [register];
+  const wait = new Histogram({
+    ...{
+      name: "drover_task_wait_seconds",
+      help: "From runnable to given to a worker.",
+      buckets: LONG_SECONDS,
+      registers,
+    },
+  });
+  const run = new Histogram({
+    ...{ name: "drover_task_run_seconds", help: "From given to a worker to the end of the attempt, by how it ended." },
+    ...{ labelNames: ["outcome"] as const, buckets: LONG_SECONDS, registers },
+  });
+  return (state, event) => {
+    if (event.kind === "task-assigned") {
+      const since = state.tasks.get(event.task)?.runnableAt ?? -1;
+      if (since >= 0 && since <= event.at) wait.observe((event.at - since) / 1000);
+      return;
+    }
+    const outcome = OUTCOME.get(event.kind);
+    if (outcome === undefined || !("task" in event) || event.task === null) return;
+    const since = state.tasks.get(event.task)?.startedAt ?? -1;
+    if (since >= 0 && since <= event.at) run.observe({ outcome }, (event.at - since) / 1000);
+  };
+}
+
+function logMetrics(register: Registry, drover: Drover): (events: number, commit: Commit) => void {
+  const registers = [register];
+  const append = new Histogram({
+    ...{ name: "drover_log_append_seconds", help: "How long the log took to make a batch durable.", registers },
+    buckets: SECONDS,
+  });
+  const size = new Histogram({
+    ...{ name: "drover_log_batch_events", help: "Events in one batch.", buckets: EVENTS, registers },
+  });
+  new Gauge({
+    ...{ name: "drover_chain_head_seq", help: "The number of the last durable event.", registers },
+    async collect() {
+      this.set((await headOf(drover))?.seq ?? drover.state.seq);
+    },
+  });
+  new Gauge({
+    ...{ name: "drover_chain_head_info", help: "The hash of the chain after the last durable event.", registers },
+    labelNames: ["hash"] as const,
+    async collect() {
+      const head = await headOf(drover);
+      this.reset();
+      if (head !== null) this.set({ hash: head.hash }, 1);
+    },
+  });
+  new Gauge({
+    ...{ name: "drover_log_time_ahead_seconds", help: "How far log time is ahead of the wall clock.", registers },
+    collect() {
+      this.set(drover.logTime().aheadMs / 1000);
+    },
+  });
+  return (events, { appendMs }) => {
+    append.observe(appendMs / 1000);
+    size.observe(events);
+  };
+}
+
+/** Null once the log is closed or has failed: the other numbers are still worth something then. */
+async function headOf(drover: Drover): Promise<Awaited<ReturnType<Drover["head"]>> | null> {
+  try {
+    return await drover.head();
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}

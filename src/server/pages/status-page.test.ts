@@ -1,0 +1,74 @@
+/**
+ * The script of the page at `/`, run against a real server with as much of a browser as it uses.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runInNewContext } from "node:vm";
+import { openServer } from "../../../test/kits/server-kit.ts";
+import { STATUS_PAGE } from "./status-page.ts";
+
+type Element = { textContent: string; children: Element[]; tBodies: Element[]; [more: string]: unknown };
+
+function element(): Element {
+  const own: Element = {
+    ...{ textContent: "", children: [], hidden: false, addEventListener: () => undefined },
+    get tBodies(): Element[] {
+      return [own];
+    },
+    replaceChildren: (...all: Element[]) => void own.children.splice(0, Infinity, ...all),
+    append: (...all: Element[]) => void own.children.push(...all),
+  };
+  return own;
+}
+
+/** Looks once, and again whenever it is told to; `asked` are the paths of its last look. */
+async function openPage(url: string): Promise<{ ids(): string[]; asked(): string[]; look(): Promise<void> }> {
+  const elements = new Map<string, Element>();
+  const byId = (id: string): Element => elements.get(id) ?? elements.set(id, element()).get(id) ?? element();
+  let asked: string[] = [];
+  let again = Promise.withResolvers<() => void>();
+  const [, script = ""] = /<script>([\s\S]*)<\/script>/.exec(STATUS_PAGE) ?? [];
+  runInNewContext(script, {
+    document: { getElementById: byId, createElement: element },
+    sessionStorage: { getItem: () => null },
+    fetch: (path: string, init: RequestInit) => {
+      asked.push(path);
+      return fetch(`${url}${path}`, init);
+    },
+    setTimeout: (next: () => void) => again.resolve(next),
+  });
+  await again.promise;
+  return {
+    ids: () => byId("tasks").children.map((row) => row.children[0]?.textContent ?? ""),
+    asked: () => asked,
+    look: async () => {
+      const next = await again.promise;
+      again = Promise.withResolvers();
+      asked = [];
+      next();
+      await again.promise;
+    },
+  };
+}
+
+test("what was submitted last is shown, however many pages that takes", async () => {
+  await using at = await openServer();
+  const ids = Array.from({ length: 12 }, (_, index) => `t${index}`);
+  for (const id of ids) await at.drover.submit({ id, agentId: "ann", action: "x", payload: "x".repeat(500_000) });
+  const page = await openPage(at.url);
+  assert.deepEqual(page.ids(), ids.toReversed());
+  assert.equal(page.asked().filter((path) => path.startsWith("/tasks")).length, 6, "and it looks no further back");
+  await page.look();
+  assert.deepEqual(page.asked(), ["/readyz", "/scheduler/queue", "/workers"], "nothing has happened since");
+});
+
+test("it looks back until it has found enough", async () => {
+  await using at = await openServer();
+  const page = await openPage(at.url);
+  assert.deepEqual(page.ids(), ["No task yet."]);
+  const ids = Array.from({ length: 30 }, (_, index) => `t${index}`);
+  for (const id of ids) await at.drover.submit({ id, agentId: "ann", action: "x" });
+  for (let priority = 1; priority <= 200; priority++) await at.drover.patch("t0", { priority });
+  await page.look();
+  assert.deepEqual(page.ids(), ids.slice(-20).toReversed());
+});

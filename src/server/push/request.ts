@@ -1,0 +1,100 @@
+/**
+ * A task as a push worker is posted it.
+ *
+ * The worker is an HTTP server that knows nothing of Drover: a browser with tabs, say. It gets
+ *
+ *     POST <endpoint>/tabs/<tabId>/action      (or /action for a task without a tab, or the path the worker gave)
+ *     {…params, "kind": action, "ref": …, "selector": …}
+ *
+ * and its answer is the task's end (response.ts). `ref` and `selector` may be fields of the task or parameters; the
+ * task's own win. `kind` and `tabId` are never taken from `params`, also where the task has no tab: the tab decides who
+ * may run a task, and a parameter must not lead to another tab than the one that was routed. The tab is in the path, so
+ * it is in the body only where a path of the worker's own does not name it.
+ *
+ * `{tabId}`, `{taskId}` and `{action}` in a worker's path are filled in, percent-encoded. A value of `.` or `..` is
+ * refused: every spelling of these climbs in a path.
+ */
+import { fail, ok, type Result } from "../../core/base/result.ts";
+import { badInput } from "../../engine/writer/drover-error.ts";
+import { headerText, type OutboundRequest } from "../../http/outbound.ts";
+
+const TAB_PATH = "/tabs/{tabId}/action";
+const PLAIN_PATH = "/action";
+const RESERVED: ReadonlySet<string> = new Set(["kind", "tabId"]);
+const PLACES = ["tabId", "taskId", "action"] as const;
+
+/** Where a push worker is. */
+export type PushTarget = { readonly endpoint: string; readonly path?: string | null };
+/** What is used of a task. */
+export type PushTask = {
+  readonly taskId: string;
+  readonly action?: string;
+  readonly tabId?: string;
+  readonly ref?: string;
+  readonly selector?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+};
+export type PushRequest = Pick<OutboundRequest, "url" | "method" | "headers"> & { readonly body: string };
+
+/** Throws, naming the field, unless a worker can be posted to there. Addresses of the own network are welcome. */
+export function checkPushTarget({ endpoint, path }: { readonly endpoint: unknown; readonly path?: unknown }): void {
+  const url = typeof endpoint === "string" ? URL.parse(endpoint) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.port === "0")
+    throw badInput("endpoint", endpoint, "an http or https URL, such as http://127.0.0.1:9222");
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== "")
+    throw badInput("endpoint", "such a URL", "a URL without credentials, query or fragment");
+  if (path === undefined || path === null) return;
+  if (typeof path !== "string" || !path.startsWith("/") || path.includes("#"))
+    throw badInput("path", path, "a path that begins with /, without a fragment");
+  const unknown = [...path.matchAll(/\{([^{}]*)\}/g)].find(([, name]) => !PLACES.some((place) => place === name));
+  if (unknown !== undefined)
+    throw badInput("path", path, `a path with none but {${PLACES.join("}, {")}} to be filled in`);
+}
+
+/** The request, or why none can be made: then no other attempt could make one either. */
+export function pushRequest(
+  { endpoint, path }: PushTarget,
+  task: PushTask,
+  { attempt, version }: { readonly attempt: number; readonly version: string },
+): Result<PushRequest, string> {
+  const template = path ?? (task.tabId === undefined ? PLAIN_PATH : TAB_PATH);
+  const filled = fill(template, task);
+  if (!filled.ok) return filled;
+  const id = headerText(task.taskId);
+  const headers = {
+    "Content-Type": "application/json",
+    Accept: "application/json, text/*;q=0.9, */*;q=0.5",
+    "User-Agent": `drover/${version}`,
+    "X-Drover-Task-ID": id,
+    "X-Drover-Attempt": String(attempt),
+    // One attempt is posted once; a worker that sees the key again has it from a repeat on the way.
+    "Idempotency-Key": `${id}:${attempt}`,
+  };
+  const url = under(endpoint, filled.value);
+  return ok({ url, method: "POST", headers, body: JSON.stringify(bodyOf(task, template)) });
+}
+
+/** A path under the endpoint, which may have one of its own. */
+export const under = (endpoint: string, path: string): URL => new URL(`${endpoint.replace(/\/+$/, "")}${path}`);
+
+function fill(template: string, task: PushTask): Result<string, string> {
+  let problem = "";
+  const filled = template.replaceAll(/\{(tabId|taskId|action)\}/g, (_, place: (typeof PLACES)[number]) => {
+    const value = task[place];
+    if (value === undefined) problem = `the path of its worker needs {${place}}, and the task has none`;
+    else if (/^\.{1,2}$/.test(value)) problem = `its ${place} is ${value}, which cannot stand in a path`;
+    return encodeURIComponent((value ?? "").toWellFormed());
+  });
+  return problem === "" ? ok(filled) : fail(problem);
+}
+
+function bodyOf({ action, ref, selector, tabId, params = {} }: PushTask, template: string): Record<string, unknown> {
+  const own = Object.entries(params).filter(([key]) => !RESERVED.has(key));
+  return {
+    ...Object.fromEntries(own),
+    kind: action,
+    ...(ref === undefined ? {} : { ref }),
+    ...(selector === undefined ? {} : { selector }),
+    ...(tabId === undefined || template.includes("{tabId}") ? {} : { tabId }),
+  };
+}

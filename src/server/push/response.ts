@@ -1,0 +1,102 @@
+/**
+ * What a push worker's answer means for the task.
+ *
+ * 2xx is done, with the body as the result: parsed where it is JSON, text where it is text, base64 with its content
+ * type where it is neither, nothing where it is empty. Anything else is a failure with the status and the beginning of
+ * the body. Whether the task is tried again depends on whose fault it was:
+ *
+ * - 429 and 529: nobody's. It goes back to the queue, which counts against nothing, and the gate of its provider is
+ *   shut for as long as the answer says.
+ * - 503 with a Retry-After: the worker did not take it. It goes back to the queue for so long, at no cost to its
+ *   attempts.
+ * - 408, 409, 421, 423 and 425: of a moment. Tried again, as long as the task has attempts left.
+ * - any other 4xx: the same request would get the same answer. It fails for good, whatever attempts are left.
+ * - 5xx, and a redirect, which is not followed: tried again. A task with a tab has one attempt unless it asked for
+ *   more, so a click is not repeated.
+ */
+
+import { RESULT_BYTES_MAX } from "../../engine/workers/local-workers.ts";
+import { canonical } from "../../engine/writer/canonical-json.ts";
+import { DroverError } from "../../engine/writer/drover-error.ts";
+
+const ERROR_CHARACTERS = 1000;
+const RETRY_AFTER_MS_MAX = 60 * 60_000;
+/** Client errors that are about when, not about what. */
+const OF_A_MOMENT: ReadonlySet<number> = new Set([408, 409, 421, 423, 425]);
+const RATE_LIMITED: ReadonlySet<number> = new Set([429, 529]);
+
+/** As much of a body as can matter: a whole result and a little more, to know that it is too much. */
+export const ANSWER_BYTES_MAX: number = RESULT_BYTES_MAX;
+
+export type PushAnswer = {
+  readonly status: number;
+  readonly contentType: string;
+  readonly retryAfterMs: number | null;
+  readonly bytes: Uint8Array;
+  /** The body was longer than what was read. */
+  readonly isWhole: boolean;
+};
+export type PushOutcome =
+  | { readonly outcome: "done"; readonly result?: unknown }
+  | { readonly outcome: "failed"; readonly error: string; readonly permanent?: true }
+  | { readonly outcome: "requeue"; readonly error: string; readonly retryAfterMs: number; readonly rateLimited?: true };
+
+export function outcomeOf(answer: PushAnswer): PushOutcome {
+  const { status, retryAfterMs, isWhole } = answer;
+  if (status >= 200 && status <= 299) return isWhole ? resultOf(answer) : tooLarge();
+  const error = errorOf(answer);
+  const rest = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX);
+  if (RATE_LIMITED.has(status)) return { outcome: "requeue", error, retryAfterMs: rest, rateLimited: true };
+  if (status === 503 && retryAfterMs !== null) return { outcome: "requeue", error, retryAfterMs: rest };
+  const isPermanent = status >= 400 && status <= 499 && !OF_A_MOMENT.has(status);
+  return { outcome: "failed", error, ...(isPermanent ? { permanent: true } : {}) };
+}
+
+/** To ask again would bring the same bytes. */
+const tooLarge = (): PushOutcome => ({
+  outcome: "failed",
+  error: `its result is over ${RESULT_BYTES_MAX} bytes; write more to an artifact and answer with its name`,
+  permanent: true,
+});
+
+function resultOf({ bytes, contentType }: PushAnswer): PushOutcome {
+  if (bytes.length === 0) return { outcome: "done" };
+  const result = readBody(bytes, contentType);
+  try {
+    if (Buffer.byteLength(canonical(result, "result")) > RESULT_BYTES_MAX) return tooLarge();
+  } catch (error) {
+    if (!(error instanceof DroverError)) throw error;
+    return { outcome: "failed", error: `its result cannot be kept: ${error.message}`, permanent: true };
+  }
+  return { outcome: "done", result };
+}
+
+function readBody(bytes: Uint8Array, contentType: string): unknown {
+  const text = textOf(bytes);
+  if (text === null) return { contentType: contentType || "application/octet-stream", base64: toBase64(bytes) };
+  // Text that happens to look like JSON, such as 123, was meant as text.
+  if (/^text\/(?!json)/i.test(contentType)) return text;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return text;
+  }
+}
+
+const toBase64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return null;
+  }
+}
+
+function errorOf({ status, bytes }: PushAnswer): string {
+  const text = new TextDecoder().decode(bytes.subarray(0, ERROR_CHARACTERS * 4)).trim();
+  const cut = text.length > ERROR_CHARACTERS ? `${text.slice(0, ERROR_CHARACTERS).toWellFormed()}…` : text;
+  return cut === "" ? `HTTP ${status}` : `HTTP ${status}: ${cut}`;
+}

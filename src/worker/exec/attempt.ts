@@ -1,0 +1,325 @@
+/**
+ * One attempt from its assignment to its outcome.
+ *
+ * A place for the run, a workspace, the setup, the command, the cleanup, then the workspace is looked at and the place
+ * goes. Whatever goes wrong on our side (a full disk, a directory that cannot be written) sends the task back: it is no
+ * fault of the task. Nothing of a run outlives its outcome except its log, its session and a tree with work in it.
+ */
+import { stat, writeFile } from "node:fs/promises";
+import type { OutputDirectory } from "../output/directory.ts";
+import { createEventReader } from "../output/events.ts";
+import { createOutputLog, type OutputLog } from "../output/log.ts";
+import { createRedactor, type Redactor } from "../output/redact.ts";
+import { childEnvironment } from "../process/environment.ts";
+import { type ProcessEnd, startProcess } from "../process/group.ts";
+import type { RunPlace, Runs } from "../process/runs.ts";
+import { type Workspace, WorkspaceRefusal, type WorkspaceReport, type Worktrees } from "../worktree/worktree.ts";
+import type { AssignedTask, ExecContext, ExecOutcome } from "./contract.ts";
+import { createWatch } from "./idle-watch.ts";
+import { createListener, type Listener } from "./listener.ts";
+import type { ExecSetup } from "./options.ts";
+import { outcomeOf, outcomeOfSpawnError, type StopCause } from "./outcome.ts";
+import type { Invocation } from "./presets.ts";
+import { finishedOutcome } from "./report.ts";
+import { readAnswer } from "./result.ts";
+import type { Sessions } from "./sessions.ts";
+import { createStopper, type Stopper } from "./stopper.ts";
+import { taskDocument } from "./task-document.ts";
+
+export type AttemptTools = {
+  readonly setup: ExecSetup;
+  readonly runs: Runs;
+  readonly sessions: Sessions;
+  readonly outputs: OutputDirectory;
+  readonly worktrees: Worktrees | null;
+};
+export type Attempt = {
+  readonly taskId: string;
+  readonly number: number;
+  readonly log: OutputLog;
+  readonly outcome: Promise<ExecOutcome>;
+  stop(cause: StopCause): void;
+  kill(): void;
+};
+
+const TROUBLE_RETRY_MS = 15_000;
+const NO_ROOM_RETRY_MS = 10_000;
+const CLEANUP_MS_MAX = 60_000;
+
+/** What one attempt's steps share. */
+type Work = {
+  readonly tools: AttemptTools;
+  readonly task: AssignedTask;
+  readonly context: ExecContext;
+  readonly runToken: string | undefined;
+  readonly stopper: Stopper;
+  readonly log: OutputLog;
+  readonly redact: Redactor;
+  /** Hears the command only: what setup and cleanup print is log. */
+  readonly ear: { listener: Listener | null };
+};
+type Scene = {
+  readonly place: RunPlace;
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly invocation: Invocation;
+  /** The task as the child reads it. */
+  readonly document: string;
+};
+
+export function startAttempt(tools: AttemptTools, task: AssignedTask, context: ExecContext): Attempt {
+  const { setup, outputs } = tools;
+  const given = Object.fromEntries(setup.additions.map(({ name, value }) => [name, value ?? setup.inherited[name]]));
+  const runToken = setup.runToken(task);
+  const redact = createRedactor([setup.inherited, given, { DROVER_RUN_TOKEN: runToken }]);
+  const ear: Work["ear"] = { listener: null };
+  const path = outputs.pathOf(task.taskId, context.attempt);
+  const { host, logBytesMax: bytesMax } = setup;
+  const onLine: Listener["line"] = (...line) => ear.listener?.line(...line);
+  const log = createOutputLog({ path, bytesMax, host, redact, onLine });
+  const stopper = createStopper(context.signal);
+  outputs.hold(path);
+  const work: Work = { tools, task, context, runToken, stopper, log, redact, ear };
+  const { taskId } = task;
+  return {
+    taskId,
+    number: context.attempt,
+    log,
+    outcome: conclude(work, path),
+    stop: stopper.stop,
+    kill: stopper.kill,
+  };
+}
+
+async function conclude(work: Work, path: string): Promise<ExecOutcome> {
+  const { tools, stopper, log } = work;
+  try {
+    return await perform(work);
+  } catch (error) {
+    const message = `this worker could not run it: ${(error as Error).message}`;
+    tools.setup.onWarning(`${work.task.taskId}: ${message}`);
+    return { outcome: "requeue", error: work.redact.line(message), retryAfterMs: TROUBLE_RETRY_MS };
+  } finally {
+    stopper.end();
+    await log.close();
+    if (log.failure !== null)
+      tools.setup.onWarning(`output of ${work.task.taskId} is not kept: ${log.failure.message}`);
+    await tools.outputs.letGo(path).catch((error) => tools.setup.onWarning(`old output stays: ${error.message}`));
+  }
+}
+
+async function perform(work: Work): Promise<ExecOutcome> {
+  const { tools, task, context, stopper } = work;
+  if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
+  const place = await tools.runs.begin({ taskId: task.taskId, attempt: context.attempt });
+  let workspace: Workspace | null = null;
+  let report: WorkspaceReport | null = null;
+  let outcome: ExecOutcome;
+  try {
+    workspace =
+      (await tools.worktrees?.open({ taskId: task.taskId, attempt: context.attempt, runId: place.id })) ?? null;
+    for (const file of workspace?.leftOut ?? []) work.log.note(file);
+    outcome = await performIn(work, place, workspace);
+  } catch (error) {
+    if (!(error instanceof WorkspaceRefusal)) throw error;
+    outcome = refusedOutcome(error);
+  } finally {
+    if (workspace !== null) report = (await tools.worktrees?.close(workspace)) ?? null;
+    await place.end().catch((error) => tools.setup.onWarning(`the place of a run stays: ${error.message}`));
+  }
+  if (report !== null) noteWorkspace(work, report);
+  const usage = work.ear.listener?.heard.usage ?? null;
+  const finished = finishedOutcome(outcome, { workspace: report, usage, redact: work.redact });
+  settleSession(work, finished);
+  work.log.note(`outcome: ${finished.outcome}${finished.error === undefined ? "" : `: ${finished.error}`}`);
+  return finished;
+}
+
+const UNSTARTED = {
+  code: null,
+  signal: null,
+  answer: { kind: "none" },
+  failure: null,
+  isRateLimited: false,
+  lastWords: "",
+  output: "",
+} as const;
+
+function refusedOutcome({ kind, message }: WorkspaceRefusal): ExecOutcome {
+  if (kind === "requeue") return { outcome: "requeue", error: message, retryAfterMs: NO_ROOM_RETRY_MS };
+  return { outcome: "failed", error: message, ...(kind === "permanent" ? { permanent: true } : {}) };
+}
+
+async function performIn(work: Work, place: RunPlace, workspace: Workspace | null): Promise<ExecOutcome> {
+  const { setup } = work.tools;
+  const scene = await setScene(work, place, workspace);
+  if (!(await isDirectory(scene.cwd)))
+    return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
+  try {
+    const failed = setup.setup === null ? null : await prepare(work, scene, setup.setup);
+    return failed ?? (await runCommand(work, scene));
+  } finally {
+    if (setup.cleanup !== null) await cleanUp(work, scene, setup.cleanup);
+  }
+}
+
+async function setScene(work: Work, place: RunPlace, workspace: Workspace | null): Promise<Scene> {
+  const { task, context, tools, runToken } = work;
+  const { setup, sessions } = tools;
+  const cwd = workspace?.cwd ?? setup.cwd;
+  const sessionId = sessions.of(task.taskId);
+  const session = sessionId === undefined ? {} : { sessionId };
+  const document = taskDocument(task, context.attempt, cwd);
+  const invocation: Invocation = setup.preset?.(task, {
+    args: setup.args,
+    promptFile: place.promptFile,
+    ...session,
+  }) ?? {
+    argv: setup.argv ?? [],
+    env: {},
+    createReader: createEventReader,
+  };
+  await writeFile(place.taskFile, document, { mode: 0o600 });
+  if (invocation.promptFile !== undefined) await writeFile(place.promptFile, invocation.promptFile, { mode: 0o600 });
+  const env = childEnvironment(setup.inherited, setup.additions, {
+    ...{ runId: place.id, taskId: task.taskId, attempt: context.attempt, workspace: cwd, temp: place.temp, ...session },
+    ...{ taskFile: place.taskFile, resultFile: place.resultFile },
+    ...(setup.url === undefined ? {} : { url: setup.url }),
+    ...(runToken === undefined ? {} : { runToken }),
+    ...(workspace === null ? {} : { branch: workspace.note.branch, base: workspace.note.base }),
+  });
+  return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
+}
+
+/** Null when the workspace is ready. */
+async function prepare(work: Work, scene: Scene, script: string): Promise<ExecOutcome | null> {
+  const { stopper, log } = work;
+  const end = await runProcess(work, scene, { argv: ["/bin/sh", "-c", script], stdin: "", what: "setup" });
+  if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause, lastWords: log.lastWords() });
+  if (end.code === 0) return null;
+  const words = log.lastWords();
+  const how = end.signal === null ? `exit code ${end.code}` : `died by ${end.signal}`;
+  return { outcome: "failed", error: `the setup command failed (${how})${words === "" ? "" : `: ${words}`}` };
+}
+
+async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
+  const { tools, task, context, stopper, redact, ear, log } = work;
+  const { argv, stdin = scene.document } = scene.invocation;
+  if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
+  const onSession = (sessionId: string): void => noteSession(tools, task.taskId, sessionId);
+  const onProblem = (problem: string): void => {
+    log.note(problem);
+    tools.setup.onWarning(`${task.taskId}: ${redact.line(problem)}`);
+  };
+  const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession, onProblem });
+  ear.listener = listener;
+  let end: ProcessEnd;
+  try {
+    end = await runProcess(work, scene, { argv, stdin, what: "command" });
+  } catch (error) {
+    return outcomeOfSpawnError(error, argv, scene.cwd);
+  }
+  const answer = await readAnswer({ file: scene.place.resultFile, ...listener.heard });
+  const { code, signal } = end;
+  const { failure, isRateLimited } = listener.heard;
+  const spoken = { lastWords: log.lastWords(), output: log.recent() };
+  return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, isRateLimited, ...spoken });
+}
+
+async function cleanUp(work: Work, scene: Scene, script: string): Promise<void> {
+  const { setup } = work.tools;
+  // A stop that has come already must not stop the cleaning up; but that may not take for ever either.
+  const { host, ladder } = setup;
+  const graceMs = ladder.interruptGraceMs + ladder.terminateGraceMs;
+  const limitMs = work.stopper.cause === null ? CLEANUP_MS_MAX : Math.min(CLEANUP_MS_MAX, graceMs);
+  const limit = new AbortController();
+  const cancel = host.setTimer(limitMs, () => limit.abort());
+  const stopper = createStopper(limit.signal);
+  work.ear.listener = silenced(work.ear.listener);
+  try {
+    await runProcess({ ...work, stopper }, scene, { argv: ["/bin/sh", "-c", script], stdin: "", what: "cleanup" });
+  } catch (error) {
+    work.log.note(`the cleanup command could not be run: ${(error as Error).message}`);
+  } finally {
+    cancel();
+    stopper.end();
+  }
+}
+
+/** What it heard stays; it hears no more. */
+const silenced = (listener: Listener | null): Listener | null => listener && { heard: listener.heard, line: () => {} };
+
+async function runProcess(
+  work: Work,
+  scene: Scene,
+  { argv, stdin, what }: { argv: readonly string[]; stdin: string; what: "setup" | "command" | "cleanup" },
+): Promise<ProcessEnd> {
+  const { stopper, log } = work;
+  const { host, table, ladder, startTimeoutMs, idleTimeoutMs, onWarning } = work.tools.setup;
+  const limits =
+    what === "command" ? { startMs: startTimeoutMs, idleMs: idleTimeoutMs } : { startMs: null, idleMs: null };
+  const watch = createWatch({ host, ...limits, onSilence: (kind, spanMs) => stopper.stop({ kind, spanMs }) });
+  const startedAt = host.elapsed();
+  log.note(`${what}: ${argv.map(shown).join(" ")}`);
+  try {
+    const plan = {
+      ...{ argv, stdin, cwd: scene.cwd, env: scene.env, runId: scene.place.id },
+      onOutput: (stream: "out" | "err", chunk: Buffer) => {
+        watch.noteOutput();
+        log.output(stream, chunk);
+      },
+      onSignal: (signal: NodeJS.Signals) => log.note(`sent ${signal}`),
+    };
+    const child = await startProcess(plan, { host, table, ladder });
+    stopper.guard(child);
+    await scene.place
+      .noteLeader(child.leader)
+      .catch((error) => onWarning(`a run is not written down: ${error.message}`));
+    const end = await child.ended;
+    log.endLines();
+    noteEnd(work, end, host.elapsed() - startedAt);
+    return end;
+  } finally {
+    stopper.guard(null);
+    watch.end();
+  }
+}
+
+/** On one line, so that it can be seen where a word ends. */
+const shown = (word: string): string => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word));
+
+function noteEnd({ log, task, tools }: Work, { code, signal, leftovers }: ProcessEnd, spanMs: number): void {
+  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  log.note(`ended ${how} after ${spanMs} ms`);
+  if (leftovers.killed > 0) log.note(`killed ${leftovers.killed} processes it had left behind`);
+  if (leftovers.remaining.length === 0) return;
+  tools.setup.onWarning(`${task.taskId}: processes ${leftovers.remaining.join(", ")} would not die`);
+}
+
+function noteSession({ sessions, setup }: AttemptTools, taskId: string, sessionId: string): void {
+  try {
+    sessions.note(taskId, sessionId);
+  } catch (error) {
+    setup.onWarning(`the session of ${taskId} is not kept: ${(error as Error).message}`);
+  }
+}
+
+/** It is over, or its session is lost: then the next attempt, if there is one, begins anew. */
+function settleSession({ tools, task, ear }: Work, { outcome, permanent }: ExecOutcome): void {
+  if (outcome !== "done" && permanent !== true && !ear.listener?.heard.isSessionGone) return;
+  try {
+    tools.sessions.forget(task.taskId);
+  } catch (error) {
+    tools.setup.onWarning(`the session of ${task.taskId} stays: ${(error as Error).message}`);
+  }
+}
+
+function noteWorkspace({ log, context }: Work, report: WorkspaceReport): void {
+  const { isKept, path, branch, changedCount, changedFiles, problem } = report;
+  if (isKept) log.note(`kept ${path} on branch ${branch}: ${problem ?? `${changedCount} files changed`}`);
+  if (changedCount > 0) context.progress({ changedFiles: changedFiles.slice(0, 50), changedCount, branch });
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
+}

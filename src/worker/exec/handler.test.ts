@@ -1,0 +1,219 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createStage, exists, handHost, temporaryHome } from "../../../test/kits/faults/exec-stage.ts";
+import type { AssignedTask } from "./handler.ts";
+
+const whole: AssignedTask = {
+  ...{ taskId: "t/1", attempt: 3, action: "review", type: "code", agentId: "ann", project: "p", tabId: "tab1" },
+  ...{ params: { depth: 2 }, payload: ["ü", null], ref: "e5", selector: "#a", estimatedTokens: 100, timeoutMs: 5000 },
+  ...{ deadline: "2030-01-01T00:00:00Z" },
+};
+
+test("a child reads its task from stdin, once, and finds the same in a file", async (t) => {
+  const script = `cat > "$DROVER_RESULT_FILE"; cmp -s "$DROVER_RESULT_FILE" "$DROVER_TASK_FILE" || exit 1`;
+  const { home, handler } = createStage(t, { script });
+  const context = { attempt: 3, signal: new AbortController().signal, progress: () => {}, usage: () => {} };
+  // What decides when and where it runs is not told.
+  const outcome = await handler.run({ ...whole, priority: -100, needs: ["x"] } as AssignedTask, context);
+  assert.deepEqual(outcome, { outcome: "done", result: { ...whole, workspace: home } });
+});
+
+test("a child runs in the working directory, with its own temporary one that goes after it", async (t) => {
+  const script = `echo x > "$TMPDIR/file"; printf '["%s","%s","%s"]\\n' "$PWD" "$TMPDIR" "$DROVER_WORKSPACE"`;
+  const { home, run, data } = createStage(t, { script });
+  const { result } = await run();
+  const [cwd, temp, workspace] = result as string[];
+  assert.deepEqual([cwd, workspace], [home, home]);
+  assert.ok(temp !== undefined && !exists(temp));
+  assert.deepEqual(readdirSync(join(data, "runs")), []);
+});
+
+test("no key of the worker enters a task unless it is named", async (t) => {
+  const inherited = {
+    PATH: process.env.PATH,
+    ANTHROPIC_API_KEY: "sk-ant-0123456789",
+    OPENAI_API_KEY: "sk-9876543210xyz",
+  };
+  const options = {
+    inherited,
+    env: ["OPENAI_API_KEY", "MODE=fast"],
+    url: "http://127.0.0.1:4747",
+    runToken: () => "rt-123456",
+  };
+  const names =
+    "ANTHROPIC_API_KEY OPENAI_API_KEY MODE CI TERM DROVER_TASK_ID DROVER_ATTEMPT DROVER_URL DROVER_RUN_TOKEN";
+  const script = `for n in ${names}; do eval "v=\\\${$n-unset}"; echo "$n=$v" | cut -c1-32 | sed 's/./&./g'; done`;
+  const { output } = (await createStage(t, { ...options, script }).run()).result as { output: string };
+  // Spelled with dots, or it would be taken out of the output.
+  assert.deepEqual(output.replaceAll(/(.)\./g, "$1").split("\n"), [
+    ...["ANTHROPIC_API_KEY=unset", "OPENAI_API_KEY=sk-9876543210xyz", "MODE=fast", "CI=1", "TERM=dumb"],
+    ...["DROVER_TASK_ID=t1", "DROVER_ATTEMPT=1", "DROVER_URL=http://127.0.0.1:4747", "DROVER_RUN_TOKEN=rt-123456"],
+  ]);
+});
+
+test("a secret of digits leaves numbers alone, so that a result stays JSON", async (t) => {
+  const script = `printf '{"total":12345678,"told":"%s"}' "$PIN_TOKEN" > "$DROVER_RESULT_FILE"`;
+  const outcome = await createStage(t, { script, env: ["PIN_TOKEN=12345678"] }).run();
+  assert.deepEqual(outcome, { outcome: "done", result: { total: 12345678, told: "[redacted]" } });
+});
+
+test("a secret is in no log, no error and no result", async (t) => {
+  let minted = 0;
+  const script = `echo "the token is $DROVER_RUN_TOKEN"; echo "err $MY_SECRET" >&2
+    printf '{"type":"progress","value":"%s"}\\n' "$MY_SECRET"; 
+    printf '{"token":"%s"}' "$MY_SECRET" > "$DROVER_RESULT_FILE"; exit 1`;
+  const mint = (): string => `run-token-value-${minted++}`;
+  const stage = createStage(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: mint });
+  const run = stage.start();
+  const all = [await run.outcome, run.progress, await stage.handler.tail("t1", 1)];
+  const file = readFileSync(join(stage.data, "logs", "t1", "1.log"), "utf8");
+  assert.doesNotMatch(`${JSON.stringify(all)}${file}`, /very-secret-value|run-token-value/);
+  assert.match(file, /Z out {2}the token is \[redacted\]\n/);
+  assert.match(file, /Z err {2}err \[redacted\]\n/);
+});
+
+const results: [string, string, unknown][] = [
+  [
+    "the file before any line",
+    `echo '{"type":"result","result":1}'; echo '[2]' > "$DROVER_RESULT_FILE"; echo '{"a":3}'`,
+    [2],
+  ],
+  [
+    "the last result line",
+    `echo '{"type":"result","result":1}'; echo '{"type":"result","result":2}'; echo '{"a":3}'`,
+    2,
+  ],
+  ["the last line that is JSON", `echo '{"a":1}'; echo '{"a":2}'; echo bye; echo '{"type":"heartbeat"}'`, { a: 2 }],
+  ["a list", `printf '[1,\\n'; printf '[1,2]'`, [1, 2]],
+  ["its output", "echo hello; echo world >&2", undefined],
+  ["nothing", "true", { exitCode: 0 }],
+];
+for (const [name, script, expected] of results)
+  test(`the result is ${name}`, async (t) => {
+    const { outcome, result } = await createStage(t, { script }).run();
+    assert.equal(outcome, "done");
+    if (expected !== undefined) assert.deepEqual(result, expected);
+    else assert.deepEqual((result as { output: string }).output.split("\n").sort(), ["hello", "world"]);
+  });
+
+const badResults: [string, string, RegExp, boolean][] = [
+  ["is no JSON", `echo '{"a":' > "$DROVER_RESULT_FILE"`, /^the result file is not JSON: /, false],
+  ["is empty", `: > "$DROVER_RESULT_FILE"`, /^the result file is empty/, false],
+  ["is too large", `head -c 300000 /dev/zero > "$DROVER_RESULT_FILE"`, /has over 262144 bytes; at most 262144/, true],
+  ["never ends", `ln -s /dev/zero "$DROVER_RESULT_FILE"`, /not a plain file/, false],
+  ["is a pipe", `mkfifo "$DROVER_RESULT_FILE"`, /not a plain file/, false],
+  ["is a directory", `mkdir "$DROVER_RESULT_FILE"`, /not a plain file|EISDIR/, false],
+  ["is nested too deeply", `head -c 200000 /dev/zero | tr '\\0' '[' > "$DROVER_RESULT_FILE"`, /JSON|deep/, false],
+];
+for (const [name, script, expected, permanent] of badResults)
+  test(`a result file that ${name} is a clear error`, async (t) => {
+    const end = await createStage(t, { script }).run();
+    assert.equal(end.outcome, "failed");
+    assert.match(end.error ?? "", expected);
+    assert.equal(end.permanent ?? false, permanent);
+  });
+
+test("a result line that is too large is a clear error too", async (t) => {
+  const script = `printf '{"type":"result","result":"'; head -c 300000 /dev/zero | tr '\\0' 'x'; printf '"}\\n'`;
+  const { outcome, error, permanent } = await createStage(t, { script }).run();
+  assert.deepEqual([outcome, permanent], ["failed", true]);
+  assert.match(error ?? "", /its result has 300002 bytes; at most 262144 are allowed/);
+});
+
+test("usage is told as it comes and stands in the outcome", async (t) => {
+  const script = `echo '{"type":"usage","inputTokens":5}'
+    echo '{"type":"result","result":1,"usage":{"input_tokens":9,"output_tokens":2}}'`;
+  const run = createStage(t, { script }).start();
+  assert.deepEqual(await run.outcome, { outcome: "done", result: 1, usage: { inputTokens: 9, outputTokens: 2 } });
+  assert.deepEqual(run.usage, [{ inputTokens: 5 }, { inputTokens: 9, outputTokens: 2 }]);
+});
+
+test("a program that is not there, or not executable, will not get better by trying again", async (t) => {
+  const home = temporaryHome(t);
+  writeFileSync(join(home, "plain.txt"), "#!/bin/sh\n");
+  chmodSync(join(home, "plain.txt"), 0o644);
+  const rows: [string, RegExp][] = [
+    ["no-such-program-at-all --x", /the program no-such-program-at-all was not found; install it/],
+    [join(home, "plain.txt"), /plain\.txt may not be run by this user; make it executable/],
+    ["sh -c no-such-program-at-all", /a program was not found \(exit code 127\).*no-such-program-at-all/],
+    ["sh -c ./plain.txt", /not executable \(exit code 126\)/],
+  ];
+  for (const [command, expected] of rows) {
+    const end = await createStage(t, { data: join(home, "data"), cwd: home, command }).run();
+    assert.deepEqual([end.outcome, end.permanent], ["failed", true], command);
+    assert.match(end.error ?? "", expected);
+  }
+  const gone = await createStage(t, { data: join(home, "data"), cwd: join(home, "gone"), command: "true" }).run();
+  assert.match(gone.error ?? "", /the working directory .*gone does not exist/);
+});
+
+test("a line goes to a shell only where it is asked for", async (t) => {
+  const command = `printf '["%s"]' "$DROVER_TASK_ID" | cat`;
+  assert.throws(() => createStage(t, { command }), /--shell/);
+  assert.deepEqual((await createStage(t, { command, shell: true }).run()).result, ["t1"]);
+});
+
+test("a task that is to be stopped before it begins never begins", async (t) => {
+  const stage = createStage(t, { script: "touch began" });
+  const context = { attempt: 1, signal: AbortSignal.abort("gone"), progress: () => {}, usage: () => {} };
+  const end = await stage.handler.run({ taskId: "t1", attempt: 1, action: "x" }, context);
+  assert.deepEqual([end, exists(join(stage.home, "began"))], [{ outcome: "cancelled", error: "gone" }, false]);
+});
+
+test("a child that writes nothing is stopped: from the start, or after its last byte", async (t) => {
+  const host = handHost();
+  const stage = createStage(t, {
+    host,
+    idleTimeoutMs: 1000,
+    startTimeoutMs: 5000,
+    script: `say a; echo b >&2; linger`,
+  });
+  const run = stage.start();
+  await host.armed(5000);
+  await run.said("a");
+  await host.armed(1000);
+  host.advance(999);
+  host.advance(1);
+  assert.match((await run.outcome).error ?? "", /it wrote nothing for 1000 ms and was stopped \(idle timeout\)/);
+  const silent = createStage(t, { host, idleTimeoutMs: 1000, startTimeoutMs: 5000, script: "linger" }).start({
+    taskId: "t2",
+  });
+  await host.armed(5000);
+  host.advance(4999);
+  host.advance(1);
+  assert.match((await silent.outcome).error ?? "", /it wrote nothing in its first 5000 ms/);
+});
+
+test("closing stops what runs and takes no more; what has something to say may say it", async (t) => {
+  const script = `trap 'echo "{\\"type\\":\\"result\\",\\"result\\":\\"saved\\"}"; exit 0' INT
+    [ "$DROVER_TASK_ID" = slow ] && trap - INT
+    say ready; linger`;
+  const stage = createStage(t, { script });
+  const [slow, quick] = [stage.start({ taskId: "slow" }), stage.start({ taskId: "quick" })];
+  await Promise.all([slow.said("ready"), quick.said("ready")]);
+  await stage.handler.close();
+  await stage.handler.close();
+  assert.deepEqual(await slow.outcome, { outcome: "requeue", error: "its worker is closing" });
+  assert.deepEqual(await quick.outcome, { outcome: "done", result: "saved" });
+  assert.deepEqual(await stage.run(), { outcome: "requeue", error: "its worker is closing" });
+});
+
+test("a data directory that cannot be written sends the task back", async (t) => {
+  const home = temporaryHome(t);
+  writeFileSync(join(home, "data"), "a file, not a directory");
+  const stage = createStage(t, { data: join(home, "data"), cwd: home, command: "true" });
+  const end = await stage.run();
+  assert.equal(end.outcome, "requeue");
+  assert.match(end.error ?? "", /this worker could not run it: .*(ENOTDIR|EEXIST)/);
+  assert.ok(stage.warnings.length > 0);
+});
+
+test("output that cannot be kept is no reason not to work", async (t) => {
+  const stage = createStage(t, { script: "echo '[1]'" });
+  mkdirSync(stage.data);
+  writeFileSync(join(stage.data, "logs"), "in the way");
+  assert.deepEqual(await stage.run(), { outcome: "done", result: [1] });
+  assert.match(stage.warnings.join(), /output of t1 is not kept/);
+});

@@ -1,0 +1,151 @@
+/**
+ * The exec worker's inner half: a command per task.
+ *
+ * It is given a task and answers with an outcome; leases and the wire are another's. While it runs a task the output
+ * can be read and followed. Closing it stops what runs, by the ladder, and nothing of it survives; should the worker's
+ * own process end without closing, what runs is killed on its way out, and what even that misses is found by the
+ * `sweep` of its successor.
+ */
+import { join } from "node:path";
+import { createOutputDirectory } from "../output/directory.ts";
+import { readTail } from "../output/tail.ts";
+import { killLeftovers, type Leader } from "../process/leftovers.ts";
+import { thisOwner } from "../process/owner.ts";
+import { createRuns, type DeadRun } from "../process/runs.ts";
+import type { ProcessTable } from "../process/table.ts";
+import { createWorktrees } from "../worktree/worktree.ts";
+import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
+import type {
+  AssignedTask,
+  AttemptTail,
+  ExecContext,
+  ExecHandler,
+  ExecOutcome,
+  SweepReport,
+  TailOptions,
+} from "./contract.ts";
+import { type ExecOptions, readExecOptions } from "./options.ts";
+import { createSessions } from "./sessions.ts";
+
+export type {
+  AssignedTask,
+  AttemptTail,
+  ExecContext,
+  ExecHandler,
+  ExecOutcome,
+  SweepReport,
+  TailOptions,
+  Usage,
+} from "./contract.ts";
+export type { ExecOptions } from "./options.ts";
+export type { PresetName } from "./presets.ts";
+
+/** Throws, in plain words, if the options make no sense. */
+export function createExecHandler(options: ExecOptions): ExecHandler {
+  const tools = createTools(options);
+  const attempts = new Map<string, Attempt>();
+  let closed: Promise<void> | null = null;
+  const killAll = (): void => {
+    for (const attempt of attempts.values()) attempt.kill();
+  };
+  process.on("exit", killAll);
+
+  async function run(task: AssignedTask, context: ExecContext): Promise<ExecOutcome> {
+    if (closed !== null) return { outcome: "requeue", error: "its worker is closing" };
+    const key = keyOf(task.taskId, context.attempt);
+    if (attempts.has(key)) throw new Error(`attempt ${context.attempt} of ${task.taskId} runs here already`);
+    const attempt = startAttempt(tools, task, context);
+    attempts.set(key, attempt);
+    try {
+      return await attempt.outcome;
+    } finally {
+      attempts.delete(key);
+    }
+  }
+
+  /** Its file may not be there yet. */
+  function runningOf(taskId: string): number | undefined {
+    return [...attempts.values()].findLast((attempt) => attempt.taskId === taskId)?.number;
+  }
+
+  async function tail(
+    taskId: string,
+    wanted: number | undefined,
+    options: TailOptions = {},
+  ): Promise<AttemptTail | null> {
+    const { follow = false, signal, ...size } = options;
+    const attempt = wanted ?? runningOf(taskId) ?? (await tools.outputs.latestOf(taskId));
+    if (attempt === null || !Number.isSafeInteger(attempt)) return null;
+    const running = attempts.get(keyOf(taskId, attempt));
+    const head = { taskId, attempt, isRunning: running !== undefined };
+    if (running !== undefined)
+      return { ...head, ...(follow ? running.log.follow(size, signal) : await running.log.tail(size)) };
+    const found = await readTail(tools.outputs.pathOf(taskId, attempt), size);
+    return found === null ? null : { ...head, ...found, ...(follow ? { lines: nothingMore() } : {}) };
+  }
+
+  async function finish(): Promise<void> {
+    for (const attempt of attempts.values()) attempt.stop({ kind: "closing" });
+    await Promise.allSettled([...attempts.values()].map(({ outcome }) => outcome));
+    process.off("exit", killAll);
+  }
+  function close(): Promise<void> {
+    closed ??= finish();
+    return closed;
+  }
+
+  return {
+    ...{ run, tail, close, [Symbol.asyncDispose]: close },
+    sweep: () => sweepWith(tools),
+    room: async () => (await tools.worktrees?.room()) ?? null,
+    limitWorktrees: (count) => tools.worktrees?.limit(count),
+  };
+}
+
+const keyOf = (taskId: string, attempt: number): string => `${attempt} ${taskId}`;
+
+async function* nothingMore(): AsyncGenerator<string> {}
+
+function createTools(options: ExecOptions): AttemptTools {
+  const setup = readExecOptions(options);
+  const { data, table, workerId, cwd, base, worktreeRoot: root, maxWorktrees: countMax } = setup;
+  const owner = thisOwner(table);
+
+  const usesWorktrees = setup.isolation === "worktree";
+  return {
+    setup,
+    runs: createRuns({ directory: join(data, "runs"), owner, workerId, table }),
+    sessions: createSessions(join(data, "sessions"), setup.tool),
+    outputs: createOutputDirectory(join(data, "logs"), setup.logBytesTotalMax),
+    worktrees: usesWorktrees ? createWorktrees({ cwd, base, root, countMax, owner, table }) : null,
+  };
+}
+
+async function sweepWith({ setup, runs, sessions, outputs, worktrees }: AttemptTools): Promise<SweepReport> {
+  const problems: string[] = [];
+  const dead = await runs.dead(setup.host.now());
+  let killed = 0;
+  for (const run of dead) {
+    const leader = provenLeader(run, setup.table);
+    const found = await killLeftovers(setup.table, { id: run.id, leader, since: run.leader?.startedAt ?? null });
+    killed += found.killed;
+    if (found.remaining.length === 0) await run.end();
+    else problems.push(`processes ${found.remaining.join(", ")} of run ${run.id} would not die`);
+  }
+  // Only when nobody works in them any more.
+  const trees = (await worktrees?.sweep()) ?? { removed: [], kept: [], problems: [] };
+  sessions.prune(setup.host.now());
+  await outputs.trim();
+  return {
+    runs: dead.length,
+    killed,
+    worktreesRemoved: trees.removed,
+    worktreesKept: trees.kept,
+    problems: [...problems, ...trees.problems],
+  };
+}
+
+/** After so long a number proves nothing any more; the leader itself, still there, does. */
+function provenLeader({ leader }: DeadRun, table: ProcessTable): Leader | null {
+  return leader !== null && table.read(leader.pid)?.startedAt === leader.startedAt ? leader : null;
+}

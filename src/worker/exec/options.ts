@@ -1,0 +1,170 @@
+/**
+ * How an exec worker is set up, read once, with what is wrong in plain words.
+ *
+ * The kill grace is the whole time from the first signal to SIGKILL, because that is what the fleet counts on: an
+ * attempt that lost its lease may act until lease + kill grace and no longer. SIGINT has the first half of it.
+ */
+import { resolve } from "node:path";
+import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
+import { type ProcessTable, systemProcessTable } from "../process/table.ts";
+import { type ExecHost, realExecHost } from "../process/timers.ts";
+import { argvOf } from "./command-words.ts";
+import type { AssignedTask } from "./contract.ts";
+import { PRESETS, type Preset, type PresetName } from "./presets.ts";
+
+export type ExecOptions = {
+  /** What runs for each task: words, or a line that is split like a shell would. Either this or a preset. */
+  readonly command?: string | readonly string[];
+  /** Hand the line to /bin/sh instead. */
+  readonly shell?: boolean;
+  /** A coding agent by name; or what makes the command line of each task out of the task itself. */
+  readonly preset?: PresetName | Preset;
+  /** Words behind those of the command or preset. */
+  readonly args?: readonly string[];
+  /** Where logs, runs, sessions and worktrees lie. */
+  readonly data: string;
+  readonly workerId?: string;
+  readonly cwd?: string;
+  /** `NAME` lets a variable through, `NAME=value` sets one. */
+  readonly env?: readonly string[];
+  /** The worker's own environment; default: that of this process. */
+  readonly inherited?: Inherited;
+  /** Where the server is, for children that want to ask it. */
+  readonly url?: string;
+  readonly runToken?: (task: AssignedTask) => string | undefined;
+  /** From the first signal to SIGKILL; 10 s. */
+  readonly killGraceMs?: number;
+  /** The part of it until SIGTERM; half. */
+  readonly interruptGraceMs?: number;
+  readonly idleTimeoutMs?: number | null;
+  readonly startTimeoutMs?: number | null;
+  readonly isolation?: "none" | "worktree";
+  /** The ref worktrees begin from; HEAD. */
+  readonly base?: string;
+  /** Run in the workspace before and after each task, in a shell. */
+  readonly setup?: string;
+  readonly cleanup?: string;
+  readonly maxWorktrees?: number;
+  /** Where worktrees are put; default: in the data directory. */
+  readonly worktreeRoot?: string;
+  /** For the output of one attempt; 10 MiB. */
+  readonly logBytesMax?: number;
+  /** For the output of all; 1 GiB. */
+  readonly logBytesTotalMax?: number;
+  /** Told what an operator should know and no task is told. */
+  readonly onWarning?: (text: string) => void;
+  readonly host?: ExecHost;
+  readonly table?: ProcessTable;
+};
+export type ExecSetup = {
+  readonly argv: readonly string[] | null;
+  readonly preset: Preset | null;
+  readonly args: readonly string[];
+  /** By which sessions are told apart: another tool cannot continue them. */
+  readonly tool: string;
+  readonly data: string;
+  readonly workerId: string | null;
+  readonly cwd: string;
+  readonly additions: readonly EnvironmentAddition[];
+  readonly inherited: Inherited;
+  readonly url: string | undefined;
+  readonly runToken: (task: AssignedTask) => string | undefined;
+  readonly ladder: { readonly interruptGraceMs: number; readonly terminateGraceMs: number };
+  readonly idleTimeoutMs: number | null;
+  readonly startTimeoutMs: number | null;
+  readonly isolation: "none" | "worktree";
+  readonly base: string;
+  readonly setup: string | null;
+  readonly cleanup: string | null;
+  readonly maxWorktrees: number;
+  readonly worktreeRoot: string;
+  readonly logBytesMax: number;
+  readonly logBytesTotalMax: number;
+  readonly onWarning: (text: string) => void;
+  readonly host: ExecHost;
+  readonly table: ProcessTable;
+};
+
+export const KILL_GRACE_MS: number = 10_000;
+export const MAX_WORKTREES: number = 50;
+const LOG_BYTES_MAX = 10 * 1024 * 1024;
+const LOG_BYTES_MIN = 4096;
+const LOG_BYTES_TOTAL_MAX = 1024 * 1024 * 1024;
+const SPAN_MS_MAX = 31_556_952_000_000;
+
+export function readExecOptions(options: ExecOptions): ExecSetup {
+  if (typeof options.data !== "string" || options.data === "") throw wrong("data", "the path of a directory");
+  const data = resolve(options.data);
+  return {
+    ...readTool(options),
+    data,
+    workerId: options.workerId ?? null,
+    cwd: resolve(options.cwd ?? "."),
+    additions: (options.env ?? []).map(readAddition),
+    inherited: options.inherited ?? process.env,
+    url: options.url,
+    runToken: options.runToken ?? (() => undefined),
+    ladder: readLadder(options),
+    idleTimeoutMs: spanOrNull(options.idleTimeoutMs, "idleTimeoutMs"),
+    startTimeoutMs: spanOrNull(options.startTimeoutMs, "startTimeoutMs"),
+    isolation: readIsolation(options.isolation),
+    base: readBase(options.base),
+    setup: options.setup ?? null,
+    cleanup: options.cleanup ?? null,
+    maxWorktrees: whole(options.maxWorktrees, MAX_WORKTREES, 1, "maxWorktrees"),
+    worktreeRoot: resolve(options.worktreeRoot ?? resolve(data, "worktrees")),
+    logBytesMax: whole(options.logBytesMax, LOG_BYTES_MAX, LOG_BYTES_MIN, "logBytesMax"),
+    logBytesTotalMax: whole(options.logBytesTotalMax, LOG_BYTES_TOTAL_MAX, LOG_BYTES_MIN, "logBytesTotalMax"),
+    onWarning: options.onWarning ?? (() => {}),
+    host: options.host ?? realExecHost,
+    table: options.table ?? systemProcessTable(),
+  };
+}
+
+function readTool(options: ExecOptions): Pick<ExecSetup, "argv" | "preset" | "args" | "tool"> {
+  const { command, preset, shell = false, args = [] } = options;
+  if ((command === undefined) === (preset === undefined)) {
+    throw new Error("an exec worker needs either a command (--exec) or a preset (--preset), and not both");
+  }
+  if (preset !== undefined) {
+    if (typeof preset === "function") return { argv: null, preset, args, tool: preset.name };
+    if (!Object.hasOwn(PRESETS, preset)) throw wrong("preset", `one of ${Object.keys(PRESETS).join(", ")}`);
+    if (shell) throw new Error("a preset is not run by a shell; give a command instead");
+    return { argv: null, preset: PRESETS[preset], args, tool: preset };
+  }
+  const argv = argvOf(command as string | readonly string[], shell);
+  if (shell && args.length > 0) throw new Error("words behind a shell's line would be lost; put them into the line");
+  return { argv: [...argv, ...args], preset: null, args, tool: argv.join(" ") };
+}
+
+function readLadder({ killGraceMs, interruptGraceMs }: ExecOptions): ExecSetup["ladder"] {
+  const all = whole(killGraceMs, KILL_GRACE_MS, 0, "killGraceMs");
+  const first = whole(interruptGraceMs, Math.floor(all / 2), 0, "interruptGraceMs");
+  if (first > all) throw wrong("interruptGraceMs", `at most killGraceMs, which is ${all}`);
+  return { interruptGraceMs: first, terminateGraceMs: all - first };
+}
+
+function readIsolation(isolation: string = "none"): "none" | "worktree" {
+  if (isolation !== "none" && isolation !== "worktree") throw wrong("isolation", "none or worktree");
+  return isolation;
+}
+
+function readBase(base: string = "HEAD"): string {
+  if (base === "" || base.startsWith("-")) throw wrong("base", "a branch, tag or commit");
+  return base;
+}
+
+function whole(value: number | undefined, other: number, min: number, field: string): number {
+  if (value === undefined) return other;
+  if (!Number.isSafeInteger(value) || value < min) throw wrong(field, `a whole number of at least ${min}`);
+  return value;
+}
+
+function spanOrNull(value: number | null | undefined, field: string): number | null {
+  if (value === undefined || value === null) return null;
+  if (!Number.isSafeInteger(value) || value < 1 || value > SPAN_MS_MAX)
+    throw wrong(field, "whole milliseconds, at least 1");
+  return value;
+}
+
+const wrong = (field: string, expected: string): Error => new Error(`${field} must be ${expected}`);

@@ -1,0 +1,182 @@
+/**
+ * How a child ended becomes what is reported of its attempt.
+ *
+ * Exit codes are a contract: 0 is done; 75 asks to come back later; 76 needs a human; 77 is out of budget; 78, 126 and
+ * 127 will not get better by trying again; 124 is a timeout; 128 + n, like a signal, is a death. One that we stopped is
+ * told apart from one that died: stopped is not failed. Asking to come back and running out of budget do not count as
+ * failures of the task.
+ */
+import { constants } from "node:os";
+import type { Failure } from "../output/events.ts";
+import { isRecord, saysRateLimited, textOr } from "../output/events.ts";
+import { shorten } from "../output/lines.ts";
+import type { ExecOutcome } from "./contract.ts";
+import type { Answer } from "./result.ts";
+
+/** Why we stopped it. */
+export type StopCause =
+  | { readonly kind: "cancelled"; readonly reason: string }
+  | { readonly kind: "closing" }
+  | { readonly kind: "idle"; readonly spanMs: number }
+  | { readonly kind: "start"; readonly spanMs: number };
+
+export type Ending = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stop: StopCause | null;
+  readonly answer: Answer;
+  /** What the tool itself says went wrong. */
+  readonly failure: Failure | null;
+  /** Its stderr repeats a provider's 429 or 529. */
+  readonly isRateLimited: boolean;
+  /** The last line it wrote. */
+  readonly lastWords: string;
+  /** The end of its output, for one that says nothing else. */
+  readonly output: string;
+};
+
+const WORDS_MAX = 1000;
+const SIGNAL_BASE = 128;
+const SPAN_MS_MAX = 31_556_952_000_000;
+
+export function outcomeOf(ending: Ending): ExecOutcome {
+  const { code, signal, stop, failure } = ending;
+  if (stop !== null) return stopped(ending, stop);
+  if (signal !== null) return failed(`it died by ${signal}${oomHint(signal)}${words(ending)}`);
+  switch (code) {
+    case 0:
+      return failure === null ? done(ending) : failedByItself(ending, failure);
+    case 75:
+      return comeBack(ending);
+    case 76:
+      return permanent(`it needs a human (exit code 76)${words(ending)}`);
+    case 77:
+      return { ...requeue(`its budget is exhausted (exit code 77)${words(ending)}`), ...retryAfter(ending.answer) };
+    case 78:
+      return permanent(`its configuration is wrong (exit code 78)${words(ending)}`);
+    case 124:
+      return failed(`it timed out (exit code 124)${words(ending)}`);
+    case 126:
+      return permanent(`a program is not executable (exit code 126)${words(ending)}; make it so with chmod +x`);
+    case 127:
+      return permanent(`a program was not found (exit code 127)${words(ending)}; ${PATH_ADVICE}`);
+    default:
+      return failure === null ? failedWith(ending, code ?? -1) : failedByItself(ending, failure);
+  }
+}
+
+const PATH_ADVICE = "install it, or add its directory to the PATH of the worker";
+
+function stopped(ending: Ending, stop: StopCause): ExecOutcome {
+  switch (stop.kind) {
+    case "cancelled":
+      return { outcome: "cancelled", error: stop.reason };
+    case "closing":
+      // It was asked to end and used the time to finish: that counts, if it says so on purpose.
+      if (ending.code === 0 && ending.failure === null && ending.answer.kind === "value") return done(ending);
+      return requeue("its worker is closing");
+    case "idle":
+      return failed(`it wrote nothing for ${stop.spanMs} ms and was stopped (idle timeout)${words(ending)}`);
+    case "start":
+      return failed(`it wrote nothing in its first ${stop.spanMs} ms and was stopped (start timeout)`);
+    default:
+      return stop satisfies never;
+  }
+}
+
+function done({ answer, output }: Ending): ExecOutcome {
+  if (answer.kind === "value") return { outcome: "done", result: answer.value };
+  if (answer.kind === "none") return { outcome: "done", result: { exitCode: 0, ...(output === "" ? {} : { output }) } };
+  return answer.permanent ? permanent(answer.error) : failed(answer.error);
+}
+
+/** With a provider's 429 or 529 in its result or on its stderr it is the provider that asks. */
+function comeBack(ending: Ending): ExecOutcome {
+  const { answer, failure } = ending;
+  const inResult = answer.kind === "value" && saysRateLimited(JSON.stringify(answer.value) ?? "");
+  const isRateLimited = inResult || ending.isRateLimited || failure?.later?.isRateLimited === true;
+  return {
+    ...requeue(`it asks to come back later (exit code 75)${words(ending)}`),
+    ...(isRateLimited ? throttled(retryAfter(answer)) : retryAfter(answer)),
+  };
+}
+
+/** What a program prints is no header of a provider: it shuts a gate for so long at most. */
+const PRINTED_MS_MAX = 10 * 60_000;
+const throttled = ({ retryAfterMs }: { readonly retryAfterMs?: number }): Partial<ExecOutcome> => ({
+  rateLimited: true,
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, PRINTED_MS_MAX) }),
+});
+
+function failedByItself(ending: Ending, { error, later }: Failure): ExecOutcome {
+  const message = shorten(error, WORDS_MAX);
+  if (later === undefined) return withResult(failed(message), ending.answer);
+  const { isRateLimited, ...rest } = later;
+  return { ...requeue(message), ...(isRateLimited ? throttled(rest) : rest) };
+}
+
+function failedWith(ending: Ending, code: number): ExecOutcome {
+  const signal = code > SIGNAL_BASE ? signalName(code - SIGNAL_BASE) : null;
+  const death = signal === null ? "" : `, died by ${signal}${oomHint(signal)}`;
+  return withResult(failed(`exit code ${code}${death}${words(ending)}`), ending.answer);
+}
+
+const failed = (error: string): ExecOutcome => ({ outcome: "failed", error });
+const permanent = (error: string): ExecOutcome => ({ outcome: "failed", error, permanent: true });
+const requeue = (error: string): ExecOutcome => ({ outcome: "requeue", error });
+const withResult = (outcome: ExecOutcome, answer: Answer): ExecOutcome =>
+  answer.kind === "value" ? { ...outcome, result: answer.value } : outcome;
+
+function signalName(number: number): string | null {
+  return Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? null;
+}
+
+const oomHint = (signal: string): string =>
+  signal === "SIGKILL" ? ", which this worker did not send: likely out of memory" : "";
+
+/** In its own words, if it has any: what its result says, else the last line it wrote. */
+function words({ answer, lastWords }: Ending): string {
+  const value = answer.kind === "value" && isRecord(answer.value) ? answer.value : {};
+  const said = textOr(value.error, "") || textOr(value.reason, "") || textOr(value.message, "") || lastWords;
+  return said === "" ? "" : `: ${shorten(said, WORDS_MAX)}`;
+}
+
+/** `retryAfterMs`, or `retry_after` in seconds as HTTP has it. */
+function retryAfter(answer: Answer): { retryAfterMs?: number } {
+  if (answer.kind !== "value" || !isRecord(answer.value)) return {};
+  const { retryAfterMs, retry_after_ms: alsoMs, retry_after: seconds, retryAfter: alsoSeconds } = answer.value;
+  const ms = spanOf(retryAfterMs ?? alsoMs, 1) ?? spanOf(seconds ?? alsoSeconds, 1000);
+  return ms === null ? {} : { retryAfterMs: ms };
+}
+
+function spanOf(value: unknown, unit: number): number | null {
+  const count = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  if (typeof count !== "number" || !Number.isFinite(count) || count < 0) return null;
+  return Math.min(SPAN_MS_MAX, Math.ceil(count * unit));
+}
+
+/** The system would not start it at all. */
+export function outcomeOfSpawnError(error: unknown, argv: readonly string[], cwd: string): ExecOutcome {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const program = argv[0] ?? "";
+  switch (code) {
+    case "ENOENT":
+      return permanent(`the program ${program} was not found; ${PATH_ADVICE}`);
+    case "ENOTDIR":
+      return permanent(`the program ${program} was not found, or ${cwd} is not a directory`);
+    case "EACCES":
+    case "EPERM":
+      return permanent(`the program ${program} may not be run by this user; make it executable with chmod +x`);
+    case "ENOEXEC":
+      return permanent(`the program ${program} is not one this machine can run; does its first line name a shell?`);
+    case "E2BIG":
+      return permanent(`the command line of ${program} is too long; pass what is long on stdin or in a file`);
+    case "EAGAIN":
+    case "EMFILE":
+    case "ENFILE":
+    case "ENOMEM":
+      return { ...requeue(`this machine has no room for another process (${code})`), retryAfterMs: 5000 };
+    default:
+      return failed(`${program} could not be started: ${message}`);
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * The output of one attempt: read in lines, told to whoever listens, kept in memory and on disk.
+ *
+ * Each kept line has its instant and its origin: `out` and `err` are the child's, `note` is the worker's own word (what
+ * was started, which signal was sent, how it ended). Secrets are taken out before a line is kept; the listener, which
+ * looks for events and results, gets the line as it was.
+ */
+
+import type { ExecHost } from "../process/timers.ts";
+import { type CappedFile, createCappedFile } from "./capped-file.ts";
+import { createFollowers, type Following } from "./follow.ts";
+import { createLineSplitter, type LineSplitter, shorten } from "./lines.ts";
+import { createRing } from "./recent-lines.ts";
+import type { Redactor } from "./redact.ts";
+import { readTail, type Tail, type TailSize, takeLines } from "./tail.ts";
+
+export type Origin = "out" | "err" | "note";
+export type OutputLog = {
+  output(stream: "out" | "err", chunk: Buffer): void;
+  note(text: string): void;
+  /** A child has ended: what it had begun to write is a line. */
+  endLines(): void;
+  /** What the children wrote of late, without instants and origins. */
+  recent(): string;
+  /** The last line that says something, of stderr if there is one. */
+  lastWords(): string;
+  tail(size: TailSize): Promise<Tail>;
+  /** What is there, and from then on every line. */
+  follow(size: TailSize, signal?: AbortSignal): Following;
+  close(): Promise<void>;
+  readonly failure: Error | null;
+};
+export type OutputLogPlan = {
+  readonly path: string;
+  readonly bytesMax: number;
+  readonly host: ExecHost;
+  readonly redact: Redactor;
+  /** Every line of the children, unchanged; over-long ones are cut, and told how much is lost. */
+  onLine(stream: "out" | "err", text: string, lostBytes: number): void;
+};
+
+/** As long as a line may be to be looked at as a whole; enough for any result, and for what agents print around it. */
+export const LINE_BYTES_MAX: number = 1024 * 1024;
+/** As much of it as is kept. */
+const KEPT_LINE_MAX = 16 * 1024;
+const RING_MAX = 256 * 1024;
+const RECENT_MAX = 16 * 1024;
+
+export function createOutputLog({ path, bytesMax, host, redact, onLine }: OutputLogPlan): OutputLog {
+  const file: CappedFile = createCappedFile(path, bytesMax);
+  const ring = createRing(RING_MAX);
+  const recent = createRing(RECENT_MAX);
+  const followers = createFollowers();
+  const instant = { at: Number.NaN, text: "" };
+  const lastWords = { out: "", err: "" };
+  const splitters = { out: splitterFor("out"), err: splitterFor("err") };
+
+  function splitterFor(stream: "out" | "err"): LineSplitter {
+    return createLineSplitter(LINE_BYTES_MAX, (text, lostBytes) => {
+      const kept = shorten(redact.line(text), KEPT_LINE_MAX, lostBytes);
+      keep(stream, kept);
+      recent.push(kept);
+      if (kept.trim() !== "") lastWords[stream] = kept.trim();
+      onLine(stream, text, lostBytes);
+    });
+  }
+
+  /** Many lines share an instant, and spelling it costs more than all the rest of a line. */
+  function stamp(): string {
+    const now = host.now();
+    if (now !== instant.at) Object.assign(instant, { at: now, text: new Date(now).toISOString() });
+    return instant.text;
+  }
+
+  function keep(origin: Origin, text: string): void {
+    const line = `${stamp()} ${origin.padEnd(4)} ${text}`;
+    file.write(`${line}\n`);
+    ring.push(line);
+    followers.tell(line);
+  }
+
+  return {
+    output: (stream, chunk) => splitters[stream].push(chunk),
+    note(text) {
+      for (const line of redact.line(text).split("\n")) keep("note", shorten(line, KEPT_LINE_MAX));
+    },
+    endLines() {
+      splitters.out.end();
+      splitters.err.end();
+    },
+    recent: () => recent.text().trimEnd(),
+    lastWords: () => lastWords.err || lastWords.out,
+    async tail(size) {
+      await file.flushed();
+      // A disk that keeps nothing is no reason to show nothing.
+      const tail = (file.failure === null ? await readTail(path, size) : null) ?? ringTail(size);
+      return { ...tail, text: `${tail.text}${begun("out")}${begun("err")}` };
+    },
+    follow: (size, signal) => followers.follow(ringTail(size), signal),
+    async close() {
+      followers.end();
+      await file.close();
+    },
+    get failure() {
+      return file.failure;
+    },
+  };
+
+  function begun(stream: "out" | "err"): string {
+    const text = splitters[stream].begun();
+    return text === "" ? "" : `${stamp()} ${stream}  ${shorten(redact.line(text), KEPT_LINE_MAX)}\n`;
+  }
+
+  function ringTail({ bytes, lines }: TailSize): Tail {
+    const text = ring.text();
+    const shown = bytes === undefined || text.length <= bytes ? text : fromWholeLine(text.slice(-bytes));
+    const isCut = ring.isCut || shown.length < text.length;
+    return lines === undefined ? { text: shown, isCut } : takeLines(shown, lines, isCut);
+  }
+}
+
+const fromWholeLine = (text: string): string => text.slice(text.indexOf("\n") + 1);

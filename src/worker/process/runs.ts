@@ -1,0 +1,135 @@
+/**
+ * The runs of this machine, written down before they begin.
+ *
+ * Each has a directory of its own: who it belongs to, the task as the child reads it, the place for the result. It is
+ * there before the child is, so whatever a worker that was killed leaves running can be found by its successor: by
+ * the run's id, which is the tag in the environment, and where environments cannot be read, by the leader's pid and
+ * the instant it began. It goes when the run is over and nothing of it lives.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Leader } from "./leftovers.ts";
+import { type Owner, readOwner, stateOf } from "./owner.ts";
+import type { ProcessTable } from "./table.ts";
+
+export type RunPlace = {
+  readonly id: string;
+  readonly taskFile: string;
+  readonly resultFile: string;
+  readonly promptFile: string;
+  /** Its own place for temporary files, removed with it. Short, since sockets are put there too. */
+  readonly temp: string;
+  /** The child has begun. */
+  noteLeader(leader: Leader): Promise<void>;
+  end(): Promise<void>;
+};
+export type DeadRun = {
+  readonly id: string;
+  readonly leader: Leader | null;
+  end(): Promise<void>;
+};
+export type Runs = {
+  begin(run: { readonly taskId: string; readonly attempt: number }): Promise<RunPlace>;
+  /** Those whose worker is gone. */
+  dead(now: number): Promise<DeadRun[]>;
+};
+
+const RECORD = "run.json";
+const MODE = 0o600;
+const TEMP_PREFIX = join(tmpdir(), "drover-run-");
+/** A directory without a record is one that was being made; after this it is nobody's. */
+const NAMELESS_MS_MAX = 3_600_000;
+
+export function createRuns(options: {
+  readonly directory: string;
+  readonly owner: Owner;
+  readonly workerId: string | null;
+  readonly table: ProcessTable;
+}): Runs {
+  const { directory, owner, workerId, table } = options;
+
+  async function begin(run: { readonly taskId: string; readonly attempt: number }): Promise<RunPlace> {
+    const id = randomUUID();
+    const place = join(directory, id);
+    await mkdir(place, { recursive: true, mode: 0o700 });
+    const temp = await mkdtemp(TEMP_PREFIX);
+    const record = { id, owner, workerId, ...run, temp };
+    await writeRecord(place, record);
+    return {
+      id,
+      temp,
+      taskFile: join(place, "task.json"),
+      resultFile: join(place, "result.json"),
+      promptFile: join(place, "prompt.txt"),
+      noteLeader: (leader) => writeRecord(place, { ...record, leader }),
+      end: () => remove(place, temp),
+    };
+  }
+
+  async function dead(now: number): Promise<DeadRun[]> {
+    const found: DeadRun[] = [];
+    for (const id of await readdir(directory).catch(() => [])) {
+      const place = join(directory, id);
+      const record = await readRecord(place);
+      if (record === null ? await isNameless(place, now) : isOver(record))
+        found.push({ id, leader: record?.leader ?? null, end: () => remove(place, record?.temp ?? null) });
+    }
+    return found;
+  }
+
+  /** A worker elsewhere that had this worker's name is a predecessor too: a name has one session. */
+  function isOver(record: RunRecord): boolean {
+    const state = stateOf(record.owner, table);
+    return state === "dead" || (state === "elsewhere" && workerId !== null && record.workerId === workerId);
+  }
+
+  return { begin, dead };
+}
+
+type RunRecord = {
+  readonly owner: Owner;
+  readonly workerId: string | null;
+  readonly temp: string | null;
+  readonly leader: Leader | null;
+};
+
+async function writeRecord(place: string, record: object): Promise<void> {
+  const path = join(place, RECORD);
+  await writeFile(`${path}.new`, JSON.stringify(record), { mode: MODE });
+  await rename(`${path}.new`, path);
+}
+
+async function readRecord(place: string): Promise<RunRecord | null> {
+  try {
+    const value = JSON.parse(await readFile(join(place, RECORD), "utf8")) as Record<string, unknown>;
+    const owner = readOwner(value.owner);
+    if (owner === null) return null;
+    const { workerId, temp, leader } = value;
+    return {
+      owner,
+      workerId: typeof workerId === "string" ? workerId : null,
+      temp: typeof temp === "string" && temp.startsWith(TEMP_PREFIX) ? temp : null,
+      leader: readLeader(leader),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function readLeader(value: unknown): Leader | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { pid, startedAt } = value as Record<string, unknown>;
+  return typeof pid === "number" && typeof startedAt === "string" ? { pid, startedAt } : null;
+}
+
+async function isNameless(place: string, now: number): Promise<boolean> {
+  const found = await stat(place).catch(() => null);
+  return found !== null && found.mtimeMs < now - NAMELESS_MS_MAX;
+}
+
+async function remove(place: string, temp: string | null): Promise<void> {
+  if (temp !== null) await rm(temp, { recursive: true, force: true, maxRetries: 2 });
+  await rm(place, { recursive: true, force: true, maxRetries: 2 });
+}

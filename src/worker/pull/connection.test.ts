@@ -1,0 +1,350 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  answer,
+  assigned,
+  done,
+  joined,
+  joinedKit,
+  kit,
+  LEASE_MS,
+  one,
+  refusal,
+  workingKit,
+} from "../../../test/kits/connection-kit.ts";
+
+test("it joins, and keeps one poll open that the server may hold for a quarter of a lease", async () => {
+  const { calls, last, toldOf, advance } = await joinedKit();
+  assert.deepEqual(toldOf("joined"), [
+    { type: "joined", workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50 },
+  ]);
+  assert.deepEqual(last("sync").body, { session: "s1", n: 1, want: 2, waitMs: 2500, running: [] });
+  await advance(2500);
+  assert.equal(calls.length, 2);
+  await last("sync").answer(answer());
+  assert.equal(calls.length, 3);
+  assert.deepEqual([last("sync").at, last("sync").body.n], [2500, 2]);
+});
+
+test("a lease that was changed sets the pace from the next poll on", async () => {
+  const { last, advance } = await joinedKit();
+  assert.equal(last("sync").body.waitMs, LEASE_MS / 4);
+  await advance(LEASE_MS / 4);
+  await last("sync").answer(answer({ leaseMs: 2 * LEASE_MS }));
+  assert.equal(last("sync").body.waitMs, LEASE_MS / 2);
+});
+
+test("limits that the server changes are told once; one that does not say them has not changed them", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  const longer = { maxWorktrees: 60, leaseMs: 2 * LEASE_MS };
+  for (const said of [{}, { maxWorktrees: 50 }, { maxWorktrees: 60 }, {}, longer]) {
+    await last("sync").answer(answer(said));
+    await advance(500);
+  }
+  assert.deepEqual(toldOf("terms"), [
+    { type: "terms", leaseMs: LEASE_MS, maxWorktrees: 60 },
+    { type: "terms", leaseMs: 2 * LEASE_MS, maxWorktrees: 60 },
+  ]);
+});
+
+test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {
+  const { calls, last, receive } = await workingKit(["a", "b"]);
+  const before = calls.length;
+  await receive(done("a"));
+  const first = last("sync");
+  assert.equal(calls.length, before + 1);
+  assert.deepEqual([first.body.results?.length, first.body.running, first.body.want], [1, [one("b")], 1]);
+  await receive(done("b"));
+  assert.equal(calls.length, before + 1, "one with results is under way");
+  await first.answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  assert.deepEqual(
+    last("sync").body.results?.map(({ taskId }) => taskId),
+    ["b"],
+  );
+});
+
+test("results of one turn go in one sync", async () => {
+  const { calls, last, receive } = await workingKit(["a", "b"]);
+  const before = calls.length;
+  await receive(done("a"), done("b"));
+  assert.equal(calls.length, before + 1);
+  assert.equal(last("sync").body.results?.length, 2);
+});
+
+test("a quick handler costs one sync: it is not named before", async () => {
+  const { calls, last, receive, advance } = await joinedKit();
+  await last("sync").answer(answer({ assignments: [assigned("a"), assigned("b")] }));
+  const before = calls.length;
+  await receive({ type: "began", ...one("a") }, { type: "began", ...one("b") });
+  await advance(29);
+  assert.equal(calls.length, before);
+  await receive(done("a"), done("b"));
+  assert.deepEqual([calls.length, last("sync").body.results?.length], [before + 1, 2]);
+});
+
+test("progress is told a moment later, in the place of the poll", async () => {
+  const { calls, last, receive, advance } = await workingKit();
+  const before = calls.length;
+  await receive({ type: "news", items: [{ ...one("a"), progress: '"half"' }] });
+  assert.equal(calls.length, before);
+  await advance(30);
+  assert.equal(calls.length, before + 1);
+  assert.deepEqual(last("sync").body.running, [{ ...one("a"), progress: "half" }]);
+});
+
+test("a sync that is not answered in time is doubted: another goes beside it, and either answer counts", async () => {
+  const { calls, last, toldOf, advance } = await joinedKit();
+  const first = last("sync");
+  await advance(4999);
+  assert.equal(calls.length, 2);
+  await advance(1);
+  assert.equal(calls.length, 3);
+  assert.deepEqual([last("sync").body.waitMs, last("sync").body.n], [0, 2], "it wants an answer now");
+  await first.answer(answer({ assignments: [assigned("a")] }));
+  assert.equal(toldOf("start")[0]?.assignments[0]?.taskId, "a");
+});
+
+test("while the server is away the rests double, up to ten seconds", async () => {
+  const { calls, last, advance, toldOf } = await joinedKit();
+  const rests: number[] = [];
+  for (let tries = 0; tries < 9; tries++) {
+    const before = calls.length;
+    const { at: brokenAt } = last("sync");
+    await last("sync").refuse(refusal("network"));
+    for (let steps = 0; calls.length === before && steps < 200; steps++) await advance(100);
+    rests.push(last("sync").at - brokenAt);
+  }
+  assert.deepEqual(rests, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+  assert.equal(toldOf("warning").length, 1, "it is said once");
+});
+
+test("with work at stake the rests stay short", async () => {
+  const { calls, last, advance } = await workingKit();
+  for (let tries = 0; tries < 8; tries++) {
+    const before = calls.length;
+    await last("sync").refuse(refusal("network"));
+    await advance(1000);
+    assert.ok(calls.length > before, "at most a tenth of a lease");
+  }
+});
+
+test("a server that answers at once and says nothing new is not asked in a tight loop", async () => {
+  const { calls, last, advance } = await joinedKit();
+  for (let times = 0; times < 4; times++) {
+    const before = calls.length;
+    await last("sync").answer(answer({ cancel: [one("nobody")] }));
+    await advance(499);
+    assert.equal(calls.length, before);
+    await advance(1);
+    assert.equal(calls.length, before + 1);
+  }
+});
+
+test("when no answer came for nearly a lease what runs is stopped, and the handlers may begin nothing", async () => {
+  const { last, toldOf, advance, cell, now } = await workingKit();
+  const { at } = last("sync");
+  await last("sync").answer(answer());
+  await advance(at + 9000 - (now() - 1000) - 1);
+  assert.equal(toldOf("stop").length, 0);
+  assert.ok(cell.read() > now());
+  await advance(1);
+  assert.deepEqual(toldOf("stop")[0]?.stops, [{ ...one("a"), cause: "lease-lost" }]);
+  assert.ok(cell.read() <= now());
+  await last("sync").answer(answer());
+  assert.deepEqual(last("sync").body.running, []);
+});
+
+for (const code of ["session_lost", "not_found"])
+  test(`${code}: what ran is stopped, its results are dropped, and it joins anew`, async () => {
+    const { calls, last, toldOf, receive, advance } = await workingKit(["a", "b"]);
+    await receive(done("b"));
+    const old = calls.at(-2);
+    await last("sync").refuse(refusal(code));
+    assert.deepEqual(toldOf("stop")[0]?.stops, [{ ...one("a"), cause: "session-lost" }]);
+    // One that is taken from it soon again and again waits longer each time.
+    await advance(100);
+    await last("join").answer({ ...joined, session: "s2" });
+    assert.deepEqual([last("sync").body.session, last("sync").body.results], ["s2", undefined]);
+    assert.equal(last("sync").body.want, 1, "the handler that was stopped has its slot until it has ended");
+    const before = calls.length;
+    await old?.refuse(refusal(code));
+    assert.equal(calls.length, before, "what is said of the old session is no news");
+  });
+
+test("a server that forgets it again and again is joined again and again, with rests that grow", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  for (const restMs of [100, 200, 400, 800]) {
+    await last("sync").refuse(refusal("not_found"));
+    await advance(restMs - 1);
+    assert.equal(last("sync").kind, "sync");
+    await advance(1);
+    await last("join").answer(joined);
+  }
+  assert.deepEqual(toldOf("failed"), []);
+});
+
+test("of two with the same id the one that is thrown out twice gives up, and says what to do", async () => {
+  const { calls, last, told, toldOf, advance } = await workingKit();
+  await last("sync").refuse(refusal("session_lost"));
+  const advice = "another worker has joined as ann: give each its own id";
+  assert.equal(toldOf("warning").at(-1)?.message, `${advice}; joining again`);
+  await advance(100);
+  await last("join").answer({ ...joined, session: "s2" });
+  await last("sync").refuse(refusal("session_lost", { status: 409 }));
+  assert.deepEqual(told.at(-1), { type: "failed", error: { code: "session_lost", message: advice, status: 409 } });
+  const before = calls.length;
+  await advance(600_000);
+  assert.equal(calls.length, before);
+});
+
+test("thrown out once a day, as by a server that is set back, it joins again", async () => {
+  const { last, toldOf, advance } = await joinedKit();
+  for (let day = 0; day < 5; day++) {
+    for (let minute = 0; minute < 30; minute++) {
+      await advance(2500);
+      if (last("sync").kind === "sync") await last("sync").answer(answer());
+    }
+    await last("sync").refuse(refusal("session_lost"));
+    await advance(100);
+    await last("join").answer(joined);
+  }
+  assert.deepEqual(toldOf("failed"), []);
+});
+
+for (const code of ["unauthorized", "forbidden"])
+  test(`${code}: it stops, says why, and stops what runs`, async () => {
+    const { calls, last, told, toldOf, advance } = await workingKit();
+    await last("sync").refuse(refusal(code, { status: 401 }));
+    assert.equal(toldOf("stop").length, 1);
+    assert.deepEqual(told.at(-1), { type: "failed", error: { code, message: `refused: ${code}`, status: 401 } });
+    const before = calls.length;
+    await advance(60_000);
+    assert.equal(calls.length, before);
+  });
+
+test("a first join that the server refuses is an error; one that it does not hear is tried again", async () => {
+  for (const code of ["bad_request", "not_found", "bad_answer", "conflict", "unsupported_protocol"]) {
+    const { last, told } = await kit();
+    await last("join").refuse(refusal(code));
+    assert.equal(told.at(-1)?.type, "failed", code);
+  }
+  for (const code of ["network", "timeout", "closed", "overloaded", "limit", "internal"]) {
+    const { calls, last, told, advance } = await kit();
+    await last("join").refuse(refusal(code));
+    await advance(100);
+    assert.deepEqual([calls.length, told], [2, []], code);
+  }
+});
+
+test("it gives up on a server that stays away longer than it was told to wait", async () => {
+  const { last, told, advance } = await joinedKit({ giveUpMs: 3000 });
+  for (let tries = 0; tries < 6; tries++) {
+    await last("sync").refuse(refusal("network"));
+    await advance(1600);
+  }
+  assert.equal(told.at(-1)?.type, "failed");
+});
+
+test("a stale sync is passed over if a newer one is under way", async () => {
+  const { calls, last, receive } = await workingKit();
+  const poll = last("sync");
+  await receive(done("a"));
+  const before = calls.length;
+  await poll.refuse(refusal("stale_sync"));
+  assert.equal(calls.length, before);
+});
+
+test("a worker that drains leaves when its last result was answered", async () => {
+  const { last, told, receive } = await workingKit();
+  await receive({ type: "drain" });
+  assert.deepEqual([last("sync").body.status, last("sync").body.want], ["draining", 0]);
+  await last("sync").answer(answer());
+  await receive(done("a"));
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  assert.deepEqual(last("leave").body, { id: "ann", session: "s1" });
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a worker that another has replaced leaves alone", async () => {
+  const { last, told, receive } = await joinedKit();
+  await receive({ type: "drain" });
+  await last("leave").refuse(refusal("session_lost"));
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("the server's wish to drain is passed on and followed", async () => {
+  const { last, told, toldOf } = await joinedKit();
+  await last("sync").answer(answer({ drain: true }));
+  assert.equal(toldOf("draining").length, 1);
+  await last("leave").refuse(refusal("not_found"));
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a worker that closes delivers what it has, then leaves, and names the rest until then", async () => {
+  const { last, told, receive } = await workingKit(["a", "b"]);
+  await receive({ type: "closing" }, done("a"), { type: "ended", ...one("b"), report: { outcome: "failed" } });
+  assert.deepEqual([last("sync").body.running, last("sync").body.results?.length], [[one("b")], 1]);
+  await receive({ type: "leave" });
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("leaving takes five seconds at most for results and five for the goodbye, if nobody answers", async () => {
+  const { last, told, receive, advance } = await workingKit();
+  await receive({ type: "closing" }, done("a"), { type: "leave" });
+  await advance(5000);
+  const goodbye = last("leave");
+  assert.equal(goodbye.limitMs, 5000);
+  await advance(5000);
+  await goodbye.refuse(refusal("timeout"));
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("one that is closed before it could join is gone at once", async () => {
+  const { last, told, receive } = await kit();
+  await last("join").refuse(refusal("network"));
+  await receive({ type: "closing" }, { type: "leave" });
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("one that is closed while it joins says goodbye when it has joined", async () => {
+  const { last, told, receive } = await kit();
+  await receive({ type: "closing" }, { type: "leave" });
+  assert.equal(told.length, 0);
+  await last("join").answer(joined);
+  await last("leave").answer();
+  assert.equal(told.at(-1)?.type, "left");
+});
+
+test("a sync that the server will not read is told, and the offending result does not hold up the rest", async () => {
+  const { last, receive, advance, toldOf } = await workingKit(["a", "b"]);
+  await receive(done("a"), done("b"));
+  await last("sync").refuse(refusal("bad_request", { details: { field: "results[0].result" } }));
+  assert.match(toldOf("warning")[0]?.message ?? "", /refused/);
+  await advance(100);
+  assert.deepEqual(
+    last("sync").body.results?.map(({ outcome }) => outcome),
+    ["failed", "done"],
+  );
+});
+
+test("a result that came too late is told as a warning", async () => {
+  const { last, receive, toldOf } = await workingKit();
+  await receive(done("a"));
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: false, code: "stale_attempt" }] }));
+  assert.match(toldOf("warning")[0]?.message ?? "", /task a, attempt 1, was not taken: stale_attempt/);
+});
+
+test("a log that is wanted is told, and the next poll goes out at once", async () => {
+  const made = await joinedKit({ logPlace: "here" });
+  const logs = [{ id: "l", ...one("a"), lines: 5, bytes: 100 }];
+  assert.equal(made.last("sync").body.logPlace, "here");
+  const before = made.calls.length;
+  await made.last("sync").answer(answer({ logs }));
+  assert.deepEqual(made.toldOf("logs"), [{ type: "logs", wanted: { workerId: "ann", session: "s1", logs } }]);
+  assert.equal(made.calls.length, before + 1);
+  await made.last("sync").answer(answer({ logs }));
+  assert.equal(made.calls.length, before + 1, "what it knows already makes it no faster");
+});

@@ -1,0 +1,202 @@
+/**
+ * The handlers of a pull worker: what runs now, what waits for a slot, what was told to stop.
+ *
+ * The thread that keeps the connection says what to begin and what to stop; here it is done, and said when it ended. A
+ * handler that was told to stop and does not is given up after the kill grace: its slot is free then, and whatever
+ * it says later changes nothing. A task is never begun while an earlier attempt of it still runs here, and nothing is
+ * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
+ * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
+ */
+import type { AttemptRef, TaskJson, Usage } from "../../protocol/index.ts";
+import type { Clock } from "./clock.ts";
+import { type FromCrew, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
+import { reportOfError } from "./outcome.ts";
+import type { HeldPermit, PermitDesk, PermitOptions } from "./permits.ts";
+import type { NewsDesk } from "./progress.ts";
+import { largerUsage, tokensOf } from "./usage.ts";
+
+/** A task as it was submitted, and which attempt of it this is. */
+export type AssignedTask = Omit<TaskJson, "agentId" | "action" | "state"> & {
+  readonly agentId: string;
+  readonly action: string;
+};
+export type TaskContext = {
+  /** Fires when the attempt must stop: cancelled, timed out, out of budget, its lease lost, its worker closing. */
+  readonly signal: AbortSignal;
+  readonly attempt: number;
+  /** Something to show while it runs; kept in memory, not in the log. */
+  progress(value: unknown): void;
+  /** Tokens used so far by this attempt, in all. */
+  usage(usage: Usage): void;
+  /** Makes an LLM call when its gate lets it out. */
+  withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options?: PermitOptions,
+  ): Promise<Value>;
+};
+/** Runs one attempt; `used` is what it reported meanwhile. */
+export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usage | null) => Promise<Report>;
+
+/** Why a handler is told to stop; the reason of its signal. */
+export class AttemptStopped extends Error {
+  override readonly name: string = "AttemptStopped";
+  readonly why: StopCause | "closing";
+  constructor(why: StopCause | "closing") {
+    super(WORDS[why]);
+    this.why = why;
+  }
+}
+const WORDS: Readonly<Record<StopCause | "closing", string>> = {
+  cancelled: "Drover stops this attempt: it was cancelled, ran out of time or budget, or another one counts",
+  "lease-lost": "the lease is lost: the server was not reached in time and may give the task to another worker",
+  "session-lost": "the server does not know this worker any more and may give the task to another one",
+  "not-begun": "the event loop stood still for so long that the task was given to another worker",
+  closing: "its worker is closing",
+};
+
+type Entry = AttemptRef & {
+  readonly controller: AbortController;
+  used: Usage | null;
+  cancelGrace: () => void;
+};
+export type Crew = {
+  /** How many handlers run. */
+  readonly running: number;
+  start(assignments: readonly Handed[]): void;
+  stop(stops: readonly Stop[]): void;
+  /** Forgets what waits, and tells all that runs to stop. */
+  stopAll(cause: StopCause | "closing"): void;
+  /** Resolves when nothing runs any more. */
+  idle(): Promise<void>;
+};
+
+export function createCrew(deps: {
+  readonly slots: number;
+  readonly killGraceMs: number;
+  readonly clock: Clock;
+  readonly perform: Perform;
+  readonly isLeaseHeld: () => boolean;
+  readonly post: (message: FromCrew) => void;
+  readonly warn: (message: string) => void;
+  readonly news: NewsDesk;
+  readonly permits: PermitDesk;
+}): Crew {
+  const { clock, post, news, permits } = deps;
+  const active = new Map<string, Entry>();
+  const waiting = new Map<string, Handed>();
+  const onIdle = new Set<() => void>();
+  let isServing = false;
+
+  function serveSoon(): void {
+    if (isServing || waiting.size === 0) return;
+    isServing = true;
+    clock.defer(() => {
+      isServing = false;
+      serve();
+    });
+  }
+
+  /** Begins the first that may be, if there is a slot. */
+  function serve(): void {
+    if (active.size >= deps.slots) return;
+    const busy = new Set([...active.values()].map(({ taskId }) => taskId));
+    for (const [key, handed] of waiting) {
+      if (busy.has(handed.taskId)) continue;
+      waiting.delete(key);
+      if (deps.isLeaseHeld()) void begin(key, handed);
+      else end(handed, null);
+      return serveSoon();
+    }
+  }
+
+  async function begin(key: string, { taskId, attempt, task }: Handed): Promise<void> {
+    const entry: Entry = { taskId, attempt, controller: new AbortController(), used: null, cancelGrace: () => {} };
+    active.set(key, entry);
+    post({ type: "began", taskId, attempt });
+    const report = await outcomeOf(entry, task);
+    if (active.get(key) === entry) letGo(key, entry, report);
+  }
+
+  async function outcomeOf(entry: Entry, task: TaskJson): Promise<Report> {
+    try {
+      const { state: _, ...body } = task as AssignedTask & TaskJson;
+      return await deps.perform({ ...body, attempt: entry.attempt }, contextOf(entry), () => entry.used);
+    } catch (error) {
+      return reportOfError(error, entry.used, Date.now());
+    }
+  }
+
+  function contextOf(entry: Entry): TaskContext {
+    const { taskId, attempt, controller } = entry;
+    const isActive = (): boolean => active.get(keyOf(entry)) === entry;
+    return {
+      signal: controller.signal,
+      attempt,
+      progress: (value) => {
+        if (isActive()) news.progress({ taskId, attempt }, value);
+      },
+      usage: (usage) => {
+        tokensOf(usage);
+        entry.used = largerUsage(entry.used, { ...usage });
+        if (isActive() && entry.used !== null) news.usage({ taskId, attempt }, entry.used);
+      },
+      withPermit: (gate, call, options) =>
+        permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
+    };
+  }
+
+  /** The handler has ended, or was given up on: its slot is free, once. */
+  function letGo(key: string, entry: Entry, report: Report): void {
+    entry.cancelGrace();
+    active.delete(key);
+    end(entry, report);
+    serveSoon();
+    if (active.size === 0) for (const resolve of onIdle) resolve();
+  }
+
+  function end({ taskId, attempt }: AttemptRef, report: Report | null): void {
+    news.drop({ taskId, attempt });
+    post({ type: "ended", taskId, attempt, report });
+  }
+
+  function stopOne(attempt: AttemptRef, cause: StopCause | "closing"): void {
+    const key = keyOf(attempt);
+    const entry = active.get(key);
+    if (entry === undefined) {
+      if (waiting.delete(key)) end(attempt, { outcome: "cancelled" });
+      return;
+    }
+    if (entry.controller.signal.aborted) return;
+    entry.cancelGrace = clock.setAlarm(clock.now() + deps.killGraceMs, () => giveUp(key, entry));
+    entry.controller.abort(new AttemptStopped(cause));
+  }
+
+  function giveUp(key: string, entry: Entry): void {
+    if (active.get(key) !== entry) return;
+    const { taskId, attempt } = entry;
+    deps.warn(`task ${taskId}, attempt ${attempt}, did not stop within ${deps.killGraceMs} ms and is given up`);
+    letGo(key, entry, { outcome: "cancelled", error: `its handler did not stop within ${deps.killGraceMs} ms` });
+  }
+
+  return {
+    get running() {
+      return active.size;
+    },
+    start(assignments) {
+      for (const handed of assignments) waiting.set(keyOf(handed), handed);
+      serveSoon();
+    },
+    stop(stops) {
+      for (const { cause, ...attempt } of stops) stopOne(attempt, cause);
+    },
+    stopAll(cause) {
+      for (const handed of [...waiting.values()]) {
+        waiting.delete(keyOf(handed));
+        end(handed, null);
+      }
+      for (const entry of [...active.values()]) stopOne(entry, cause);
+    },
+    idle: () => (active.size === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.add(resolve))),
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * The near end of the thread that keeps connections: one per process, begun with the first worker.
+ *
+ * The thread keeps the program alive while a worker is joined, and ends when the last has left. If it ends by
+ * itself, nobody renews any lease: every worker is told that its connection failed and stops what it runs.
+ */
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import type { LeaseCell } from "./clock.ts";
+import type { ConnectionSettings } from "./connection.ts";
+import type { FromCrew, ToCrew } from "./messages.ts";
+
+export type OpenRequest = {
+  readonly port: MessagePort;
+  readonly url: string | null;
+  readonly token: string | null;
+  readonly cell: SharedArrayBuffer;
+  readonly settings: ConnectionSettings;
+};
+/** A connection, wherever it is kept. */
+export type Link = { post(message: FromCrew): void };
+export type LinkOptions = {
+  readonly url: string | null;
+  readonly token: string | null;
+  readonly cell: LeaseCell;
+  readonly settings: ConnectionSettings;
+  readonly onMessage: (message: ToCrew) => void;
+};
+
+type Thread = { readonly worker: Worker; readonly links: Set<(cause: string) => void> };
+let running: Thread | null = null;
+
+export function openThreadLink(options: LinkOptions): Link {
+  const { url, token, cell, settings, onMessage } = options;
+  const thread = running ?? startThread();
+  const { port1: near, port2: far } = new MessageChannel();
+  const lost = (cause: string): void => {
+    close();
+    onMessage({ type: "failed", error: { code: "internal", status: 0, message: cause } });
+  };
+  function close(): void {
+    near.close();
+    thread.links.delete(lost);
+    if (thread.links.size === 0) endThread(thread);
+  }
+  near.on("message", (message: ToCrew) => {
+    if (message.type === "left" || message.type === "failed") close();
+    onMessage(message);
+  });
+  thread.links.add(lost);
+  const request: OpenRequest = { port: far, url, token, cell: cell.shared, settings };
+  thread.worker.postMessage(request, [far]);
+  return { post: (message) => near.postMessage(message) };
+}
+
+function startThread(): Thread {
+  const worker = new Worker(threadFile(), { execArgv: [], name: "drover-lease" });
+  const thread: Thread = { worker, links: new Set() };
+  const lose = (cause: string): void => {
+    if (running === thread) running = null;
+    for (const lost of [...thread.links]) lost(`the thread that keeps the lease is gone: ${cause}`);
+  };
+  worker.on("error", (error) => lose(error.message));
+  worker.on("exit", () => lose("it ended by itself"));
+  running = thread;
+  return thread;
+}
+
+function endThread(thread: Thread): void {
+  if (running === thread) running = null;
+  void thread.worker.terminate();
+}
+
+/** Beside this file, and of its kind: .ts in the sources, .js when compiled. */
+function threadFile(): URL {
+  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
+  return new URL(`./lease-thread${extension}`, import.meta.url);
+}

@@ -1,0 +1,36 @@
+/**
+ * The thread that keeps the connections of this process's pull workers.
+ *
+ * A handler that computes for half a minute stops its own event loop, and with it every timer and every request. The
+ * lease must not hang on that: so joining, polling and renewing are done here, on an event loop that user code never
+ * sees. One thread serves all workers of the process; each speaks with its handlers over a port of its own. What
+ * is done is in `connection.ts`; this file only carries.
+ */
+import { type MessagePort, parentPort } from "node:worker_threads";
+import { createClient } from "../../client/index.ts";
+import { createLeaseCell, realClock } from "./clock.ts";
+import { startConnection } from "./connection.ts";
+import type { OpenRequest } from "./lease-thread-client.ts";
+import type { FromCrew, ToCrew } from "./messages.ts";
+import { wireOf } from "./wire.ts";
+
+function open({ port, url, token, cell, settings }: OpenRequest): void {
+  const client = createClient({ ...(url === null ? {} : { url }), ...(token === null ? {} : { token }) });
+  const connection = startConnection({
+    ...settings,
+    wire: wireOf(client),
+    clock: realClock,
+    chance: Math.random,
+    cell: createLeaseCell(cell),
+    tell: (message) => tell(port, message),
+  });
+  port.on("message", (message: FromCrew) => connection.receive(message));
+}
+
+function tell(port: MessagePort, message: ToCrew): void {
+  port.postMessage(message);
+  // It was the last word: nothing keeps the thread for this worker any more.
+  if (message.type === "left" || message.type === "failed") port.close();
+}
+
+parentPort?.on("message", (request: OpenRequest) => open(request));

@@ -1,0 +1,67 @@
+/**
+ * What is said between the handlers of a pull worker and the thread that keeps its connection.
+ *
+ * Apart from both, because importing the thread's own file would start it. Results and progress travel as JSON text:
+ * it is made once, where the value is, and measured there; the connection never looks into it.
+ */
+import type { AttemptOutcome, AttemptRef, TaskJson, Usage } from "../../protocol/index.ts";
+import type { WantedLogs } from "./logs.ts";
+
+/** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
+export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
+export type Stop = AttemptRef & { readonly cause: StopCause };
+
+/** How an attempt ended. */
+export type Report = {
+  readonly outcome: AttemptOutcome;
+  /** JSON text. */
+  readonly result?: string;
+  readonly error?: string;
+  readonly usage?: Usage;
+  readonly retryAfterMs?: number;
+  readonly rateLimited?: boolean;
+  readonly permanent?: boolean;
+};
+/** What there is to tell of an attempt that runs. */
+export type News = {
+  /** JSON text. */
+  readonly progress?: string;
+  readonly usage?: Usage;
+};
+export type Handed = AttemptRef & { readonly task: TaskJson };
+
+export type FromCrew =
+  | ({ readonly type: "began" } & AttemptRef)
+  /** A report of null: it was never begun, and there is nothing to say of it. */
+  | ({ readonly type: "ended"; readonly report: Report | null } & AttemptRef)
+  | { readonly type: "news"; readonly items: readonly (AttemptRef & News)[] }
+  /** Run at most so many at once from now on; with 0, the note says why. */
+  | { readonly type: "limit"; readonly count: number; readonly note: string | null }
+  /** Take no more, and leave when all has ended. */
+  | { readonly type: "drain" }
+  /** Take no more: handlers are being stopped. */
+  | { readonly type: "closing" }
+  /** The handlers have ended or were given up: leave. */
+  | { readonly type: "leave" };
+
+export type Fatal = { readonly code: string; readonly message: string; readonly status: number };
+export type ToCrew =
+  | {
+      readonly type: "joined";
+      readonly workerId: string;
+      readonly session: string;
+      readonly leaseMs: number;
+      readonly maxWorktrees: number | null;
+    }
+  /** The server has changed one of them. */
+  | { readonly type: "terms"; readonly leaseMs: number; readonly maxWorktrees: number | null }
+  | { readonly type: "start"; readonly assignments: readonly Handed[] }
+  | { readonly type: "stop"; readonly stops: readonly Stop[] }
+  | { readonly type: "logs"; readonly wanted: WantedLogs }
+  /** The server wants this worker to finish and leave. */
+  | { readonly type: "draining" }
+  | { readonly type: "warning"; readonly message: string }
+  | { readonly type: "left" }
+  | { readonly type: "failed"; readonly error: Fatal };
+
+export const keyOf = ({ taskId, attempt }: AttemptRef): string => `${taskId}#${attempt}`;

@@ -1,0 +1,121 @@
+/**
+ * What a program says of the worker it starts, read at the door: what is unknown or wrong is refused by name.
+ */
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type Client, ClientError, type ClientOptions } from "../../client/index.ts";
+import { type JoinBody, joinBody, readShape, sentence, syncBody, type WorkerResources } from "../../protocol/index.ts";
+import type { WorkerLogs } from "./logs.ts";
+
+/** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
+const SLOTS_MAX = 1000;
+const KILL_GRACE_MS = 10_000;
+const TIMER_MS_MAX = 2_000_000_000;
+
+export type PullWorkerOptions = {
+  /** Where the server is; http://127.0.0.1:4747 if absent. */
+  readonly url?: string;
+  readonly token?: string;
+  /** Keep it over restarts, so that the worker keeps its name. Two that run at the same time need two. */
+  readonly id?: string;
+  /** How many tasks at once; 1 if absent. */
+  readonly slots?: number;
+  /** How many of the slots it uses to begin with, until its `limit` is called; all if absent. */
+  readonly limit?: number;
+  readonly capabilities?: readonly string[];
+  readonly resources?: WorkerResources;
+  readonly zone?: string | null;
+  /** Which tasks it takes, by action, type and project: names, or patterns with `*`; all if absent. */
+  readonly actions?: readonly string[] | null;
+  readonly types?: readonly string[] | null;
+  readonly projects?: readonly string[] | null;
+  /** Closes the worker when it fires, also while it still tries to join. */
+  readonly signal?: AbortSignal;
+  /** How long a handler that was told to stop has for it; 10 s if absent. */
+  readonly killGraceMs?: number;
+  /** How long the server may be away before the worker gives up; for ever if absent. */
+  readonly giveUpMs?: number;
+  /** The logs it keeps of its attempts, for those who ask the server for one; none if absent. */
+  readonly logs?: WorkerLogs;
+  /** What goes wrong on the side; a process warning if absent. */
+  readonly onWarning?: (message: string) => void;
+  /**
+   * In place of the global fetch, or of the whole client. The connection is then kept on this event loop, not in a
+   * thread of its own, so a handler that blocks the loop loses its lease: meant for tests.
+   */
+  readonly fetch?: ClientOptions["fetch"];
+  readonly client?: Client;
+};
+export type ReadOptions = {
+  readonly join: JoinBody & { readonly id: string; readonly slots: number };
+  readonly url: string | null;
+  readonly token: string | null;
+  readonly signal: AbortSignal | null;
+  readonly killGraceMs: number;
+  readonly giveUpMs: number | null;
+  readonly limit: number | null;
+  readonly logs: WorkerLogs | null;
+  readonly onWarning: (message: string) => void;
+  readonly fetch: ClientOptions["fetch"] | null;
+  readonly client: Client | null;
+};
+
+const OWN = [
+  "url",
+  "token",
+  "signal",
+  "killGraceMs",
+  "giveUpMs",
+  "limit",
+  "logs",
+  "onWarning",
+  "fetch",
+  "client",
+] as const;
+const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"] as const;
+
+export function readOptions(options: PullWorkerOptions): ReadOptions {
+  if (typeof options !== "object" || options === null) throw bad("options must be an object");
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const known: readonly string[] = [...JOIN, ...OWN];
+  const unknown = given.find(([key]) => !known.includes(key));
+  if (unknown !== undefined) throw bad(`${unknown[0]} is not an option; known are ${known.join(", ")}`);
+  const join = readJoin(given.filter(([key]) => JOIN.some((name) => name === key)));
+  const { url, token, signal, killGraceMs = KILL_GRACE_MS, giveUpMs, onWarning = warnOnce, fetch, client } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
+  if (typeof onWarning !== "function") throw bad("onWarning must be a function");
+  return {
+    ...{ join, onWarning, killGraceMs: readSpan("killGraceMs", killGraceMs) },
+    giveUpMs: giveUpMs === undefined ? null : readSpan("giveUpMs", giveUpMs),
+    limit: options.limit === undefined ? null : readSpan("limit", options.limit),
+    logs: options.logs === undefined ? null : readLogs(options.logs),
+    ...{ url: url ?? null, token: token ?? null, signal: signal ?? null },
+    ...{ fetch: fetch ?? null, client: client ?? null },
+  };
+}
+
+function readJoin(given: readonly (readonly [string, unknown])[]): ReadOptions["join"] {
+  const body = readShape(joinBody, Object.fromEntries(given));
+  if (!body.ok) throw bad(sentence(body.failure));
+  const { slots = 1, id = ownName() } = body.value;
+  if (slots > SLOTS_MAX) throw bad(`slots is ${slots}, and must be at most ${SLOTS_MAX}; start more workers instead`);
+  return { ...body.value, id, slots };
+}
+
+function readLogs(logs: WorkerLogs): WorkerLogs {
+  if (typeof logs?.read !== "function") throw bad("logs.read must be a function that is asked for a log");
+  const said = readShape(syncBody, { logPlace: logs.place ?? null });
+  if (!said.ok) throw bad(sentence(said.failure).replace("logPlace", "logs.place"));
+  return logs;
+}
+
+/** A name nobody else has, that says where it runs. It is chosen here so that joining twice is joining once. */
+const ownName = (): string => `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}-${randomUUID().slice(0, 8)}`;
+
+function readSpan(field: string, value: unknown): number {
+  if (typeof value === "number" && value >= 0 && value <= TIMER_MS_MAX) return value;
+  throw bad(`${field} is ${String(value)}, and must be milliseconds from 0 to ${TIMER_MS_MAX}`);
+}
+
+const bad = (message: string): ClientError => new ClientError("bad_request", message);
+const warnOnce = (message: string): void => process.emitWarning(message, "DroverWorkerWarning");

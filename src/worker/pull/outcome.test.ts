@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { rateLimitOf } from "../../std/rate-limit.ts";
+import { reportOfError, reportOfOutcome, reportOfValue, TaskRequeue } from "./outcome.ts";
+
+const NOW = Date.parse("2026-01-31T12:00:00Z");
+
+test("what the provider asked for, however it said so", () => {
+  const headers = new Headers({ "Retry-After": "2" });
+  const rows: [unknown, number | null][] = [
+    [{ status: 429 }, 0],
+    [{ status: 529, retryAfterMs: 12.5 }, 13],
+    [{ statusCode: 429, headers: { "Retry-After-Ms": "40" } }, 40],
+    [{ status: 429, headers }, 2000],
+    [{ response: { status: 429, headers } }, 2000],
+    [{ status: 429, headers: { "retry-after": "Sat, 31 Jan 2026 12:00:07 GMT" } }, 7000],
+    [{ status: 429, headers: { "retry-after": "Sat, 31 Jan 2026 11:00:00 GMT" } }, 0],
+    [{ status: 429, headers: { "retry-after": "soon" } }, 0],
+    [{ status: 429, retryAfterMs: -1 }, 0],
+    [{ status: 429, retryAfterMs: 1e300 }, 31_556_952_000_000],
+    [{ status: 500 }, null],
+    [{ status: "429" }, null],
+    [new Error("plain"), null],
+    [null, null],
+    ["429", null],
+  ];
+  for (const [error, expected] of rows) assert.equal(rateLimitOf(error, NOW), expected, JSON.stringify(error));
+});
+
+test("errors become reports", () => {
+  const used = { inputTokens: 1 };
+  const rows: [unknown, object][] = [
+    [new Error("no"), { outcome: "failed", error: "no", usage: used }],
+    [new RangeError(""), { outcome: "failed", error: "RangeError", usage: used }],
+    ["text", { outcome: "failed", error: "text", usage: used }],
+    [undefined, { outcome: "failed", error: "undefined", usage: used }],
+    [{ a: 1 }, { outcome: "failed", error: '{"a":1}', usage: used }],
+    [
+      Object.assign(new Error("x"), { permanent: true }),
+      { outcome: "failed", error: "x", permanent: true, usage: used },
+    ],
+    [
+      new TaskRequeue("later", { retryAfterMs: 4.2 }),
+      { outcome: "requeue", error: "later", retryAfterMs: 5, usage: used },
+    ],
+    [
+      { status: 429, retryAfterMs: 9 },
+      { outcome: "requeue", retryAfterMs: 9, rateLimited: true, usage: used },
+    ],
+  ];
+  for (const [error, expected] of rows) assert.partialDeepStrictEqual(reportOfError(error, used, NOW), expected);
+  assert.equal(reportOfError("x".repeat(10_000), null, NOW).error?.length, 4097);
+  assert.ok(reportOfError("\ud800", null, NOW).error?.isWellFormed());
+  assert.throws(() => new TaskRequeue("x", { retryAfterMs: -1 }), /retryAfterMs is -1/);
+});
+
+test("a value is a result as JSON; nothing is none", () => {
+  assert.deepEqual(reportOfValue(undefined, null), { outcome: "done" });
+  assert.deepEqual(reportOfValue({ a: undefined, b: [null] }, { inputTokens: 2 }), {
+    ...{ outcome: "done", result: '{"b":[null]}', usage: { inputTokens: 2 } },
+  });
+});
+
+test("of what was reported and what the outcome says the larger usage counts", () => {
+  const usageOf = (said: object, used: object | null) => reportOfOutcome({ outcome: "failed", ...said }, used).usage;
+  assert.deepEqual(usageOf({ usage: { inputTokens: 5 } }, { inputTokens: 3 }), { inputTokens: 5 });
+  assert.deepEqual(usageOf({ usage: { inputTokens: 5 } }, { inputTokens: 7 }), { inputTokens: 7 });
+  assert.deepEqual(usageOf({ usage: { nonsense: 5 } }, { inputTokens: 7 }), { inputTokens: 7 });
+  assert.equal(usageOf({}, null), undefined);
+});

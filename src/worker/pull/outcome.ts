@@ -1,0 +1,117 @@
+/**
+ * What became of an attempt: from what its handler returned or threw.
+ *
+ * A value is its result, up to a size. An error is a failure, unless it asks for the task to come back: a
+ * `TaskRequeue`, or a provider's 429 or 529. An error with `permanent: true` is not tried again. A handler that knows
+ * outcomes itself, like the one that runs commands, says them outright.
+ */
+import type { AttemptOutcome, Usage } from "../../protocol/index.ts";
+import { rateLimitOf } from "../../std/rate-limit.ts";
+import type { Report } from "./messages.ts";
+import { jsonText } from "./result-json.ts";
+import { isUsage, largerUsage } from "./usage.ts";
+
+export const RESULT_BYTES_MAX: number = 256 * 1024;
+const SPAN_MS_MAX = 31_556_952_000_000;
+/** Errors are for people; what is longer belongs in a result. */
+const ERROR_MAX = 4096;
+const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
+
+/** How an attempt ended, in the words of the wire. */
+export type Outcome = {
+  readonly outcome: AttemptOutcome;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly usage?: Usage;
+  readonly retryAfterMs?: number;
+  /** With `requeue`: the provider said 429 or 529. */
+  readonly rateLimited?: boolean;
+  /** Another attempt would fail as well. */
+  readonly permanent?: boolean;
+};
+
+/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
+export class TaskRequeue extends Error {
+  override readonly name: string = "TaskRequeue";
+  readonly retryAfterMs: number;
+  constructor(message: string, { retryAfterMs = 0 }: { readonly retryAfterMs?: number } = {}) {
+    super(message);
+    if (!(retryAfterMs >= 0 && retryAfterMs <= SPAN_MS_MAX))
+      throw new RangeError(`retryAfterMs is ${retryAfterMs}, and must be milliseconds from 0 to ${SPAN_MS_MAX}`);
+    this.retryAfterMs = Math.ceil(retryAfterMs);
+  }
+}
+
+/** `used` is what the handler reported while it ran. */
+export function reportOfValue(value: unknown, used: Usage | null): Report {
+  return { outcome: "done", ...resultOf(value), ...(used === null ? {} : { usage: used }) };
+}
+
+export function reportOfOutcome(given: unknown, used: Usage | null): Report {
+  const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent } = (given ?? {}) as Outcome;
+  if (!OUTCOMES.includes(outcome))
+    throw Object.assign(new TypeError(`outcome must be one of ${OUTCOMES.join(", ")}`), { permanent: true });
+  const usage = largerUsage(used, isUsage(said) ? said : null);
+  return {
+    outcome,
+    // A result counts only with success.
+    ...(outcome === "done" ? resultOf(result) : {}),
+    ...(error === undefined ? {} : { error: cut(String(error)) }),
+    ...(usage === null ? {} : { usage }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) }),
+    ...(rateLimited === true ? { rateLimited } : {}),
+    ...(permanent === true ? { permanent } : {}),
+  };
+}
+
+/** For whatever a handler throws, also what cannot even be looked at. */
+export function reportOfError(error: unknown, used: Usage | null, wallNow: number): Report {
+  try {
+    return readError(error, used, wallNow);
+  } catch {
+    const usage = used === null ? {} : { usage: used };
+    return { outcome: "failed", error: "threw something that cannot be shown", ...usage };
+  }
+}
+
+function readError(error: unknown, used: Usage | null, wallNow: number): Report {
+  const message = cut(messageOf(error));
+  const usage = used === null ? {} : { usage: used };
+  const requeueMs = requeueOf(error);
+  if (requeueMs !== null) return { outcome: "requeue", error: message, retryAfterMs: requeueMs, ...usage };
+  const retryAfterMs = rateLimitOf(error, wallNow);
+  if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
+  const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;
+  return { outcome: "failed", error: message, ...(isPermanent ? { permanent: true } : {}), ...usage };
+}
+
+function resultOf(value: unknown): { result?: string } {
+  const result = jsonText(value, "result");
+  if (result === undefined) return {};
+  const bytes = Buffer.byteLength(result);
+  if (bytes <= RESULT_BYTES_MAX) return { result };
+  const advice = "write more to an artifact and return its name";
+  throw Object.assign(new RangeError(`result is ${bytes} bytes, and at most ${RESULT_BYTES_MAX} are kept; ${advice}`), {
+    permanent: true,
+  });
+}
+
+/** By its name, since the engine has a class of its own for the same thing and a program may use both. */
+function requeueOf(error: unknown): number | null {
+  if (!(error instanceof Error) || error.name !== "TaskRequeue") return null;
+  return spanOf((error as { retryAfterMs?: unknown }).retryAfterMs);
+}
+
+const spanOf = (value: unknown): number =>
+  typeof value === "number" && value >= 0 ? Math.min(SPAN_MS_MAX, Math.ceil(value)) : 0;
+
+function messageOf(error: unknown): string {
+  if (error instanceof Error) return String(error.message || error.name);
+  try {
+    return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+const cut = (text: string): string => (text.length <= ERROR_MAX ? text : `${text.slice(0, ERROR_MAX)}…`).toWellFormed();

@@ -1,0 +1,230 @@
+/**
+ * Permits over the wire: against the real engine's counter, with a wire that breaks and a clock that is turned by hand.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ClientError } from "../../client/index.ts";
+import { openDrover } from "../../engine/index.ts";
+import { createHandHost } from "../../testing/hand-clock.ts";
+import { createPermitDesk, type Holder, type PermitCalls } from "./permits.ts";
+
+const broken = (): ClientError => new ClientError("network", "the connection broke", { retryable: true });
+const limited = (retryAfterMs: number): Error => Object.assign(new Error("slow down"), { status: 429, retryAfterMs });
+
+async function kit() {
+  const config = { gates: { default: { maxConcurrent: 1 } }, workers: { lease: "10h" } };
+  let isAtRest = async (): Promise<boolean> => true;
+  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest: () => isAtRest() });
+  const drover = await openDrover({ host, config });
+  isAtRest = async () => {
+    const { seq } = drover.state;
+    await drover.workers();
+    return drover.state.seq === seq;
+  };
+  const asked: string[] = [];
+  const wire = { isUp: true };
+  const sessions = new Set<string | undefined>();
+  const over = async <Answer>(name: string, act: () => Promise<Answer>): Promise<Answer> => {
+    asked.push(name);
+    if (!wire.isUp) throw broken();
+    return act();
+  };
+  const client: PermitCalls = {
+    askPermit: ({ session, ...body }, { signal } = {}) => {
+      sessions.add(session);
+      return over(`ask ${body.id}`, () => drover.permits.ask(body, signal === undefined ? {} : { signal }));
+    },
+    settlePermit: async (id, { session, ...body } = {}) => {
+      sessions.add(session);
+      await over(`settle ${id}`, () => drover.permits.settle(id, body));
+      return { status: "settled", permitId: id };
+    },
+    dropPermit: async (id, { session } = {}) => {
+      sessions.add(session);
+      await over(`drop ${id}`, () => drover.permits.drop(id));
+      return { status: "dropped", permitId: id };
+    },
+  };
+  let ids = 0;
+  const warnings: string[] = [];
+  const desk = createPermitDesk({
+    ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
+    session: () => "the session of w",
+    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }) },
+  });
+  await drover.submit({ id: "t", agentId: "ann", action: "go" });
+  await drover.remote.join({ id: "w" });
+  await settle();
+  const holder: Holder = { taskId: "t", attempt: 1, signal: new AbortController().signal };
+  const gate = () => drover.state.gates.get("llm" as never);
+  return {
+    ...{ drover, clock, settle, desk, holder, asked, warnings, wire, sessions },
+    held: () => gate()?.held.size ?? 0,
+    queued: () => gate()?.queue.entries.size ?? 0,
+    blockedUntil: async () => (await drover.gates())[0]?.blockedUntil,
+  };
+}
+
+/** A call that waits for the test to end it. */
+function openCall() {
+  const wait = Promise.withResolvers<string>();
+  let calls = 0;
+  return {
+    call: () => {
+      calls++;
+      return wait.promise;
+    },
+    end: () => wait.resolve("answer"),
+    calls: () => calls,
+  };
+}
+
+test("a call goes out under a permit, and the permit goes back with what it used", async () => {
+  const { desk, holder, settle, held, asked, sessions } = await kit();
+  const first = openCall();
+  const called = desk.withPermit(
+    "llm",
+    (permit) => {
+      permit.usage({ inputTokens: 10, outputTokens: 5 });
+      return first.call();
+    },
+    { tokens: 100 },
+    holder,
+  );
+  await settle();
+  assert.equal(held(), 1);
+  first.end();
+  assert.equal(await called, "answer");
+  assert.equal(held(), 0);
+  assert.deepEqual(asked, ["ask call-1", "settle call-1"]);
+  assert.deepEqual([...sessions], ["the session of w"], "every call says as whom");
+});
+
+test("a call that is queued keeps its place over long polls and a server that was away", async () => {
+  const { desk, holder, settle, clock, queued, asked, wire } = await kit();
+  const [first, second, third] = [openCall(), openCall(), openCall()];
+  const calls = [first, second].map(({ call }) => desk.withPermit("llm", call, undefined, holder));
+  await settle();
+  await clock.advance(25_000);
+  wire.isUp = false;
+  await clock.advance(20_000);
+  wire.isUp = true;
+  calls.push(desk.withPermit("llm", third.call, undefined, holder));
+  await clock.advance(10_000);
+  assert.equal(queued(), 2);
+  assert.ok(asked.filter((one) => one === "ask call-2").length >= 3, "it asked again under its id");
+  first.end();
+  await settle();
+  assert.deepEqual([second.calls(), third.calls()], [1, 0], "who asked first goes first");
+  second.end();
+  third.end();
+  await Promise.all(calls);
+});
+
+test("a 429 is told to the gate, the permit goes back, and the call goes out again after the rest", async () => {
+  const { desk, holder, settle, clock, held, blockedUntil } = await kit();
+  let calls = 0;
+  const called = desk.withPermit(
+    "llm",
+    () => {
+      if (++calls === 1) throw limited(5000);
+      return "answer";
+    },
+    undefined,
+    holder,
+  );
+  await settle();
+  assert.deepEqual([calls, held()], [1, 0]);
+  assert.equal(await blockedUntil(), clock.now() + 5000);
+  await clock.advance(4999);
+  assert.equal(calls, 1);
+  await clock.advance(1);
+  assert.equal(await called, "answer");
+});
+
+test("a call that is struck ten times is given up with the provider's error", async () => {
+  const { desk, holder, clock, held, queued } = await kit();
+  let calls = 0;
+  const called = desk.withPermit(
+    "llm",
+    () => {
+      calls++;
+      throw limited(0);
+    },
+    undefined,
+    holder,
+  );
+  const refused = assert.rejects(called, { status: 429 });
+  await clock.advance(20 * 64_000);
+  await refused;
+  assert.deepEqual([calls, held(), queued()], [10, 0, 0]);
+});
+
+test("an error of the call itself gives the permit back and is thrown on", async () => {
+  const { desk, holder, held } = await kit();
+  const boom = (): never => {
+    throw new Error("boom");
+  };
+  for (const call of [boom, async () => boom()])
+    await assert.rejects(desk.withPermit("llm", call, undefined, holder), /boom/);
+  assert.equal(held(), 0);
+});
+
+test("a call that is given up while it waits takes its ticket along, by either signal", async () => {
+  const { desk, holder, settle, queued } = await kit();
+  const first = openCall();
+  const out = desk.withPermit("llm", first.call, undefined, holder);
+  await settle();
+  const [own, attempt] = [new AbortController(), new AbortController()];
+  const waiting = [
+    desk.withPermit("llm", () => 1, { signal: own.signal }, holder),
+    desk.withPermit("llm", () => 1, undefined, { ...holder, signal: attempt.signal }),
+  ];
+  await settle();
+  assert.equal(queued(), 2);
+  const refused = waiting.map((one) => assert.rejects(one, /never mind/));
+  own.abort(new Error("never mind"));
+  attempt.abort(new Error("never mind"));
+  await Promise.all(refused);
+  await settle();
+  assert.equal(queued(), 0);
+  const before = AbortSignal.abort(new Error("too late"));
+  await assert.rejects(
+    desk.withPermit("llm", () => 1, { signal: before }, holder),
+    /too late/,
+  );
+  first.end();
+  await out;
+});
+
+test("a server that is away does not keep the answer of a call from its handler", async () => {
+  const { desk, holder, settle, clock, wire, warnings } = await kit();
+  const first = openCall();
+  const called = desk.withPermit("llm", first.call, undefined, holder);
+  await settle();
+  wire.isUp = false;
+  first.end();
+  await clock.advance(2000);
+  assert.equal(await called, "answer");
+  await desk.flush();
+  assert.match(warnings[0] ?? "", /permit call-1 was not settled/);
+});
+
+test("what the server refuses is thrown to the handler; a wrong call is refused by name", async () => {
+  const { desk, holder } = await kit();
+  await assert.rejects(
+    desk.withPermit("no gate", () => 1, undefined, holder),
+    { code: "bad_request" },
+  );
+  await assert.rejects(
+    desk.withPermit("llm", () => 1, undefined, { ...holder, attempt: 9 }),
+    { code: "stale_attempt" },
+  );
+  await assert.rejects(desk.withPermit("llm", 1 as never, undefined, holder), /call must be a function/);
+  await assert.rejects(
+    desk.withPermit("llm", () => 1, { clas: "high" } as never, holder),
+    /options\.clas is not known/,
+  );
+  const usage = ({ usage }: { usage(used: object): void }): void => usage({ tokens: 1 });
+  await assert.rejects(desk.withPermit("llm", usage, undefined, holder), /usage\.tokens is not known/);
+});

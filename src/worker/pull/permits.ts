@@ -1,0 +1,190 @@
+/**
+ * Permits for LLM calls, over the wire: a call goes out when its gate lets it.
+ *
+ * Each call asks under an id of its own and keeps its place however often it asks again: a long poll that ends, a
+ * connection that breaks and a server that comes back cost it nothing. The permit goes back on every path. A
+ * provider's 429 or 529 is told to the gate first, then the call queues again, a bounded number of times. A call that
+ * is given up while it waits takes its ticket along. A server that is away does not keep a handler from what it has
+ * got: settling goes on behind it, and a permit that is never settled comes back by itself.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
+import { rateLimitOf } from "../../std/rate-limit.ts";
+import type { Clock } from "./clock.ts";
+import { largerUsage, tokensOf } from "./usage.ts";
+
+const TRIES_MAX = 10;
+const WAIT_MS = 20_000;
+/** A server that says "queued" sooner than asked is not asked in a tight loop. */
+const PACE_MS = 250;
+const REST_MS = { first: 100, max: 10_000 };
+const SETTLE = { retries: 8, timeoutMs: 5000 };
+const SETTLE_WAIT_MS = 2000;
+
+export type PermitOptions = {
+  readonly project?: string;
+  readonly class?: PriorityName;
+  /** An estimate, for token windows and budgets. */
+  readonly tokens?: number;
+  readonly signal?: AbortSignal;
+};
+export type HeldPermit = {
+  readonly id: string;
+  /** Tells what the call used; may be called again with more. */
+  usage(usage: Usage): void;
+};
+/** The attempt on whose reservation a call draws. */
+export type Holder = { readonly taskId: string; readonly attempt: number; readonly signal: AbortSignal };
+export type PermitDesk = {
+  withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    options: PermitOptions | undefined,
+    holder: Holder,
+  ): Promise<Value>;
+  /** Resolves when everything is settled, as far as it can be. */
+  flush(): Promise<void>;
+};
+
+export type PermitCalls = Pick<Client, "askPermit" | "settlePermit" | "dropPermit">;
+const KNOWN: ReadonlySet<string> = new Set(["project", "class", "tokens", "signal"]);
+
+export function createPermitDesk(deps: {
+  readonly client: PermitCalls;
+  readonly clock: Clock;
+  readonly chance: () => number;
+  readonly newId: () => string;
+  /** Under which this worker has joined. */
+  readonly session: () => string;
+  readonly warn: (message: string) => void;
+}): PermitDesk {
+  const { client, clock } = deps;
+  const settling = new Set<Promise<void>>();
+
+  async function withPermit<Value>(
+    gate: string,
+    call: (permit: HeldPermit) => Promise<Value> | Value,
+    given: PermitOptions | undefined,
+    holder: Holder,
+  ): Promise<Value> {
+    const { signal: own, ...options } = checked(call, given);
+    const signal = own === undefined ? holder.signal : AbortSignal.any([own, holder.signal]);
+    const { taskId, attempt } = holder;
+    // That of the attempt: a worker that joins anew has a new one, and its old attempts are stopped.
+    const session = deps.session();
+    let before: { readonly again?: string } = {};
+    for (let tries = 1; ; tries++) {
+      const id = deps.newId();
+      await acquire({ ...options, ...before, gate, id, taskId, attempt, session }, signal);
+      before = { again: id };
+      let used: Usage | null = null;
+      const usage = (more: Usage): void => {
+        tokensOf(more);
+        used = largerUsage(used, { ...more });
+      };
+      try {
+        const value = await call({ id, usage });
+        await settle(id, { session, ok: true, ...(used === null ? {} : { usage: used }) });
+        return value;
+      } catch (error) {
+        const retryAfterMs = rateLimitOf(error, Date.now());
+        const rest = retryAfterMs === null ? {} : { rateLimited: { retryAfterMs } };
+        await settle(id, { session, ok: false, ...(used === null ? {} : { usage: used }), ...rest });
+        if (retryAfterMs === null || tries >= TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  /** Resolves when the permit is granted. Whoever gives up leaves no ticket behind. */
+  async function acquire(
+    body: PermitBody & { readonly id: string; readonly session: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    signal.throwIfAborted();
+    try {
+      await untilGranted(body, signal);
+      signal.throwIfAborted();
+    } catch (error) {
+      const { id, session } = body;
+      if (signal.aborted)
+        inBackground(client.dropPermit(id, { ...SETTLE, session }), `permit ${id} was not given back`);
+      throw error;
+    }
+  }
+
+  async function untilGranted(body: PermitBody, signal: AbortSignal): Promise<void> {
+    for (let failures = 0; ; ) {
+      const askedAt = clock.now();
+      try {
+        const { status } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { signal, retries: 0 });
+        if (status === "granted") return;
+        failures = 0;
+        if (clock.now() - askedAt < PACE_MS) await rest(PACE_MS, signal);
+      } catch (error) {
+        if (signal.aborted || !isPassing(error)) throw error;
+        failures++;
+        const ms = Math.min(REST_MS.max, REST_MS.first * 2 ** Math.min(failures - 1, 20));
+        await rest(ms * (0.5 + deps.chance() / 2), signal);
+      }
+    }
+  }
+
+  function rest(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const over = (): void => {
+        cancel();
+        signal.removeEventListener("abort", over);
+        if (signal.aborted) reject(signal.reason);
+        else resolve();
+      };
+      const cancel = clock.setAlarm(clock.now() + ms, over);
+      signal.addEventListener("abort", over, { once: true });
+    });
+  }
+
+  /** Waits for it, but not for a server that is away. */
+  async function settle(id: string, body: SettleBody): Promise<void> {
+    const settled = inBackground(client.settlePermit(id, body, SETTLE), `permit ${id} was not settled`);
+    await new Promise<void>((resolve) => {
+      const cancel = clock.setAlarm(clock.now() + SETTLE_WAIT_MS, resolve);
+      void settled.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  function inBackground(call: Promise<unknown>, otherwise: string): Promise<void> {
+    const done = call.then(
+      () => {},
+      (error: unknown) => {
+        // One that is gone already has come back by itself.
+        if ((error as { code?: unknown }).code !== "not_found") deps.warn(`${otherwise}: ${(error as Error).message}`);
+      },
+    );
+    settling.add(done);
+    return done.finally(() => settling.delete(done));
+  }
+
+  return {
+    withPermit,
+    async flush() {
+      await Promise.all(settling);
+    },
+  };
+}
+
+/** Nobody answered, or not now: the ticket keeps its place meanwhile. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ClientError && (error.status === 0 || error.status >= 500) && error.code !== "bad_request";
+
+function checked(call: unknown, options: PermitOptions = {}): PermitOptions {
+  const fail = (message: string): never => {
+    throw Object.assign(new TypeError(message), { permanent: true });
+  };
+  if (typeof call !== "function") fail("call must be a function that makes the call");
+  const unknown = Object.keys(options).find((key) => !KNOWN.has(key));
+  if (unknown !== undefined) fail(`options.${unknown} is not known; known are ${[...KNOWN].join(", ")}`);
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) fail("signal must be an AbortSignal");
+  return options;
+}

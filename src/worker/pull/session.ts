@@ -1,0 +1,426 @@
+/**
+ * What a pull worker holds, what it has said of it and what it has heard: a machine without clock and without wire.
+ *
+ * Everything is level-triggered. A sync says all that runs and all that has ended and was not answered yet; so a sync
+ * that is lost, and an answer that is lost, are mended by the next one. The rules that make this safe:
+ *
+ * - An answer counts only if none to a later sync was heard before. What it names and is known already (running, or
+ *   ended and not answered) is not begun a second time.
+ * - A result is repeated until an answer lists it, accepted or not.
+ * - What was handed to the handlers is named as running if there is a slot for it: it will be begun in a moment. If it
+ *   is not, because their event loop stands still, nothing more is asked for; and after one and a half leases it is
+ *   disowned, so that another worker gets it.
+ * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
+ *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
+ *   no longer named, so that nobody believes it is still worked on, but its slot is taken until its handler has
+ *   ended.
+ * - A task that must not be run twice (`onLoss: "fail"`) is named as running first, and handed to the handlers when the
+ *   answer says that the server has it so: whatever becomes of this process, the log knows that it may have begun.
+ * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
+ *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
+ */
+import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
+import { shorten } from "../output/lines.ts";
+import type { WantedLogs } from "./logs.ts";
+import { type Handed, keyOf, type News, type Report, type Stop, type StopCause } from "./messages.ts";
+import { type Ended, packBody, type Running } from "./sync-body.ts";
+
+/** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
+const LEASE_SHARE = 0.9;
+const RESULTS_MAX = 10_000;
+/** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
+const STUCK_MS = 1000;
+const NOT_BEGUN_LEASES = 1.5;
+/** With room for the mark of what was cut off. */
+const NOTE_MAX = 900;
+
+type Held = AttemptRef & {
+  stage: "handed" | "running" | "ended";
+  /** Since when there is a slot in which it could be begun. */
+  slotSince: number | null;
+  /** What is handed over once the server has heard it named; null: it was. */
+  awaits: Handed | null;
+  /** False: it may be given to another, and is not named any more. */
+  isOurs: boolean;
+  stop: StopCause | null;
+  news: News | null;
+  report: Report | null;
+  /** The server would not take its report, and this is what is said instead. */
+  isSpoilt: boolean;
+};
+type Flight = {
+  readonly n: number;
+  readonly sentAt: number;
+  readonly want: number;
+  readonly limit: number;
+  readonly note: string | null;
+  readonly isDraining: boolean;
+  readonly running: readonly string[];
+  readonly results: readonly string[];
+  told: readonly Running[];
+};
+export type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
+export type Heard = {
+  readonly start: readonly Handed[];
+  readonly stop: readonly Stop[];
+  /** Results that came too late, or that the server did not want. */
+  readonly refused: readonly ResultAnswer[];
+  readonly drain: boolean;
+  /** Tabs that another worker has taken over, if it is news. */
+  readonly lost: readonly string[];
+  /** Logs that somebody wants to see. */
+  readonly wanted: WantedLogs | null;
+  /** Whether it said anything that was not known. */
+  readonly isNews: boolean;
+};
+
+export type PullSession = {
+  readonly workerId: string | null;
+  /** As the server knows this run of the worker. */
+  readonly session: string;
+  readonly leaseMs: number;
+  /** Until when the lease surely holds. */
+  readonly leaseEnd: number;
+  readonly isDraining: boolean;
+  /** Whether nothing runs, and everything that has ended was answered. */
+  readonly isEmpty: boolean;
+  readonly hasResults: boolean;
+  /** Whether something runs that is ours as long as the lease holds. */
+  readonly isAtWork: boolean;
+  /** Whether something has a slot and waits for being named. */
+  isNaming(now: number): boolean;
+  /** How many more it could take. */
+  free(now: number): number;
+  join(joined: Joined, sentAt: number): void;
+  compose(now: number, waitMs: number): SyncCall;
+  hear(n: number, answer: SyncAnswer, now: number): Heard;
+  /** Whether this sync belongs to the session that is, and was not answered. */
+  isOpen(n: number): boolean;
+  /** No answer yet: what only this sync had said is said again. It may still be answered. */
+  doubt(n: number): void;
+  /** No answer will come. */
+  fail(n: number): void;
+  /** The server would not read it; `field` is where. Answers whether there is something else to try. */
+  refuse(n: number, field: string | null, why: string): boolean;
+  /** The lease is over. */
+  expire(): readonly Stop[];
+  /** The session is over: nothing that was held counts any more. */
+  lose(): readonly Stop[];
+  began(attempt: AttemptRef): void;
+  end(attempt: AttemptRef, report: Report | null): void;
+  tell(attempt: AttemptRef, news: News): void;
+  drain(): void;
+  /** It runs at most so many at once from now on; what runs goes on. The note says why. */
+  limit(count: number, note: string | null): void;
+  /** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
+  close(): void;
+  /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
+  unsaid(now: number): "urgent" | "mild" | "nothing";
+};
+
+const NOTHING_HEARD: Heard = {
+  ...{ start: [], stop: [], refused: [], drain: false, lost: [], wanted: null, isNews: false },
+};
+
+export function createPullSession({
+  slots,
+  limit: limitAtFirst = slots,
+  logPlace,
+}: {
+  readonly slots: number;
+  /** How many it runs at once to begin with; as many as it has slots if absent. */
+  readonly limit?: number | undefined;
+  /** Where it keeps its logs, if it does. */
+  readonly logPlace?: string | undefined;
+}): PullSession {
+  const held = new Map<string, Held>();
+  const flights = new Map<number, Flight>();
+  const at = {
+    ...{ workerId: null as string | null, session: "", leaseMs: 0, leaseEnd: Number.NEGATIVE_INFINITY },
+    ...{ n: 0, lastHeard: 0, last: null as Flight | null },
+    ...{ isDraining: false, isClosing: false, isCautious: false },
+    ...{ limit: limitAtFirst, note: null as string | null },
+    wantedIds: new Set<string>() as ReadonlySet<string>,
+    lost: new Set<string>() as ReadonlySet<string>,
+  };
+  const all = (): Held[] => [...held.values()];
+
+  const count = (stage: Held["stage"]): number => all().filter((one) => one.stage === stage).length;
+
+  /** Those that were handed out and for which there is a slot. */
+  function nextUp(now: number): Held[] {
+    const handed = all().filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
+    const room = Math.max(0, slots - count("running"));
+    for (const [place, one] of handed.entries()) one.slotSince = place < room ? (one.slotSince ?? now) : null;
+    return handed.slice(0, room);
+  }
+
+  const begun = (): Held[] => all().filter(({ stage, isOurs }) => stage === "running" && isOurs);
+
+  function free(now: number): number {
+    const isStuck = nextUp(now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
+    if (at.isDraining || isStuck) return 0;
+    return Math.max(0, Math.min(slots, at.limit) - held.size + count("ended"));
+  }
+
+  function join({ workerId, session, leaseMs }: Joined, sentAt: number): void {
+    Object.assign(at, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
+    at.lastHeard = at.n;
+  }
+
+  function compose(now: number, waitMs: number): SyncCall {
+    const running = [...begun(), ...nextUp(now)];
+    const ended = all().filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
+    const packed = packBody(running, ended, at.isCautious ? 1 : RESULTS_MAX);
+    const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
+    for (const one of told) unsayNews(keyOf(one));
+    const n = ++at.n;
+    const want = free(now);
+    const { isDraining, session, limit, note } = at;
+    const flight = {
+      ...{ n, sentAt: now, want, limit, note, isDraining, told },
+      ...{ running: packed.running.map(keyOf), results: packed.results.map(keyOf) },
+    };
+    flights.set(n, flight);
+    at.last = flight;
+    const { running: named, results } = packed;
+    const body: SyncBody = {
+      ...{ session, n, want, waitMs, running: named },
+      ...(results.length === 0 ? {} : { results }),
+      ...(isDraining ? { status: "draining" } : {}),
+      ...(note === null ? {} : { note }),
+      ...(logPlace === undefined ? {} : { logPlace }),
+    };
+    return { n, workerId: at.workerId ?? "", body };
+  }
+
+  function unsayNews(key: string): void {
+    const one = held.get(key);
+    if (one !== undefined) one.news = null;
+  }
+
+  function hear(n: number, answer: SyncAnswer, now: number): Heard {
+    const flight = flights.get(n);
+    flights.delete(n);
+    if (flight === undefined || n <= at.lastHeard) return NOTHING_HEARD;
+    at.lastHeard = n;
+    at.isCautious = false;
+    // It may have been changed since; a server that does not say so has not changed it.
+    at.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : at.leaseMs;
+    at.leaseEnd = Math.max(at.leaseEnd, flight.sentAt + at.leaseMs * LEASE_SHARE);
+    const said = new Set(flight.results);
+    const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(result));
+    const stop = answer.cancel.flatMap((attempt) => stopOne(held.get(keyOf(attempt)), "cancelled"));
+    stop.push(...giveBack(now));
+    // An answer that lay somewhere for a whole lease gives nothing any more.
+    const isTaking = !at.isClosing && now < at.leaseEnd;
+    const taken = isTaking ? answer.assignments.filter(takeOn).map(handedOf) : [];
+    const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(flight) : [])];
+    const refused = answered.filter(({ accepted }) => !accepted);
+    const drain = answer.drain === true;
+    const { wanted, isNewWish } = hearWishes(answer.logs ?? []);
+    const isNews =
+      taken.length + start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
+    const lost = (answer.lost ?? []).filter((tab) => !at.lost.has(tab));
+    at.lost = new Set(answer.lost);
+    return { start, stop, refused, drain, lost, wanted, isNews };
+  }
+
+  /** An answer lists all that is wanted, so what the last one did not have is new. */
+  function hearWishes(logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
+    const known = at.wantedIds;
+    at.wantedIds = new Set(logs.map(({ id }) => id));
+    if (logPlace === undefined || logs.length === 0) return { wanted: null, isNewWish: false };
+    const wanted = { workerId: at.workerId ?? "", session: at.session, logs };
+    return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
+  }
+
+  function settle(result: AttemptRef): boolean {
+    const key = keyOf(result);
+    return held.get(key)?.stage === "ended" && held.delete(key);
+  }
+
+  function takeOn(handed: Handed): boolean {
+    const { taskId, attempt } = handed;
+    const key = keyOf({ taskId, attempt });
+    if (held.has(key)) return false;
+    const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
+    const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
+    held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
+    return true;
+  }
+
+  /** What this sync had named and the server now has as running. */
+  function beginOnRecord({ running }: Flight): Handed[] {
+    return running.flatMap((key) => {
+      const one = held.get(key);
+      const handed = one?.awaits ?? null;
+      if (one === undefined || handed === null) return [];
+      Object.assign(one, { awaits: null, slotSince: null });
+      return [handed];
+    });
+  }
+
+  /** The handlers never heard of it, so nobody but this will say that it is over. */
+  function endUnbegun(one: Held, report: Report | null): void {
+    one.awaits = null;
+    if (report === null) held.delete(keyOf(one));
+    else Object.assign(one, { stage: "ended", report });
+  }
+
+  /** What is not begun for so long, though there is a slot, is for somebody else. */
+  function giveBack(now: number): Stop[] {
+    const late = nextUp(now).filter(({ slotSince }) => now - (slotSince ?? now) >= at.leaseMs * NOT_BEGUN_LEASES);
+    return late.flatMap((one) => {
+      one.isOurs = false;
+      return stopOne(one, "not-begun");
+    });
+  }
+
+  function stopOne(one: Held | undefined, cause: StopCause): Stop[] {
+    if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
+    if (one.awaits !== null) {
+      endUnbegun(one, cause === "cancelled" ? { outcome: "cancelled" } : null);
+      return [];
+    }
+    const wasTold = one.stop !== null;
+    one.stop = cause;
+    return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
+  }
+
+  function doubt(n: number): void {
+    const flight = flights.get(n);
+    for (const { taskId, attempt, news } of flight?.told ?? []) {
+      const one = held.get(keyOf({ taskId, attempt }));
+      if (one?.stage === "running") one.news = { ...news, ...one.news };
+    }
+    if (flight !== undefined) flight.told = [];
+  }
+
+  function refuse(n: number, field: string | null, why: string): boolean {
+    const flight = flights.get(n);
+    flights.delete(n);
+    if (flight === undefined) return true;
+    const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
+    // News that is not read is not worth another try.
+    if (list === "running" || flight.told.length > 0) return true;
+    const named = list === "results" ? flight.results[Number(index)] : undefined;
+    const only = flight.results.length === 1 ? flight.results[0] : undefined;
+    const one = held.get(named ?? only ?? "");
+    if (one !== undefined) spoil(one, why);
+    else at.isCautious = true;
+    return flight.results.length > 0;
+  }
+
+  function spoil(one: Held, why: string): void {
+    if (one.isSpoilt) held.delete(keyOf(one));
+    else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
+  }
+
+  /** They are not ours any more; those that have not ended must. */
+  function disown(cause: StopCause): Stop[] {
+    return all().flatMap((one) => {
+      one.isOurs = false;
+      return stopOne(one, cause);
+    });
+  }
+
+  function lose(): readonly Stop[] {
+    for (const one of all()) if (one.stage === "ended") held.delete(keyOf(one));
+    flights.clear();
+    Object.assign(at, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
+    return disown("session-lost");
+  }
+
+  function end(attempt: AttemptRef, given: Report | null): void {
+    const one = held.get(keyOf(attempt));
+    if (one === undefined || one.stage === "ended") return;
+    const report = given === null ? null : reportAfter(one.stop, at.isClosing, given);
+    if (report !== null) Object.assign(one, { stage: "ended", news: null, report });
+    else if (!at.isClosing || !one.isOurs) held.delete(keyOf(one));
+  }
+
+  function unsaid(now: number): "urgent" | "mild" | "nothing" {
+    const { last, isDraining } = at;
+    if (last === null || (isDraining && !last.isDraining) || free(now) > last.want) return "urgent";
+    if (at.limit !== last.limit || at.note !== last.note) return "urgent";
+    const [results, running] = [new Set(last.results), new Set(last.running)];
+    if (all().some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
+    const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
+    return [...begun(), ...nextUp(now)].some(isNew) ? "mild" : "nothing";
+  }
+
+  return {
+    get workerId() {
+      return at.workerId;
+    },
+    get session() {
+      return at.session;
+    },
+    get leaseMs() {
+      return at.leaseMs;
+    },
+    get leaseEnd() {
+      return at.leaseEnd;
+    },
+    get isDraining() {
+      return at.isDraining;
+    },
+    get isEmpty() {
+      return held.size === 0;
+    },
+    get hasResults() {
+      return all().some(({ stage }) => stage === "ended");
+    },
+    get isAtWork() {
+      return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
+    },
+    isNaming: (now) => nextUp(now).some(({ awaits }) => awaits !== null),
+    ...{ free, join, compose, hear, doubt, refuse, lose, end, unsaid },
+    isOpen: (n) => flights.has(n),
+    expire: () => disown("lease-lost"),
+    fail(n) {
+      doubt(n);
+      flights.delete(n);
+    },
+    began(attempt) {
+      const one = held.get(keyOf(attempt));
+      if (one?.stage === "handed") one.stage = "running";
+    },
+    tell(attempt, news) {
+      const one = held.get(keyOf(attempt));
+      if (one !== undefined && one.stage !== "ended") one.news = { ...one.news, ...news };
+    },
+    drain() {
+      at.isDraining = true;
+    },
+    limit(count, note) {
+      at.limit = count;
+      at.note = note === null ? null : shorten(note, NOTE_MAX);
+    },
+    close() {
+      at.isDraining = true;
+      at.isClosing = true;
+      const error = "its worker closed before it was begun";
+      for (const one of all()) if (one.awaits !== null) endUnbegun(one, { outcome: "requeue", error });
+    },
+  };
+}
+
+const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
+const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attempt, task });
+
+/** What is reported of an attempt that was told to stop: null is nothing. */
+function reportAfter(stop: StopCause | null, isClosing: boolean, report: Report): Report | null {
+  if (stop === "session-lost") return null;
+  if (report.outcome === "done") return report;
+  if (stop === "lease-lost" || stop === "not-begun") return null;
+  const { error, usage } = report;
+  if (stop === "cancelled")
+    return {
+      outcome: "cancelled",
+      ...(error === undefined ? {} : { error }),
+      ...(usage === undefined ? {} : { usage }),
+    };
+  return isClosing && !(report.outcome === "failed" && report.permanent === true) ? null : report;
+}

@@ -1,0 +1,73 @@
+/**
+ * One sync as a body that the server will take: what runs, what has ended, within a size.
+ *
+ * A body has a limit, and results may be large. What does not fit waits for the next sync, and until then its attempt
+ * is still named as running: one that is neither running nor reported would be given to another worker.
+ */
+import type { AttemptRef, AttemptResult, RunningAttempt } from "../../protocol/index.ts";
+import type { News, Report } from "./messages.ts";
+
+/** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
+const BODY_BYTES_MAX = 900 * 1024;
+const NEWS_BYTES_MAX = 128 * 1024;
+/** What a report costs beside its result and its error. */
+const FRAME_BYTES = 256;
+
+export type Ended = AttemptRef & { readonly report: Report };
+export type Running = AttemptRef & { readonly news: News | null };
+export type Packed = {
+  readonly running: readonly RunningAttempt[];
+  readonly results: readonly AttemptResult[];
+  /** Whose news is in it. */
+  readonly told: readonly Running[];
+};
+
+/** At most `resultsMax` results and, if that is one, no news: for finding out what the server will not take. */
+export function packBody(running: readonly Running[], ended: readonly Ended[], resultsMax: number): Packed {
+  const names = running.length + ended.length;
+  let room = BODY_BYTES_MAX - [...running, ...ended].reduce((sum, { taskId }) => sum + nameBytes(taskId), 0);
+  const told = resultsMax === 1 ? [] : within(running.filter(hasNews), NEWS_BYTES_MAX, newsBytes);
+  room -= told.reduce((sum, { news }) => sum + newsBytes({ news }), 0) + names;
+  const fitting = within(ended.slice(0, resultsMax), room, reportBytes);
+  // One always goes, or nothing ever would.
+  const reported = fitting.length === 0 ? ended.slice(0, 1) : fitting;
+  const waiting = ended.slice(reported.length);
+  const withNews = new Set(told);
+  return {
+    running: [...running.map((one) => runningJson(one, withNews.has(one))), ...waiting.map(nameOf)],
+    results: reported.map(resultJson),
+    told,
+  };
+}
+
+function within<Item>(items: readonly Item[], bytesMax: number, bytesOf: (item: Item) => number): readonly Item[] {
+  let bytes = 0;
+  const end = items.findIndex((item) => {
+    bytes += bytesOf(item);
+    return bytes > bytesMax;
+  });
+  return end < 0 ? items : items.slice(0, end);
+}
+
+const hasNews = ({ news }: Running): boolean => news !== null;
+const nameOf = ({ taskId, attempt }: AttemptRef): AttemptRef => ({ taskId, attempt });
+const nameBytes = (taskId: string): number => Buffer.byteLength(taskId) + 40;
+const newsBytes = ({ news }: Pick<Running, "news">): number => Buffer.byteLength(news?.progress ?? "") + 100;
+const reportBytes = ({ report: { result = "", error = "" } }: Ended): number =>
+  // Text may double when it is quoted.
+  Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES;
+
+function runningJson({ taskId, attempt, news }: Running, isTold: boolean): RunningAttempt {
+  if (!isTold || news === null) return { taskId, attempt };
+  const { progress, usage } = news;
+  return {
+    ...{ taskId, attempt },
+    ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+function resultJson({ taskId, attempt, report }: Ended): AttemptResult {
+  const { result, ...rest } = report;
+  return { taskId, attempt, ...rest, ...(result === undefined ? {} : { result: JSON.parse(result) as unknown }) };
+}

@@ -1,0 +1,89 @@
+/**
+ * The calls of a pull worker's connection, and what their failures mean to it.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import type { JoinBody, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import type { Fatal } from "./messages.ts";
+
+export type Wire = {
+  join(body: JoinBody, timeoutMs: number): Promise<Joined>;
+  sync(workerId: string, body: SyncBody, timeoutMs: number): Promise<SyncAnswer>;
+  leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
+};
+
+/** The connection itself decides when to try again, so each call is one try. A timer takes whole milliseconds only. */
+const once = (ms: number): { timeoutMs: number; retries: 0 } => ({ timeoutMs: Math.ceil(ms), retries: 0 });
+
+export const wireOf = (client: Client): Wire => ({
+  join: async (body, timeoutMs) => {
+    const joined = await client.joinWorker(body, once(timeoutMs));
+    return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
+  },
+  sync: async (workerId, body, timeoutMs) => {
+    const answer = await client.sync(workerId, body, once(timeoutMs));
+    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
+    return lists.every(Array.isArray) ? answer : notDrover();
+  },
+  leave: async (workerId, session, timeoutMs) =>
+    void (await client.leaveWorker(workerId, { session }, once(timeoutMs))),
+});
+
+function notDrover(): never {
+  throw new ClientError("bad_answer", "the answer is not Drover's; is this a Drover server?", { status: 200 });
+}
+
+/**
+ * `away`: nobody answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
+ * never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
+ */
+export type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
+
+const KINDS: Readonly<Record<string, FailureKind>> = {
+  session_lost: "lost",
+  not_found: "lost",
+  stale_sync: "late",
+  bad_request: "refused",
+  too_large: "refused",
+  unsupported_media_type: "refused",
+  unauthorized: "denied",
+  forbidden: "denied",
+  unsupported_protocol: "denied",
+};
+
+export const failureKind = (error: unknown): FailureKind => {
+  const { code } = error as { code?: unknown };
+  return (typeof code === "string" && Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? "away";
+};
+
+/** Whether the session is lost because another has joined under the same id. A server that has forgotten says else. */
+export const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === "session_lost";
+
+/** Whoever may not join, or says of itself what is not so, will not by trying again. */
+const NO_JOIN: ReadonlySet<unknown> = new Set(["bad_request", "conflict", "too_large", "unsupported_media_type"]);
+/** At the very first join these say that the address is wrong. */
+const NO_DROVER: ReadonlySet<unknown> = new Set(["not_found", "method_not_allowed", "bad_answer"]);
+
+export function isJoinHopeless(error: unknown, isFirst: boolean): boolean {
+  const { code } = error as { code?: unknown };
+  return failureKind(error) === "denied" || NO_JOIN.has(code) || (isFirst && NO_DROVER.has(code));
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export function fatalOf(error: unknown): Fatal {
+  const { code, status } = error as { code?: unknown; status?: unknown };
+  return {
+    code: typeof code === "string" ? code : "internal",
+    message: messageOf(error),
+    status: typeof status === "number" ? status : 0,
+  };
+}
+
+/** The field of a request that the server named as wrong. */
+export function fieldOf(error: unknown): string | null {
+  const { details } = error as { details?: { field?: unknown } };
+  return typeof details?.field === "string" ? details.field : null;
+}
+
+export const errorOf = ({ code, message, status }: Fatal): ClientError =>
+  new ClientError(code as ClientError["code"], message, { status });

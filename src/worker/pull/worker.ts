@@ -1,0 +1,231 @@
+/**
+ * `startWorker`: a function is given tasks, wherever the server is.
+ *
+ *     await using worker = await startWorker({ slots: 4 }, async (task, { signal }) => build(task.params, signal));
+ *     await worker.closed;
+ *
+ * The handler has the same contract as in the engine's own process: what it returns is the result, what it throws is
+ * a failure, a `TaskRequeue` or a provider's 429 or 529 sends the task back, and its signal fires when it must stop.
+ * The connection lives in a thread of its own (`lease-thread.ts`), so a handler may keep this event loop busy for as
+ * long as it likes and still keep its lease. If the server is away the worker waits for it; it stops by itself only
+ * when it is told to, or when the server will not have it.
+ */
+import { type Client, createClient } from "../../client/index.ts";
+import type { LogBody, LogStatus } from "../../protocol/index.ts";
+import { createLeaseCell, realClock } from "./clock.ts";
+import { startConnection } from "./connection.ts";
+import { type AssignedTask, type Crew, createCrew, type Perform, type TaskContext } from "./handlers.ts";
+import { type Link, openThreadLink } from "./lease-thread-client.ts";
+import { createLogCounter } from "./logs.ts";
+import type { ToCrew } from "./messages.ts";
+import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
+import { type Outcome, reportOfOutcome, reportOfValue } from "./outcome.ts";
+import { createPermitDesk, type PermitDesk } from "./permits.ts";
+import { createNewsDesk } from "./progress.ts";
+import { errorOf, wireOf } from "./wire.ts";
+
+const FLUSH_MS = 2000;
+/** Whoever wants a log waits a few seconds; one that is brought later is brought for nobody. */
+const HAND_IN = { timeoutMs: 4000, retries: 1 };
+
+export type TaskHandler = (task: AssignedTask, context: TaskContext) => unknown;
+/** A handler that says itself how an attempt ended, as the one that runs commands does. */
+export type OutcomeHandler = (task: AssignedTask, context: TaskContext) => Promise<Outcome> | Outcome;
+export type PullWorker = AsyncDisposable & {
+  readonly id: string;
+  /** How many tasks it runs now. */
+  readonly running: number;
+  /** A worker silent for so long is given up by the server, as it said last. */
+  readonly leaseMs: number;
+  /** How many worktrees a worker of this fleet may keep, as the server said last; null if it does not say. */
+  readonly maxWorktrees: number | null;
+  /** Runs at most so many at once from now on; what runs goes on. The note tells whoever asks why. */
+  limit(count: number, note?: string | null): void;
+  /** Takes no more, lets what runs end, and leaves. May be called twice. */
+  drain(): Promise<void>;
+  /** Takes no more, tells what runs to stop, waits up to the kill grace, and leaves. May be called twice. */
+  close(): Promise<void>;
+  /** Resolves when it has left, and rejects if the server will not have it any more. */
+  readonly closed: Promise<void>;
+};
+
+/** Resolves when the worker has joined. */
+export function startWorker(options: PullWorkerOptions, handler: TaskHandler): Promise<PullWorker> {
+  return start(options, handler, async (task, context, used) => reportOfValue(await handler(task, context), used()));
+}
+
+export function startWorkerWithOutcomes(options: PullWorkerOptions, handler: OutcomeHandler): Promise<PullWorker> {
+  return start(options, handler, async (task, context, used) => reportOfOutcome(await handler(task, context), used()));
+}
+
+async function start(options: PullWorkerOptions, handler: unknown, perform: Perform): Promise<PullWorker> {
+  const read = readOptions(options);
+  if (typeof handler !== "function") throw new TypeError("handler must be a function that is given tasks");
+  const { signal } = read;
+  signal?.throwIfAborted();
+  const joined = Promise.withResolvers<Joined>();
+  const life = createLife(read, perform, joined);
+  const onAbort = (): void => {
+    joined.reject(signal?.reason);
+    void life.close();
+  };
+  signal?.addEventListener("abort", onAbort, { once: true });
+  void life.closed.then(
+    () => signal?.removeEventListener("abort", onAbort),
+    () => signal?.removeEventListener("abort", onAbort),
+  );
+  const { workerId: id } = await joined.promise;
+  return {
+    id,
+    ...{ limit: life.limit, drain: life.drain, close: life.close, closed: life.closed },
+    [Symbol.asyncDispose]: life.close,
+    get running() {
+      return life.crew.running;
+    },
+    get leaseMs() {
+      return life.terms().leaseMs;
+    },
+    get maxWorktrees() {
+      return life.terms().maxWorktrees;
+    },
+  };
+}
+
+type Joined = Omit<Extract<ToCrew, { type: "joined" }>, "type">;
+/** What the server may change while the worker is there. */
+type Terms = Pick<Joined, "leaseMs" | "maxWorktrees">;
+type Life = {
+  readonly crew: Crew;
+  readonly terms: () => Terms;
+  readonly closed: Promise<void>;
+  limit(count: number, note?: string | null): void;
+  drain(): Promise<void>;
+  close(): Promise<void>;
+};
+
+function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithResolvers<Joined>): Life {
+  const { killGraceMs, onWarning: warn } = read;
+  const client = read.client ?? clientFor(read);
+  const cell = createLeaseCell();
+  const end = Promise.withResolvers<void>();
+  // Whoever does not look at `closed` is told by a warning; a promise nobody awaits must not end the program.
+  end.promise.catch(() => {});
+  joined.promise.catch(() => {});
+  const link = openLink(read, client, cell, receive);
+  let session = "";
+  const permits = createPermitDesk({
+    ...{ client, clock: realClock, chance: Math.random, newId, warn },
+    session: () => session,
+  });
+  const news = createNewsDesk({ clock: realClock, warn, post: (items) => link.post({ type: "news", items }) });
+  const crew = createCrew({
+    ...{ slots: read.join.slots, killGraceMs, clock: realClock, perform, news, permits, warn },
+    isLeaseHeld: () => realClock.now() < cell.read(),
+    post: link.post,
+  });
+  const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
+  const logs = read.logs === null ? null : createLogCounter({ logs: read.logs, handIn, warn });
+  let closing: Promise<void> | null = null;
+  let hasJoined = false;
+  let terms: Terms = { leaseMs: 0, maxWorktrees: null };
+
+  function receive(message: ToCrew): void {
+    switch (message.type) {
+      case "joined":
+        hasJoined = true;
+        session = message.session;
+        terms = message;
+        return joined.resolve(message);
+      case "terms":
+        terms = message;
+        return;
+      case "start":
+        return crew.start(message.assignments);
+      case "stop":
+        return crew.stop(message.stops);
+      case "logs":
+        return logs?.want(message.wanted);
+      case "draining":
+        return warn("the server has asked this worker to finish and leave");
+      case "warning":
+        return warn(message.message);
+      case "left":
+        joined.reject(new Error("the worker was closed before it had joined"));
+        return end.resolve();
+      case "failed":
+        return void fail(errorOf(message.error));
+      default:
+        message satisfies never;
+    }
+  }
+
+  async function fail(error: Error): Promise<void> {
+    if (hasJoined) warn(`the worker has stopped: ${error.message}`);
+    crew.stopAll("session-lost");
+    joined.reject(error);
+    await crew.idle();
+    end.reject(error);
+  }
+
+  async function depart(): Promise<void> {
+    link.post({ type: "closing" });
+    crew.stopAll("closing");
+    await crew.idle();
+    await atMost(permits.flush(), FLUSH_MS);
+    link.post({ type: "leave" });
+    await end.promise.catch(() => {});
+  }
+
+  return {
+    crew,
+    terms: () => terms,
+    closed: end.promise,
+    limit: (count, note = null) => link.post({ type: "limit", count, note }),
+    async drain() {
+      link.post({ type: "drain" });
+      await end.promise;
+    },
+    close() {
+      closing ??= depart();
+      return closing;
+    },
+  };
+}
+
+const newId = (): string => `permit_${crypto.randomUUID()}`;
+
+function clientFor({ url, token, fetch }: ReadOptions): Client {
+  return createClient({
+    ...(url === null ? {} : { url }),
+    ...(token === null ? {} : { token }),
+    ...(fetch == null ? {} : { fetch }),
+  });
+}
+
+function openLink(
+  read: ReadOptions,
+  client: Client,
+  cell: ReturnType<typeof createLeaseCell>,
+  onMessage: (message: ToCrew) => void,
+): Link {
+  const { join, giveUpMs, url, token } = read;
+  const settings = { join, giveUpMs, limit: read.limit ?? undefined, logPlace: read.logs?.place };
+  if (read.fetch === null && read.client === null) return openThreadLink({ url, token, cell, settings, onMessage });
+  const connection = startConnection({
+    ...{ ...settings, cell, wire: wireOf(client), clock: realClock, chance: Math.random },
+    tell: (message) => queueMicrotask(() => onMessage(message)),
+  });
+  return { post: (message) => connection.receive(message) };
+}
+
+async function atMost(work: Promise<void>, ms: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const cancel = realClock.setAlarm(realClock.now() + ms, resolve);
+    void work.then(() => {
+      cancel();
+      resolve();
+    });
+  });
+}
+
+export type { PermitDesk };

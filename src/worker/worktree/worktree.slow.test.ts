@@ -1,0 +1,351 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, type TestContext, test } from "node:test";
+import {
+  createStage,
+  exists,
+  type Stage,
+  type StageOptions,
+  temporaryHome,
+} from "../../../test/kits/faults/exec-stage.ts";
+import type { ExecOutcome } from "../exec/handler.ts";
+import { thisOwner } from "../process/owner.ts";
+import { procTable } from "../process/table.ts";
+import type { WorkspaceReport } from "./worktree.ts";
+
+const table = procTable();
+
+function git(directory: string, ...args: string[]): string {
+  const env = {
+    PATH: process.env.PATH,
+    HOME: directory,
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_CONFIG_SYSTEM: "/dev/null",
+  };
+  return execFileSync("git", ["-C", directory, ...args], {
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  }).trim();
+}
+
+type Repo = { readonly home: string; readonly repo: string; readonly base: string };
+
+/** Made once, then copied: git takes its time. */
+const template = mkdtempSync(join(tmpdir(), "drover-repo-"));
+after(() => rmSync(template, { recursive: true, force: true }));
+makeRepo(template);
+
+function createRepo(t: TestContext): Repo {
+  const home = temporaryHome(t);
+  const repo = join(home, "repo");
+  cpSync(template, repo, { recursive: true });
+  return { home, repo, base: readFileSync(join(repo, ".git", "refs", "heads", "main"), "utf8").trim() };
+}
+
+function makeRepo(repo: string): void {
+  mkdirSync(join(repo, "sub"), { recursive: true });
+  git(repo, "init", "--quiet", "--initial-branch=main");
+  git(repo, "config", "user.email", "a@example.org");
+  git(repo, "config", "user.name", "A");
+  writeFileSync(join(repo, "a.txt"), "one\n");
+  writeFileSync(join(repo, "sub", "b.txt"), "two\n");
+  writeFileSync(join(repo, ".gitignore"), ".env\n*.log\nbuild/\n");
+  git(repo, "add", ".");
+  git(repo, "commit", "--quiet", "-m", "first");
+}
+
+const COMMIT = "git -c user.email=a@example.org -c user.name=A commit --quiet";
+
+function stageIn(t: TestContext, { home, repo }: Repo, options: StageOptions): Stage {
+  return createStage(t, { data: join(home, "data"), cwd: repo, isolation: "worktree", ...options });
+}
+const workspaceOf = ({ result }: ExecOutcome): WorkspaceReport => (result as { workspace: WorkspaceReport }).workspace;
+const trees = (repo: string): string[] => git(repo, "worktree", "list", "--porcelain").match(/^worktree .*$/gm) ?? [];
+const branches = (repo: string): string[] => git(repo, "branch", "--format=%(refname:short)").split("\n");
+
+test("a task runs on a branch of its own, and a tree without work in it goes, the branch with it", async (t) => {
+  const repo = createRepo(t);
+  const script = `printf '{"cwd":"%s","branch":"%s","base":"%s","a":"%s"}' "$PWD" "$(git branch --show-current)" \\
+    "$DROVER_BASE" "$(cat a.txt)"; echo noise > x.log; mkdir build; echo x > build/y`;
+  const outcome = await stageIn(t, repo, { script }).run();
+  const path = join(repo.home, "data", "worktrees", "t1-1");
+  const { workspace, ...result } = outcome.result as Record<string, unknown>;
+  assert.deepEqual(result, { cwd: path, branch: "drover/t1-1", base: repo.base, a: "one" });
+  const report = {
+    isKept: false,
+    path,
+    branch: "drover/t1-1",
+    base: repo.base,
+    commits: 0,
+    changedFiles: [],
+    changedCount: 0,
+  };
+  assert.deepEqual(workspace, report);
+  assert.deepEqual(
+    [exists(path), exists(`${path}.json`), branches(repo.repo), trees(repo.repo).length],
+    [false, false, ["main"], 1],
+  );
+});
+
+const works: [string, string, { commits: number; changedFiles: string[] }][] = [
+  ["a changed file", "echo two >> a.txt", { commits: 0, changedFiles: ["a.txt"] }],
+  ["a new file", "mkdir n; echo x > 'n/ü x'", { commits: 0, changedFiles: ["n/ü x"] }],
+  ["a staged file", "echo x > n; git add n", { commits: 0, changedFiles: ["n"] }],
+  ["a deleted file", "rm a.txt", { commits: 0, changedFiles: ["a.txt"] }],
+  ["a commit", `echo x > n; git add n; ${COMMIT} -m x`, { commits: 1, changedFiles: ["n"] }],
+  ["a commit that changes nothing in the end", `${COMMIT} --allow-empty -m x`, { commits: 1, changedFiles: [] }],
+  [
+    "a commit without a branch",
+    `git checkout --quiet --detach; ${COMMIT} --allow-empty -m x`,
+    { commits: 1, changedFiles: [] },
+  ],
+  [
+    "a commit on its branch, with another checked out",
+    `${COMMIT} --allow-empty -m x; git checkout --quiet -b other main`,
+    { commits: 1, changedFiles: [] },
+  ],
+];
+for (const [index, [name, script, expected]] of works.entries())
+  test(`a tree is never removed with work in it: ${name}`, async (t) => {
+    const repo = createRepo(t);
+    const [end, outcome] = index % 2 === 0 ? ["exit 0", "done"] : ["exit 3", "failed"];
+    const result = await stageIn(t, repo, { script: `{ ${script}; } > /dev/null; ${end}` }).run();
+    assert.equal(result.outcome, outcome, result.error);
+    const { isKept, path, commits, changedFiles, branch } = workspaceOf(result);
+    assert.deepEqual({ isKept, commits, changedFiles }, { isKept: true, ...expected });
+    assert.ok(exists(path) && branches(repo.repo).includes(branch));
+    const hint = `its work is kept in ${path} on branch ${branch}`;
+    assert.equal(result.error?.endsWith(hint) ?? false, outcome === "failed");
+  });
+
+test("a name that is taken is not taken over, as a directory or as a branch", async (t) => {
+  const repo = createRepo(t);
+  git(repo.repo, "branch", "drover/t1-1");
+  mkdirSync(join(repo.home, "data", "worktrees", "t1-1-2"), { recursive: true });
+  const stage = stageIn(t, repo, { script: "echo x > n" });
+  assert.equal(workspaceOf(await stage.run()).branch, "drover/t1-1-3");
+  assert.equal(workspaceOf(await stage.run()).branch, "drover/t1-1-4");
+  assert.equal(workspaceOf(await stage.run({ attempt: 2 })).branch, "drover/t1-2");
+  assert.match(workspaceOf(await stage.run({ taskId: "../../x y" })).branch, /^drover\/x-y\+[0-9a-f]{16}-1$/);
+});
+
+test("many at once get a tree each", async (t) => {
+  const repo = createRepo(t);
+  const stage = stageIn(t, repo, { script: "git branch --show-current > n; git add n" });
+  const outcomes = await Promise.all(Array.from({ length: 6 }, (_, index) => stage.run({ taskId: `t${index}` })));
+  assert.deepEqual(
+    outcomes.map((outcome) => workspaceOf(outcome).branch).sort(),
+    [0, 1, 2, 3, 4, 5].map((n) => `drover/t${n}-1`),
+  );
+  assert.equal(trees(repo.repo).length, 7);
+});
+
+test("a worktree begins from the base, at the same place in the tree as the working directory", async (t) => {
+  const repo = createRepo(t);
+  writeFileSync(join(repo.repo, "a.txt"), "changed, not committed\n");
+  git(repo.repo, "commit", "--quiet", "-am", "second");
+  const script = `printf '["%s","%s"]' "$(cat ../a.txt)" "$(basename $PWD)"`;
+  const outcome = await stageIn(t, repo, { script, cwd: join(repo.repo, "sub"), base: "main~1" }).run();
+  const { result, workspace } = outcome.result as { result: unknown; workspace: WorkspaceReport };
+  assert.deepEqual([result, workspace.base], [["one", "sub"], repo.base]);
+});
+
+test("ignored files that are listed are copied, others are not", async (t) => {
+  const repo = createRepo(t);
+  writeFileSync(join(repo.repo, ".worktreeinclude"), "# settings\n.env\nbuild/*.cfg\nuntracked\na.txt\n");
+  for (const name of [".env", "sub/.env", "x.log", "untracked"])
+    writeFileSync(join(repo.repo, name), `this is ${name}`);
+  mkdirSync(join(repo.repo, "build"));
+  writeFileSync(join(repo.repo, "build", "my.cfg"), "cfg");
+  writeFileSync(join(repo.repo, "build", "other"), "other");
+  const script = `find . -type f ! -path './.git*' | sort | tr '\\n' ' '; echo; cat sub/.env`;
+  const outcome = await stageIn(t, repo, { script }).run();
+  const { output } = outcome.result as { output: string };
+  assert.equal(output, "./.env ./a.txt ./build/my.cfg ./sub/.env ./sub/b.txt \nthis is sub/.env");
+  assert.equal(workspaceOf(outcome).isKept, false);
+});
+
+test("no link that leads out of the tree is copied, and nothing is copied through one", async (t) => {
+  const repo = createRepo(t);
+  const outside = join(repo.home, "outside");
+  mkdirSync(outside);
+  writeFileSync(join(outside, "key"), "secret");
+  symlinkSync(outside, join(repo.repo, "build"));
+  git(repo.repo, "add", "build");
+  git(repo.repo, "commit", "--quiet", "-m", "a link");
+  // Here it is a directory; in the commit, and so in the worktree, it is a link.
+  rmSync(join(repo.repo, "build"));
+  mkdirSync(join(repo.repo, "build"));
+  writeFileSync(join(repo.repo, "build", "my.cfg"), "cfg");
+  for (const [name, target] of [
+    ["whole.log", join(outside, "key")],
+    ["climbs.log", "../outside/key"],
+    ["dangling.log", "../nowhere"],
+    ["inside.log", "sub/b.txt"],
+  ] as const)
+    symlinkSync(target, join(repo.repo, name));
+  writeFileSync(join(repo.repo, ".worktreeinclude"), "*.log\nbuild/\n");
+  const stage = stageIn(t, repo, { script: "ls *.log; cat inside.log" });
+  const { output } = (await stage.run()).result as { output: string };
+  assert.equal(output, "inside.log\ntwo");
+  assert.deepEqual(readdirSync(outside), ["key"]);
+  const { text = "" } = (await stage.handler.tail("t1", 1)) ?? {};
+  assert.match(text, /note build\/my\.cfg is not copied: a directory of its path is a link in the commit\n/);
+  for (const name of ["whole", "climbs", "dangling"])
+    assert.match(text, new RegExp(`note ${name}\\.log is not copied: it is a link that leads out of the repository\n`));
+});
+
+test("setup runs first and cleanup last, in the workspace; a setup that fails is a failure", async (t) => {
+  const repo = createRepo(t);
+  const options = {
+    setup: `echo '{"type":"result","result":"no"}'; echo ready > build.log`,
+    script: `cat build.log; touch '${repo.home}/ran'`,
+  };
+  const stage = stageIn(t, repo, {
+    ...options,
+    cleanup: `echo '{"type":"usage","inputTokens":1}'; pwd > '${repo.home}/cleaned'`,
+  });
+  const outcome = await stage.run();
+  assert.equal((outcome.result as { output: string }).output.split("\n")[1], "ready");
+  assert.equal(outcome.usage, undefined);
+  assert.match(readFileSync(join(repo.home, "cleaned"), "utf8"), /worktrees\/t1-1\n$/);
+  assert.match(String((await stage.handler.tail("t1", 1))?.text), /note setup: .*note command: .*note cleanup: /s);
+  const failing = stageIn(t, repo, { script: `touch '${repo.home}/ran-too'`, setup: "echo no network >&2; exit 4" });
+  const failed = await failing.run({ taskId: "t2" });
+  assert.deepEqual(failed, { outcome: "failed", error: "the setup command failed (exit code 4): no network" });
+  assert.deepEqual([exists(join(repo.home, "ran-too")), trees(repo.repo).length], [false, 1]);
+});
+
+test("more worktrees than allowed are refused for now, and the limit is named", async (t) => {
+  const repo = createRepo(t);
+  const stage = stageIn(t, repo, { script: `[ "$DROVER_TASK_ID" = clean ] || echo x > n`, maxWorktrees: 2 });
+  for (const taskId of ["clean", "a", "b"]) assert.equal((await stage.run({ taskId })).outcome, "done");
+  const { outcome, error, retryAfterMs } = await stage.run({ taskId: "c" });
+  assert.deepEqual([outcome, retryAfterMs], ["requeue", 10_000]);
+  assert.match(
+    error ?? "",
+    /^2 worktrees exist, and at most 2 may: .*a-1, .*b-1; .* raise workers\.maxWorktrees or --max-worktrees$/,
+  );
+  assert.deepEqual(await stage.handler.room(), { count: 0, note: error });
+  git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a-1"));
+  assert.equal((await stage.handler.room())?.count, 1);
+  assert.equal((await stage.run({ taskId: "c", attempt: 2 })).outcome, "done");
+  stage.handler.limitWorktrees(1);
+  assert.match(String((await stage.handler.room())?.note), /^2 worktrees exist, and at most 1 may: /);
+  stage.handler.limitWorktrees(3);
+  assert.equal((await stage.handler.room())?.count, 1);
+  assert.equal((await stage.run({ taskId: "d" })).outcome, "done");
+});
+
+test("a tree that an attempt works in leaves room for that attempt", async (t) => {
+  const repo = createRepo(t);
+  const stage = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });
+  const run = stage.start();
+  await run.said("ready");
+  assert.equal((await stage.handler.room())?.count, 50);
+  writeFileSync(join(repo.home, "go"), "");
+  await run.outcome;
+  assert.equal(await createStage(t, { script: "true" }).handler.room(), null);
+});
+
+const hopeless: [string, (repo: Repo) => StageOptions, RegExp][] = [
+  ["no repository", ({ home }) => ({ cwd: home }), /is not inside a git repository, so there can be no worktree/],
+  ["no such base", () => ({ base: "nowhere" }), /the base nowhere names no commit/],
+];
+for (const [name, options, expected] of hopeless)
+  test(`what can have no worktree fails for good: ${name}`, async (t) => {
+    const repo = createRepo(t);
+    const outcome = await stageIn(t, repo, { script: "true", ...options(repo) }).run();
+    assert.deepEqual([outcome.outcome, outcome.permanent], ["failed", true]);
+    assert.match(outcome.error ?? "", expected);
+  });
+
+test("a worktree that git will not make is a failure, and leaves nothing behind", async (t) => {
+  const repo = createRepo(t);
+  git(repo.repo, "branch", "drover");
+  const stage = stageIn(t, repo, { script: "true" });
+  const { outcome, error } = await stage.run();
+  assert.equal(outcome, "failed");
+  assert.match(error ?? "", /its worktree could not be made: git worktree add failed: .*drover/);
+  assert.deepEqual([trees(repo.repo).length, readdirSync(join(repo.home, "data", "worktrees"))], [1, []]);
+  git(repo.repo, "branch", "-D", "drover");
+  assert.equal((await stage.run()).outcome, "done");
+});
+
+test("a child that removes its own tree keeps what it committed", async (t) => {
+  const repo = createRepo(t);
+  const script = `${COMMIT} --allow-empty -m x; here=$PWD; cd /; git -C '${repo.repo}' worktree remove "$here"`;
+  assert.equal((await stageIn(t, repo, { script }).run()).outcome, "done");
+  assert.deepEqual(branches(repo.repo), ["drover/t1-1", "main"]);
+});
+
+test("a task that is stopped keeps its work too", async (t) => {
+  const repo = createRepo(t);
+  const run = stageIn(t, repo, { script: "echo x > n; say ready; linger" }).start();
+  await run.said("ready");
+  run.abort("deadline exceeded");
+  const outcome = await run.outcome;
+  assert.equal(outcome.outcome, "cancelled");
+  assert.match(outcome.error ?? "", /deadline exceeded; its work is kept in .*t1-1 on branch drover\/t1-1/);
+});
+
+test("trees of a worker that is gone are removed unless there is work in them; others are not touched", async (t) => {
+  const repo = createRepo(t);
+  const root = join(repo.home, "data", "worktrees");
+  const dead = { ...thisOwner(table), pid: 2 ** 22 + 7 };
+  const put = (name: string, state: string, owner: object, change: string | null): void => {
+    const [path, branch] = [join(root, name), `drover/${name}`];
+    git(repo.repo, "worktree", "add", "--quiet", "-b", branch, path, "main");
+    if (change !== null) writeFileSync(join(path, change), "changed\n");
+    const rest = {
+      base: repo.base,
+      gitDirectory: join(repo.repo, ".git"),
+      taskId: name,
+      attempt: 1,
+      runId: "r",
+      owner,
+    };
+    writeFileSync(`${path}.json`, JSON.stringify({ name, path, branch, state, ...rest }));
+  };
+  put("clean", "in-use", dead, null);
+  put("dirty", "in-use", dead, "a.txt");
+  put("untracked", "in-use", dead, "new");
+  put("half-made", "making", dead, "a.txt");
+  put("alive", "in-use", thisOwner(table), null);
+  put("kept-and-gone", "kept", dead, "a.txt");
+  git(repo.repo, "worktree", "remove", "--force", join(root, "kept-and-gone"));
+  writeFileSync(join(root, "not-a-note.json"), "{}");
+  mkdirSync(join(root, "a-stranger"));
+  const stage = stageIn(t, repo, { script: "true" });
+  const report = await stage.handler.sweep();
+  assert.deepEqual(
+    report.worktreesRemoved.toSorted(),
+    ["clean", "half-made", "kept-and-gone"].map((name) => join(root, name)),
+  );
+  assert.deepEqual(
+    report.worktreesKept.toSorted(),
+    ["dirty", "untracked"].map((name) => join(root, name)),
+  );
+  assert.deepEqual(report.problems, []);
+  assert.deepEqual(branches(repo.repo), ["drover/alive", "drover/dirty", "drover/untracked", "main"]);
+  assert.deepEqual(
+    ["alive", "a-stranger", "dirty"].map((name) => exists(join(root, name))),
+    [true, true, true],
+  );
+  const again = await stage.handler.sweep();
+  assert.deepEqual([again.worktreesRemoved, again.worktreesKept.length], [[], 2]);
+});
+
+test("a directory that is not in the commit is refused in words, and nothing is left behind", async (t) => {
+  const repo = createRepo(t);
+  const cwd = join(repo.repo, "new");
+  mkdirSync(cwd);
+  const { outcome, error, permanent } = await stageIn(t, repo, { script: "true", cwd }).run();
+  assert.deepEqual([outcome, permanent], ["failed", true]);
+  assert.match(error ?? "", /^the directory new of \S+ is not in the commit of HEAD, .*; commit it, or name a base/);
+  assert.deepEqual([trees(repo.repo).length, branches(repo.repo)], [1, ["main"]]);
+});

@@ -1,0 +1,298 @@
+/**
+ * A workspace of its own for each attempt: a git worktree on a branch of its own.
+ *
+ * The base is resolved to a commit when the attempt begins, so what "changed" means is fixed. Directory and branch
+ * are named after task and attempt; if either exists, a number is added, and nothing that exists is ever taken over.
+ * Beside each worktree lies a note that says whose it is; it is written first, so that what a killed worker leaves is
+ * known to its successor.
+ *
+ * A tree with work in it is never removed, not after a failure, not at the next start: it is kept and named in the
+ * result. That is why there is a limit on how many there may be, and a refusal that says so.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, readdir, realpath, rm } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { fileNameOf } from "../output/safe-name.ts";
+import { type Owner, stateOf } from "../process/owner.ts";
+import type { ProcessTable } from "../process/table.ts";
+import { GitError, git } from "./git.ts";
+import { copyIncluded, includedIn } from "./include.ts";
+import { withRepositoryLock } from "./lock.ts";
+import { dropNote, readNotes, type TreeNote, writeNote } from "./note.ts";
+import { stateOfTree, type TreeState } from "./state.ts";
+
+export type Workspace = {
+  /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
+  readonly cwd: string;
+  readonly note: TreeNote;
+  /** What was not copied into it, and why. */
+  readonly leftOut: readonly string[];
+};
+export type WorkspaceReport = Omit<TreeState, "isClean"> & {
+  readonly isKept: boolean;
+  readonly path: string;
+  readonly branch: string;
+  readonly base: string;
+  /** Why it could not be looked at; then it is kept. */
+  readonly problem?: string;
+};
+export type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
+export type Worktrees = {
+  open(run: { readonly taskId: string; readonly attempt: number; readonly runId: string }): Promise<Workspace>;
+  /** Removes it if there is no work in it. */
+  close(workspace: Workspace): Promise<WorkspaceReport>;
+  /** The same for those whose worker is gone. */
+  sweep(): Promise<TreeSweep>;
+  /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
+  room(): Promise<TreeRoom>;
+  /** So many trees there may be from now on; those that are there stay. */
+  limit(count: number): void;
+};
+export type TreeRoom = { readonly count: number; readonly note: string };
+
+/** Thrown when an attempt cannot have a workspace. */
+export class WorkspaceRefusal extends Error {
+  override readonly name: string = "WorkspaceRefusal";
+  readonly kind: "permanent" | "failed" | "requeue";
+  constructor(kind: "permanent" | "failed" | "requeue", message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+export type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
+export type WorktreeOptions = {
+  /** A directory inside the repository. */
+  readonly cwd: string;
+  /** A ref; its commit at the start of an attempt is what the attempt begins from. */
+  readonly base: string;
+  /** Where worktrees are put. */
+  readonly root: string;
+  readonly countMax: number;
+  readonly owner: Owner;
+  readonly table: ProcessTable;
+};
+
+const BRANCH_PREFIX = "drover/";
+const NAMES_MAX = 1000;
+const PATHS_NAMED = 3;
+const ROOM_ADVICE =
+  "merge their work and remove them (git worktree remove PATH), or raise workers.maxWorktrees or --max-worktrees";
+const isSame = (left: Owner, right: Owner): boolean => left.pid === right.pid && left.startedAt === right.startedAt;
+const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
+const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
+
+/** A worktree that is to be made, and what is to run in it: a path from its directory. */
+export type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string | null };
+
+export function createWorktrees({ cwd, base, root, owner, table, ...options }: WorktreeOptions): Worktrees {
+  let { countMax } = options;
+
+  async function open(run: { taskId: string; attempt: number; runId: string }): Promise<Workspace> {
+    const repository = await findRepository(cwd);
+    const commit = await resolveBase(repository.top, base);
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    const note = await withRepositoryLock(repository.gitDirectory, async () => {
+      await refuseTooMany();
+      return await claimName(repository, run, commit);
+    });
+    let leftOut: string[] = [];
+    try {
+      await withRepositoryLock(repository.gitDirectory, () => addTree(repository.top, note));
+      leftOut = await copyIncluded(repository.top, note.path);
+      if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, base);
+    } catch (error) {
+      // Nobody has worked in it yet, so it may go by force.
+      await removeTree(note, { force: true }).catch(() => {});
+      if (error instanceof WorkspaceRefusal) throw error;
+      throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
+    }
+    const ready: TreeNote = { ...note, state: "in-use" };
+    await writeNote(root, ready);
+    return { cwd: join(note.path, repository.inside), note: ready, leftOut };
+  }
+
+  const present = async (): Promise<TreeNote[]> => (await readNotes(root)).filter(({ path }) => existsSync(path));
+
+  async function refuseTooMany(): Promise<void> {
+    const trees = await present();
+    if (trees.length >= countMax) throw new WorkspaceRefusal("requeue", crowded(trees));
+  }
+
+  /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
+  async function room(): Promise<TreeRoom> {
+    const inTheWay = (await present()).filter(({ state, owner: whose }) => state === "kept" || !isSame(whose, owner));
+    return { count: Math.max(0, countMax - inTheWay.length), note: crowded(inTheWay) };
+  }
+
+  function crowded(trees: readonly TreeNote[]): string {
+    const paths = trees.slice(0, PATHS_NAMED).map(({ path }) => path);
+    const more = trees.length > paths.length ? ` and ${trees.length - paths.length} more` : "";
+    const count = trees.length === 1 ? "1 worktree exists" : `${trees.length} worktrees exist`;
+    return `${count}, and at most ${countMax} may: ${paths.join(", ")}${more}; ${ROOM_ADVICE}`;
+  }
+
+  /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
+  async function claimName(
+    { top, gitDirectory }: Repository,
+    { taskId, attempt, runId }: { taskId: string; attempt: number; runId: string },
+    commit: string,
+  ): Promise<TreeNote> {
+    const first = `${fileNameOf(taskId)}-${attempt}`;
+    const taken = new Set([...(await branchesLike(top, first)), ...(await readdir(root))]);
+    for (let count = 1; count <= NAMES_MAX; count++) {
+      const name = count === 1 ? first : `${first}-${count}`;
+      if (taken.has(name) || taken.has(`${name}.json`) || !(await makeDirectory(join(root, name)))) continue;
+      const rest = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
+      const note: TreeNote = { name, taskId, attempt, runId, owner, state: "making", ...rest };
+      await writeNote(root, note);
+      return note;
+    }
+    throw new WorkspaceRefusal("failed", `there are ${NAMES_MAX} worktrees or branches named ${first} already`);
+  }
+
+  async function close({ note }: Workspace): Promise<WorkspaceReport> {
+    const { path, branch, base: commit } = note;
+    const where = { path, branch, base: commit };
+    try {
+      // The child may have removed it itself; what it committed is on the branch, which then stays.
+      const { isClean, ...state } = existsSync(path) ? await stateOfTree(path, note) : REMOVED;
+      if (isClean) await removeTree(note, { force: false });
+      else await writeNote(root, { ...note, state: "kept" });
+      return { isKept: !isClean, ...where, ...state };
+    } catch (error) {
+      await writeNote(root, { ...note, state: "kept" }).catch(() => {}); // A full disk; then its owner's end will tell.
+      return { isKept: true, ...where, ...UNKNOWN, problem: (error as Error).message };
+    }
+  }
+
+  async function removeTree(note: TreeNote, { force }: { force: boolean }): Promise<void> {
+    const { gitDirectory, path, branch } = note;
+    await withRepositoryLock(gitDirectory, async () => {
+      // Without force git itself refuses a tree that is not clean: a second opinion that costs nothing.
+      if (force) await rm(path, { recursive: true, force: true });
+      if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", path]);
+      else await git(gitDirectory, ["worktree", "prune"]);
+      await dropBranch(gitDirectory, branch, note.base);
+    });
+    await dropNote(root, note);
+  }
+
+  async function sweep(): Promise<TreeSweep> {
+    const found: TreeSweep = { removed: [], kept: [], problems: [] };
+    for (const note of await readNotes(root)) {
+      if (note.state !== "kept" && stateOf(note.owner, table) !== "dead") continue;
+      try {
+        const isGone = !existsSync(note.path);
+        const isClean = isGone || note.state === "making" || (await stateOfTree(note.path, note)).isClean;
+        if (isClean) await removeTree(note, { force: note.state === "making" });
+        else await writeNote(root, { ...note, state: "kept" });
+        found[isClean ? "removed" : "kept"].push(note.path);
+      } catch (error) {
+        found.problems.push(`the worktree ${note.path} could not be looked at: ${(error as Error).message}`);
+      }
+    }
+    return found;
+  }
+
+  const limit = (count: number): void => {
+    countMax = count;
+  };
+  return { open, close, sweep, room, limit };
+}
+
+/** Whether a worktree could be made here now; throws the refusal an attempt would meet. */
+export async function probeWorktree({ cwd, base, program = null }: Probe): Promise<void> {
+  const repository = await findRepository(cwd);
+  const { top, inside } = repository;
+  const commit = await resolveBase(top, base);
+  // What the commit does not have may still be copied in.
+  const included = await includedIn(top);
+  const kind = await git(top, ["cat-file", "-t", `${commit}:${inside}`], { quietExit: 128 });
+  const isCopied = included.some((name) => name.startsWith(`${inside}/`));
+  if (inside !== "" && kind.trim() !== "tree" && !isCopied) throw notCommitted(repository, base);
+  if (program !== null && !included.includes(join(inside, program)))
+    await probeProgram(repository, commit, base, program);
+}
+
+/** Whether the commit has the program, which is named by a path from the directory, and lets it be executed. */
+async function probeProgram({ top, inside }: Repository, commit: string, base: string, program: string): Promise<void> {
+  const path = join(inside, program);
+  // What lies outside is not of the worktree.
+  if (path.startsWith("..")) return;
+  const [mode = ""] = (await git(top, ["ls-tree", commit, "--", `:(top,literal)${path}`])).split(" ");
+  const refuse = (why: string, instead: string): WorkspaceRefusal =>
+    new WorkspaceRefusal("permanent", `the program ${program} is not ${why} in a worktree; ${instead}`);
+  if (mode === "")
+    throw refuse(`in the commit of ${base}, so it would be missing`, "commit it, or name a base that has it");
+  if (mode === PLAIN_FILE)
+    throw refuse(
+      `executable in the commit of ${base}, so it could not be run`,
+      `git update-index --chmod=+x ${path}, and commit`,
+    );
+}
+
+/** The mode of a file that may not be executed. */
+const PLAIN_FILE = "100644";
+
+const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefusal =>
+  new WorkspaceRefusal(
+    "permanent",
+    `the directory ${inside} of ${top} is not in the commit of ${base}, so it would be missing in a worktree; ` +
+      "commit it, or name a base that has it",
+  );
+
+/** False if it is there already. */
+async function makeDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function addTree(top: string, { branch, path, base }: TreeNote): Promise<void> {
+  await git(top, ["worktree", "add", "--quiet", "--no-track", "-b", branch, path, base]);
+}
+
+export async function findRepository(cwd: string): Promise<Repository> {
+  try {
+    const found = await git(cwd, ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"]);
+    const [top = "", gitDirectory = ""] = found.split("\n");
+    return { top, gitDirectory, inside: relative(top, await realpath(cwd)) };
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    if (error.exitCode === null) throw new WorkspaceRefusal("permanent", error.message);
+    throw new WorkspaceRefusal(
+      "permanent",
+      `${cwd} is not inside a git repository, so there can be no worktree (git init makes one): ${error.message}`,
+    );
+  }
+}
+
+async function resolveBase(top: string, base: string): Promise<string> {
+  try {
+    return (await git(top, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${base}^{commit}`])).trim();
+  } catch {
+    const advice = "name one that is there, or make a first commit";
+    throw new WorkspaceRefusal("permanent", `the base ${base} names no commit in ${top}; ${advice}`);
+  }
+}
+
+/** Names behind the prefix that begin like this one. */
+async function branchesLike(top: string, name: string): Promise<string[]> {
+  const pattern = `refs/heads/${BRANCH_PREFIX}`;
+  const refs = (await git(top, ["for-each-ref", "--format=%(refname)", pattern])).split("\n");
+  return refs.map((ref) => ref.slice(pattern.length)).filter((branch) => branch.startsWith(name));
+}
+
+/** Only if it holds nothing that the base does not: it is compared and deleted in one step. */
+async function dropBranch(gitDirectory: string, branch: string, base: string): Promise<void> {
+  const ref = `refs/heads/${branch}`;
+  const tip = (await git(gitDirectory, ["rev-parse", "--verify", "--quiet", ref], { quietExit: 1 })).trim();
+  if (tip === "") return;
+  const extra = Number(await git(gitDirectory, ["rev-list", "--count", tip, `^${base}`]));
+  if (extra === 0) await git(gitDirectory, ["update-ref", "-d", ref, tip]);
+}

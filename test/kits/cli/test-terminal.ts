@@ -1,0 +1,79 @@
+/**
+ * A terminal for tests: what a person would see, and an interrupt without a signal.
+ */
+import type { Environment, StopSignal, Terminal } from "../../../src/cli/shell/terminal.ts";
+import { verbFetch } from "../../../src/cli/shell/verb-fetch.ts";
+
+export type TestTerminal = Terminal & {
+  readonly shown: () => string;
+  readonly complained: () => string;
+  /** As Ctrl-C, or kill. */
+  readonly signal: (signal: StopSignal) => void;
+  /** Resolves as soon as what was printed so far contains this text. */
+  readonly saw: (text: string) => Promise<void>;
+};
+
+/** Whoever waits for a line that never comes should hear so, and not hang. */
+const LATE_MS = 30_000;
+
+export type TestTerminalOptions = {
+  readonly width?: number | null;
+  readonly hasColours?: boolean;
+  readonly env?: Environment;
+  readonly cwd?: string;
+  readonly home?: string;
+  readonly now?: () => number;
+  readonly input?: string;
+  readonly fetch?: Terminal["fetch"];
+};
+
+export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
+  const { width = null, hasColours = false, env = {}, cwd = "/nowhere", home = "/nowhere", input = "" } = options;
+  const texts = { out: "", err: "" };
+  const listeners = new Set<{ readonly signals: readonly StopSignal[]; readonly hear: (signal: StopSignal) => void }>();
+  const waiting = new Set<{ readonly text: string; readonly resolve: () => void }>();
+
+  function write(to: "out" | "err", text: string): void {
+    texts[to] += text;
+    for (const one of waiting) {
+      if (!texts.out.includes(one.text) && !texts.err.includes(one.text)) continue;
+      waiting.delete(one);
+      one.resolve();
+    }
+  }
+
+  return {
+    ...{ width, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
+    now: options.now ?? Date.now,
+    fetch: options.fetch ?? verbFetch,
+    out: (text) => write("out", text),
+    err: (text) => write("err", text),
+    readInput: async () => input,
+    onSignal: (signals, hear) => {
+      const one = { signals, hear };
+      listeners.add(one);
+      return () => void listeners.delete(one);
+    },
+    shown: () => texts.out,
+    complained: () => texts.err,
+    signal: (signal) => {
+      for (const { signals, hear } of [...listeners]) if (signals.includes(signal)) hear(signal);
+    },
+    saw: (text) => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      if (texts.out.includes(text) || texts.err.includes(text)) return Promise.resolve();
+      const late = setTimeout(
+        () => reject(new Error(`"${text}" was not printed, but: ${texts.out}${texts.err}`)),
+        LATE_MS,
+      );
+      waiting.add({
+        text,
+        resolve: () => {
+          clearTimeout(late);
+          resolve();
+        },
+      });
+      return promise;
+    },
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * A stage for the exec worker: a data directory of its own, a clock turned by hand, tasks run by small scripts.
+ *
+ * Children are real processes. A script says where it is by progress lines (`say ready`), and a test waits for that
+ * line, never for a span. What a failed test leaves running ends by itself soon.
+ */
+import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import {
+  type AssignedTask,
+  createExecHandler,
+  type ExecHandler,
+  type ExecOptions,
+  type ExecOutcome,
+  type Usage,
+} from "../../../src/worker/exec/handler.ts";
+import { procTable } from "../../../src/worker/process/table.ts";
+import type { ExecHost } from "../../../src/worker/process/timers.ts";
+
+/** Begins every script: `say WORD` tells the test where it is; `linger` waits, but not for ever. */
+export const SAY = `say() { printf '{"type":"progress","value":"%s"}\\n' "$1"; }
+linger() { n=0; while [ $n -lt 500 ]; do sleep 0.02; n=$((n + 1)); done; }
+`;
+
+export type HandHost = ExecHost & {
+  advance(spanMs: number): void;
+  /** Resolves when a timer of this span is set. */
+  armed(spanMs: number): Promise<void>;
+  readonly count: number;
+};
+
+export function handHost(): HandHost {
+  const timers = new Set<{ readonly at: number; readonly spanMs: number; ring(): void }>();
+  let now = 1_000_000;
+  let onSet = (): void => {};
+  return {
+    now: () => now,
+    elapsed: () => now,
+    setTimer(spanMs, ring) {
+      const timer = { at: now + spanMs, spanMs, ring };
+      timers.add(timer);
+      onSet();
+      return () => void timers.delete(timer);
+    },
+    advance(spanMs) {
+      now += spanMs;
+      for (const timer of [...timers].sort((a, b) => a.at - b.at)) {
+        if (timer.at > now || !timers.delete(timer)) continue;
+        timer.ring();
+      }
+    },
+    async armed(spanMs) {
+      while (![...timers].some((timer) => timer.spanMs === spanMs))
+        await new Promise<void>((resolve) => {
+          onSet = resolve;
+        });
+    },
+    get count() {
+      return timers.size;
+    },
+  };
+}
+
+export type Running = {
+  readonly outcome: Promise<ExecOutcome>;
+  readonly progress: unknown[];
+  readonly usage: Usage[];
+  abort(reason?: unknown): void;
+  /** Resolves when the script has said it. */
+  said(word: string): Promise<void>;
+  /** Resolves with the first thing it said. */
+  first(): Promise<unknown>;
+};
+export type Stage = {
+  readonly home: string;
+  readonly data: string;
+  readonly warnings: string[];
+  readonly handler: ExecHandler;
+  start(task?: Partial<AssignedTask>): Running;
+  run(task?: Partial<AssignedTask>): Promise<ExecOutcome>;
+};
+
+export type StageOptions = Partial<ExecOptions> & { readonly script?: string };
+
+export const temporaryHome = (t: TestContext): string => {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), "exec-stage-")));
+  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 3 }));
+  return home;
+};
+
+/** A worker whose tasks run the script in /bin/sh. */
+export function createStage(t: TestContext, { script, ...options }: StageOptions): Stage {
+  const home = options.data === undefined ? temporaryHome(t) : join(options.data, "..");
+  const data = options.data ?? join(home, "data");
+  const warnings: string[] = [];
+  const command = script === undefined ? {} : { command: ["/bin/sh", "-c", `${SAY}${script}`] };
+  const handler = createExecHandler({
+    ...{ data, cwd: home, onWarning: (text: string) => warnings.push(text), ...command },
+    ...options,
+  });
+  t.after(() => handler.close());
+  const start = (task: Partial<AssignedTask> = {}): Running => startOn(handler, task);
+  return { home, data, warnings, handler, start, run: (task) => start(task).outcome };
+}
+
+export function startOn(handler: ExecHandler, given: Partial<AssignedTask>): Running {
+  const controller = new AbortController();
+  const [progress, usage]: [unknown[], Usage[]] = [[], []];
+  const ears = new Set<() => void>();
+  const task: AssignedTask = { taskId: "t1", attempt: 1, action: "work", agentId: "a1", ...given };
+  const outcome = handler.run(task, {
+    attempt: task.attempt,
+    signal: controller.signal,
+    usage: (value) => usage.push(value),
+    progress: (value) => {
+      progress.push(value);
+      for (const ear of ears) ear();
+    },
+  });
+
+  async function until(isHeard: () => boolean, what: string): Promise<void> {
+    if (isHeard()) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const ear = (): void => {
+      if (isHeard()) resolve();
+    };
+    ears.add(ear);
+    outcome.then((end) => reject(new Error(`it ended before it said ${what}: ${JSON.stringify(end)}`)), reject);
+    await promise.finally(() => ears.delete(ear));
+  }
+  return {
+    ...{ outcome, progress, usage, abort: (reason) => controller.abort(reason) },
+    said: (word) => until(() => progress.includes(word), word),
+    async first() {
+      await until(() => progress.length > 0, "anything");
+      return progress[0];
+    },
+  };
+}
+
+const table = procTable();
+
+export function isAlive(pid: number): boolean {
+  const entry = table.read(pid);
+  return entry !== null && !entry.isZombie;
+}
+
+export const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
