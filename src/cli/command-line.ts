@@ -5,8 +5,10 @@
  * It is a function from arguments and a terminal to a number, so that tests run it as a person would without starting a
  * process. `main.ts` is the only caller that has a real terminal.
  */
+
 import { Command, CommanderError } from "commander";
-import { ClientError } from "../client/client-error.ts";
+import { ClientError } from "../client/index.ts";
+
 import { BadConfig } from "./config/problem.ts";
 import { flagHelp, helpVerb, overview } from "./help.ts";
 import { EXIT, type ExitCode } from "./shell/exit-code.ts";

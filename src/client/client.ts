@@ -9,6 +9,7 @@
  * possible: a task, a permit or a worker that the caller gave no id gets one, so that a repeat after a lost answer
  * is the same task, permit or worker.
  */
+
 import type {
   Answered,
   Asked,
@@ -35,7 +36,8 @@ import type {
   TaskJson,
   TasksQuery,
 } from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT } from "../protocol/shapes/task-state.ts";
+import { isEnded, WAIT_MS_DEFAULT } from "../protocol/shapes/index.ts";
+
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";
 import { type FollowOptions, followEvents } from "./follow-events.ts";

@@ -6,10 +6,10 @@
  * are bounded and rests grow. Whoever gave an AbortSignal gets its own reason back; nothing else ends a call early.
  */
 
-import { PLACES, type Place } from "../protocol/calls/endpoints.ts";
-import { codeOfStatus, WIRE_CODES, type WireCode } from "../protocol/calls/wire-code.ts";
+import { codeOfStatus, PLACES, type Place, WIRE_CODES, type WireCode } from "../protocol/calls/index.ts";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/version.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/index.ts";
+
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";

@@ -5,7 +5,7 @@
  * last event that was given out. So a reader sees every event once and in order, whatever the network does.
  */
 
-import { PLACES } from "../protocol/calls/endpoints.ts";
+import { PLACES } from "../protocol/calls/index.ts";
 import type { EventJson } from "../protocol/index.ts";
 import { ClientError } from "./client-error.ts";
 import { createEventStream } from "./event-stream.ts";

@@ -1,7 +1,7 @@
 /**
  * What a value is, in words for whoever handed over the wrong one: its kind, never what it holds. That may be a secret.
  */
-import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
+import { isPlainObject, THROWS } from "../core/base/index.ts";
 
 export function kindInWords(value: unknown): string {
   if (value === undefined) return "nothing";

@@ -5,7 +5,7 @@
  * Here all of these are faults, named by their path, by the same rules as in the engine's own process. A key whose
  * value is undefined is left out, as JSON does; in a list there is no such thing as leaving out.
  */
-import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
+import { isPlainObject, THROWS } from "../core/base/index.ts";
 import { kindInWords } from "./kind-in-words.ts";
 
 export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };

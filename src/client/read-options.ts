@@ -4,7 +4,7 @@
  * An address under a misspelt name, or handed over without a name, must not leave a client that talks to the default
  * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
  */
-import { isPlainObject, THROWS } from "../protocol/plain-data.ts";
+import { isPlainObject, THROWS } from "../core/base/index.ts";
 import { ClientError } from "./client-error.ts";
 import type { Fetch } from "./exchange.ts";
 import { kindInWords } from "./kind-in-words.ts";

@@ -92,6 +92,7 @@ export type {
   Tombstone,
   Worker,
 } from "./model/state.ts";
+export { pump } from "./pump.ts";
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot/snapshot.ts";
 export {
   deficits,

@@ -4,9 +4,8 @@
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
  */
-import { type Seq, seq } from "../core/base/brand.ts";
-import { flag, orNull, readSection, whole } from "../core/base/readers.ts";
-import type { CallbackOutcome } from "../core/model/commands.ts";
+import { flag, orNull, readSection, type Seq, seq, whole } from "../core/base/index.ts";
+import type { CallbackOutcome } from "../core/model/index.ts";
 import { isEnd } from "./tasks/await-end.ts";
 import type { BodyStore } from "./tasks/body-store.ts";
 import { parseStored } from "./tasks/task-body.ts";

@@ -4,12 +4,12 @@
  * What the host gives is the base; what is changed by hand lies over it and outlives every new base and every restart,
  * until it is taken back. Both are one event, so no reader ever sees one without the other.
  */
+
 import { hash } from "node:crypto";
-import type { Refusal } from "../core/base/refusal.ts";
-import { CORE_VERSION } from "../core/base/version.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import { amendPatch, withPatch } from "../core/config/config-patch.ts";
-import { policyOf } from "../core/task/admission.ts";
+import { CORE_VERSION, type Refusal } from "../core/base/index.ts";
+import { amendPatch, type Config, readConfig, withPatch } from "../core/config/index.ts";
+import { policyOf } from "../core/task/index.ts";
+
 import { badInput, refused } from "./writer/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 

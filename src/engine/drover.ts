@@ -9,16 +9,26 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-import { milliseconds, type ProjectId, seq } from "../core/base/brand.ts";
-import { isRecord, name, type Reader, readSection, whole } from "../core/base/readers.ts";
-import { badField } from "../core/base/refusal.ts";
-import { fail, ok } from "../core/base/result.ts";
-import { type Config, projectFields, readConfig } from "../core/config/config.ts";
+import {
+  badField,
+  fail,
+  isRecord,
+  milliseconds,
+  name,
+  ok,
+  type ProjectId,
+  type Reader,
+  readSection,
+  seq,
+  whole,
+} from "../core/base/index.ts";
+import { type Config, projectFields, readConfig } from "../core/config/index.ts";
 import { settingsFor } from "../core/config-change.ts";
-import type { State } from "../core/model/state.ts";
-import { type Why, why } from "../core/why/why.ts";
-import type { Anchor, Head, Log, VerifyReport } from "../log/log.ts";
-import { createMemoryLog } from "../log/memory/memory-log.ts";
+import type { State } from "../core/model/index.ts";
+import { type Why, why } from "../core/why/index.ts";
+import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
+import { createMemoryLog } from "../log/memory/index.ts";
+
 import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigDesk, createConfigDesk } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";

@@ -6,8 +6,8 @@
  * an append that comes meanwhile waits for that one only. A reader holds nothing while it waits; what it does not find
  * again when it goes on, it reads again. A page is at least one batch, however large that is.
  */
-import { type Seq, seq } from "../core/base/brand.ts";
-import type { Log, ReadBatch } from "../log/log.ts";
+import { type Seq, seq } from "../core/base/index.ts";
+import type { Log, ReadBatch } from "../log/index.ts";
 
 const KEPT_BYTES_MAX = 8 * 1024 * 1024;
 const KEPT_MAX = 256;

@@ -6,13 +6,12 @@
  * (feed-pages.ts), and take turns: in one turn of the event loop one of them gets a slice of events, so that what comes
  * in meanwhile, a submit or the answer of the disk, waits for one slice and not for all readers.
  */
-import { type Seq, seq } from "../core/base/brand.ts";
-import { flag, whole } from "../core/base/readers.ts";
-import { type Fifo, fifo, push, shift } from "../core/collections/fifo.ts";
-import { type Event, taskOf } from "../core/model/events.ts";
-import { decodeEvent } from "../log/format/codec.ts";
-import { createBell } from "../log/integrity/read-log.ts";
-import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/log.ts";
+import { flag, type Seq, seq, whole } from "../core/base/index.ts";
+import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
+import { type Event, taskOf } from "../core/model/index.ts";
+import { decodeEvent } from "../log/format/index.ts";
+import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
+import { createBell } from "../log/integrity/index.ts";
 import { createFeedPages } from "./feed-pages.ts";
 import { abortSignal, readOptions } from "./writer/call-options.ts";
 

@@ -2,11 +2,9 @@
  * A log of one's own to open Drover with, or to read beside it: its options are read at the door, like any others.
  */
 
-import { type Fields, flag, type Reader, readSection, whole } from "../core/base/readers.ts";
-import { badField } from "../core/base/refusal.ts";
-import { fail, ok } from "../core/base/result.ts";
-import type { Log } from "../log/log.ts";
-import { openSqliteLog as open, type SqliteLogOptions } from "../log/sqlite/sqlite-log.ts";
+import { badField, type Fields, fail, flag, ok, type Reader, readSection, whole } from "../core/base/index.ts";
+import type { Log } from "../log/index.ts";
+import { openSqliteLog as open, type SqliteLogOptions } from "../log/sqlite/index.ts";
 import { badInput, refused } from "./writer/drover-error.ts";
 
 export const directoryPath: Reader<string> = (value, field) =>

@@ -4,7 +4,7 @@
  * No target is the whole fleet. So a name that came out undefined, as `{ project: settings.project }` may, must not be
  * taken for one that was left out.
  */
-import { name, readSection } from "../core/base/readers.ts";
+import { name, readSection } from "../core/base/index.ts";
 import { badInput, refused } from "./writer/drover-error.ts";
 
 export type PauseTarget = { readonly project?: string; readonly task?: string };

@@ -4,8 +4,7 @@
  * Wrong input names the field, what was given and what would be right. A refusal names the call and the reason. A
  * closed gate says that it is closed. Anything else a gate throws came from the caller's own function or signal.
  */
-import { kindShown } from "../core/base/refusal.ts";
-
+import { kindShown } from "../core/base/index.ts";
 export class GateInputError extends TypeError {
   override readonly name: string = "GateInputError";
   readonly field: string;

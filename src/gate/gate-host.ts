@@ -32,7 +32,7 @@ import {
   strikeGate,
   type Waiting,
   waitingOf,
-} from "../core/gate/gate.ts";
+} from "../core/gate/index.ts";
 import { Alarm } from "./alarm.ts";
 import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
 import {

@@ -5,14 +5,14 @@
  * limit that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
  */
 
-import { isRecord } from "../core/base/readers.ts";
+import { isRecord } from "../core/base/index.ts";
 import {
   CLASS_RANK,
   DEFAULT_GATE_SETTINGS,
   GATE_CLASSES,
   type GateClass,
   type GateSettings,
-} from "../core/gate/gate.ts";
+} from "../core/gate/index.ts";
 import { GateInputError } from "./gate-error.ts";
 
 export type SetTimer = (fire: () => void, delayMs: number) => () => void;

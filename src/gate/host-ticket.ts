@@ -5,7 +5,7 @@
  * look-up. It is one object with all its fields from the start: thousands may wait, and each is made on a hot path.
  */
 
-import type { GateClass, Ticket } from "../core/gate/gate.ts";
+import type { GateClass, Ticket } from "../core/gate/index.ts";
 import type { Permit } from "./permit.ts";
 
 type Resolve = (permit: Permit) => void;

@@ -12,13 +12,13 @@
  * `permitTtlMs`. Nothing here needs `this`, so the functions can be passed around.
  */
 
-import type { GateClass } from "../core/gate/gate.ts";
+import type { GateClass } from "../core/gate/index.ts";
 import { GateHost, type QueueDetail, type QueueState, type ScheduleResult } from "./gate-host.ts";
 import { type AcquireOptions, type GateOptions, parseGateOptions, type ReleaseOptions } from "./gate-input.ts";
 import type { Permit } from "./permit.ts";
 import { type WithPermitOptions, withPermit } from "./with-permit.ts";
 
-export { classOf, type GateClass } from "../core/gate/gate.ts";
+export { classOf, type GateClass } from "../core/gate/index.ts";
 export { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
 export type { GateStats, QueueDetail, QueueState, ScheduleResult } from "./gate-host.ts";
 export type { AcquireOptions, GateOptions, ReleaseOptions, SetTimer, Usage } from "./gate-input.ts";

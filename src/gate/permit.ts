@@ -5,7 +5,7 @@
  * gate, or the end of its lease. Whatever comes later does nothing, also when the same id holds a new permit by then.
  */
 
-import type { GateClass, Permit as HeldPermit } from "../core/gate/gate.ts";
+import type { GateClass, Permit as HeldPermit } from "../core/gate/index.ts";
 import type { GateHost } from "./gate-host.ts";
 import type { ReleaseOptions } from "./gate-input.ts";
 

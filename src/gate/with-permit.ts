@@ -6,7 +6,7 @@
  * times in all. Any other error is the caller's own and is thrown on.
  */
 
-import { SPAN_MS_MAX } from "../core/base/readers.ts";
+import { SPAN_MS_MAX } from "../core/base/index.ts";
 import { GateInputError } from "./gate-error.ts";
 import type { GateHost } from "./gate-host.ts";
 import { type AcquireOptions, checkAcquireOptions, parseAttempts } from "./gate-input.ts";

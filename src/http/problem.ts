@@ -6,10 +6,11 @@
  * log hears the rest. Where the same request may succeed later the answer says when: `Retry-After` holds whole seconds,
  * from the refusal if it knows, else one.
  */
-import type { Refusal } from "../core/base/refusal.ts";
+import type { Refusal } from "../core/base/index.ts";
 import { LogFailure } from "../engine/index.ts";
-import { isoTime } from "../engine/tasks/task-view.ts";
-import { DroverError, type DroverErrorCode, refused } from "../engine/writer/drover-error.ts";
+import { isoTime } from "../engine/tasks/index.ts";
+import { DroverError, type DroverErrorCode, refused } from "../engine/writer/index.ts";
+
 import { WIRE_CODES, type WireCode, type WireError } from "../protocol/index.ts";
 
 const RETRY_AFTER_S = 1;

@@ -4,8 +4,10 @@
  * Of a header that is there twice Node shows the first and drops the other. Somebody in between, such as a proxy, may
  * have looked at that other one, so where it decides who is let in there may be one only.
  */
+
 import type { IncomingMessage } from "node:http";
-import { sentence } from "../core/base/refusal.ts";
+import { sentence } from "../core/base/index.ts";
+
 import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
 import type { Door } from "./origin-check.ts";
 import { ServerRefusal } from "./problem.ts";

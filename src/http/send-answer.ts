@@ -5,9 +5,11 @@
  * once, so the timer for that is set where it did not: one for every request would be among the dearest parts of a
  * small one. What was not taken is counted too (unread-answers.ts).
  */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ServerPhase } from "../server/lifecycle.ts";
-import type { Onlookers, TellAnswered } from "../server/observe/observers.ts";
+import type { Onlookers, TellAnswered } from "../server/observe/index.ts";
+
 import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
 import { problemOf } from "./problem.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";

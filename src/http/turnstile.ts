@@ -11,7 +11,7 @@
  * Whoever waits is a function and not a promise. A promise that has waited is old, and what is made for it would be
  * kept alive by it until the next collection of everything old: page upon page, hundreds of megabytes of them.
  */
-import { type Fifo, fifo, push, retain, shift } from "../core/collections/fifo.ts";
+import { type Fifo, fifo, push, retain, shift } from "../core/collections/index.ts";
 import { ServerRefusal } from "./problem.ts";
 
 export type Visit = {

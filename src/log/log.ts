@@ -32,7 +32,7 @@
  * provided the caller pruned no further than that one's seq.
  */
 
-import type { Duration, Seq } from "../core/base/brand.ts";
+import type { Duration, Seq } from "../core/base/index.ts";
 import type { Checkpoint } from "./integrity/checkpoint.ts";
 import type { SignRule } from "./integrity/signed-head.ts";
 

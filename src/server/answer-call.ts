@@ -6,18 +6,29 @@
  * JSON with the status the table of calls names. Every step is a plain call of the next, on what `node:http` hands
  * over; only what has to wait is a promise, because this way is what a submit costs beside the engine.
  */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { badField, type Refusal } from "../core/base/refusal.ts";
-import type { Result } from "../core/base/result.ts";
-import { refused } from "../engine/writer/drover-error.ts";
-import { JSON_TYPE } from "../http/headers.ts";
-import { PollEnded } from "../http/long-polls.ts";
-import { forbidden } from "../http/problem.ts";
-import { type BodyLimits, readBody } from "../http/request-body.ts";
-import type { Knock } from "../http/request-check.ts";
-import { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "../http/send-answer.ts";
-import type { Access, Caller } from "../http/tokens.ts";
-import { createTurnstile, type Turnstile } from "../http/turnstile.ts";
+import { badField, type Refusal, type Result } from "../core/base/index.ts";
+import { refused } from "../engine/writer/index.ts";
+import {
+  type Access,
+  type Asker,
+  type BodyLimits,
+  type Caller,
+  createTurnstile,
+  cutOffSilent,
+  forbidden,
+  headersOf,
+  JSON_TYPE,
+  type Knock,
+  PollEnded,
+  readBody,
+  type SendParts,
+  sendAnswer,
+  sendProblem,
+  type Turnstile,
+} from "../http/index.ts";
+
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
 import { checkTie } from "./access/token-scope.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";

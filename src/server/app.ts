@@ -5,12 +5,17 @@
  * the way of a request is in this folder. Every limit on a connection is set here, so that one that is slow, half
  * open or greedy costs little and ends.
  */
+
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { Door } from "../http/origin-check.ts";
-import { refuseTunnel, refuseUnreadable } from "../http/raw-refusals.ts";
-import { createKnock } from "../http/request-check.ts";
-import type { PipelineLimits } from "../http/request-turn.ts";
-import { sendProblem } from "../http/send-answer.ts";
+import {
+  createKnock,
+  type Door,
+  type PipelineLimits,
+  refuseTunnel,
+  refuseUnreadable,
+  sendProblem,
+} from "../http/index.ts";
+
 import type { CallParts } from "./answer-call.ts";
 import { addPages } from "./pages/pages.ts";
 import { addRoutes } from "./routes.ts";

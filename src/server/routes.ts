@@ -4,10 +4,11 @@
  * Fastify routes and nothing else: no schema and no hook is handed to it. A path without a parameter, asked for without
  * a query, needs no router at all: it is looked up as it stands, and goes the same way a few microseconds sooner.
  */
+
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { createRequestTurns, type InTurn, type PipelineLimits } from "../http/request-turn.ts";
-import { sendProblem } from "../http/send-answer.ts";
+import { createRequestTurns, type InTurn, type PipelineLimits, sendProblem } from "../http/index.ts";
+
 import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { type AnswerCall, answerCall, type CallParts, type Place, routePath } from "./answer-call.ts";
 

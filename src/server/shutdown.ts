@@ -6,13 +6,14 @@
  * While it waits the server goes on answering: workers bring their results, people look. What still runs when the grace
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
+
 import type { FastifyInstance } from "fastify";
-import type { State } from "../core/model/state.ts";
-import type { Drover } from "../engine/drover.ts";
-import { isStop } from "../engine/writer/drover-error.ts";
-import type { LongPolls } from "../http/long-polls.ts";
-import { ServerRefusal } from "../http/problem.ts";
-import type { Timers } from "../std/timers.ts";
+import type { State } from "../core/model/index.ts";
+import type { Drover } from "../engine/index.ts";
+import { isStop } from "../engine/writer/index.ts";
+import { type LongPolls, ServerRefusal } from "../http/index.ts";
+import type { Timers } from "../std/index.ts";
+
 import type { EventStreams } from "./handlers/event-stream.ts";
 import type { ServerPhase } from "./lifecycle.ts";
 import type { PushDriver } from "./push/drivers.ts";

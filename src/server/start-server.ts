@@ -10,17 +10,25 @@
  * in the log, for the next server. The engine is closed with the server, since whoever goes on using it would answer
  * nobody.
  */
+
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
-import type { Drover } from "../engine/drover.ts";
-import { createLongPolls } from "../http/long-polls.ts";
-import { createDoor, type Door, isLoopback } from "../http/origin-check.ts";
-import { type Access, createAccess } from "../http/tokens.ts";
-import { createUnfinishedBodies } from "../http/unfinished-bodies.ts";
-import { createUnreadAnswers } from "../http/unread-answers.ts";
+import type { Drover } from "../engine/index.ts";
+import {
+  type Access,
+  createAccess,
+  createDoor,
+  createLongPolls,
+  createUnfinishedBodies,
+  createUnreadAnswers,
+  type Door,
+  isLoopback,
+} from "../http/index.ts";
+import { realTimers, type Timers } from "../std/index.ts";
+
 import type { Settings } from "../protocol/index.ts";
-import { realTimers, type Timers } from "../std/timers.ts";
+
 import { buildApp, CONNECTION_LIMITS, type ConnectionLimits } from "./app.ts";
 import { createEventStreams, type StreamLimits } from "./handlers/event-stream.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";

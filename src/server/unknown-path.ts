@@ -1,8 +1,10 @@
 /**
  * What is said of a path that does not exist, or that exists with another method: both name what there is.
  */
+
 import type { IncomingMessage } from "node:http";
-import { ServerRefusal } from "../http/problem.ts";
+import { ServerRefusal } from "../http/index.ts";
+
 import { CALL_LIST } from "../protocol/index.ts";
 import { PAGE_PATHS } from "./pages/pages.ts";
 

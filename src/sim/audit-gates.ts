@@ -2,7 +2,7 @@
  * The rules of a gate, asked at every grant: not while blocked, within maxConcurrent and the request window, one
  * probe after a block and a slow start after that; and nobody is granted who did not ask.
  */
-import type { Event } from "../core/model/events.ts";
+import type { Event } from "../core/model/index.ts";
 import type { Complain } from "./audit-life.ts";
 import { type Shadow, spentWithin } from "./shadow.ts";
 import { gateOf, gateSettingsOf } from "./shadow-gate.ts";

@@ -1,7 +1,7 @@
 /**
  * The rules of a task's life: it ends once, runs in one place at a time, and moves only as DESIGN §3 draws it.
  */
-import type { Event } from "../core/model/events.ts";
+import type { Event } from "../core/model/index.ts";
 import type { Shadow, ShadowTask } from "./shadow.ts";
 
 /** Names the rule that was broken and says how. */

@@ -4,7 +4,7 @@
  * A limit that was lowered may be exceeded by what was running already, so only starts are judged. Tokens are summed
  * over the exact window; the core's buckets expire late, so it may be stricter than this and never laxer.
  */
-import type { Event } from "../core/model/events.ts";
+import type { Event } from "../core/model/index.ts";
 import { setAsideByCalls } from "./audit-gates.ts";
 import type { Complain } from "./audit-life.ts";
 import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin, takesTask } from "./shadow.ts";

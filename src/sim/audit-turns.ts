@@ -7,7 +7,7 @@
  * never drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: nobody of
  * equal standing overtakes, and past the bound of starvation nobody overtakes at all.
  */
-import type { Event } from "../core/model/events.ts";
+import type { Event } from "../core/model/index.ts";
 import type { Complain } from "./audit-life.ts";
 import { budgetsOf } from "./audit-limits.ts";
 import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask, takesTask } from "./shadow.ts";

@@ -7,18 +7,15 @@
  * missing, a replay of the log gives the same bytes, every invariant holds, whatever waits can say why, and
  * nothing could start that did not. It never repairs and never stops by itself: it collects complaints.
  */
-import type { Instant } from "../core/base/brand.ts";
-import { seq } from "../core/base/brand.ts";
-import { decide } from "../core/decide.ts";
-import { checkInvariants } from "../core/invariants/invariants.ts";
-import type { Event } from "../core/model/events.ts";
-import { hasEnded, type State } from "../core/model/state.ts";
-import { snapshotLines } from "../core/snapshot/snapshot.ts";
-import { why } from "../core/why/why.ts";
-import { recover } from "../engine/writer/recovery.ts";
-import { unpackRow } from "../log/format/batch-row.ts";
-import { decodeEvent } from "../log/format/codec.ts";
-import { createMemoryLog, type MemoryStore } from "../log/memory/memory-log.ts";
+import { type Instant, seq } from "../core/base/index.ts";
+import { decide } from "../core/index.ts";
+import { checkInvariants } from "../core/invariants/index.ts";
+import { type Event, hasEnded, type State } from "../core/model/index.ts";
+import { snapshotLines } from "../core/snapshot/index.ts";
+import { why } from "../core/why/index.ts";
+import { recover } from "../engine/writer/index.ts";
+import { decodeEvent, unpackRow } from "../log/format/index.ts";
+import { createMemoryLog, type MemoryStore } from "../log/memory/index.ts";
 import { auditGates } from "./audit-gates.ts";
 import { auditLife, type Complain } from "./audit-life.ts";
 import { auditLimits } from "./audit-limits.ts";

@@ -6,11 +6,10 @@
  * timer to the next. When the engine crashes, is deposed or loses its log, the next one is opened on the same store, as
  * a supervisor would. An engine that keeps itself busy without time passing is caught and reported.
  */
-import type { State } from "../core/model/state.ts";
-import type { DroverError } from "../engine/writer/drover-error.ts";
-import type { Host } from "../engine/writer/host.ts";
-import type { Log } from "../log/log.ts";
-import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/memory-log.ts";
+import type { State } from "../core/model/index.ts";
+import type { DroverError, Host } from "../engine/writer/index.ts";
+import type { Log } from "../log/index.ts";
+import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import type { Auditor } from "./auditor.ts";
 import { type AppendFault, createFaultyLog } from "./faulty-log.ts";
 import type { Act, History } from "./history.ts";

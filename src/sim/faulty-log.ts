@@ -6,7 +6,7 @@
  * slow append answers later, and lands at its beginning or at its end. Everything else passes through. An engine
  * whose life is over gets no more answers from its log, and cannot write to it.
  */
-import type { Log } from "../log/log.ts";
+import type { Log } from "../log/index.ts";
 import type { Life } from "./sim-clock.ts";
 
 export const APPEND_FAULTS = [

@@ -6,11 +6,10 @@
  * what makes a long history that fails shrinkable to a short one, and readable when it is printed.
  */
 
-import type { Takes } from "../core/fleet/worker-filter.ts";
-import type { WorkerSettings } from "../core/model/commands.ts";
-import type { BatchBody } from "../engine/tasks/submit-batch.ts";
-import type { TaskBody } from "../engine/tasks/task-body.ts";
-import type { WorkerOptions } from "../engine/workers/local-workers.ts";
+import type { Takes } from "../core/fleet/index.ts";
+import type { WorkerSettings } from "../core/model/index.ts";
+import type { BatchBody, TaskBody } from "../engine/tasks/index.ts";
+import type { WorkerOptions } from "../engine/workers/index.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
 /** What goes wrong in a run; every kind can be switched off. */

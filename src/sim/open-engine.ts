@@ -7,17 +7,12 @@
  * back with stale news.
  */
 
-import { gateId, type Instant, milliseconds, taskId } from "../core/base/brand.ts";
-import { CORE_VERSION } from "../core/base/version.ts";
-import { readConfig } from "../core/config/config.ts";
-import type { Command, Decided } from "../core/model/commands.ts";
-import type { Event } from "../core/model/events.ts";
-import { hasEnded } from "../core/model/state.ts";
-import { type Drover, type OpenOptions, openDrover } from "../engine/drover.ts";
-import { readTaskBody, type TaskBody } from "../engine/tasks/task-body.ts";
-import { type DroverError, refused } from "../engine/writer/drover-error.ts";
-import { recover } from "../engine/writer/recovery.ts";
-import { type Applied, startWriter, type Writer } from "../engine/writer/writer.ts";
+import { CORE_VERSION, gateId, type Instant, milliseconds, taskId } from "../core/base/index.ts";
+import { readConfig } from "../core/config/index.ts";
+import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
+import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
+import { readTaskBody, type TaskBody } from "../engine/tasks/index.ts";
+import { type Applied, type DroverError, recover, refused, startWriter, type Writer } from "../engine/writer/index.ts";
 
 type Face =
   | ("cancel" | "pause" | "resume" | "reload" | "resetGate" | "snapshot" | "lookForArtifacts" | "close")

@@ -6,10 +6,9 @@
  * join, and time passes: by then every task that was ever acknowledged must have ended, and no call may wait.
  */
 
-import type { TaskBody } from "../engine/tasks/task-body.ts";
-import type { LocalWorker, WorkerOptions } from "../engine/workers/local-workers.ts";
-import type { DroverErrorCode } from "../engine/writer/drover-error.ts";
-import { DroverError } from "../engine/writer/drover-error.ts";
+import type { TaskBody } from "../engine/tasks/index.ts";
+import type { LocalWorker, WorkerOptions } from "../engine/workers/index.ts";
+import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
 import type { Auditor } from "./auditor.ts";
 import type { Stage } from "./context.ts";
 import type { Act, History, Step } from "./history.ts";

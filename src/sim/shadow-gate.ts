@@ -7,8 +7,8 @@
  * reaches the gate's own limit.
  */
 
-import type { GateSettings } from "../core/gate/gate.ts";
-import type { Event } from "../core/model/events.ts";
+import type { GateSettings } from "../core/gate/index.ts";
+import type { Event } from "../core/model/index.ts";
 import { addToLevel, book, noteUsage, type Shadow } from "./shadow.ts";
 
 export type ShadowPermit = {

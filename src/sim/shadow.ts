@@ -6,10 +6,9 @@
  * keeps as a count or a queue is here a question asked of all tasks. Rules look at the shadow before an event is
  * told to it and say whether the event was allowed.
  */
-import type { Config, ProjectSettings } from "../core/config/config.ts";
-import { DEFAULT_CONFIG } from "../core/config/config.ts";
-import type { Takes } from "../core/fleet/worker-filter.ts";
-import type { Event, TaskSubmitted } from "../core/model/events.ts";
+import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "../core/config/index.ts";
+import type { Takes } from "../core/fleet/index.ts";
+import type { Event, TaskSubmitted } from "../core/model/index.ts";
 import { gateSettingsOf, noteAnswered, noteGates, type ShadowGate } from "./shadow-gate.ts";
 
 export type ShadowAttempt = {

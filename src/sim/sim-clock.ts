@@ -13,7 +13,7 @@
  * they are with a process. Turns run in the order they were deferred, timers in the order of their
  * instants and then of their setting. Nothing here sleeps.
  */
-import type { Host } from "../engine/writer/host.ts";
+import type { Host } from "../engine/writer/index.ts";
 import type { Random } from "./random.ts";
 
 /** In a hundred readings: so many move the clock on by a millisecond, and so many by a pause of up to so long. */

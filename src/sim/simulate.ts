@@ -5,7 +5,7 @@
  * the history that made it fail; `shrink.ts` makes it short. `everyCrash` plays one history many times, each time with
  * a crash at another append, so that no boundary between two batches is left out.
  */
-import type { Event } from "../core/model/events.ts";
+import type { Event } from "../core/model/index.ts";
 import { type Auditor, type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
 import { createStage, type Plant, type Stage } from "./context.ts";
 import type { AppendFault } from "./faulty-log.ts";

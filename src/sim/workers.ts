@@ -7,13 +7,10 @@
  * says then must count no more. `sober` workers only ever finish: they clear up at the end of a run.
  */
 
-import type { PermitId, TaskId } from "../core/base/brand.ts";
-import type { AttemptReport, Command } from "../core/model/commands.ts";
-import type { Event } from "../core/model/events.ts";
-import type { Attempt } from "../core/model/state.ts";
-import { type Handler, TaskRequeue } from "../engine/workers/local-workers.ts";
-import { DroverError } from "../engine/writer/drover-error.ts";
-import type { Applied } from "../engine/writer/writer.ts";
+import type { PermitId, TaskId } from "../core/base/index.ts";
+import type { Attempt, AttemptReport, Command, Event } from "../core/model/index.ts";
+import { type Handler, TaskRequeue } from "../engine/workers/index.ts";
+import { type Applied, DroverError } from "../engine/writer/index.ts";
 import type { Act, Call } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
 import type { Life, SimWorld } from "./sim-clock.ts";

@@ -9,8 +9,9 @@
  * On request time also moves while the engine works: with every reading of the clock, and alarms ring a little before
  * their time, as those of a real machine may. Whoever reads the clock twice for one decision is found out by that.
  */
+
 import { randomUUID } from "node:crypto";
-import type { Host } from "../engine/writer/host.ts";
+import type { Host } from "../engine/writer/index.ts";
 
 /** So many turns without coming to rest is a cycle, not work. */
 const TURNS_MAX = 1_000_000;

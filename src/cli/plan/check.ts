@@ -5,9 +5,11 @@
  * nobody knows is one complaint, with the name that was probably meant, and each value of the wrong kind is one, in
  * the words of its schema.
  */
+
 import type { TSchema } from "typebox";
 import { checkOf, nearest, readShape, sentence } from "../../protocol/index.ts";
-import { notesOf, type Schema } from "../../protocol/schema/schema.ts";
+import { notesOf, type Schema } from "../../protocol/schema/index.ts";
+
 import { type JsonSchema, mapAdvice } from "../config/knobs.ts";
 import { forPeople, isSpan, unitMissing } from "../config/span-unit.ts";
 import { isRecord, type Path, type Spot } from "./source.ts";

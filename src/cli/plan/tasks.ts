@@ -8,10 +8,12 @@
  * All values have been checked against the schema before they come here. What is found wrong here is what takes more
  * than one value to see, and each is told with its place.
  */
+
 import { nearest, readShape, sentence } from "../../protocol/index.ts";
-import { name } from "../../protocol/schema/schema.ts";
-import { CommandError, splitCommand } from "../../worker/exec/command-words.ts";
-import { readAddition } from "../../worker/process/environment.ts";
+import { name } from "../../protocol/schema/index.ts";
+import { CommandError, splitCommand } from "../../worker/exec/index.ts";
+import { readAddition } from "../../worker/process/index.ts";
+
 import type { Found } from "./check.ts";
 import { type Combination, combinations, filledIn } from "./matrix.ts";
 import { orderOf } from "./order.ts";

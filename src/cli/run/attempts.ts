@@ -5,20 +5,26 @@
  * differs from task to task, so each attempt is set up by its own task. What a run that was killed has left behind,
  * its processes above all, is swept away before the next one begins.
  */
+
 import { join, resolve } from "node:path";
-import { type Attempt, type AttemptTools, startAttempt } from "../../worker/exec/attempt.ts";
-import type { AssignedTask } from "../../worker/exec/contract.ts";
-import { createExecHandler, type ExecContext, type ExecOutcome, type SweepReport } from "../../worker/exec/handler.ts";
-import { type ExecOptions, type ExecSetup, readExecOptions } from "../../worker/exec/options.ts";
-import { createSessions } from "../../worker/exec/sessions.ts";
-import { createOutputDirectory } from "../../worker/output/directory.ts";
-import { createEventReader } from "../../worker/output/events.ts";
-import { readTail } from "../../worker/output/tail.ts";
-import { thisOwner } from "../../worker/process/owner.ts";
-import { createRuns } from "../../worker/process/runs.ts";
-import { systemProcessTable } from "../../worker/process/table.ts";
-import type { ExecHost } from "../../worker/process/timers.ts";
-import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/worktree.ts";
+import {
+  type AssignedTask,
+  type Attempt,
+  type AttemptTools,
+  createExecHandler,
+  createSessions,
+  type ExecContext,
+  type ExecOptions,
+  type ExecOutcome,
+  type ExecSetup,
+  readExecOptions,
+  type SweepReport,
+  startAttempt,
+} from "../../worker/exec/index.ts";
+import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
+import { createRuns, type ExecHost, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
+import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/index.ts";
+
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
 

@@ -6,10 +6,12 @@
  * of it loses nothing. Like session.ts, this file knows the engine, because a plan's log is opened without a
  * server.
  */
+
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../../engine/index.ts";
-import { recover } from "../../engine/writer/recovery.ts";
+import { recover } from "../../engine/writer/index.ts";
+
 import type { Plan } from "../plan/plan-file.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { CliProblem } from "../shell/problem.ts";

@@ -9,6 +9,7 @@
  *
  * Interrupting stops the commands and nothing else: what had not ended stays in the log and goes on with the next run.
  */
+
 import {
   type Drover,
   type FeedEvent,
@@ -19,8 +20,9 @@ import {
   type TaskContext,
   TaskRequeue,
 } from "../../engine/index.ts";
-import { watchRoom } from "../../worker/exec/worktree-room.ts";
-import type { ExecHost } from "../../worker/process/timers.ts";
+import { watchRoom } from "../../worker/exec/index.ts";
+import type { ExecHost } from "../../worker/process/index.ts";
+
 import type { Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
 import { type Placing, placeTasks } from "./identity.ts";

@@ -9,14 +9,16 @@
  *
  * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { WorkerJson } from "../../protocol/index.ts";
-import type { AssignedTask, ExecContext } from "../../worker/exec/contract.ts";
+import type { AssignedTask, ExecContext } from "../../worker/exec/index.ts";
+import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
+
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
-import { createOutputDirectory } from "../../worker/output/directory.ts";
-import { readTail } from "../../worker/output/tail.ts";
+
 import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { COMMAND_ACTION } from "../verbs/task-flags.ts";

@@ -5,10 +5,8 @@
  * will be. It also means that whoever may submit may run anything here, as the person who started the server: see
  * `local-worker.ts` for when it is there.
  */
-import type { AssignedTask } from "../../worker/exec/contract.ts";
-import type { Preset } from "../../worker/exec/presets.ts";
-import { taskDocument } from "../../worker/exec/task-document.ts";
-import { createEventReader } from "../../worker/output/events.ts";
+import { type AssignedTask, type Preset, taskDocument } from "../../worker/exec/index.ts";
+import { createEventReader } from "../../worker/output/index.ts";
 
 /** Without -e a command of several lines would go on after one that failed. */
 const SHELL = ["/bin/sh", "-e", "-c"] as const;

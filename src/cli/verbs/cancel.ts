@@ -4,9 +4,11 @@
  * Several ids are several calls: one that is refused does not keep the others from theirs, and the exit code is that of
  * the first refusal. With --json there is one line for each, as the API answers or refuses it.
  */
+
 import { type Client, ClientError } from "../../client/index.ts";
 import type { CancelFilter } from "../../protocol/index.ts";
-import { TASK_STATES } from "../../protocol/shapes/task-state.ts";
+import { TASK_STATES } from "../../protocol/shapes/index.ts";
+
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { reportProblem, usageProblem } from "../shell/problem.ts";

@@ -1,8 +1,10 @@
 /**
  * `drover events`: the log as it is, and with --follow as it grows. With --json one event a line.
  */
+
 import type { Client } from "../../client/index.ts";
-import { EVENTS_MAX } from "../../protocol/calls/endpoints.ts";
+import { EVENTS_MAX } from "../../protocol/calls/index.ts";
+
 import type { EventJson } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";

@@ -1,9 +1,11 @@
 /**
  * `drover tasks`: which tasks there are, page by page.
  */
+
 import type { Client } from "../../client/index.ts";
 import type { TaskPage, TaskState } from "../../protocol/index.ts";
-import { TASK_STATES } from "../../protocol/shapes/task-state.ts";
+import { TASK_STATES } from "../../protocol/shapes/index.ts";
+
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { type FlagSpec, several, type VerbBody } from "../shell/verb.ts";

@@ -5,9 +5,11 @@
  * for what has changed. So the end is heard without delay, and a queue position or a worker's word of progress within a
  * moment. A server that is restarted meanwhile is waited for.
  */
+
 import { type Client, ClientError } from "../../client/index.ts";
 import type { TaskJson } from "../../protocol/index.ts";
-import { isEnded } from "../../protocol/shapes/task-state.ts";
+import { isEnded } from "../../protocol/shapes/index.ts";
+
 import { RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 
 /** How old what is told may be. */

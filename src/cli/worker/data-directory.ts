@@ -4,7 +4,7 @@
  * A worker is mostly started in the checkout it works on. What it writes there would be in the way of whoever looks at
  * `git status`, and one day in a commit. It is made as a server's is; only what is said when it cannot be is its own.
  */
-import { makeOwnDirectory } from "../../std/data-directory.ts";
+import { makeOwnDirectory } from "../../std/index.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { CliProblem } from "../shell/problem.ts";
 

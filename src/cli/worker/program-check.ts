@@ -4,9 +4,11 @@
  * A worker that can run nothing would take every task it is offered and fail it for good. What a shell is to run cannot
  * be known beforehand. Whether a worktree will have it is asked of the commit (`worktree-check.ts`).
  */
+
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
-import { argvOf } from "../../worker/exec/command-words.ts";
+import { argvOf } from "../../worker/exec/index.ts";
+
 import type { ExecOptions } from "../../worker/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 

@@ -6,11 +6,14 @@
  * nobody is there to press again, and commands, which have process groups of their own, would outlive the worker.
  * Whatever it has not finished is queued again by the server.
  */
+
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import type { WorkerResources } from "../../protocol/index.ts";
-import { watchRoom } from "../../worker/exec/worktree-room.ts";
+import { watchRoom } from "../../worker/exec/index.ts";
+import { realExecHost } from "../../worker/process/index.ts";
+
 import {
   createExecHandler,
   type ExecHandler,
@@ -19,7 +22,7 @@ import {
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
-import { realExecHost } from "../../worker/process/timers.ts";
+
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { exitOf } from "../shell/interrupt.ts";
 import { asTyped, CliProblem, usageProblem } from "../shell/problem.ts";

@@ -5,10 +5,12 @@
  * make what a later one stands on (a branch, a commit, a clone), so only what needs no other is looked at in full; of
  * the others only that a directory which is there is in a repository. What is done already is not asked again.
  */
+
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ExecOptions } from "../../worker/index.ts";
-import { findRepository, probeWorktree, WorkspaceRefusal } from "../../worker/worktree/worktree.ts";
+import { findRepository, probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
+
 import type { PlanTask } from "../plan/plan-file.ts";
 import { type Known, placeTasks } from "../run/identity.ts";
 import { usageProblem } from "../shell/problem.ts";

@@ -7,10 +7,20 @@
  * the call goes back into the queue with its age, a bounded number of times.
  */
 
-import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/brand.ts";
-import { type Fields, isRecord, name, oneOf, whole } from "../../core/base/readers.ts";
-import type { GateClass } from "../../core/gate/gate.ts";
-import type { Event } from "../../core/model/events.ts";
+import {
+  type Fields,
+  type GateId,
+  type Instant,
+  isRecord,
+  name,
+  oneOf,
+  type PermitId,
+  type ProjectId,
+  type TaskId,
+  whole,
+} from "../../core/base/index.ts";
+import type { GateClass } from "../../core/gate/index.ts";
+import type { Event } from "../../core/model/index.ts";
 import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";

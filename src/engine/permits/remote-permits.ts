@@ -7,21 +7,25 @@
  * of this process's own callers are none of their business, whatever id they name.
  */
 
-import type { GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/brand.ts";
 import {
   type Fields,
   finite,
   flag,
+  type GateId,
+  type Instant,
   name,
   oneOf,
+  type PermitId,
+  type ProjectId,
   readSection,
   SPAN_MS_MAX,
   section,
+  type TaskId,
   whole,
-} from "../../core/base/readers.ts";
-import { type GateClass, waitingOf } from "../../core/gate/gate.ts";
-import type { Event } from "../../core/model/events.ts";
-import { STRUCK_MS_MAX } from "../../core/task/loss.ts";
+} from "../../core/base/index.ts";
+import { type GateClass, waitingOf } from "../../core/gate/index.ts";
+import type { Event } from "../../core/model/index.ts";
+import { STRUCK_MS_MAX } from "../../core/task/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
 import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";

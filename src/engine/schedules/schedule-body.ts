@@ -1,21 +1,25 @@
 /**
  * A schedule as people write it, read at the door: a pattern, a time zone and the task of each instant.
  */
+
 import { Cron } from "croner";
-import type { ScheduleId } from "../../core/base/brand.ts";
 import {
+  badField,
   type Fields,
+  fail,
   flag,
   isRecord,
   name,
+  ok,
   oneOf,
   orNull,
   type Reader,
+  type Refusal,
   readSection,
+  type ScheduleId,
   whole,
-} from "../../core/base/readers.ts";
-import { badField, type Refusal } from "../../core/base/refusal.ts";
-import { fail, ok } from "../../core/base/result.ts";
+} from "../../core/base/index.ts";
+
 import { instantField, readTaskBody, type TaskBody } from "../tasks/task-body.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";

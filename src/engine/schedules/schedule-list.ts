@@ -3,8 +3,8 @@
  * page ends by its bytes as well as by its count, like one of tasks.
  */
 
-import { isRecord, name, whole } from "../../core/base/readers.ts";
-import type { Schedule } from "../../core/task/schedule.ts";
+import { isRecord, name, whole } from "../../core/base/index.ts";
+import type { Schedule } from "../../core/task/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleBody } from "./schedule-body.ts";

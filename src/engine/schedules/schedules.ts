@@ -7,6 +7,7 @@
  * kept. Where the former task still lives, `overlap` decides: the instant is passed over, queued all the
  * same, or the former task is cancelled. croner knows the calendar.
  */
+
 import { Cron } from "croner";
 import {
   type AgentId,
@@ -15,9 +16,10 @@ import {
   type ProjectId,
   type ScheduleId,
   type TaskId,
-} from "../../core/base/brand.ts";
-import { hasEnded } from "../../core/model/state.ts";
-import type { Schedule } from "../../core/task/schedule.ts";
+} from "../../core/base/index.ts";
+import { hasEnded } from "../../core/model/index.ts";
+import type { Schedule } from "../../core/task/index.ts";
+
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";
 import { isoTime } from "../tasks/task-view.ts";

@@ -5,13 +5,11 @@
  * made at a time and what would take too long is refused. Where old events were pruned, the newest snapshot is the
  * beginning, and what was before it is refused too.
  */
-import { type Seq, seq } from "../../core/base/brand.ts";
-import { whole } from "../../core/base/readers.ts";
-import { emptyState } from "../../core/empty-state.ts";
-import { evolve } from "../../core/evolve.ts";
-import type { State } from "../../core/model/state.ts";
-import { decodeEvent } from "../../log/format/codec.ts";
-import { type Log, LogFailure } from "../../log/log.ts";
+import { type Seq, seq, whole } from "../../core/base/index.ts";
+import { emptyState, evolve } from "../../core/index.ts";
+import type { State } from "../../core/model/index.ts";
+import { decodeEvent } from "../../log/format/index.ts";
+import { type Log, LogFailure } from "../../log/index.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";
 import { stateOf } from "../writer/recovery.ts";
 

@@ -4,14 +4,16 @@
  * It does again what the engine has done, at the same cost, so it gives way to it: under a load that leaves no core
  * idle a snapshot takes longer, and the tasks do not.
  */
+
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { parentPort, workerData } from "node:worker_threads";
-import { seq } from "../../core/base/brand.ts";
-import { openSqliteLog } from "../../log/sqlite/sqlite-log.ts";
-import { OWN_FILE_MODE } from "../../std/data-directory.ts";
+import { seq } from "../../core/base/index.ts";
+import { openSqliteLog } from "../../log/sqlite/index.ts";
+import { OWN_FILE_MODE } from "../../std/index.ts";
+
 import { recover, snapshotChunks } from "../writer/recovery.ts";
 import { fileInProgress, neededBeside, type SnapshotDone } from "./snapshotter.ts";
 import { giveWay } from "./thread-priority.ts";

@@ -7,15 +7,17 @@
  * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
+
 import { createReadStream, readdirSync, rmSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { type Seq, seq } from "../../core/base/brand.ts";
-import type { Config } from "../../core/config/config.ts";
-import type { End, State } from "../../core/model/state.ts";
-import { decodeEvent } from "../../log/format/codec.ts";
-import type { Log } from "../../log/log.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+import type { Config } from "../../core/config/index.ts";
+import type { End, State } from "../../core/model/index.ts";
+import { decodeEvent } from "../../log/format/index.ts";
+import type { Log } from "../../log/index.ts";
+
 import { recover, snapshotChunks } from "../writer/recovery.ts";
 
 /** What a snapshot is called while it is being written. */

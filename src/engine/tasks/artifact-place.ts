@@ -6,10 +6,12 @@
  * symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A host that says itself
  * whether an artifact is there has artifacts of its own kind, and no paths.
  */
+
 import { access, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import type { Config } from "../../core/config/config.ts";
-import type { Why } from "../../core/why/why.ts";
+import type { Config } from "../../core/config/index.ts";
+import type { Why } from "../../core/why/index.ts";
+
 import { badInput } from "../writer/drover-error.ts";
 import type { ArtifactExists } from "./artifact-watch.ts";
 

@@ -7,7 +7,7 @@
  * the program alive: it is set anew when the first is awaited. Looking for one may fail (a share that is away, a
  * host's own rule that throws): that is told once, until it works again, and keeps nobody from the others.
  */
-import { shown } from "../../core/base/refusal.ts";
+import { shown } from "../../core/base/index.ts";
 import { DroverError } from "../writer/drover-error.ts";
 import type { Host } from "../writer/host.ts";
 import type { Writer } from "../writer/writer.ts";

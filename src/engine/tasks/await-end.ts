@@ -4,8 +4,7 @@
  * One promise per task, shared by all who wait for it and resolved when the end is durable. Waiting does not poll and
  * does not keep the task from expiring. Whoever gives up leaves the others waiting.
  */
-import type { Event } from "../../core/model/events.ts";
-import type { EndPhase } from "../../core/model/state.ts";
+import type { EndPhase, Event } from "../../core/model/index.ts";
 import { DroverError } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/writer.ts";
 

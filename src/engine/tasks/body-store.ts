@@ -6,11 +6,10 @@
  * the number of the event it lies beside, and checked against the hash in that event. What does not match, or cannot be
  * read, is damaged: that is one task's misfortune, and must stay so.
  */
-import type { Seq } from "../../core/base/brand.ts";
-import { NumberTable } from "../../core/collections/number-table.ts";
-import { decodeEvent } from "../../log/format/codec.ts";
-import { hashOfPayload, payloadHashOf } from "../../log/format/event-facts.ts";
-import { type Log, LogFailure, type LogRecord } from "../../log/log.ts";
+import type { Seq } from "../../core/base/index.ts";
+import { NumberTable } from "../../core/collections/index.ts";
+import { decodeEvent, hashOfPayload, payloadHashOf } from "../../log/format/index.ts";
+import { type Log, LogFailure, type LogRecord } from "../../log/index.ts";
 import type { PlainBody } from "./task-body.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;

@@ -4,10 +4,8 @@
  * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
  * back: a `TaskRequeue`; or unless it is nobody's fault: a provider's 429 or 529.
  */
-import type { TaskId } from "../../core/base/brand.ts";
-import { finite, SPAN_MS_MAX } from "../../core/base/readers.ts";
-import { shown } from "../../core/base/refusal.ts";
-import type { AttemptReport } from "../../core/model/commands.ts";
+import { finite, SPAN_MS_MAX, shown, type TaskId } from "../../core/base/index.ts";
+import type { AttemptReport } from "../../core/model/index.ts";
 import { retryAfterOf } from "../../gate/with-permit.ts";
 import { rateLimitOf } from "../permits/local-permits.ts";
 import { payloadOf } from "../writer/canonical-json.ts";

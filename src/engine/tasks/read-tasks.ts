@@ -6,11 +6,20 @@
  * submission, and a cursor stays good however much happens in between. A page ends by its bytes as well as by its
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
-import type { Seq, TaskId } from "../../core/base/brand.ts";
-import { isRecord, name, oneOf, type Reader, readSection, setOf, whole } from "../../core/base/readers.ts";
-import type { Task } from "../../core/model/state.ts";
-import { decodeEvent } from "../../log/format/codec.ts";
-import type { Log } from "../../log/log.ts";
+import {
+  isRecord,
+  name,
+  oneOf,
+  type Reader,
+  readSection,
+  type Seq,
+  setOf,
+  type TaskId,
+  whole,
+} from "../../core/base/index.ts";
+import type { Task } from "../../core/model/index.ts";
+import { decodeEvent } from "../../log/format/index.ts";
+import type { Log } from "../../log/index.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedBeside, DamagedBody, damagedReason } from "./body-store.ts";

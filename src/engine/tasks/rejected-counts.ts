@@ -7,7 +7,7 @@
  * becomes of the process. Names are free, and a flood may use a new one each time: so the first so many of a second are
  * written by their names, and all others under one that nobody can have.
  */
-import type { AgentId } from "../../core/base/brand.ts";
+import type { AgentId } from "../../core/base/index.ts";
 import type { Host } from "../writer/host.ts";
 import { tell, type Writer } from "../writer/writer.ts";
 

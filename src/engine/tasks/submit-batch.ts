@@ -6,11 +6,9 @@
  * its own; only where it is answered that it was refused is the field named by its place in the batch, once for all.
  */
 
-import type { TaskId } from "../../core/base/brand.ts";
-import { isRecord, name, text } from "../../core/base/readers.ts";
-import { sentence } from "../../core/base/refusal.ts";
-import { batchOrder } from "../../core/task/dependency.ts";
-import { countAhead } from "../../core/turn/queue.ts";
+import { isRecord, name, sentence, type TaskId, text } from "../../core/base/index.ts";
+import { batchOrder } from "../../core/task/index.ts";
+import { countAhead } from "../../core/turn/index.ts";
 import { badInput, DroverError, faultOfReading, reading, refused } from "../writer/drover-error.ts";
 import {
   answerFor,

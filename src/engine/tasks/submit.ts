@@ -4,12 +4,10 @@
  * What is turned away for want of room is remembered for a while though it never enters the log.
  */
 
-import type { Instant, TaskId } from "../../core/base/brand.ts";
-import { type Refusal, sentence } from "../../core/base/refusal.ts";
-import type { Decided, Decision, Warning } from "../../core/model/commands.ts";
-import { hasEnded, type Task } from "../../core/model/state.ts";
-import { isThrottling } from "../../core/task/admission.ts";
-import { countAhead } from "../../core/turn/queue.ts";
+import { type Instant, type Refusal, sentence, type TaskId } from "../../core/base/index.ts";
+import { type Decided, type Decision, hasEnded, type Task, type Warning } from "../../core/model/index.ts";
+import { isThrottling } from "../../core/task/index.ts";
+import { countAhead } from "../../core/turn/index.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
 import { askWhetherThere } from "./artifact-watch.ts";

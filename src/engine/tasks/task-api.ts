@@ -4,11 +4,9 @@
  * Bodies are read once, at the door. How one task is placed says `submit.ts`, how many are `submit-batch.ts`.
  */
 
-import { type Instant, type TaskId, taskId } from "../../core/base/brand.ts";
-import { isRecord, name, orNull, readSection, text } from "../../core/base/readers.ts";
-import { priority as priorityReader } from "../../core/config/config.ts";
-import type { Command } from "../../core/model/commands.ts";
-import { hasEnded } from "../../core/model/state.ts";
+import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
+import { priority as priorityReader } from "../../core/config/index.ts";
+import { type Command, hasEnded } from "../../core/model/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";

@@ -5,26 +5,34 @@
  * when and where the task runs becomes the core's `Submission`; the body as a whole, with payload and
  * params, is kept beside the log under its hash and never enters the core.
  */
-import { agentId, type Instant, projectId, taskId } from "../../core/base/brand.ts";
-import { INSTANT_MAX, instantInWords, instantTextFault } from "../../core/base/instant-text.ts";
 import {
+  agentId,
+  badField,
   type Fields,
+  fail,
   finite,
+  INSTANT_MAX,
+  type Instant,
+  instantInWords,
+  instantTextFault,
+  invariant,
   isRecord,
   name,
+  ok,
   oneOf,
+  projectId,
   type Reader,
+  type Refusal,
   section,
   sectionInWords,
   setOf,
+  taskId,
   text,
   whole,
-} from "../../core/base/readers.ts";
-import { badField, type Refusal } from "../../core/base/refusal.ts";
-import { fail, invariant, ok } from "../../core/base/result.ts";
-import { priority } from "../../core/config/config.ts";
-import { actionName } from "../../core/fleet/worker-filter.ts";
-import type { Submission } from "../../core/model/commands.ts";
+} from "../../core/base/index.ts";
+import { priority } from "../../core/config/index.ts";
+import { actionName } from "../../core/fleet/index.ts";
+import type { Submission } from "../../core/model/index.ts";
 import { capability } from "../workers/worker-options.ts";
 import {
   canonical,

@@ -5,11 +5,10 @@
  * its agent's queue, counted now.
  */
 
-import { priority as readPriority } from "../../core/config/config.ts";
-import type { State, Task, Tombstone } from "../../core/model/state.ts";
-import type { Ended } from "../../core/task/callbacks.ts";
-import { effectivePriority, shownScore } from "../../core/turn/priority.ts";
-import { countAhead, fixedOf } from "../../core/turn/queue.ts";
+import { priority as readPriority } from "../../core/config/index.ts";
+import type { State, Task, Tombstone } from "../../core/model/index.ts";
+import type { Ended } from "../../core/task/index.ts";
+import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { TaskBody } from "./task-body.ts";
 
 export type TaskState =

@@ -3,12 +3,10 @@
  *
  * Bounded everywhere: so many projects, so many agents of each, so many tasks of each agent.
  */
-import type { Instant } from "../../core/base/brand.ts";
-import { front, items } from "../../core/collections/sorted-list.ts";
-import type { Agent, Project, State } from "../../core/model/state.ts";
-import { shownLevel } from "../../core/turn/fairness.ts";
-import { compareRanks, shownScore } from "../../core/turn/priority.ts";
-import { fixedOf, taskRank } from "../../core/turn/queue.ts";
+import type { Instant } from "../../core/base/index.ts";
+import { front, items } from "../../core/collections/index.ts";
+import type { Agent, Project, State } from "../../core/model/index.ts";
+import { compareRanks, fixedOf, shownLevel, shownScore, taskRank } from "../../core/turn/index.ts";
 
 const PROJECTS_MAX = 100;
 const AGENTS_MAX = 100;

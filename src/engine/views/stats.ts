@@ -5,10 +5,9 @@
  * remembered, which is bounded. A task that found no room was submitted too.
  */
 
-import type { Config } from "../../core/config/config.ts";
-import type { Project, State, Worker } from "../../core/model/state.ts";
-import { setAside } from "../../core/turn/budget.ts";
-import { sharesOf, shownLevel } from "../../core/turn/fairness.ts";
+import type { Config } from "../../core/config/index.ts";
+import type { Project, State, Worker } from "../../core/model/index.ts";
+import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
 
 export type AgentNumbers = {

@@ -9,7 +9,7 @@
  * lease anew. A lease that ends is ended a turn later, after whatever had arrived was read. A wall clock that is set
  * costs nobody anything: what has elapsed is counted.
  */
-import type { WorkerId } from "../../core/base/brand.ts";
+import type { WorkerId } from "../../core/base/index.ts";
 import type { Host } from "../writer/host.ts";
 
 /** How often the book looks at the clock within a lease, and how late a look may be before it counts as a stall. */

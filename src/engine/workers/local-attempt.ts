@@ -1,9 +1,9 @@
 /**
  * What is kept of an attempt while its handler runs in this process, and of the worker it runs on.
  */
-import type { Seq, TaskId, WorkerId } from "../../core/base/brand.ts";
-import type { Fifo } from "../../core/collections/fifo.ts";
-import type { WorkerSettings } from "../../core/model/commands.ts";
+import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
+import type { Fifo } from "../../core/collections/index.ts";
+import type { WorkerSettings } from "../../core/model/index.ts";
 import type { DroverError } from "../writer/drover-error.ts";
 
 /** A worker's handler, how many it runs at once, and what was assigned to it beyond that. */

@@ -12,13 +12,9 @@
  * then are its slots and the locks of its tasks free: what still runs must not meet its own successor. What a
  * handler returns in that time counts; what it throws does not, since being told to stop is no failure of the task.
  */
-import type { Seq, TaskId, WorkerId } from "../../core/base/brand.ts";
-import { isRecord, whole } from "../../core/base/readers.ts";
-import { fifo, peek, push, shift } from "../../core/collections/fifo.ts";
-import { IdTable } from "../../core/collections/id-table.ts";
-import type { WorkerSettings } from "../../core/model/commands.ts";
-import type { Event } from "../../core/model/events.ts";
-import type { Task } from "../../core/model/state.ts";
+import { isRecord, type Seq, type TaskId, type WorkerId, whole } from "../../core/base/index.ts";
+import { fifo, IdTable, peek, push, shift } from "../../core/collections/index.ts";
+import type { Event, Task, WorkerSettings } from "../../core/model/index.ts";
 import {
   type HeldPermit,
   type PermitDesk,

@@ -5,7 +5,7 @@
  * goes away or when the engine stops. What a worker was told is remembered for a moment, so that one that is
  * busy stopping something is not told so in a tight loop.
  */
-import type { WorkerId } from "../../core/base/brand.ts";
+import type { WorkerId } from "../../core/base/index.ts";
 import type { DroverError } from "../writer/drover-error.ts";
 import type { Host } from "../writer/host.ts";
 

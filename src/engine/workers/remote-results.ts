@@ -5,9 +5,11 @@
  * because its answer was lost is known again and counts once: by what the log has of the task's end, or, where
  * the task goes on, by what this process remembers of the last reports.
  */
+
 import { hash } from "node:crypto";
-import { type TaskId, taskId, type WorkerId } from "../../core/base/brand.ts";
-import type { AttemptReport } from "../../core/model/commands.ts";
+import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
+import type { AttemptReport } from "../../core/model/index.ts";
+
 import { tokensOf } from "../permits/local-permits.ts";
 import { blank, RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
 import { type Payload, payloadOf } from "../writer/canonical-json.ts";

@@ -10,11 +10,8 @@
  * Answers speak of committed events only. A worker that says nothing for a lease (leases.ts) is given up as lost.
  * One that comes back under its old session goes on, but what it held is gone and it is told to stop it.
  */
-import type { Seq, WorkerId } from "../../core/base/brand.ts";
-import { name, text } from "../../core/base/readers.ts";
-import type { Command, WorkerSettings } from "../../core/model/commands.ts";
-import type { Event } from "../../core/model/events.ts";
-import type { Attempt, Task, Worker } from "../../core/model/state.ts";
+import { name, type Seq, text, type WorkerId } from "../../core/base/index.ts";
+import type { Attempt, Command, Event, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
 import { tokensOf } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { blank } from "../tasks/handler-outcome.ts";

@@ -6,11 +6,14 @@
  */
 
 import {
+  badField,
   type Fields,
+  fail,
   finite,
   flag,
   isRecord,
   name,
+  ok,
   oneOf,
   orNull,
   type Reader,
@@ -20,11 +23,9 @@ import {
   setOf,
   text,
   whole,
-} from "../../core/base/readers.ts";
-import { badField } from "../../core/base/refusal.ts";
-import { fail, ok } from "../../core/base/result.ts";
-import type { Takes } from "../../core/fleet/worker-filter.ts";
-import type { PushTarget, WorkerSettings } from "../../core/model/commands.ts";
+} from "../../core/base/index.ts";
+import type { Takes } from "../../core/fleet/index.ts";
+import type { PushTarget, WorkerSettings } from "../../core/model/index.ts";
 import { tokensOf, type Usage } from "../permits/local-permits.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";

@@ -2,9 +2,9 @@
  * What a program says of a worker it adds, read at the door.
  */
 
-import { name, orNull, type Reader, readSection, section, setOf, whole } from "../../core/base/readers.ts";
-import type { Takes } from "../../core/fleet/worker-filter.ts";
-import type { WorkerSettings } from "../../core/model/commands.ts";
+import { name, orNull, type Reader, readSection, section, setOf, whole } from "../../core/base/index.ts";
+import type { Takes } from "../../core/fleet/index.ts";
+import type { WorkerSettings } from "../../core/model/index.ts";
 import { refused } from "../writer/drover-error.ts";
 
 /** A worker that tells more things apart than this is better told apart by a capability. */

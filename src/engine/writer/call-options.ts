@@ -5,9 +5,7 @@
  * must not get as far as a promise that never settles.
  */
 
-import { type Fields, isRecord, type Reader, readSection } from "../../core/base/readers.ts";
-import { badField } from "../../core/base/refusal.ts";
-import { fail, ok } from "../../core/base/result.ts";
+import { badField, type Fields, fail, isRecord, ok, type Reader, readSection } from "../../core/base/index.ts";
 import { badInput, refused } from "./drover-error.ts";
 
 export const abortSignal: Reader<AbortSignal> = (value, field) =>

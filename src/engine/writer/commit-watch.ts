@@ -7,7 +7,7 @@
  * throws is its
  * host's bug, and must not stop the writer: what it throws is a warning.
  */
-import type { Head } from "../../log/log.ts";
+import type { Head } from "../../log/index.ts";
 import type { Applied } from "./writer.ts";
 
 export type Commit = { readonly head: Head; readonly appendMs: number };

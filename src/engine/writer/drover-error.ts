@@ -4,9 +4,7 @@
  * `code` is for programs, the message for people, `retryable` says whether the same call may succeed later,
  * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
  */
-import { badField, type Refusal, sentence } from "../../core/base/refusal.ts";
-import { unreadable } from "../../core/base/unreadable.ts";
-
+import { badField, type Refusal, sentence, unreadable } from "../../core/base/index.ts";
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
   | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged")

@@ -18,7 +18,7 @@
  * make it unreadable for ever. `now` refuses it, so whoever asked is told; `nowOrLast` shows the last good time, for
  * what must go on whatever the clock says.
  */
-import { type Instant, instant } from "../../core/base/brand.ts";
+import { type Instant, instant } from "../../core/base/index.ts";
 import { badInput } from "./drover-error.ts";
 import { type Host, isReading } from "./host.ts";
 

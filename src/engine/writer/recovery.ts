@@ -4,13 +4,12 @@
  * This is what a restart does, and what a snapshot thread does, so each snapshot is also a rehearsal of
  * recovery. Every link of the chain is checked on the way; damage stops it with the number of the event.
  */
-import { type Seq, seq } from "../../core/base/brand.ts";
-import { emptyState } from "../../core/empty-state.ts";
-import { evolve } from "../../core/evolve.ts";
-import type { State } from "../../core/model/state.ts";
-import { restore, snapshotLines } from "../../core/snapshot/snapshot.ts";
-import { decodeEvent } from "../../log/format/codec.ts";
-import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/log.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+import { emptyState, evolve } from "../../core/index.ts";
+import type { State } from "../../core/model/index.ts";
+import { restore, snapshotLines } from "../../core/snapshot/index.ts";
+import { decodeEvent } from "../../log/format/index.ts";
+import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/index.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 const START_HASH = "0".repeat(64);

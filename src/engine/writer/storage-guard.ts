@@ -14,14 +14,18 @@
  * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
  * the log itself from time to time.
  */
-import type { AgentId, ProjectId, TaskId } from "../../core/base/brand.ts";
-import type { Refusal } from "../../core/base/refusal.ts";
-import { isKeptForOthers, keptOf } from "../../core/base/reserve.ts";
+import {
+  type AgentId,
+  isKeptForOthers,
+  keptOf,
+  type ProjectId,
+  type Refusal,
+  type TaskId,
+} from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config-change.ts";
-import { RollingSum } from "../../core/gate/usage-window.ts";
-import type { Command } from "../../core/model/commands.ts";
-import type { Project, State } from "../../core/model/state.ts";
-import type { Log } from "../../log/log.ts";
+import { RollingSum } from "../../core/gate/index.ts";
+import type { Command, Project, State } from "../../core/model/index.ts";
+import type { Log } from "../../log/index.ts";
 
 const MINUTE_MS = 60_000;
 /** A second of the minute is one bucket; a thirtieth of `log.retain` another. */

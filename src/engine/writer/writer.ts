@@ -14,25 +14,13 @@
  * If the disk falls far behind, what would add work is refused. What ends work never is: a result or a release
  * that was turned away would be lost for good, and would keep its slot, its locks and its budget.
  */
-import { type Instant, instant, type Seq, seq } from "../../core/base/brand.ts";
-import { fail } from "../../core/base/result.ts";
-import { decide } from "../../core/decide.ts";
-import { evolve } from "../../core/evolve.ts";
-import type { Command, Decided, Decision } from "../../core/model/commands.ts";
-import type { Event } from "../../core/model/events.ts";
-import type { State } from "../../core/model/state.ts";
-import { pump as nextStep } from "../../core/pump.ts";
-import { nextChange } from "../../core/task/deadlines.ts";
-import {
-  batchOf,
-  createGathering,
-  emptied,
-  type Gathering,
-  gather,
-  gatheredBytes,
-} from "../../log/format/batch-builder.ts";
-import type { SignRule } from "../../log/integrity/signed-head.ts";
-import { type Head, type Log, LogFailure } from "../../log/log.ts";
+import { fail, type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
+import { decide, evolve, pump as nextStep } from "../../core/index.ts";
+import type { Command, Decided, Decision, Event, State } from "../../core/model/index.ts";
+import { nextChange } from "../../core/task/index.ts";
+import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
+import { type Head, type Log, LogFailure } from "../../log/index.ts";
+import type { SignRule } from "../../log/integrity/index.ts";
 import type { Commit } from "./commit-watch.ts";
 import { DroverError, isStop, refused } from "./drover-error.ts";
 import { createHeadSigning } from "./head-signing.ts";

@@ -4,7 +4,8 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { seconds, seq } from "../../core/base/brand.ts";
+import { seconds, seq } from "../../core/base/index.ts";
+
 import { packedOf } from "../format/batch-builder.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
 import type { Tell } from "./vocabulary.ts";

@@ -5,8 +5,9 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { instant, type Seq, seconds, seq } from "../../core/base/brand.ts";
-import type { Event, TaskSubmitted } from "../../core/model/events.ts";
+import { instant, type Seq, seconds, seq } from "../../core/base/index.ts";
+import type { Event, TaskSubmitted } from "../../core/model/index.ts";
+
 import { batchOf, createGathering, emptied, type Gathering, gather } from "../format/batch-builder.ts";
 import { decodeEvent } from "../format/codec.ts";
 import type { Log } from "../log.ts";

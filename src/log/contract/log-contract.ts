@@ -8,7 +8,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { seconds, seq } from "../../core/base/brand.ts";
+import { seconds, seq } from "../../core/base/index.ts";
+
 import { BATCH_RECORDS_MAX } from "../format/batch-row.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
 import type { Log, LogRecord } from "../log.ts";

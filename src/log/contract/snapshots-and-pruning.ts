@@ -3,7 +3,8 @@
  */
 
 import assert from "node:assert/strict";
-import { seq } from "../../core/base/brand.ts";
+import { seq } from "../../core/base/index.ts";
+
 import { ZERO_HASH_HEX } from "../format/chain.ts";
 import type { Tell } from "./vocabulary.ts";
 import {

@@ -5,8 +5,8 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+
 import type { Batch, Head, Log, LogFailureCode, LogRecord, ReadBatch } from "../log.ts";
 import { LogFailure } from "../log.ts";
 

@@ -5,9 +5,11 @@
  * collecting that garbage takes as long as making it. Whoever wants the records one by one can still have them;
  * they are cut out of the block then.
  */
+
 import { hash } from "node:crypto";
-import { type Seq, seq } from "../../core/base/brand.ts";
-import type { Event } from "../../core/model/events.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+import type { Event } from "../../core/model/index.ts";
+
 import type { SignRule } from "../integrity/signed-head.ts";
 import type { Batch, HollowBatch, LogRecord, PackedBatch } from "../log.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";

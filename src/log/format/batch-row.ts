@@ -10,8 +10,7 @@
  * Every driver that stores blocks uses this format. The chain covers the records, and the epoch and id of the batch.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq } from "../../core/base/index.ts";
 import type { Batch, LogRecord, ReadBatch } from "../log.ts";
 import { corruptAt } from "../log.ts";
 import type { Spans } from "./chain.ts";

@@ -11,8 +11,8 @@
  */
 
 import { hash } from "node:crypto";
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+
 import type { Anchor } from "../log.ts";
 
 export const HASH_BYTES = 32;

@@ -10,9 +10,8 @@
  * version it does not know, a kind it does not know and a wrong count of values, and says at which event. What such a
  * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
  */
-import { type Seq, seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
-import { ADDED, type Event, type EventKind, FIELDS } from "../../core/model/events.ts";
+import { invariant, type Seq, seq } from "../../core/base/index.ts";
+import { ADDED, type Event, type EventKind, FIELDS } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import { type Block, createBlock, writeText } from "./byte-block.ts";
 import { hotEvent, readPacked } from "./compact-read.ts";

@@ -6,9 +6,9 @@
  * them. Giving thirty properties by a computed name would take longer than reading the bytes. Tests hold these to
  * `FIELDS`.
  */
-import { instant, type Seq, seq, type WorkerId } from "../../core/base/brand.ts";
-import type { AffinityKind, Reason } from "../../core/fleet/placement.ts";
-import type { Event, Rank, TaskSubmitted } from "../../core/model/events.ts";
+import { instant, type Seq, seq, type WorkerId } from "../../core/base/index.ts";
+import type { AffinityKind, Reason } from "../../core/fleet/index.ts";
+import type { Event, Rank, TaskSubmitted } from "../../core/model/index.ts";
 import { corruptAt } from "../log.ts";
 import {
   AFFINITY,

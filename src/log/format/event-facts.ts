@@ -3,9 +3,11 @@
  *
  * The log stores any bytes; of those that are no event it knows nothing, and asks nothing of what lies beside them.
  */
+
 import { hash } from "node:crypto";
-import type { Seq } from "../../core/base/brand.ts";
-import type { Event } from "../../core/model/events.ts";
+import type { Seq } from "../../core/base/index.ts";
+import type { Event } from "../../core/model/index.ts";
+
 import { LogFailure } from "../log.ts";
 import { decodeEvent } from "./codec.ts";
 

@@ -10,9 +10,7 @@
  * event holds the payload's hash, and whoever asks for the payload compares.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import type { Batch, LogRecord } from "../log.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import { BATCH_BYTES_MAX } from "./batch-row.ts";

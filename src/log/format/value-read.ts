@@ -6,8 +6,8 @@
  * handed out many times, as long as nothing else takes its place in a small table; likewise the id of a task, which
  * comes with its submit, its starts and its end.
  */
-import type { Seq, TaskId } from "../../core/base/brand.ts";
-import { ownId } from "../../core/collections/id-table.ts";
+import type { Seq, TaskId } from "../../core/base/index.ts";
+import { ownId } from "../../core/collections/index.ts";
 import { corruptAt, type LogFailure } from "../log.ts";
 import { HASH_BYTES } from "./chain.ts";
 import {

@@ -19,7 +19,7 @@
  * that no bytes, however damaged, take a reader deeper and deeper.
  */
 
-import { numberIn } from "../../core/collections/id-table.ts";
+import { numberIn } from "../../core/collections/index.ts";
 import { HASH_BYTES } from "./chain.ts";
 
 export const WORD_16 = 0xf0;

@@ -8,8 +8,7 @@
  * that stores the outcome.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import { sealBatch } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";

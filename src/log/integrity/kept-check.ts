@@ -2,7 +2,7 @@
  * Whether the payloads that outlived their events are still what those events said, and the list of them is the one
  * that was signed: a few at a time.
  */
-import { type Seq, seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import { hashOfPayload } from "../format/event-facts.ts";
 import { collectStored, findBeside } from "../format/payload-blocks.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";

@@ -6,8 +6,10 @@
  * was changed or taken away is noticed as any other. The list is written anew by each pruning, a few entries at a
  * time, under a number of its own; it is in force from the moment that it is signed.
  */
+
 import { createHash } from "node:crypto";
-import type { Seq } from "../../core/base/brand.ts";
+import type { Seq } from "../../core/base/index.ts";
+
 import type { Signer, Verifier } from "./signing-key.ts";
 
 export type KeptList = KeptClaim & { readonly signature: string };

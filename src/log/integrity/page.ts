@@ -10,8 +10,7 @@
  * reader gets every event up to the break and then learns exactly where it is.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import { checkRow, checkSeq } from "../format/batch-row.ts";
 import { fromHex, hashOf, toHex } from "../format/chain.ts";

@@ -7,8 +7,7 @@
  * sleeps until the bell rings.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import type { Head, ReadBatch } from "../log.ts";
 import { LogFailure } from "../log.ts";
 import type { Break, Cursor } from "./page.ts";

@@ -7,7 +7,7 @@
  * own, so only the newest is kept. It says which rule it was made under, hence how much may be unsigned behind it, and
  * whether the log was closed with it: behind that nothing may come that is not signed.
  */
-import type { Seq } from "../../core/base/brand.ts";
+import type { Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
 import type { Anchor, Head, VerifyProblem } from "../log.ts";
 import type { Signer, Verifier } from "./signing-key.ts";

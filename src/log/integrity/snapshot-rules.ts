@@ -6,8 +6,7 @@
  * its end, which nobody may paper over by starting from the snapshot.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
 import type { Anchor, VerifyProblem } from "../log.ts";
 import { corruptAt } from "../log.ts";

@@ -9,8 +9,7 @@
  * valid shorter log: for that the caller brings an anchor it kept.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq } from "../../core/base/index.ts";
 import { hashOf, isHash, seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/event-facts.ts";
 import type { Anchor, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";

@@ -11,8 +11,8 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+
 import { packedOf } from "../format/batch-builder.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import { checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";

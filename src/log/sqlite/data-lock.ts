@@ -15,7 +15,8 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeOwnFile, OWN_FILE_MODE } from "../../std/data-directory.ts";
+import { makeOwnFile, OWN_FILE_MODE } from "../../std/index.ts";
+
 import { LogFailure } from "../log.ts";
 import { storageFailure } from "./storage-failure.ts";
 

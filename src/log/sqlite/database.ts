@@ -14,9 +14,9 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { seq } from "../../core/base/brand.ts";
-import { BrokenInvariant } from "../../core/base/result.ts";
-import { keepPrivate, makeOwnDirectory, makeOwnFile } from "../../std/data-directory.ts";
+import { BrokenInvariant, seq } from "../../core/base/index.ts";
+import { keepPrivate, makeOwnDirectory, makeOwnFile } from "../../std/index.ts";
+
 import { FORMAT, OLDEST_FORMAT } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { isCheckpointSigned } from "../integrity/checkpoint.ts";

@@ -10,9 +10,7 @@
  * payloads beside them, without those that are kept. Payloads kept by an earlier pruning and not named again go too.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import { recordBytes } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";

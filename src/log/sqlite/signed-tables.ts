@@ -3,8 +3,10 @@
  *
  * A reader may meet a log of an older version, which has neither. To it they are empty.
  */
+
 import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
-import { type Seq, seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+
 import { isHash } from "../format/chain.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import type { SignedHead } from "../integrity/signed-head.ts";

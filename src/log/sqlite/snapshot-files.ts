@@ -11,8 +11,9 @@ import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Seq } from "../../core/base/brand.ts";
-import { OWN_FILE_MODE } from "../../std/data-directory.ts";
+import type { Seq } from "../../core/base/index.ts";
+import { OWN_FILE_MODE } from "../../std/index.ts";
+
 import type { SnapshotInput } from "../log.ts";
 import { storageFailure } from "./storage-failure.ts";
 

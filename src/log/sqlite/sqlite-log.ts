@@ -15,8 +15,8 @@
  */
 
 import { resolve } from "node:path";
-import type { Seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq } from "../../core/base/index.ts";
+
 import { hollowOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";

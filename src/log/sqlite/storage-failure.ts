@@ -5,7 +5,7 @@
  * once, with a message that says what to do; whatever is neither is a bug and passes through.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
+import type { Seq } from "../../core/base/index.ts";
 import type { LogFailureCode } from "../log.ts";
 import { LogFailure } from "../log.ts";
 

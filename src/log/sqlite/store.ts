@@ -11,8 +11,7 @@
  * was stored, and the next append may well succeed.
  */
 
-import type { Seq } from "../../core/base/brand.ts";
-import { invariant } from "../../core/base/result.ts";
+import { invariant, type Seq } from "../../core/base/index.ts";
 import { checkSeq, recordBytes } from "../format/batch-row.ts";
 import { fillBlanks } from "../format/deferred-hashes.ts";
 import type { Block } from "../format/payload-blocks.ts";

@@ -7,8 +7,8 @@
  */
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
-import type { Seq } from "../../core/base/brand.ts";
-import { seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+
 import type { BatchRow } from "../format/batch-row.ts";
 import { isHash } from "../format/chain.ts";
 import type { Block } from "../format/payload-blocks.ts";

@@ -8,8 +8,8 @@
  */
 
 import { Worker } from "node:worker_threads";
-import { seq } from "../../core/base/brand.ts";
-import { BrokenInvariant } from "../../core/base/result.ts";
+import { BrokenInvariant, seq } from "../../core/base/index.ts";
+
 import { closedFailure, LogFailure } from "../log.ts";
 import type { OpenOptions } from "./database.ts";
 import type { Answer, Operation, PostedFailure, Question, Reply, Request } from "./thread-messages.ts";

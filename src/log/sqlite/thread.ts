@@ -8,7 +8,8 @@
  */
 
 import { parentPort, workerData } from "node:worker_threads";
-import { BrokenInvariant, invariant } from "../../core/base/result.ts";
+import { BrokenInvariant, invariant } from "../../core/base/index.ts";
+
 import { LogFailure } from "../log.ts";
 import type { OpenOptions } from "./database.ts";
 import type { StoredPage } from "./store.ts";

@@ -4,7 +4,7 @@
  * A log may be written to meanwhile. Its files are examined over a connection of its own then, so that no append waits
  * for that; and a snapshot that has gone is missed only if it should still be there.
  */
-import { type Seq, seq } from "../../core/base/brand.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import { LIST_NOT_SIGNED } from "../integrity/kept-check.ts";
 import { createListHash, isListSigned } from "../integrity/kept-list.ts";
 import { SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";

@@ -9,8 +9,10 @@
  * The TypeScript type of a shape is written out beside its schema, because people read it and declarations are built
  * from it. `Fields` makes the compiler compare the two key by key.
  */
+
 import { type TProperties, type TSchema, type TUnsafe, Type } from "typebox";
-import { INSTANT_MAX, instantTextFault } from "../../core/base/instant-text.ts";
+import { INSTANT_MAX, instantTextFault } from "../../core/base/index.ts";
+
 import * as core from "../../core/base/readers.ts";
 import { EXAMPLES } from "./examples.ts";
 

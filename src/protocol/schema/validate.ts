@@ -8,13 +8,23 @@
  *
  * Nothing here throws, whatever it is given.
  */
+
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { Check } from "typebox/value";
-import { instantInWords } from "../../core/base/instant-text.ts";
-import { isRecord, join, nameInWords } from "../../core/base/readers.ts";
-import { badField, brokenness, type Refusal } from "../../core/base/refusal.ts";
-import { fail, ok, type Result } from "../../core/base/result.ts";
+import {
+  badField,
+  brokenness,
+  fail,
+  instantInWords,
+  isRecord,
+  join,
+  nameInWords,
+  ok,
+  type Refusal,
+  type Result,
+} from "../../core/base/index.ts";
+
 import { NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
 
 const KEY_SHOWN_MAX = 80;

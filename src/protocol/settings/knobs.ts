@@ -4,9 +4,10 @@
  * The defaults and the limits of the core's knobs are the core's; a test compares each with the reader. Spans and sizes
  * are shown the way people write them.
  */
+
 import { type TSchema, Type } from "typebox";
-import { SIZE_PATTERN, size } from "../../core/base/byte-size.ts";
-import { NAMED_IN_WORDS, sectionInWords } from "../../core/base/readers.ts";
+import { NAMED_IN_WORDS, SIZE_PATTERN, sectionInWords, size } from "../../core/base/index.ts";
+
 import * as s from "../schema/schema.ts";
 
 export type Section = s.Schema<Readonly<Record<string, unknown>>>;

@@ -3,7 +3,7 @@
  *
  * The core reads this section; a test keeps the two in step, knob by knob.
  */
-import { DEFAULT_CONFIG, STRATEGIES } from "../../core/config/config.ts";
+import { DEFAULT_CONFIG, STRATEGIES } from "../../core/config/index.ts";
 import * as s from "../schema/schema.ts";
 import { type Knobs, knob, type Section, section, spanKnob } from "./knobs.ts";
 

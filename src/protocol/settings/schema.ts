@@ -1,8 +1,8 @@
 /**
  * The whole of `drover.yml` as a schema, so that editors complete it, explain it and show every default.
  */
-import { sizeText } from "../../core/base/byte-size.ts";
-import { BYTES_MAX, BYTES_MIN, DEFAULT_CONFIG } from "../../core/config/config.ts";
+import { sizeText } from "../../core/base/index.ts";
+import { BYTES_MAX, BYTES_MIN, DEFAULT_CONFIG } from "../../core/config/index.ts";
 import { type Published, published, withUnits } from "../schema/published.ts";
 import * as s from "../schema/schema.ts";
 import { priority } from "../shapes/tasks.ts";

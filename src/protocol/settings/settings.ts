@@ -6,11 +6,18 @@
  * its lines are comments, is as good as absent.
  */
 
-import { size } from "../../core/base/byte-size.ts";
-import { isRecord, type Reader, span } from "../../core/base/readers.ts";
-import { badField, type Refusal } from "../../core/base/refusal.ts";
-import { fail, ok, type Result } from "../../core/base/result.ts";
-import { type Config, readConfig } from "../../core/config/config.ts";
+import {
+  badField,
+  fail,
+  isRecord,
+  ok,
+  type Reader,
+  type Refusal,
+  type Result,
+  size,
+  span,
+} from "../../core/base/index.ts";
+import { type Config, readConfig } from "../../core/config/index.ts";
 import { readShape } from "../schema/validate.ts";
 import type { Section } from "./knobs.ts";
 import { BODY_LIMIT, coreSections, DEFAULT_LOG_URL, serverSection, settingsSchema, webhooksSection } from "./schema.ts";

@@ -7,8 +7,7 @@
  * by its fields only.
  */
 
-import { isRecord } from "../../core/base/readers.ts";
-import { badField, type Refusal } from "../../core/base/refusal.ts";
+import { badField, isRecord, type Refusal } from "../../core/base/index.ts";
 import { ROLES, type Role } from "../calls/call.ts";
 import * as s from "../schema/schema.ts";
 import { readShape } from "../schema/validate.ts";

@@ -1,7 +1,7 @@
 /**
  * Projects and gates on the wire: who pays, and what stands before a provider.
  */
-import { BYTES_MAX, BYTES_MIN, type ProjectSettings } from "../../core/config/config.ts";
+import { BYTES_MAX, BYTES_MIN, type ProjectSettings } from "../../core/config/index.ts";
 import * as s from "../schema/schema.ts";
 import { sizeSchema } from "../settings/knobs.ts";
 import { type PriorityName, priority } from "./tasks.ts";

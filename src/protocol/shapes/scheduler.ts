@@ -1,7 +1,7 @@
 /**
  * The scheduler as a whole on the wire: its numbers, its queue, its rules, its events, its health.
  */
-import type { SchedulerRules } from "../../core/config/config.ts";
+import type { SchedulerRules } from "../../core/config/index.ts";
 import * as s from "../schema/schema.ts";
 import { patchOf } from "../settings/knobs.ts";
 import { schedulerSection } from "../settings/scheduler-section.ts";

@@ -7,7 +7,8 @@
  */
 
 import { Type } from "typebox";
-import { priority as corePriority } from "../../core/config/config.ts";
+import { priority as corePriority } from "../../core/config/index.ts";
+
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "./task-state.ts";

@@ -7,11 +7,11 @@
  * caller's: after a restart such a permit comes back by itself. The place that a call had in the line before its 429 is
  * owned in the same way, though its permit is settled.
  */
-import type { GateId, PermitId, TaskId } from "../../core/base/brand.ts";
-import type { Ticket } from "../../core/gate/waiting-line.ts";
-import type { Drover } from "../../engine/drover.ts";
-import { refused } from "../../engine/writer/drover-error.ts";
-import { type Caller, isTied } from "../../http/tokens.ts";
+import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
+import type { Ticket } from "../../core/gate/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { refused } from "../../engine/writer/index.ts";
+import { type Caller, isTied } from "../../http/index.ts";
 import { checkSaid, sessionOf } from "./session-scope.ts";
 import { isOwn } from "./token-scope.ts";
 

@@ -7,11 +7,11 @@
  * somebody else goes first, and not who. Totals of the whole fleet stay: how busy it is is what a caller must know to
  * understand why it waits.
  */
-import type { GateId, ProjectId, TaskId } from "../../core/base/brand.ts";
-import type { Agent, Project, State } from "../../core/model/state.ts";
-import type { Why, WhyCondition } from "../../core/why/why.ts";
-import type { GateView } from "../../engine/views/gate-view.ts";
-import { type Caller, isTied } from "../../http/tokens.ts";
+import type { GateId, ProjectId, TaskId } from "../../core/base/index.ts";
+import type { Agent, Project, State } from "../../core/model/index.ts";
+import type { Why, WhyCondition } from "../../core/why/index.ts";
+import type { GateView } from "../../engine/views/index.ts";
+import { type Caller, isTied } from "../../http/index.ts";
 import type { QueueJson, StatsJson, WorkerJson } from "../../protocol/index.ts";
 import { isOwn } from "./token-scope.ts";
 

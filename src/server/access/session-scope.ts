@@ -5,12 +5,10 @@
  * worker itself knows is the session that joining gave it. So a worker token says it in every report: syncs, logs,
  * permits, its leave. An admin need not: whoever runs the fleet may send any worker away.
  */
-import type { TaskId } from "../../core/base/brand.ts";
-import type { State } from "../../core/model/state.ts";
-import { badInput } from "../../engine/writer/drover-error.ts";
-import { forbidden } from "../../http/problem.ts";
-import type { Caller } from "../../http/tokens.ts";
-
+import type { TaskId } from "../../core/base/index.ts";
+import type { State } from "../../core/model/index.ts";
+import { badInput } from "../../engine/writer/index.ts";
+import { type Caller, forbidden } from "../../http/index.ts";
 /** Throws if a worker token does not say as whom it speaks. */
 export function checkSaid({ role }: Caller, session: string | undefined): void {
   if (role === "worker" && session === undefined)

@@ -7,12 +7,11 @@
  * told which; a task of somebody else is not found, so that asking tells nothing about it.
  */
 
-import type { AgentId, ProjectId, TaskId } from "../../core/base/brand.ts";
-import { refusalForMaking } from "../../core/task/admission.ts";
-import type { Drover } from "../../engine/drover.ts";
-import { refused } from "../../engine/writer/drover-error.ts";
-import { forbidden } from "../../http/problem.ts";
-import { type Caller, isTied } from "../../http/tokens.ts";
+import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
+import { refusalForMaking } from "../../core/task/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { refused } from "../../engine/writer/index.ts";
+import { type Caller, forbidden, isTied } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
 export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> = {

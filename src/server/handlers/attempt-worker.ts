@@ -5,10 +5,10 @@
  * between the event that submitted it and the last one about it the log is read until the attempt is found: one such
  * look at a time, not further than so many events, and not longer than whoever asked waits.
  */
-import type { TaskId } from "../../core/base/brand.ts";
-import type { Drover } from "../../engine/drover.ts";
+import type { TaskId } from "../../core/base/index.ts";
+import type { Drover } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
-import { ServerRefusal } from "../../http/problem.ts";
+import { ServerRefusal } from "../../http/index.ts";
 
 export const EVENTS_MAX = 200_000;
 

@@ -7,15 +7,14 @@
  * while is cut off: it may come back and go on. Comments in between keep the connection alive through proxies, and show
  * both sides that the other is there. There may be so many readers at once and no more.
  */
+
 import type { ServerResponse } from "node:http";
-import type { Drover } from "../../engine/drover.ts";
-import type { FeedEvent } from "../../engine/feed.ts";
-import { isoTime } from "../../engine/tasks/task-view.ts";
-import { SAFE_HEADERS } from "../../http/headers.ts";
-import { ServerRefusal } from "../../http/problem.ts";
-import type { UnreadAnswers } from "../../http/unread-answers.ts";
+import type { Drover, FeedEvent } from "../../engine/index.ts";
+import { isoTime } from "../../engine/tasks/index.ts";
+import { SAFE_HEADERS, ServerRefusal, type UnreadAnswers } from "../../http/index.ts";
+import type { Timers } from "../../std/index.ts";
+
 import type { EventJson } from "../../protocol/index.ts";
-import type { Timers } from "../../std/timers.ts";
 
 export type StreamLimits = {
   /** Readers at once. */

@@ -5,16 +5,14 @@
  * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
  * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
  */
-import type { ScheduleId, WorkerId } from "../../core/base/brand.ts";
-import type { Worker } from "../../core/model/state.ts";
-import type { Drover } from "../../engine/drover.ts";
-import { isoTime } from "../../engine/tasks/task-view.ts";
-import type { GateView } from "../../engine/views/gate-view.ts";
-import { refused } from "../../engine/writer/drover-error.ts";
-import { type EndOfPoll, PollEnded } from "../../http/long-polls.ts";
-import { forbidden } from "../../http/problem.ts";
-import { type Caller, isTied } from "../../http/tokens.ts";
-import type { FleetCalls } from "../../protocol/calls/fleet-calls.ts";
+import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
+import type { Worker } from "../../core/model/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { isoTime } from "../../engine/tasks/index.ts";
+import type { GateView } from "../../engine/views/index.ts";
+import { refused } from "../../engine/writer/index.ts";
+import { type Caller, type EndOfPoll, forbidden, isTied, PollEnded } from "../../http/index.ts";
+import type { FleetCalls } from "../../protocol/calls/index.ts";
 import type {
   GateJson,
   PermitAnswer,

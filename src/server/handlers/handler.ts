@@ -1,10 +1,11 @@
 /**
  * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
  */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Drover } from "../../engine/drover.ts";
-import type { LongPolls } from "../../http/long-polls.ts";
-import type { Caller } from "../../http/tokens.ts";
+import type { Drover } from "../../engine/index.ts";
+import type { Caller, LongPolls } from "../../http/index.ts";
+
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
 import type { ServerPhase } from "../lifecycle.ts";
 import type { TurnedAway } from "../observe/observers.ts";

@@ -14,14 +14,16 @@
  * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
  * older than what the second one wants to see. And only so many do, for each gets the whole text.
  */
+
 import { randomUUID } from "node:crypto";
-import type { WorkerId } from "../../core/base/brand.ts";
-import type { Worker } from "../../core/model/state.ts";
-import type { Drover } from "../../engine/drover.ts";
-import { badInput, refused } from "../../engine/writer/drover-error.ts";
-import { ServerRefusal } from "../../http/problem.ts";
+import type { WorkerId } from "../../core/base/index.ts";
+import type { Worker } from "../../core/model/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { badInput, refused } from "../../engine/writer/index.ts";
+import { ServerRefusal } from "../../http/index.ts";
+import type { Timers } from "../../std/index.ts";
+
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
-import type { Timers } from "../../std/timers.ts";
 
 /** How long somebody waits for a log. */
 export const LOG_WAIT_MS = 5000;

@@ -3,8 +3,8 @@
  *
  * A token that is tied to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
-import { DroverError } from "../../engine/writer/drover-error.ts";
-import { ServerRefusal } from "../../http/problem.ts";
+import { DroverError } from "../../engine/writer/index.ts";
+import { ServerRefusal } from "../../http/index.ts";
 import type { SchedulerConfig } from "../../protocol/index.ts";
 import { ownQueue, ownStats } from "../access/scoped-views.ts";
 import type { Deps, Handlers } from "./handler.ts";

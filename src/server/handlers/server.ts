@@ -1,11 +1,11 @@
 /**
  * The calls about the server itself and its log: events, health, numbers, the document.
  */
-import type { Drover } from "../../engine/drover.ts";
-import type { FeedEvent } from "../../engine/feed.ts";
+import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
-import { badInput } from "../../engine/writer/drover-error.ts";
-import { ServerRefusal } from "../../http/problem.ts";
+import { badInput } from "../../engine/writer/index.ts";
+import { ServerRefusal } from "../../http/index.ts";
+
 import {
   EVENTS_DEFAULT,
   type EventJson,

@@ -6,9 +6,8 @@
  * engine is handed one that it must refuse, and its words are replaced by ours.
  */
 
-import { isRecord } from "../../core/base/readers.ts";
-import { type Refusal, sentence } from "../../core/base/refusal.ts";
-import { DroverError, refused } from "../../engine/writer/drover-error.ts";
+import { isRecord, type Refusal, sentence } from "../../core/base/index.ts";
+import { DroverError, refused } from "../../engine/writer/index.ts";
 import {
   type BatchAnswer,
   type BatchBody,

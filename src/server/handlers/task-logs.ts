@@ -8,13 +8,12 @@
  * Logs live longer than the ids of tasks are taken. So a log that was last written before the task was submitted is of
  * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
+
 import type { ServerResponse } from "node:http";
-import type { TaskId } from "../../core/base/brand.ts";
-import { refused } from "../../engine/writer/drover-error.ts";
-import { PollEnded } from "../../http/long-polls.ts";
-import { ServerRefusal } from "../../http/problem.ts";
-import { isTied } from "../../http/tokens.ts";
-import { createTurnstile } from "../../http/turnstile.ts";
+import type { TaskId } from "../../core/base/index.ts";
+import { refused } from "../../engine/writer/index.ts";
+import { createTurnstile, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
 import { createAttemptWorkers, type RanBy } from "./attempt-worker.ts";

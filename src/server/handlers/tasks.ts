@@ -4,13 +4,11 @@
  * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
  * task as it stands when its time is over: that is an answer, not an error.
  */
-import { INSTANT_NUMBERS, type Why } from "../../core/why/why.ts";
-import { isoTime, type TaskView } from "../../engine/tasks/task-view.ts";
-import { DroverError } from "../../engine/writer/drover-error.ts";
-import { PollEnded } from "../../http/long-polls.ts";
-import { ServerRefusal } from "../../http/problem.ts";
-import { isTied } from "../../http/tokens.ts";
-import type { TaskCalls } from "../../protocol/calls/task-calls.ts";
+import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
+import { isoTime, type TaskView } from "../../engine/tasks/index.ts";
+import { DroverError } from "../../engine/writer/index.ts";
+import { isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
 import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";

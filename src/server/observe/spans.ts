@@ -8,6 +8,7 @@
  * OTEL_EXPORTER_OTLP_ENDPOINT (the other variables of that standard hold too); the packages that do this are optional,
  * because most servers send no spans.
  */
+
 import {
   type Attributes,
   type Context,
@@ -17,9 +18,10 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { State, Task } from "../../core/model/state.ts";
-import { isEnd } from "../../engine/tasks/await-end.ts";
-import type { Applied } from "../../engine/writer/writer.ts";
+import type { State, Task } from "../../core/model/index.ts";
+import { isEnd } from "../../engine/tasks/index.ts";
+import type { Applied } from "../../engine/writer/index.ts";
+
 import type { Answered } from "./observers.ts";
 
 const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const;

@@ -2,10 +2,10 @@
  * What people open in a browser: the status page and the reference of the API. Both hold no data of their own, so
  * they need no token; what they show they ask for like anybody.
  */
+
 import type { FastifyInstance } from "fastify";
-import { SAFE_HEADERS } from "../../http/headers.ts";
-import type { Knock } from "../../http/request-check.ts";
-import { type SendParts, sendAnswer, sendProblem } from "../../http/send-answer.ts";
+import { type Knock, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
+
 import { createReferencePage, type Page } from "./reference-page.ts";
 import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
 

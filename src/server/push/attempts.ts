@@ -15,11 +15,10 @@
  * the engine like that of any worker that was lost.
  */
 
-import type { Assignment, SyncAnswer } from "../../engine/workers/remote-workers.ts";
-import type { ResultReport } from "../../engine/workers/sync-body.ts";
-import type { Host } from "../../engine/writer/host.ts";
-import { type Exchange, ExchangeFailure } from "../../http/outbound.ts";
-import { readRetryAfter } from "../../std/retry-after.ts";
+import type { Assignment, ResultReport, SyncAnswer } from "../../engine/workers/index.ts";
+import type { Host } from "../../engine/writer/index.ts";
+import { type Exchange, ExchangeFailure } from "../../http/index.ts";
+import { readRetryAfter } from "../../std/index.ts";
 import type { Health } from "./probe.ts";
 import { type PushTarget, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";

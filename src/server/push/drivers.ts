@@ -7,10 +7,9 @@
  * bring it back to work.
  */
 
-import type { Joined, RemoteWorkers } from "../../engine/workers/remote-workers.ts";
-import type { JoinBody } from "../../engine/workers/sync-body.ts";
-import { type Host, realHost } from "../../engine/writer/host.ts";
-import { type Exchange, exchange } from "../../http/outbound.ts";
+import type { JoinBody, Joined, RemoteWorkers } from "../../engine/workers/index.ts";
+import { type Host, realHost } from "../../engine/writer/index.ts";
+import { type Exchange, exchange } from "../../http/index.ts";
 import type { PushWorld } from "./attempts.ts";
 import { type Drive, type PushChange, startDrive } from "./driver.ts";
 import { checkPushTarget } from "./request.ts";

@@ -5,8 +5,8 @@
  * worker with one thread that is busy with a long action does not answer meanwhile, though the system still takes
  * connections for it; that is told apart from nobody being there at all, so that hard work is not taken for death.
  */
-import type { Host } from "../../engine/writer/host.ts";
-import { type Exchange, ExchangeFailure } from "../../http/outbound.ts";
+import type { Host } from "../../engine/writer/index.ts";
+import { type Exchange, ExchangeFailure } from "../../http/index.ts";
 import { under } from "./request.ts";
 
 export type Health = "answers" | "connects" | "dead";

@@ -14,9 +14,9 @@
  * `{tabId}`, `{taskId}` and `{action}` in a worker's path are filled in, percent-encoded. A value of `.` or `..` is
  * refused: every spelling of these climbs in a path.
  */
-import { fail, ok, type Result } from "../../core/base/result.ts";
-import { badInput } from "../../engine/writer/drover-error.ts";
-import { headerText, type OutboundRequest } from "../../http/outbound.ts";
+import { fail, ok, type Result } from "../../core/base/index.ts";
+import { badInput } from "../../engine/writer/index.ts";
+import { headerText, type OutboundRequest } from "../../http/index.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
 const PLAIN_PATH = "/action";

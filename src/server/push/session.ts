@@ -2,9 +2,8 @@
  * A push worker's word to the engine: its session, the number of the next sync, and how long it has been silent.
  */
 
-import type { LastWord, RemoteWorkers, SyncAnswer } from "../../engine/workers/remote-workers.ts";
-import type { JoinBody, SyncBody } from "../../engine/workers/sync-body.ts";
-import type { Host } from "../../engine/writer/host.ts";
+import type { JoinBody, LastWord, RemoteWorkers, SyncAnswer, SyncBody } from "../../engine/workers/index.ts";
+import type { Host } from "../../engine/writer/index.ts";
 
 const LEASE_MS_DEFAULT = 10_000;
 

@@ -12,9 +12,9 @@
  * A name is not judged by its text at all, except `localhost`: names are resolved when the webhook is sent, every
  * address found is judged by `specialRangeOf`, and the connection goes to one of exactly those.
  */
+
 import ipaddr from "ipaddr.js";
-import { badField, type Refusal } from "../../core/base/refusal.ts";
-import { fail, ok, type Result } from "../../core/base/result.ts";
+import { badField, fail, ok, type Refusal, type Result } from "../../core/base/index.ts";
 
 const URL_LENGTH_MAX = 2048;
 

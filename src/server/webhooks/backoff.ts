@@ -5,7 +5,7 @@
  * twenty minutes, which outlasts a deployment. Up to a quarter is added, by the delivery and the try, so that what
  * failed together does not come back together. A receiver that asks for more time gets it, up to an hour.
  */
-import { fnv1a } from "../../core/fleet/shape.ts";
+import { fnv1a } from "../../core/fleet/index.ts";
 
 const FIRST_MS = 1000;
 const GROWTH = 3;

@@ -14,9 +14,8 @@
  * no log; theirs are tried the same way and are lost with the process.
  */
 
-import { type Fifo, fifo, push, shift } from "../../core/collections/fifo.ts";
-import { DroverError, isStop } from "../../engine/writer/drover-error.ts";
-import { type Host, realHost } from "../../engine/writer/host.ts";
+import { type Fifo, fifo, push, shift } from "../../core/collections/index.ts";
+import { DroverError, type Host, isStop, realHost } from "../../engine/writer/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
 import { restAfterTry } from "./backoff.ts";
 import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";

@@ -7,7 +7,7 @@
  *
  * The ends of one task are handed on one after the other: the next when the one before is over.
  */
-import type { Host } from "../../engine/writer/host.ts";
+import type { Host } from "../../engine/writer/index.ts";
 
 /** So many are known here at once; the rest waits in the log. */
 const KNOWN_MAX = 50_000;

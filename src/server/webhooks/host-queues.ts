@@ -17,7 +17,7 @@
  * stands in the turn of each. Every step costs the same however long the lines are; at a host that did not answer, it
  * grows with the projects that wait for this host.
  */
-import { type Fifo, fifo, push, shift } from "../../core/collections/fifo.ts";
+import { type Fifo, fifo, push, shift } from "../../core/collections/index.ts";
 
 const SHARE = 4;
 /** Hosts that are remembered; the one whose line was empty first is forgotten first. */

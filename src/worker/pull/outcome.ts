@@ -5,8 +5,10 @@
  * `TaskRequeue`, or a provider's 429 or 529. An error with `permanent: true` is not tried again. A handler that knows
  * outcomes itself, like the one that runs commands, says them outright.
  */
+
 import type { AttemptOutcome, Usage } from "../../protocol/index.ts";
-import { rateLimitOf } from "../../std/rate-limit.ts";
+import { rateLimitOf } from "../../std/index.ts";
+
 import type { Report } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";

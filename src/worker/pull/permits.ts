@@ -7,9 +7,11 @@
  * is given up while it waits takes its ticket along. A server that is away does not keep a handler from what it has
  * got: settling goes on behind it, and a permit that is never settled comes back by itself.
  */
+
 import { type Client, ClientError } from "../../client/index.ts";
 import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
-import { rateLimitOf } from "../../std/rate-limit.ts";
+import { rateLimitOf } from "../../std/index.ts";
+
 import type { Clock } from "./clock.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 

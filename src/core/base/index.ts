@@ -1,0 +1,52 @@
+/** What other layers may use of this room. */
+
+export {
+  type AgentId,
+  agentId,
+  type Duration,
+  type GateId,
+  gateId,
+  type Instant,
+  instant,
+  milliseconds,
+  type PermitId,
+  type ProjectId,
+  projectId,
+  type ScheduleId,
+  type Seq,
+  seconds,
+  seq,
+  type TaskId,
+  taskId,
+  type WorkerId,
+} from "./brand.ts";
+export { SIZE_PATTERN, size, sizeText } from "./byte-size.ts";
+export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
+export { distanceOf, nearest } from "./nearest.ts";
+export { isPlainObject } from "./plain-object.ts";
+export {
+  type Fields,
+  finite,
+  flag,
+  isRecord,
+  join,
+  NAMED_IN_WORDS,
+  name,
+  nameInWords,
+  oneOf,
+  orNull,
+  type Reader,
+  readSection,
+  SPAN_MS_MAX,
+  section,
+  sectionInWords,
+  setOf,
+  span,
+  text,
+  whole,
+} from "./readers.ts";
+export { badField, brokenness, kindShown, type Refusal, sentence, shown, THROWS } from "./refusal.ts";
+export { isKeptForOthers, keptOf } from "./reserve.ts";
+export { BrokenInvariant, fail, invariant, ok, type Result } from "./result.ts";
+export { unreadable } from "./unreadable.ts";
+export { CORE_VERSION } from "./version.ts";

@@ -1,0 +1,15 @@
+/** What other layers may use of this room. */
+
+export {
+  BYTES_MAX,
+  BYTES_MIN,
+  type Config,
+  DEFAULT_CONFIG,
+  type ProjectSettings,
+  priority,
+  projectFields,
+  readConfig,
+  type SchedulerRules,
+  STRATEGIES,
+} from "./config.ts";
+export { amendPatch, withPatch } from "./config-patch.ts";

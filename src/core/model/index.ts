@@ -1,0 +1,26 @@
+/** What other layers may use of this room. */
+
+export type {
+  AttemptReport,
+  CallbackOutcome,
+  Command,
+  Decided,
+  Decision,
+  PushTarget,
+  Submission,
+  Warning,
+  WorkerSettings,
+} from "./commands.ts";
+export { ADDED, type Event, type EventKind, FIELDS, type Rank, type TaskSubmitted, taskOf } from "./events.ts";
+export {
+  type Agent,
+  type Attempt,
+  type End,
+  type EndPhase,
+  hasEnded,
+  type Project,
+  type State,
+  type Task,
+  type Tombstone,
+  type Worker,
+} from "./state.ts";

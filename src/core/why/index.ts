@@ -1,0 +1,3 @@
+/** What other layers may use of this room. */
+
+export { INSTANT_NUMBERS, type Why, type WhyCondition, why } from "./why.ts";

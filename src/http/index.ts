@@ -1,0 +1,23 @@
+/** What other layers may use of this room. */
+
+export { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
+export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded } from "./long-polls.ts";
+export { createDoor, type Door, isLoopback } from "./origin-check.ts";
+export {
+  type Exchange,
+  ExchangeFailure,
+  exchange,
+  headerText,
+  type OutboundRequest,
+  type ResolvedAddress,
+} from "./outbound.ts";
+export { forbidden, ServerRefusal } from "./problem.ts";
+export { refuseTunnel, refuseUnreadable } from "./raw-refusals.ts";
+export { type BodyLimits, readBody } from "./request-body.ts";
+export { createKnock, type Knock } from "./request-check.ts";
+export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
+export { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
+export { type Access, type Caller, createAccess, isTied } from "./tokens.ts";
+export { createTurnstile, type Turnstile } from "./turnstile.ts";
+export { createUnfinishedBodies } from "./unfinished-bodies.ts";
+export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";

@@ -1,0 +1,13 @@
+/** What other layers may use of this room. */
+
+export {
+  type Anchor,
+  corruptAt,
+  type Head,
+  type Log,
+  LogFailure,
+  type LogRecord,
+  type ReadBatch,
+  type Snapshot,
+  type VerifyReport,
+} from "./log.ts";

@@ -1,0 +1,7 @@
+/** What other layers may use of this room. */
+
+export { readAddition } from "./environment.ts";
+export { thisOwner } from "./owner.ts";
+export { createRuns } from "./runs.ts";
+export { systemProcessTable } from "./table.ts";
+export { type ExecHost, realExecHost } from "./timers.ts";
