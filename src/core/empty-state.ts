@@ -62,8 +62,17 @@ export function emptyState(): State {
     cursor: null,
     rejected: new Map(),
     totals: {
-      ...{ submitted: 0, completed: 0, failed: 0, cancelled: 0, expired: 0, skipped: 0, rejected: 0 },
-      ...{ starts: 0, waitMs: 0, runMs: 0, ends: 0 },
+      submitted: 0,
+      completed: 0,
+      failed: 0,
+      cancelled: 0,
+      expired: 0,
+      skipped: 0,
+      rejected: 0,
+      starts: 0,
+      waitMs: 0,
+      runMs: 0,
+      ends: 0,
     },
   };
 }

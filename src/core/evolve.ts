@@ -298,7 +298,12 @@ function applyEnd(
 }
 
 const withoutResult = (state: State, event: { readonly at: Instant; readonly reason: string }): End => ({
-  ...{ at: event.at, seq: state.seq, error: event.reason, resultHash: null, resultSize: 0, resultSeq: null },
+  at: event.at,
+  seq: state.seq,
+  error: event.reason,
+  resultHash: null,
+  resultSize: 0,
+  resultSeq: null,
 });
 
 function changePause(state: State, event: Of<"pause-changed">): void {

@@ -214,7 +214,11 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const storage = createStorageGuard({ state, log });
   let artifacts: ArtifactWatch | null = null;
   const writer: Writer = startWriter({
-    ...{ state, log, epoch: lead.epoch, host, storage },
+    state,
+    log,
+    epoch: lead.epoch,
+    host,
+    storage,
     hooks: {
       onApplied: (event) => {
         desk.onApplied(event);
@@ -258,7 +262,9 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const remote = createRemoteWorkers({ writer, host: steady, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
-    ...{ log, directory: log.directory, lastSeq: snapshotSeq },
+    log,
+    directory: log.directory,
+    lastSeq: snapshotSeq,
     config: () => state.config,
     now: writer.now,
     onPruned: feed.onPruned,
@@ -272,7 +278,12 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
   const { desk: tasks, placer } = createTaskDesk(sources);
   const schedules = createSchedules({
-    ...{ writer, host: steady, submit: placer.place, artifacts: place, storage, onWarning },
+    writer,
+    host: steady,
+    submit: placer.place,
+    artifacts: place,
+    storage,
+    onWarning,
   });
   await beginLife(writer, config);
   await storage.measure();
@@ -280,8 +291,22 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   schedules.begin();
   artifacts = watchArtifacts({ writer, host: steady, exists: place.exists, onWarning });
   return faceOf({
-    ...{ writer, log, feed, tasks, workers, remote, permits, schedules, callbacks, watch: commits.watch },
-    ...{ desk, rejections, snapshots, artifacts, place, failed: failed.promise },
+    writer,
+    log,
+    feed,
+    tasks,
+    workers,
+    remote,
+    permits,
+    schedules,
+    callbacks,
+    watch: commits.watch,
+    desk,
+    rejections,
+    snapshots,
+    artifacts,
+    place,
+    failed: failed.promise,
   });
 }
 

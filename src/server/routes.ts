@@ -20,7 +20,9 @@ export function addRoutes(app: FastifyInstance, parts: CallParts, limits: Pipeli
     const { method, path, waits, params } = CALLS[name] as unknown as Call;
     const answer = answerCall(name, parts);
     app.route({
-      ...{ method, url: routePath(path), exposeHeadRoute: method === "GET" && !waits },
+      method,
+      url: routePath(path),
+      exposeHeadRoute: method === "GET" && !waits,
       handler({ raw, params, query }, reply) {
         answer(raw, reply.hijack().raw, { params, query: query as RawQuery });
       },

@@ -25,9 +25,8 @@ import {
   type Door,
   isLoopback,
 } from "../http/index.ts";
-import { realTimers, type Timers } from "../std/index.ts";
-
 import type { Settings } from "../protocol/index.ts";
+import { realTimers, type Timers } from "../std/index.ts";
 
 import { buildApp, CONNECTION_LIMITS, type ConnectionLimits } from "./app.ts";
 import { createEventStreams, type StreamLimits } from "./handlers/event-stream.ts";
@@ -161,12 +160,19 @@ function partsOf(
   const { onWebhook: onOutcome, onTurnedAway, answered } = onlookers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
   const push = createPushDriver({
-    ...{ drover, version, onProblem },
+    drover,
+    version,
+    onProblem,
     onChange: ({ workerId, kind }) => logger.info({ workerId }, `push worker ${kind}`),
   });
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
-    ...{ drover, phase, polls, push, version, onTurnedAway },
+    drover,
+    phase,
+    polls,
+    push,
+    version,
+    onTurnedAway,
     settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
     logs: createLogDesk({ drover, timers, bodyLimit: settings.server.bodyLimit }),
@@ -175,7 +181,11 @@ function partsOf(
     url: () => listening.url,
   };
   const app = buildApp({
-    ...{ handlers: handlersOf(deps, streams, onlookers), phase, limits, answered, unread },
+    handlers: handlersOf(deps, streams, onlookers),
+    phase,
+    limits,
+    answered,
+    unread,
     access: () => live.now().access,
     door: () => live.now().door,
     bodyLimit: settings.server.bodyLimit,

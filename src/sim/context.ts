@@ -122,12 +122,10 @@ export function createStage(options: {
     tally.openings++;
     const isCurrent = (): boolean => life.isAlive();
     openEngine({
-      ...{
-        log: logFor(life),
-        host: plant.host?.(life.host) ?? life.host,
-        config: history.config,
-        remote: history.remote,
-      },
+      log: logFor(life),
+      host: plant.host?.(life.host) ?? life.host,
+      config: history.config,
+      remote: history.remote,
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),
       onWarning: (message) => isCurrent() && auditor.complain("broken", message),
       onApplied: (event) => isCurrent() && crew.onApplied(event),
@@ -216,7 +214,15 @@ export function createStage(options: {
   }
 
   const stage: Stage = {
-    ...{ world, store, surroundings, crew, storms, artifacts, bodies, tally, switches },
+    world,
+    store,
+    surroundings,
+    crew,
+    storms,
+    artifacts,
+    bodies,
+    tally,
+    switches,
     engine: engineNow,
     life: () => seat.life,
     resting,

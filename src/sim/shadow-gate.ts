@@ -41,8 +41,14 @@ export function gateOf(shadow: Shadow, id: string): ShadowGate {
   const known = shadow.gates.get(id);
   if (known !== undefined) return known;
   const fresh: ShadowGate = {
-    ...{ waiting: new Map(), out: new Map(), grants: [], spent: [], blockedUntil: -1 },
-    ...{ strikes: 0, episode: 0, slow: Number.POSITIVE_INFINITY },
+    waiting: new Map(),
+    out: new Map(),
+    grants: [],
+    spent: [],
+    blockedUntil: -1,
+    strikes: 0,
+    episode: 0,
+    slow: Number.POSITIVE_INFINITY,
   };
   shadow.gates.set(id, fresh);
   return fresh;

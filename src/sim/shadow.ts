@@ -89,9 +89,19 @@ export type Shadow = {
 };
 
 export const newShadow = (): Shadow => ({
-  ...{ seq: 0, at: 0, config: DEFAULT_CONFIG, paused: false },
-  ...{ tasks: new Map(), projects: new Map(), workers: new Map(), gates: new Map(), holds: new Map() },
-  ...{ spent: [], highest: 0, countedFrom: 0, halvedUntil: 0 },
+  seq: 0,
+  at: 0,
+  config: DEFAULT_CONFIG,
+  paused: false,
+  tasks: new Map(),
+  projects: new Map(),
+  workers: new Map(),
+  gates: new Map(),
+  holds: new Map(),
+  spent: [],
+  highest: 0,
+  countedFrom: 0,
+  halvedUntil: 0,
 });
 
 export const isRunnable = (task: ShadowTask): boolean =>
@@ -151,10 +161,23 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     told: event,
     seq: shadow.seq,
     shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
-    ...{ phase: "waiting", outcome: null, endedAt: -1, attempts: 0, ownFailures: 0, losses: 0, requeues: 0 },
-    ...{ iteration: event.iteration, priority: event.priority, estimate: event.estimatedTokens },
-    ...{ deadline: event.deadline, runnableAt: -1, resting: false, paused: false, pin: event.pin },
-    ...{ awaitsArtifact: event.artifact !== null, attempt: null },
+    phase: "waiting",
+    outcome: null,
+    endedAt: -1,
+    attempts: 0,
+    ownFailures: 0,
+    losses: 0,
+    requeues: 0,
+    iteration: event.iteration,
+    priority: event.priority,
+    estimate: event.estimatedTokens,
+    deadline: event.deadline,
+    runnableAt: -1,
+    resting: false,
+    paused: false,
+    pin: event.pin,
+    awaitsArtifact: event.artifact !== null,
+    attempt: null,
   };
   shadow.tasks.set(event.task, task);
   if (event.runnable) enqueue(shadow, task);
@@ -187,8 +210,18 @@ function noteStart(shadow: Shadow, event: Extract<Event, { kind: "task-assigned"
   task.attempts = number;
   task.pin = null;
   task.attempt = {
-    ...{ number, worker, charge, express: event.rank.express, assignedAt: event.at, startedAt: -1, reserve },
-    ...{ reported: 0, permitted: 0, known: false, stopping: false, stopBy: -1 },
+    number,
+    worker,
+    charge,
+    express: event.rank.express,
+    assignedAt: event.at,
+    startedAt: -1,
+    reserve,
+    reported: 0,
+    permitted: 0,
+    known: false,
+    stopping: false,
+    stopBy: -1,
   };
   shadow.holds.delete(event.task);
   shadow.highest = Math.max(shadow.highest, project.level);

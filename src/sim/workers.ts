@@ -152,7 +152,12 @@ export function createRemoteCrew(where: Surroundings, isOpen: () => SimEngine | 
     job.over = true;
     const outcome = does === "fail" || does === "give-up" ? "failed" : does === "cancelled" ? does : "done";
     const report: AttemptReport = {
-      ...{ task: job.task, attempt: job.attempt, error: null, retryAfterMs: null, resultHash: null, resultSize: 0 },
+      task: job.task,
+      attempt: job.attempt,
+      error: null,
+      retryAfterMs: null,
+      resultHash: null,
+      resultSize: 0,
       outcome: does === "requeue" || does === "rate-limited" ? "requeue" : outcome,
       tokens: job.act.used ?? null,
       permanent: does === "give-up",

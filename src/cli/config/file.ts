@@ -82,14 +82,12 @@ export function parseConfigFile(file: string, text: string, schema: JsonSchema |
     return { message: source === undefined ? withoutQuoted(message) : message, origin, source };
   };
   const document = parseDocument(text, {
-    ...{
-      lineCounter: counter,
-      prettyErrors: false,
-      stringKeys: true,
-      uniqueKeys: true,
-      strict: true,
-      logLevel: "error",
-    },
+    lineCounter: counter,
+    prettyErrors: false,
+    stringKeys: true,
+    uniqueKeys: true,
+    strict: true,
+    logLevel: "error",
   });
   const shownLine = (place: FileOrigin): string | undefined => {
     const whole = line(place.line);

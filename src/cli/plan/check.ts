@@ -68,9 +68,25 @@ function* problemsInObject(walked: Walked, value: Record<string, unknown>, path:
 
 /** What other tools call it. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
-  ...{ command: "run", cmd: "run", script: "run", exec: "run", shell_command: "run", steps: "tasks", jobs: "tasks" },
-  ...{ depends: "needs", depends_on: "needs", dependsOn: "needs", after: "needs", requires: "needs", deps: "needs" },
-  ...{ environment: "env", retries: "attempts", stdin: "input", matrix: "for", workdir: "cwd", dir: "cwd" },
+  command: "run",
+  cmd: "run",
+  script: "run",
+  exec: "run",
+  shell_command: "run",
+  steps: "tasks",
+  jobs: "tasks",
+  depends: "needs",
+  depends_on: "needs",
+  dependsOn: "needs",
+  after: "needs",
+  requires: "needs",
+  deps: "needs",
+  environment: "env",
+  retries: "attempts",
+  stdin: "input",
+  matrix: "for",
+  workdir: "cwd",
+  dir: "cwd",
 };
 
 function unknownKey(path: Path, key: string, keys: readonly string[]): string {

@@ -28,7 +28,10 @@ export function configOf(raw: RawPlan, note: (message: string, path: Path, spot?
   const { default: others, ...named } = mapped(projects ?? {}, (settings) => projectOf(settings ?? {}));
   return {
     scheduler: {
-      ...{ resultTtl: EVER, remember: EVER, maxPerAgent: TASKS_MAX, maxBatch: TASKS_MAX },
+      resultTtl: EVER,
+      remember: EVER,
+      maxPerAgent: TASKS_MAX,
+      maxBatch: TASKS_MAX,
       ...scheduler,
       ...limits,
     },

@@ -54,7 +54,10 @@ export function readPlan(given: { readonly file: string; readonly text: string; 
   noteCrossed(config, raw, found.length > 0, note);
   if (found.length > 0) throw new BadPlan(inOrder(found, source.complaint));
   return {
-    ...{ name, file, directory, config },
+    name,
+    file,
+    directory,
+    config,
     slots: raw.workers?.slots ?? null,
     killGraceMs: spanMs(raw.workers?.killGrace) ?? KILL_GRACE_MS,
     maxWorktrees: raw.workers?.maxWorktrees ?? 50,

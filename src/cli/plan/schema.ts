@@ -10,10 +10,9 @@
 import { type TSchema, Type } from "typebox";
 import { settingsSchema } from "../../protocol/index.ts";
 import { type Published, published, withUnits } from "../../protocol/schema/index.ts";
+import * as s from "../../protocol/schema/schema.ts";
 import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../../protocol/settings/index.ts";
 import { priority } from "../../protocol/shapes/index.ts";
-
-import * as s from "../../protocol/schema/schema.ts";
 
 export const PRESET_NAMES = ["claude", "codex", "aider"] as const;
 export const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";

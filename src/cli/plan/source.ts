@@ -50,8 +50,13 @@ export function readPlanSource(file: string, text: string): PlanSource {
   };
   const document = parseDocument(text, {
     // Names that stand twice are found below: looking for them here takes the square of their number.
-    ...{ lineCounter: counter, prettyErrors: false, stringKeys: true, uniqueKeys: false, strict: true },
-    ...{ logLevel: "error", merge: true },
+    lineCounter: counter,
+    prettyErrors: false,
+    stringKeys: true,
+    uniqueKeys: false,
+    strict: true,
+    logLevel: "error",
+    merge: true,
   });
   const wrong = yamlComplaints(text, [...document.errors, ...document.warnings], WORDS).map(({ message, offset }) =>
     complainAt(message, offset),

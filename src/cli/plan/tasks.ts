@@ -229,7 +229,11 @@ function wordsOf(line: string): string[] {
 function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string[]): Rules {
   const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
   return {
-    ...{ agent, project, type, locks, attempts },
+    agent,
+    project,
+    type,
+    locks,
+    attempts,
     ...(priority === undefined ? {} : { priority }),
     ...(tokens === undefined ? {} : { tokens }),
     provider: both.provider ?? null,

@@ -80,8 +80,13 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     createWorktrees({ cwd, base, root, countMax, owner, table });
   /** All trees of the plan lie in one place, whichever task made them. */
   const everything: ExecOptions = {
-    ...{ command: ["true"], data, workerId: WORKER, cwd: plan.directory, onWarning },
-    ...{ isolation: "worktree", maxWorktrees: plan.maxWorktrees },
+    command: ["true"],
+    data,
+    workerId: WORKER,
+    cwd: plan.directory,
+    onWarning,
+    isolation: "worktree",
+    maxWorktrees: plan.maxWorktrees,
   };
 
   function toolsFor(task: PlanTask): AttemptTools {
@@ -89,7 +94,8 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     const setup = readExecOptions({ ...options, table, onWarning });
     return {
       setup: setup.preset === null ? { ...setup, preset: withInput(task.work.input, setup.argv ?? []) } : setup,
-      ...{ runs, outputs },
+      runs,
+      outputs,
       sessions: createSessions(join(data, "sessions"), setup.tool),
       worktrees: setup.isolation === "worktree" ? treesOf(setup) : null,
     };
@@ -141,7 +147,10 @@ function optionsFor(task: PlanTask, { plan, data, env, host }: AttemptsPlan): Ex
   const { work, rules } = task;
   return {
     ...toolOf(work.command),
-    ...{ data, workerId: WORKER, inherited: env, cwd: resolve(plan.directory, work.cwd) },
+    data,
+    workerId: WORKER,
+    inherited: env,
+    cwd: resolve(plan.directory, work.cwd),
     env: [...passed(work.passEnv, env), ...Object.entries(work.env).map(([name, value]) => `${name}=${value}`)],
     killGraceMs: plan.killGraceMs,
     idleTimeoutMs: rules.idleTimeoutMs,

@@ -55,7 +55,10 @@ export function rowOf({ task, id, phase }: Placed, { state }: Drover, kept: Read
   const isKept = kept.has(id);
   const end = record?.end ?? null;
   return {
-    ...{ task, id, attempts: 0, startedAt: null },
+    task,
+    id,
+    attempts: 0,
+    startedAt: null,
     attempt: record?.attempts ?? 0,
     isBefore: isKept && phase === "done",
     state: isKept ? (phase as RowState) : "waiting",
@@ -101,7 +104,13 @@ function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
   const { rules } = task;
   const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
   return {
-    ...{ id, agentId: agent, action: task.name.slice(0, 1024), project, type, needs, locks },
+    id,
+    agentId: agent,
+    action: task.name.slice(0, 1024),
+    project,
+    type,
+    needs,
+    locks,
     params: { plan: plan.name, task: task.name },
     capabilities: [task.work.worktree === null ? IN_PLACE : IN_WORKTREE],
     maxAttempts: attempts,

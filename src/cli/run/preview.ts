@@ -29,7 +29,9 @@ export function showPreview(preview: Preview, output: Output): void {
   );
   const open = lines.filter(({ placed }) => planned(placed, preview) === "run");
   const value = {
-    ...{ plan: plan.name, slots, waves: waves.length },
+    plan: plan.name,
+    slots,
+    waves: waves.length,
     tasks: lines.map((line) => jsonOf(line, preview)),
   };
   output.answer(value, () => {
@@ -89,7 +91,15 @@ function jsonOf({ wave, placed }: Line, preview: Preview): unknown {
   const { task, id, phase } = placed;
   const { locks, project, type, priority, attempts } = task.rules;
   return {
-    ...{ task: task.name, taskId: id, wave, needs: task.needs, locks, project, type, priority, attempts },
+    task: task.name,
+    taskId: id,
+    wave,
+    needs: task.needs,
+    locks,
+    project,
+    type,
+    priority,
+    attempts,
     runs: commandText(task.work.command),
     would: planned(placed, preview),
     ...(phase === null ? {} : { log: phase }),

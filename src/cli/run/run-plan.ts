@@ -75,14 +75,24 @@ async function perform({ call, plan, tasks, data, slots, host }: Prepared): Prom
   const startedAt = terminal.now();
   const { name } = plan;
   const attempts = createAttempts({
-    ...{ plan, data, host, env: terminal.env },
+    plan,
+    data,
+    host,
+    env: terminal.env,
     onWarning: (text) => show.noted(text),
     ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
   });
   const { lastLine } = attempts;
   const show = createShow({ terminal, output, name, data, slots, lastLine, setTimer: host.setTimer });
   const running = startRun({
-    ...{ plan, tasks, data, slots, attempts, now: terminal.now, host, hears: show },
+    plan,
+    tasks,
+    data,
+    slots,
+    attempts,
+    now: terminal.now,
+    host,
+    hears: show,
     retriesFailed: flags.retryFailed !== false,
     failsFast: flags.failFast === true,
   });

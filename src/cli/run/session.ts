@@ -161,12 +161,10 @@ async function gather(stage: Stage): Promise<RunCrew> {
   let isShort = hasTrees;
   const forTrees = Promise.withResolvers<LocalWorker>();
   const trees = watchRoom({
-    ...{
-      room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
-      slots,
-      warn: hears.noted,
-      host,
-    },
+    room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
+    slots,
+    warn: hears.noted,
+    host,
     limit: (count, note) => {
       isShort = count === 0;
       forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.

@@ -73,7 +73,11 @@ function change(row: Row, fact: Fact, nameOf: (id: string) => string, byId: Read
   switch (fact.kind) {
     case "started":
       return Object.assign(row, {
-        ...{ state: "running", startedAt: fact.at, attempt: fact.attempt, attempts: row.attempts + 1, why: "" },
+        state: "running",
+        startedAt: fact.at,
+        attempt: fact.attempt,
+        attempts: row.attempts + 1,
+        why: "",
       });
     case "done":
       return settle(row, "done", fact.at, "");

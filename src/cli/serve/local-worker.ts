@@ -15,9 +15,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { WorkerJson } from "../../protocol/index.ts";
 import type { AssignedTask, ExecContext } from "../../worker/exec/index.ts";
-import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
-
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
+import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
 import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
@@ -86,8 +85,13 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
       ? { preset: taskCommand(terminal.cwd) }
       : { command: flags.exec, shell: flags.shell === true }),
     ...(flags.env === undefined ? {} : { env: flags.env }),
-    ...{ data: data.path, workerId: LOCAL_ID, cwd: terminal.cwd, inherited: terminal.env, url: options.url },
-    ...{ killGraceMs: options.killGraceMs, onWarning: complain },
+    data: data.path,
+    workerId: LOCAL_ID,
+    cwd: terminal.cwd,
+    inherited: terminal.env,
+    url: options.url,
+    killGraceMs: options.killGraceMs,
+    onWarning: complain,
   });
   const { killed, problems } = await exec.sweep();
   if (killed > 0) complain(`${killed} processes that an earlier server had left behind were killed`);

@@ -114,7 +114,13 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
     });
     worker = await startLocalCrew({
-      ...{ drover, flags, terminal, place, url: server.url, complain, answer },
+      drover,
+      flags,
+      terminal,
+      place,
+      url: server.url,
+      complain,
+      answer,
       others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
     });

@@ -165,8 +165,24 @@ export function milliseconds(text: string): number {
 }
 
 const BYTE_UNITS: Readonly<Record<string, number>> = {
-  ...{ "": 1, b: 1, k: 1000, kb: 1000, ki: 1024, kib: 1024, m: 1e6, mb: 1e6, mi: 1024 ** 2, mib: 1024 ** 2 },
-  ...{ g: 1e9, gb: 1e9, gi: 1024 ** 3, gib: 1024 ** 3, t: 1e12, tb: 1e12, ti: 1024 ** 4, tib: 1024 ** 4 },
+  "": 1,
+  b: 1,
+  k: 1000,
+  kb: 1000,
+  ki: 1024,
+  kib: 1024,
+  m: 1e6,
+  mb: 1e6,
+  mi: 1024 ** 2,
+  mib: 1024 ** 2,
+  g: 1e9,
+  gb: 1e9,
+  gi: 1024 ** 3,
+  gib: 1024 ** 3,
+  t: 1e12,
+  tb: 1e12,
+  ti: 1024 ** 4,
+  tib: 1024 ** 4,
 };
 
 /** `512MiB`, `2GB`, or bytes. */

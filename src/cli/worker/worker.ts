@@ -12,8 +12,6 @@ import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import type { WorkerResources } from "../../protocol/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
-import { realExecHost } from "../../worker/process/index.ts";
-
 import {
   createExecHandler,
   type ExecHandler,
@@ -22,6 +20,7 @@ import {
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
+import { realExecHost } from "../../worker/process/index.ts";
 
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { exitOf } from "../shell/interrupt.ts";
@@ -42,7 +41,11 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
   const options: ExecOptions = {
     ...execOptionsFrom(flags),
-    ...{ data, url, cwd: terminal.cwd, inherited: terminal.env, onWarning: warn },
+    data,
+    url,
+    cwd: terminal.cwd,
+    inherited: terminal.env,
+    onWarning: warn,
     ...(flags.id === undefined ? {} : { workerId: flags.id }),
   };
   const exec = handlerFrom(options);
@@ -60,14 +63,20 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     return exec;
   };
   const trees = watchRoom({
-    ...{ room: async () => heed(await joined.promise).room(), slots, warn, host: realExecHost },
+    room: async () => heed(await joined.promise).room(),
+    slots,
+    warn,
+    host: realExecHost,
     limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
   });
   try {
     const worker = await startWorkerWithOutcomes(
       {
         ...joinFrom(flags),
-        ...{ url, signal: stop.beforeJoin, onWarning: warn, killGraceMs: killGraceOf(options) },
+        url,
+        signal: stop.beforeJoin,
+        onWarning: warn,
+        killGraceMs: killGraceOf(options),
         ...(address.token === undefined ? {} : { token: address.token }),
         // None until it is known how many worktrees there may be.
         ...(options.isolation === "worktree" ? { limit: 0 } : {}),

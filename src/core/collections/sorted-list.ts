@@ -26,7 +26,10 @@ export type SortedList<Item> = {
 };
 
 export const sortedList = <Item>(compare: Compare<Item>): SortedList<Item> => ({
-  ...{ chunks: [], compare, size: 0, head: 0 },
+  chunks: [],
+  compare,
+  size: 0,
+  head: 0,
 });
 
 export const first = <Item>(list: SortedList<Item>): Item | undefined => list.chunks[0]?.[list.head];

@@ -180,7 +180,11 @@ export const DEFAULT_CONFIG: Config = {
   projects: {
     autoCreate: true,
     default: {
-      ...{ weight: 1, maxConcurrent: 50, budget: { limit: null, window: DAY }, maxPriority: -100, provider: null },
+      weight: 1,
+      maxConcurrent: 50,
+      budget: { limit: null, window: DAY },
+      maxPriority: -100,
+      provider: null,
       bytesPerMinute: 256 * MIB,
     },
     named: {},
@@ -189,7 +193,10 @@ export const DEFAULT_CONFIG: Config = {
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   artifacts: { root: null, anywhere: false },
   log: {
-    ...{ snapshotEvery: 500_000, retain: 30 * DAY, maxClockJump: 5 * MINUTE, maxBytes: null },
+    snapshotEvery: 500_000,
+    retain: 30 * DAY,
+    maxClockJump: 5 * MINUTE,
+    maxBytes: null,
     signEvery: { events: 10_000, time: MINUTE },
   },
 };
@@ -415,7 +422,9 @@ const configFields: Fields<Config> = {
   artifacts: section<ArtifactRules>({ root: orNull(text(1, 4096)), anywhere: flag }, DEFAULT_CONFIG.artifacts),
   log: section<LogRules>(
     {
-      ...{ snapshotEvery: whole(1), retain: span(1000), maxClockJump: span(1000) },
+      snapshotEvery: whole(1),
+      retain: span(1000),
+      maxClockJump: span(1000),
       maxBytes: orNull(size(BYTES_MIN, BYTES_MAX)),
       signEvery: section({ events: whole(1), time: span(1000) }, DEFAULT_CONFIG.log.signEvery),
     },

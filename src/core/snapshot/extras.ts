@@ -25,14 +25,33 @@ function toldBy({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: for
   const [seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts] = row;
   const [, , , , , , , , , runnableAt, startedAt, deadline, lastWorker, onLoss, end] = row;
   return {
-    ...{ id, seq, createdAt: createdAt as Instant, depth, priority, iteration, ownFailures, attempts },
-    ...{ runnableAt, startedAt, deadline, lastWorker: lastWorker as WorkerId | null, phase, end: endOf(end) },
-    ...{ project: { id: project as ProjectId }, agent: { id: agent as AgentId }, ask: { onLoss } },
+    id,
+    seq,
+    createdAt: createdAt as Instant,
+    depth,
+    priority,
+    iteration,
+    ownFailures,
+    attempts,
+    runnableAt,
+    startedAt,
+    deadline,
+    lastWorker: lastWorker as WorkerId | null,
+    phase,
+    end: endOf(end),
+    project: { id: project as ProjectId },
+    agent: { id: agent as AgentId },
+    ask: { onLoss },
   };
 }
 
 export const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({
-  ...{ at: at as Instant, seq, error, resultHash, resultSize, resultSeq },
+  at: at as Instant,
+  seq,
+  error,
+  resultHash,
+  resultSize,
+  resultSeq,
 });
 
 export function loadSchedule({ schedules }: State, [, name, body, nextAt, lastAt, lastTask]: format.ScheduleRow): void {

@@ -68,8 +68,17 @@ type Loading = {
 export function restore(lines: Iterable<string>): State {
   const loading: Loading = {
     state: emptyState(),
-    ...{ format: 0, line: 0, project: null, highest: 0, isHeaded: false, isWhole: false },
-    ...{ agents: [], asks: [], tasks: [], dependents: [], names: new Map() },
+    format: 0,
+    line: 0,
+    project: null,
+    highest: 0,
+    isHeaded: false,
+    isWhole: false,
+    agents: [],
+    asks: [],
+    tasks: [],
+    dependents: [],
+    names: new Map(),
   };
   try {
     for (const line of lines) {
@@ -234,7 +243,8 @@ function loadWorker(state: State, row: format.WorkerRow): void {
     kind,
     session,
     target: endpoint === null ? null : { endpoint, path },
-    ...{ takes, filter: takes === null ? null : keyOfTakes(takes) },
+    takes,
+    filter: takes === null ? null : keyOfTakes(takes),
     offered,
     joinedAt: joinedAt as Instant,
     slots,
@@ -246,7 +256,12 @@ function loadWorker(state: State, row: format.WorkerRow): void {
     zone,
     status,
     note,
-    ...{ attempts, usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
+    attempts,
+    usedCpu: 0,
+    usedMemory: 0,
+    hold: null,
+    demands: [],
+    place: 0,
   });
 }
 
@@ -267,7 +282,11 @@ function loadAsk(loading: Loading, row: format.AskRow): void {
   const wants = { type, action, capabilities, cpu, memory, provider, locks, zone, tab };
   const ask = internAsk(loading.state, {
     ...wants,
-    ...{ maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised },
+    maxAttempts,
+    timeoutMs,
+    onDependencyFailure,
+    onLoss,
+    prioritised,
   });
   ask.users = 0;
   loading.asks.push(ask);
@@ -385,8 +404,21 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy] = row;
   const task = taskAt(loading, seq);
   const attempt: Attempt = {
-    ...{ task, number, worker: workerAt(loading, worker), assignedAt: assignedAt as Instant, charge, express },
-    ...{ state: standing, startedAt, reserve, reported, permitted, known, stopCause, stopBy, place: -1 },
+    task,
+    number,
+    worker: workerAt(loading, worker),
+    assignedAt: assignedAt as Instant,
+    charge,
+    express,
+    state: standing,
+    startedAt,
+    reserve,
+    reported,
+    permitted,
+    known,
+    stopCause,
+    stopBy,
+    place: -1,
   };
   attach(state, attempt, null);
   if (loading.format < 4) recharge(task.project, attempt);
@@ -410,9 +442,19 @@ function loadStone(loading: Loading, row: format.StoneRow): void {
   const createdAt = (row[12] ?? endedAt) as Instant;
   const lastWorker = nameOf(loading, row[13] ?? null);
   const stone: Tombstone = {
-    ...{ id: id as TaskId, bodyHash, phase: format.PHASES[phase] as EndPhase, depth, priority },
-    ...{ parent: parent as TaskId | null, createdAt, endedAt: endedAt as Instant, seq, endSeq },
-    ...{ lastWorker, children, due },
+    id: id as TaskId,
+    bodyHash,
+    phase: format.PHASES[phase] as EndPhase,
+    depth,
+    priority,
+    parent: parent as TaskId | null,
+    createdAt,
+    endedAt: endedAt as Instant,
+    seq,
+    endSeq,
+    lastWorker,
+    children,
+    due,
   };
   state.tombstones.set(stone.id, stone);
   if (!due) push(state.remembered, stone);

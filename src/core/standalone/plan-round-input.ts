@@ -135,14 +135,20 @@ export function readPolicy(value: unknown, fairness: FairnessRules): ReadPolicy 
     return read.ok ? { ok: true, value: new Map(read.value) } : read;
   };
   const base: ReadPolicy = {
-    ...{ charge: "estimate", guarantee: "started", strategy: "least-loaded", startCost, defaultTokens },
+    charge: "estimate",
+    guarantee: "started",
+    strategy: "least-loaded",
+    startCost,
+    defaultTokens,
     perType: new Map(),
   };
   const fields = {
     charge: oneOf("estimate", "none"),
     guarantee: oneOf("started", "completed"),
     strategy: oneOf(...STRATEGIES),
-    ...{ startCost: amount, defaultTokens: amount, perType },
+    startCost: amount,
+    defaultTokens: amount,
+    perType,
   };
   return orThrow(readSection<ReadPolicy>(fields, base, value ?? {}, "policy"));
 }
@@ -159,8 +165,12 @@ export function readSnapshot(value: unknown): Plan {
   ];
   const projects = listOf(given.projects, "projects", readProject).map((project) => ({
     ...project,
-    ...{ usage: usage.get(project.id) ?? 0, charged: 0, reserved: 0, active: active.get(project.id) ?? 0 },
-    ...{ started: started.get(project.id) ?? 0, completed: completed.get(project.id) ?? 0 },
+    usage: usage.get(project.id) ?? 0,
+    charged: 0,
+    reserved: 0,
+    active: active.get(project.id) ?? 0,
+    started: started.get(project.id) ?? 0,
+    completed: completed.get(project.id) ?? 0,
   }));
   const known = new Set(projects.map((project) => project.id));
   const all = listOf(given.tasks, "tasks", (row, path, place) => readTask(row, path, { place, now, known }));
@@ -237,13 +247,19 @@ function readTask(
   const needed = field(row, path, "capabilities", capabilities, []);
   const { cpu, memory } = resourcesOf(row, path, 0);
   return {
-    ...{ id: field(row, path, "id", id), project, place, status: field(row, path, "status", id) },
+    id: field(row, path, "id", id),
+    project,
+    place,
+    status: field(row, path, "status", id),
     priority: field(row, path, "priority", priority, 0),
     type: field(row, path, "type", name(), null),
     runnableAt: field(row, path, "runnableAt", instantOf, now),
     estimate: field(row, path, "estimatedTokens", amount, null),
     zone: field(row, path, "zone", id, null),
-    ...{ capabilities: needed, cpu, memory, shape: JSON.stringify([cpu, memory, ...needed]) },
+    capabilities: needed,
+    cpu,
+    memory,
+    shape: JSON.stringify([cpu, memory, ...needed]),
   };
 }
 
@@ -251,7 +267,9 @@ const readWorker: RowReader<PlanWorker> = (row, path, place) => {
   const status = field(row, path, "status", oneOf("idle", "busy", "overloaded", "draining", "unreachable"));
   const slots = field(row, path, "slots", whole(0), 1);
   return {
-    ...{ id: field(row, path, "id", id), place, slots },
+    id: field(row, path, "id", id),
+    place,
+    slots,
     isTaking: status === "idle" || status === "busy",
     inFlight: field(row, path, "inFlight", whole(0), status === "busy" ? slots : 0),
     capabilities: new Set(field(row, path, "capabilities", capabilities, [])),

@@ -143,7 +143,8 @@ function inOrder({ policy }: Round, eligible: readonly PlanProject[]): PlanProje
     charged += project.usage + project.charged;
   }
   const keyed = eligible.map((project, place) => ({
-    ...{ project, place },
+    project,
+    place,
     served: (policy.guarantee === "started" ? project.started : project.completed) > 0 ? 1 : 0,
     deficit: (charged === 0 ? 0 : (project.usage + project.charged) / charged) - project.weight / weights,
   }));

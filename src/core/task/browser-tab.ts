@@ -17,7 +17,10 @@ export const tabCapability = (tab: string): string => `${PREFIX}${tab}`;
 export const isTab = (capability: string): boolean => capability.startsWith(PREFIX);
 
 export const newTab = (id: string, seq: number, ownerlessSince: number): Tab => ({
-  ...{ id, seq, ownerlessSince, timer: null },
+  id,
+  seq,
+  ownerlessSince,
+  timer: null,
   tasks: sortedList(compareSeqs),
 });
 

@@ -50,9 +50,23 @@ export function endedOf(task: Task): Ended {
   const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;
   const { runnableAt, startedAt, deadline, lastWorker } = task;
   return {
-    ...{ id, seq, createdAt, depth, priority, iteration, ownFailures, attempts },
-    ...{ runnableAt, startedAt, deadline, lastWorker, phase: task.phase as EndPhase, end: task.end as End },
-    ...{ project: { id: task.project.id }, agent: { id: task.agent.id }, ask: { onLoss: task.ask.onLoss } },
+    id,
+    seq,
+    createdAt,
+    depth,
+    priority,
+    iteration,
+    ownFailures,
+    attempts,
+    runnableAt,
+    startedAt,
+    deadline,
+    lastWorker,
+    phase: task.phase as EndPhase,
+    end: task.end as End,
+    project: { id: task.project.id },
+    agent: { id: task.agent.id },
+    ask: { onLoss: task.ask.onLoss },
   };
 }
 

@@ -110,12 +110,26 @@ const lost = (
   restUntil: Instant,
   now: Instant,
 ): Extract<Event, { kind: "attempt-lost" }> => ({
-  ...{ kind: "attempt-lost", at: now, task: task.id, attempt: number, tokens, cause, estimate: task.estimate },
-  ...{ restUntil, reason },
+  kind: "attempt-lost",
+  at: now,
+  task: task.id,
+  attempt: number,
+  tokens,
+  cause,
+  estimate: task.estimate,
+  restUntil,
+  reason,
 });
 
 const failed = ({ task, number }: Attempt, tokens: number | null, reason: string, now: Instant): Event => ({
-  ...{ kind: "task-failed", at: now, task: task.id, attempt: number, tokens, reason, expired: false, stopBy: null },
+  kind: "task-failed",
+  at: now,
+  task: task.id,
+  attempt: number,
+  tokens,
+  reason,
+  expired: false,
+  stopBy: null,
 });
 
 const shorten = (text: string): string =>

@@ -294,8 +294,13 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
   const { weight } = mine.settings;
   const measure = rule === "level" ? "level" : "share − target";
   const numbers = {
-    ...{ rule, level: levelOf(mine), weight, charged: mine.charged, chargedPerWeight: mine.charged / weight },
-    ...{ charge: chargeFor(state, task), first: projectFirst?.id ?? null },
+    rule,
+    level: levelOf(mine),
+    weight,
+    charged: mine.charged,
+    chargedPerWeight: mine.charged / weight,
+    charge: chargeFor(state, task),
+    first: projectFirst?.id ?? null,
     ...(projectFirst === null ? {} : firstProject(projectFirst.project, levelOf(projectFirst.project))),
   };
   const first = projectFirst?.project;
@@ -323,8 +328,17 @@ function positionCondition(state: State, task: Task, { rank, queueFirst }: Stand
   const base = rules.base[task.ask.type] ?? rules.base.other ?? 100;
   const depth = task.depth * rules.depthBoost;
   const numbers = {
-    ...{ ahead, position: ahead + 1, priority: rank.priority, submittedPriority: task.priority },
-    ...{ overdue: rank.overdue ? 1 : 0, waitedMs, score, base, age: score - fixed, depth, retry: base + depth - fixed },
+    ahead,
+    position: ahead + 1,
+    priority: rank.priority,
+    submittedPriority: task.priority,
+    overdue: rank.overdue ? 1 : 0,
+    waitedMs,
+    score,
+    base,
+    age: score - fixed,
+    depth,
+    retry: base + depth - fixed,
     first: queueFirst?.id ?? null,
   };
   return finding("position", queueFirst === null, numbers, [

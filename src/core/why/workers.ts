@@ -47,8 +47,20 @@ export function workerConditions(state: State, task: Task): WhyCondition[] {
 
 function take(state: State, task: Task): Census {
   const census: Census = {
-    ...{ known: 0, reachable: 0, capable: 0, feasible: 0, status: 0, slots: 0, cpu: 0, memory: 0 },
-    ...{ capability: 0, refusing: 0, held: 0, onlyHeld: 0, missing: new Map(), notes: new Set() },
+    known: 0,
+    reachable: 0,
+    capable: 0,
+    feasible: 0,
+    status: 0,
+    slots: 0,
+    cpu: 0,
+    memory: 0,
+    capability: 0,
+    refusing: 0,
+    held: 0,
+    onlyHeld: 0,
+    missing: new Map(),
+    notes: new Set(),
   };
   for (const worker of state.fleet.order) count(state, task, worker, census);
   return census;

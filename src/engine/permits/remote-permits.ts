@@ -263,7 +263,9 @@ export function createPermitCounter(writer: Writer, host: Host): PermitCounterDe
   }
 
   return {
-    ...{ ask, settle, drop },
+    ask,
+    settle,
+    drop,
     onApplied(event) {
       if ((event.kind === "permit-dropped" || event.kind === "permit-settled") && OWN_ID.test(event.permit))
         keep(gone, event.permit);

@@ -32,7 +32,14 @@ export class TaskRequeue extends Error {
 
 /** A report that says nothing yet. */
 export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
-  ...{ task, attempt, tokens, error: null, retryAfterMs: null, resultHash: null, resultSize: 0, permanent: false },
+  task,
+  attempt,
+  tokens,
+  error: null,
+  retryAfterMs: null,
+  resultHash: null,
+  resultSize: 0,
+  permanent: false,
 });
 const doneWith = (
   { task, attempt, tokens }: Reported,

@@ -266,7 +266,9 @@ function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): W
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
   return {
-    ...{ size: size.value, after, afterRejected: isRejected ? after : null },
+    size: size.value,
+    after,
+    afterRejected: isRejected ? after : null,
     wantsRejected: [wanted.state].flat().includes("rejected"),
     matches: matcher(wanted, ["limit", "cursor"]),
   };

@@ -137,8 +137,15 @@ type TurnedAway = {
 /** One that was never let in: as it was submitted, and why not. */
 export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body: TaskBody): TaskView => ({
   ...submittedOf(body),
-  ...{ taskId: id, state: "rejected", attempt: 0, agentId: agent.id, project: project.id, error },
-  ...{ createdAt: isoTime(at), completedAt: isoTime(at), latencyMs: 0 },
+  taskId: id,
+  state: "rejected",
+  attempt: 0,
+  agentId: agent.id,
+  project: project.id,
+  error,
+  createdAt: isoTime(at),
+  completedAt: isoTime(at),
+  latencyMs: 0,
 });
 
 export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {

@@ -43,7 +43,9 @@ export function createRemoteResults(writer: Writer): RemoteResults {
     const { taskId: name, attempt: number } = given;
     const id = taskId(name);
     const say = (accepted: boolean, code?: ResultAnswer["code"]): ResultAnswer => ({
-      ...{ taskId: name, attempt: number, accepted },
+      taskId: name,
+      attempt: number,
+      accepted,
       ...(code === undefined ? {} : { code }),
     });
     const read = readReport(id, given);
@@ -91,7 +93,9 @@ function readReport(task: TaskId, given: ResultReport): Read {
   // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
   const unkept = (bad: BadResult, why: string): Read => ({
-    ...{ report: { ...plain, outcome: "failed", error: why, permanent: true }, digest: `${bad} ${why}`, bad },
+    report: { ...plain, outcome: "failed", error: why, permanent: true },
+    digest: `${bad} ${why}`,
+    bad,
   });
   if (payload instanceof DroverError) return unkept("bad_result", payload.message);
   if (payload !== undefined && payload.size > RESULT_BYTES_MAX) {

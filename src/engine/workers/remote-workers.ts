@@ -372,7 +372,11 @@ export function createRemoteWorkers(deps: {
   }
 
   return {
-    ...{ join, sync, drain, leave, lastWord },
+    join,
+    sync,
+    drain,
+    leave,
+    lastWord,
     begin() {
       for (const { id, kind, status } of state.fleet.order) {
         if (kind !== "local") line.tell(id, []);

@@ -173,7 +173,8 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
   }
 
   return {
-    ...{ weigh, measure },
+    weigh,
+    measure,
     room: (keeper, bytes, at) => refusalFor(keeper, minutesOf(keeper), bytes, at),
     book: (keeper, bytes, at) => book(keeper, minutesOf(keeper), bytes, at),
   };

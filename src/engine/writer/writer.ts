@@ -109,7 +109,10 @@ export function startWriter(options: WriterOptions): Writer {
   /** Those who wait for the batch that is on its way, and those who wait for the one that is gathering. */
   const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
   const phase = {
-    ...{ committed: state.seq, scheduled: false, appending: false, admitting: true },
+    committed: state.seq,
+    scheduled: false,
+    appending: false,
+    admitting: true,
     stopped: null as DroverError | null,
   };
   /** Batches in the order in which they go to the log; the last one is gathering. */

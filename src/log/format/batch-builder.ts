@@ -25,7 +25,10 @@ const ROOM_AT_FIRST = 65_536;
 export type Gathering = { count: number; readonly records: Block; readonly beside: Block; readonly blanks: number[] };
 
 export const createGathering = (): Gathering => ({
-  ...{ count: 0, records: createSharedBlock(ROOM_AT_FIRST), beside: createSharedBlock(ROOM_AT_FIRST), blanks: [] },
+  count: 0,
+  records: createSharedBlock(ROOM_AT_FIRST),
+  beside: createSharedBlock(ROOM_AT_FIRST),
+  blanks: [],
 });
 
 /** How many bytes have been gathered. */

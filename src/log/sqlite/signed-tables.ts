@@ -94,8 +94,14 @@ export function createSignedTables(database: DatabaseSync): SignedTables {
 
 const NONE: SignedTables = {
   isOfFormat3: false,
-  ...{ signedHead: () => null, putSignedHead: () => {}, keptList: () => null, putKeptList: () => {} },
-  ...{ kept: () => [], keptHash: () => null, putKept: () => {}, dropKeptBut: () => 0 },
+  signedHead: () => null,
+  putSignedHead: () => {},
+  keptList: () => null,
+  putKeptList: () => {},
+  kept: () => [],
+  keptHash: () => null,
+  putKept: () => {},
+  dropKeptBut: () => 0,
 };
 
 function parseSigned(raw: Raw | undefined): SignedHead | null {

@@ -121,16 +121,14 @@ type Damage = {
 };
 
 const damagedHeader = ({ sum, stored }: Header): Damage => ({
-  ...{
-    number: 0,
-    sums: [sum, stored],
-    salt: null,
-    isFlip: true,
-    commit: 0,
-    found: 0,
-    isAnswered: false,
-    isTorn: false,
-  },
+  number: 0,
+  sums: [sum, stored],
+  salt: null,
+  isFlip: true,
+  commit: 0,
+  found: 0,
+  isAnswered: false,
+  isTorn: false,
 });
 
 function damagedFrame(frame: Frame, sum: Pair, header: Header): Damage {

@@ -89,7 +89,8 @@ export function claimed<Body extends Owner>(caller: Caller, body: Body, at = "")
   if (projects.includes(DEFAULT_PROJECT)) return body;
   const field = `${at}project`;
   throw forbidden(`${field} must be one of ${projects.join(", ")}, which this token speaks for`, {
-    ...{ field, allowed: projects },
+    field,
+    allowed: projects,
   });
 }
 

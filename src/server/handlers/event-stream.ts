@@ -12,9 +12,8 @@ import type { ServerResponse } from "node:http";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { isoTime } from "../../engine/tasks/index.ts";
 import { SAFE_HEADERS, ServerRefusal, type UnreadAnswers } from "../../http/index.ts";
-import type { Timers } from "../../std/index.ts";
-
 import type { EventJson } from "../../protocol/index.ts";
+import type { Timers } from "../../std/index.ts";
 
 export type StreamLimits = {
   /** Readers at once. */

@@ -21,9 +21,8 @@ import type { Worker } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { badInput, refused } from "../../engine/writer/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
-import type { Timers } from "../../std/index.ts";
-
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
+import type { Timers } from "../../std/index.ts";
 
 /** How long somebody waits for a log. */
 export const LOG_WAIT_MS = 5000;
@@ -140,7 +139,10 @@ export function createLogDesk(deps: {
     const stopWaiting = timers.after(LOG_WAIT_MS, () => close(one, { kind: "silent" }));
     const stopSaying = timers.every(SAY_AGAIN_MS, () => ring(worker));
     const one: Wanted = {
-      ...{ ...request, id: `log_${randomUUID()}`, toldAt: Number.NEGATIVE_INFINITY, waiting: new Set() },
+      ...request,
+      id: `log_${randomUUID()}`,
+      toldAt: Number.NEGATIVE_INFINITY,
+      waiting: new Set(),
       stopTimers() {
         stopWaiting();
         stopSaying();
@@ -217,7 +219,12 @@ export function createLogDesk(deps: {
   }
 
   return {
-    ...{ heard, keeperOf, isDue, ask, askAny, take },
+    heard,
+    keeperOf,
+    isDue,
+    ask,
+    askAny,
+    take,
     left(worker) {
       for (const one of wantedOf(worker)) close(one, { kind: "gone" });
     },

@@ -50,8 +50,10 @@ export function createMetrics(parts: MetricsParts): Metrics {
   const tasks = taskHistograms(register);
   const log = logMetrics(register, parts.drover);
   const webhooks = new Counter({
-    ...{ name: "drover_webhook_tries_total", help: "Tries to deliver a webhook, by what came of them." },
-    ...{ labelNames: ["outcome"] as const, registers: [register] },
+    name: "drover_webhook_tries_total",
+    help: "Tries to deliver a webhook, by what came of them.",
+    labelNames: ["outcome"] as const,
+    registers: [register],
   });
   for (const outcome of ["delivered", "retried", "failed"]) webhooks.inc({ outcome }, 0);
   const rejected = new Counter({
@@ -80,7 +82,10 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
   addProjects(register, state);
   addGates(register, drover);
   new Gauge({
-    ...{ name: "drover_workers", help: "Workers by what they are at.", labelNames: ["status"] as const, registers },
+    name: "drover_workers",
+    help: "Workers by what they are at.",
+    labelNames: ["status"] as const,
+    registers,
     collect() {
       const counts = new Map<string, number>(WORKER_STATUSES.map((status) => [status, 0]));
       for (const worker of state.fleet.order) {
@@ -92,7 +97,9 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
   });
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.set(read());
       },
@@ -106,12 +113,15 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
 
 function addProjects(register: Registry, state: State): void {
   new Gauge({
-    ...{ name: "drover_tasks", help: "Tasks that have not ended, by project and by what they are at." },
-    ...{ labelNames: ["project", "state"] as const, registers: [register] },
+    name: "drover_tasks",
+    help: "Tasks that have not ended, by project and by what they are at.",
+    labelNames: ["project", "state"] as const,
+    registers: [register],
     collect() {
       this.reset();
       const rows = [...state.projects.values()].map(({ id, backlog, queued, inFlight }) => ({
-        ...{ id: id as string, weight: backlog + inFlight },
+        id: id as string,
+        weight: backlog + inFlight,
         counts: { waiting: backlog - queued, queued, in_flight: inFlight },
       }));
       for (const { id, counts } of busiest(rows))
@@ -122,8 +132,10 @@ function addProjects(register: Registry, state: State): void {
 
 function addGates(register: Registry, { state, logTime }: Drover): void {
   new Gauge({
-    ...{ name: "drover_gate_permits", help: "Permits that are out, calls that wait, and whether the gate is blocked." },
-    ...{ labelNames: ["gate", "state"] as const, registers: [register] },
+    name: "drover_gate_permits",
+    help: "Permits that are out, calls that wait, and whether the gate is blocked.",
+    labelNames: ["gate", "state"] as const,
+    registers: [register],
     collect() {
       this.reset();
       const { at: now } = logTime();
@@ -152,7 +164,9 @@ function addTotals(register: Registry, { totals }: State): void {
   const registers = [register];
   const total = (name: string, help: string, read: () => number): void => {
     new Counter({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.reset();
         this.inc(read());
@@ -163,12 +177,10 @@ function addTotals(register: Registry, { totals }: State): void {
   total("drover_tasks_expired_total", "Tasks whose deadline passed.", () => totals.expired);
   total("drover_starts_total", "Attempts that were given to a worker.", () => totals.starts);
   new Counter({
-    ...{
-      name: "drover_tasks_ended_total",
-      help: "Tasks that ended, by how.",
-      labelNames: ["outcome"] as const,
-      registers,
-    },
+    name: "drover_tasks_ended_total",
+    help: "Tasks that ended, by how.",
+    labelNames: ["outcome"] as const,
+    registers,
     collect() {
       this.reset();
       this.inc({ outcome: "done" }, totals.completed);
@@ -190,16 +202,17 @@ const OUTCOME: ReadonlyMap<string, string> = new Map([
 function taskHistograms(register: Registry): (state: State, event: Applied["event"]) => void {
   const registers = [register];
   const wait = new Histogram({
-    ...{
-      name: "drover_task_wait_seconds",
-      help: "From runnable to given to a worker.",
-      buckets: LONG_SECONDS,
-      registers,
-    },
+    name: "drover_task_wait_seconds",
+    help: "From runnable to given to a worker.",
+    buckets: LONG_SECONDS,
+    registers,
   });
   const run = new Histogram({
-    ...{ name: "drover_task_run_seconds", help: "From given to a worker to the end of the attempt, by how it ended." },
-    ...{ labelNames: ["outcome"] as const, buckets: LONG_SECONDS, registers },
+    name: "drover_task_run_seconds",
+    help: "From given to a worker to the end of the attempt, by how it ended.",
+    labelNames: ["outcome"] as const,
+    buckets: LONG_SECONDS,
+    registers,
   });
   return (state, event) => {
     if (event.kind === "task-assigned") {
@@ -217,20 +230,29 @@ function taskHistograms(register: Registry): (state: State, event: Applied["even
 function logMetrics(register: Registry, drover: Drover): (events: number, commit: Commit) => void {
   const registers = [register];
   const append = new Histogram({
-    ...{ name: "drover_log_append_seconds", help: "How long the log took to make a batch durable.", registers },
+    name: "drover_log_append_seconds",
+    help: "How long the log took to make a batch durable.",
+    registers,
     buckets: SECONDS,
   });
   const size = new Histogram({
-    ...{ name: "drover_log_batch_events", help: "Events in one batch.", buckets: EVENTS, registers },
+    name: "drover_log_batch_events",
+    help: "Events in one batch.",
+    buckets: EVENTS,
+    registers,
   });
   new Gauge({
-    ...{ name: "drover_chain_head_seq", help: "The number of the last durable event.", registers },
+    name: "drover_chain_head_seq",
+    help: "The number of the last durable event.",
+    registers,
     async collect() {
       this.set((await headOf(drover))?.seq ?? drover.state.seq);
     },
   });
   new Gauge({
-    ...{ name: "drover_chain_head_info", help: "The hash of the chain after the last durable event.", registers },
+    name: "drover_chain_head_info",
+    help: "The hash of the chain after the last durable event.",
+    registers,
     labelNames: ["hash"] as const,
     async collect() {
       const head = await headOf(drover);
@@ -239,7 +261,9 @@ function logMetrics(register: Registry, drover: Drover): (events: number, commit
     },
   });
   new Gauge({
-    ...{ name: "drover_log_time_ahead_seconds", help: "How far log time is ahead of the wall clock.", registers },
+    name: "drover_log_time_ahead_seconds",
+    help: "How far log time is ahead of the wall clock.",
+    registers,
     collect() {
       this.set(drover.logTime().aheadMs / 1000);
     },

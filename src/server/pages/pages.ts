@@ -22,7 +22,9 @@ export function addPages(app: FastifyInstance, parts: SendParts & { readonly kno
   for (const url of PAGE_PATHS) {
     const tell = parts.answered("GET", url);
     app.route({
-      ...{ method: "GET", url, exposeHeadRoute: true },
+      method: "GET",
+      url,
+      exposeHeadRoute: true,
       async handler(request, reply) {
         const asker = { request: request.raw, response: reply.hijack().raw, route: url, startedAt: performance.now() };
         try {

@@ -97,11 +97,16 @@ export function createPushDriver(options: PushOptions): PushDriver {
       const { slots, capabilities, resources, zone, path, actions, types, projects } = known;
       drive(
         {
-          ...{ id, endpoint, slots, capabilities },
+          id,
+          endpoint,
+          slots,
+          capabilities,
           ...(resources === undefined ? {} : { resources }),
           ...(zone === undefined ? {} : { zone }),
           ...(path === undefined ? {} : { path }),
-          ...{ actions: actions ?? null, types: types ?? null, projects: projects ?? null },
+          actions: actions ?? null,
+          types: types ?? null,
+          projects: projects ?? null,
         },
         null,
       );
@@ -115,7 +120,9 @@ export function createPushDriver(options: PushOptions): PushDriver {
 
   return {
     resume,
-    ...{ join, giveBack, stop },
+    join,
+    giveBack,
+    stop,
     left: (workerId) => drives.get(workerId)?.end("it has left"),
     standing() {
       const all = [...drives.values()];

@@ -22,7 +22,9 @@ export async function probe(
   const cancel = host.ringAt(host.elapsed() + timeoutMs, ring, { keepAlive: false });
   try {
     const answer = await exchange({
-      ...{ url: under(endpoint, "/health"), method: "GET", headers: { "User-Agent": `drover/${version}` } },
+      url: under(endpoint, "/health"),
+      method: "GET",
+      headers: { "User-Agent": `drover/${version}` },
       signal: AbortSignal.any([late.signal, signal]),
     });
     answer.drop();

@@ -15,9 +15,8 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Host } from "../../engine/writer/index.ts";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
-import { readRetryAfter } from "../../std/index.ts";
-
 import type { WebhookSettings } from "../../protocol/index.ts";
+import { readRetryAfter } from "../../std/index.ts";
 
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
 import { signatureOf } from "./signature.ts";

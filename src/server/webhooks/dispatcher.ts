@@ -194,8 +194,13 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     const restMs = isOver ? 0 : restAfterTry(delivery.id, delivery.tries, askedBy(verdict));
     const kind = verdict.ok ? "delivered" : isOver ? "failed" : "retried";
     tell({
-      ...{ kind, taskId: delivery.end.taskId, deliveryId: delivery.id, event: `task.${delivery.end.state}` },
-      ...{ host: delivery.host, attempt: delivery.tries, ms },
+      kind,
+      taskId: delivery.end.taskId,
+      deliveryId: delivery.id,
+      event: `task.${delivery.end.state}`,
+      host: delivery.host,
+      attempt: delivery.tries,
+      ms,
       ...(verdict.status === undefined ? {} : { status: verdict.status }),
       ...(verdict.ok ? {} : { reason: verdict.reason }),
       ...(isOver ? {} : { restMs }),
@@ -270,7 +275,10 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       lines.serve();
     },
     standing: () => ({
-      ...{ due: due.known(), underWay: lines.underWay(), waiting: lines.waiting(), resting: resting.size },
+      due: due.known(),
+      underWay: lines.underWay(),
+      waiting: lines.waiting(),
+      resting: resting.size,
     }),
     stop,
     [Symbol.asyncDispose]: () => stop(),

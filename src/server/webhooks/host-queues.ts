@@ -224,7 +224,12 @@ export function createLines<Item>(deps: {
 }
 
 const newLine = <Item>(host: string, standing: Standing): Line<Item> => ({
-  ...{ host, waiting: fifo(), projects: new Map(), standing, underWay: 0, turn: 0 },
+  host,
+  waiting: fifo(),
+  projects: new Map(),
+  standing,
+  underWay: 0,
+  turn: 0,
 });
 
 /** To the end of the round, if it still waits. */

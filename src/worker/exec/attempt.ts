@@ -182,8 +182,14 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
   await writeFile(place.taskFile, document, { mode: 0o600 });
   if (invocation.promptFile !== undefined) await writeFile(place.promptFile, invocation.promptFile, { mode: 0o600 });
   const env = childEnvironment(setup.inherited, setup.additions, {
-    ...{ runId: place.id, taskId: task.taskId, attempt: context.attempt, workspace: cwd, temp: place.temp, ...session },
-    ...{ taskFile: place.taskFile, resultFile: place.resultFile },
+    runId: place.id,
+    taskId: task.taskId,
+    attempt: context.attempt,
+    workspace: cwd,
+    temp: place.temp,
+    ...session,
+    taskFile: place.taskFile,
+    resultFile: place.resultFile,
     ...(setup.url === undefined ? {} : { url: setup.url }),
     ...(runToken === undefined ? {} : { runToken }),
     ...(workspace === null ? {} : { branch: workspace.note.branch, base: workspace.note.base }),
@@ -263,7 +269,11 @@ async function runProcess(
   log.note(`${what}: ${argv.map(shown).join(" ")}`);
   try {
     const plan = {
-      ...{ argv, stdin, cwd: scene.cwd, env: scene.env, runId: scene.place.id },
+      argv,
+      stdin,
+      cwd: scene.cwd,
+      env: scene.env,
+      runId: scene.place.id,
       onOutput: (stream: "out" | "err", chunk: Buffer) => {
         watch.noteOutput();
         log.output(stream, chunk);

@@ -95,7 +95,10 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
   }
 
   return {
-    ...{ run, tail, close, [Symbol.asyncDispose]: close },
+    run,
+    tail,
+    close,
+    [Symbol.asyncDispose]: close,
     sweep: () => sweepWith(tools),
     room: async () => (await tools.worktrees?.room()) ?? null,
     limitWorktrees: (count) => tools.worktrees?.limit(count),

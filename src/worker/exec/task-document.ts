@@ -9,7 +9,20 @@ export function taskDocument(task: AssignedTask, attempt: number, workspace: str
   const { taskId, action, type, params, payload, ref, selector, tabId } = task;
   const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
   return `${JSON.stringify({
-    ...{ taskId, attempt, action, type, params, payload, ref, selector, tabId },
-    ...{ deadline, timeoutMs, estimatedTokens, project, agentId, workspace },
+    taskId,
+    attempt,
+    action,
+    type,
+    params,
+    payload,
+    ref,
+    selector,
+    tabId,
+    deadline,
+    timeoutMs,
+    estimatedTokens,
+    project,
+    agentId,
+    workspace,
   })}\n`;
 }

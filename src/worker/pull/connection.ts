@@ -72,12 +72,24 @@ export function startConnection(deps: ConnectionDeps): Connection {
   const session = createPullSession({ slots: deps.join.slots, limit: deps.limit, logPlace: deps.logPlace });
   const at = {
     phase: "joining" as "joining" | "joined" | "leaving" | "over",
-    ...{ isCalling: false, hasJoined: false, joinedAt: AT_ONCE, shortLives: 0, taken: 0 },
-    ...{ current: null as Current | null, failures: 0, awaySince: NEVER, isAwayTold: false },
-    ...{ retryAt: AT_ONCE, dueAt: AT_ONCE, mildAt: NEVER },
-    ...{ isAskedToLeave: false, leaveBy: NEVER },
-    ...{ leaseMs: 0, maxWorktrees: null as number | null },
-    ...{ isStepDue: false, cancelAlarm: () => {} },
+    isCalling: false,
+    hasJoined: false,
+    joinedAt: AT_ONCE,
+    shortLives: 0,
+    taken: 0,
+    current: null as Current | null,
+    failures: 0,
+    awaySince: NEVER,
+    isAwayTold: false,
+    retryAt: AT_ONCE,
+    dueAt: AT_ONCE,
+    mildAt: NEVER,
+    isAskedToLeave: false,
+    leaveBy: NEVER,
+    leaseMs: 0,
+    maxWorktrees: null as number | null,
+    isStepDue: false,
+    cancelAlarm: () => {},
   };
 
   /** Everything that has arrived by then is said in one. */
@@ -359,7 +371,8 @@ export function startConnection(deps: ConnectionDeps): Connection {
 
 const takenFrom = (id: string, error: unknown): Error =>
   Object.assign(new Error(`another worker has joined as ${id}: give each its own id`), {
-    ...{ code: fatalOf(error).code, status: fatalOf(error).status },
+    code: fatalOf(error).code,
+    status: fatalOf(error).status,
   });
 
 /** How long the server may hold a sync: short enough that one that got lost is mended within the lease. */

@@ -85,12 +85,17 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
   if (typeof onWarning !== "function") throw bad("onWarning must be a function");
   return {
-    ...{ join, onWarning, killGraceMs: readSpan("killGraceMs", killGraceMs) },
+    join,
+    onWarning,
+    killGraceMs: readSpan("killGraceMs", killGraceMs),
     giveUpMs: giveUpMs === undefined ? null : readSpan("giveUpMs", giveUpMs),
     limit: options.limit === undefined ? null : readSpan("limit", options.limit),
     logs: options.logs === undefined ? null : readLogs(options.logs),
-    ...{ url: url ?? null, token: token ?? null, signal: signal ?? null },
-    ...{ fetch: fetch ?? null, client: client ?? null },
+    url: url ?? null,
+    token: token ?? null,
+    signal: signal ?? null,
+    fetch: fetch ?? null,
+    client: client ?? null,
   };
 }
 

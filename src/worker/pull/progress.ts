@@ -59,7 +59,8 @@ export function createNewsDesk(deps: {
     const text = progress === undefined ? undefined : progressText(taskId, progress.value);
     if (text === undefined && usage === undefined) return null;
     return {
-      ...{ taskId, attempt },
+      taskId,
+      attempt,
       ...(text === undefined ? {} : { progress: text }),
       ...(usage === undefined ? {} : { usage }),
     };

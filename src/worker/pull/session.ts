@@ -119,7 +119,13 @@ export type PullSession = {
 };
 
 const NOTHING_HEARD: Heard = {
-  ...{ start: [], stop: [], refused: [], drain: false, lost: [], wanted: null, isNews: false },
+  start: [],
+  stop: [],
+  refused: [],
+  drain: false,
+  lost: [],
+  wanted: null,
+  isNews: false,
 };
 
 export function createPullSession({
@@ -136,10 +142,18 @@ export function createPullSession({
   const held = new Map<string, Held>();
   const flights = new Map<number, Flight>();
   const at = {
-    ...{ workerId: null as string | null, session: "", leaseMs: 0, leaseEnd: Number.NEGATIVE_INFINITY },
-    ...{ n: 0, lastHeard: 0, last: null as Flight | null },
-    ...{ isDraining: false, isClosing: false, isCautious: false },
-    ...{ limit: limitAtFirst, note: null as string | null },
+    workerId: null as string | null,
+    session: "",
+    leaseMs: 0,
+    leaseEnd: Number.NEGATIVE_INFINITY,
+    n: 0,
+    lastHeard: 0,
+    last: null as Flight | null,
+    isDraining: false,
+    isClosing: false,
+    isCautious: false,
+    limit: limitAtFirst,
+    note: null as string | null,
     wantedIds: new Set<string>() as ReadonlySet<string>,
     lost: new Set<string>() as ReadonlySet<string>,
   };
@@ -178,14 +192,25 @@ export function createPullSession({
     const want = free(now);
     const { isDraining, session, limit, note } = at;
     const flight = {
-      ...{ n, sentAt: now, want, limit, note, isDraining, told },
-      ...{ running: packed.running.map(keyOf), results: packed.results.map(keyOf) },
+      n,
+      sentAt: now,
+      want,
+      limit,
+      note,
+      isDraining,
+      told,
+      running: packed.running.map(keyOf),
+      results: packed.results.map(keyOf),
     };
     flights.set(n, flight);
     at.last = flight;
     const { running: named, results } = packed;
     const body: SyncBody = {
-      ...{ session, n, want, waitMs, running: named },
+      session,
+      n,
+      want,
+      waitMs,
+      running: named,
       ...(results.length === 0 ? {} : { results }),
       ...(isDraining ? { status: "draining" } : {}),
       ...(note === null ? {} : { note }),
@@ -376,7 +401,15 @@ export function createPullSession({
       return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
     },
     isNaming: (now) => nextUp(now).some(({ awaits }) => awaits !== null),
-    ...{ free, join, compose, hear, doubt, refuse, lose, end, unsaid },
+    free,
+    join,
+    compose,
+    hear,
+    doubt,
+    refuse,
+    lose,
+    end,
+    unsaid,
     isOpen: (n) => flights.has(n),
     expire: () => disown("lease-lost"),
     fail(n) {

@@ -61,7 +61,8 @@ function runningJson({ taskId, attempt, news }: Running, isTold: boolean): Runni
   if (!isTold || news === null) return { taskId, attempt };
   const { progress, usage } = news;
   return {
-    ...{ taskId, attempt },
+    taskId,
+    attempt,
     ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
     ...(usage === undefined ? {} : { usage }),
   };

@@ -77,7 +77,10 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
   const { workerId: id } = await joined.promise;
   return {
     id,
-    ...{ limit: life.limit, drain: life.drain, close: life.close, closed: life.closed },
+    limit: life.limit,
+    drain: life.drain,
+    close: life.close,
+    closed: life.closed,
     [Symbol.asyncDispose]: life.close,
     get running() {
       return life.crew.running;
@@ -114,12 +117,22 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   const link = openLink(read, client, cell, receive);
   let session = "";
   const permits = createPermitDesk({
-    ...{ client, clock: realClock, chance: Math.random, newId, warn },
+    client,
+    clock: realClock,
+    chance: Math.random,
+    newId,
+    warn,
     session: () => session,
   });
   const news = createNewsDesk({ clock: realClock, warn, post: (items) => link.post({ type: "news", items }) });
   const crew = createCrew({
-    ...{ slots: read.join.slots, killGraceMs, clock: realClock, perform, news, permits, warn },
+    slots: read.join.slots,
+    killGraceMs,
+    clock: realClock,
+    perform,
+    news,
+    permits,
+    warn,
     isLeaseHeld: () => realClock.now() < cell.read(),
     post: link.post,
   });
@@ -212,7 +225,11 @@ function openLink(
   const settings = { join, giveUpMs, limit: read.limit ?? undefined, logPlace: read.logs?.place };
   if (read.fetch === null && read.client === null) return openThreadLink({ url, token, cell, settings, onMessage });
   const connection = startConnection({
-    ...{ ...settings, cell, wire: wireOf(client), clock: realClock, chance: Math.random },
+    ...settings,
+    cell,
+    wire: wireOf(client),
+    clock: realClock,
+    chance: Math.random,
     tell: (message) => queueMicrotask(() => onMessage(message)),
   });
   return { post: (message) => connection.receive(message) };
