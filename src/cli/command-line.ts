@@ -7,7 +7,7 @@
  */
 
 import { Command, CommanderError } from "commander";
-import { ClientError } from "../client/index.ts";
+import { ClientError } from "../client/client-error.ts";
 
 import { BadConfig } from "./config/problem.ts";
 import { flagHelp, helpVerb, overview } from "./help.ts";

@@ -5,7 +5,7 @@
  * data. Where no answer came, the code says so and the status is 0. `retryable` says whether the very same call may
  * succeed later and is safe to make again; the client has then tried as often as it was told to.
  */
-import type { WireCode } from "../protocol/index.ts";
+import type { WireCode } from "../protocol/wire/index.ts";
 
 /** `network`: no answer came; `timeout`: none came in time; `bad_answer`: one came that is not Drover's. */
 export type ClientErrorCode = WireCode | "network" | "timeout" | "bad_answer";

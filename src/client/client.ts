@@ -36,7 +36,7 @@ import type {
   TaskJson,
   TasksQuery,
 } from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT } from "../protocol/shapes/index.ts";
+import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";

@@ -6,9 +6,16 @@
  * are bounded and rests grow. Whoever gave an AbortSignal gets its own reason back; nothing else ends a call early.
  */
 
-import { codeOfStatus, PLACES, type Place, WIRE_CODES, type WireCode } from "../protocol/calls/index.ts";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/index.ts";
+import {
+  codeOfStatus,
+  PLACES,
+  type Place,
+  PROTOCOL_HEADER,
+  PROTOCOL_VERSION,
+  WIRE_CODES,
+  type WireCode,
+} from "../protocol/wire/index.ts";
 
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";

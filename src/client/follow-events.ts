@@ -5,8 +5,8 @@
  * last event that was given out. So a reader sees every event once and in order, whatever the network does.
  */
 
-import { PLACES } from "../protocol/calls/index.ts";
 import type { EventJson } from "../protocol/index.ts";
+import { PLACES } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import { createEventStream } from "./event-stream.ts";
 import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";

@@ -18,7 +18,7 @@ function loadedBy(path: string, seen: Set<string> = new Set()): Set<string> {
 
 test("a client starts without building a schema: it loads no package at all", () => {
   const loaded = [...loadedBy(join(import.meta.dirname, "index.ts"))];
-  assert.ok(loaded.some((path) => path.endsWith("protocol/calls/endpoints.ts")));
+  assert.ok(loaded.some((path) => path.endsWith("protocol/wire/endpoints.ts")));
   assert.deepEqual(
     loaded.filter((path) => !path.startsWith("/") && !path.startsWith("node:")),
     [],

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { sentence } from "../core/base/refusal.ts";
 import { type Drover, DroverError, openDrover } from "../engine/index.ts";
 import { CALLS, type CallName } from "./calls/calls.ts";
-import { WIRE_CODES } from "./calls/wire-code.ts";
 import type { Schema } from "./schema/schema.ts";
 import { readShape } from "./schema/validate.ts";
+import { WIRE_CODES } from "./wire/codes.ts";
 
 /**
  * What the engine says is what the document promises. Instants that the engine gives as milliseconds are text on the

@@ -25,8 +25,6 @@ export {
   type ServerCallName,
   type TaskCallName,
 } from "./calls/calls.ts";
-export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./calls/endpoints.ts";
-export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./calls/wire-code.ts";
 export { type WireError, wireErrorSchema } from "./calls/wire-error.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export type { Schema } from "./schema/schema.ts";
@@ -46,7 +44,9 @@ export * from "./shapes/projects.ts";
 export * from "./shapes/scheduler.ts";
 export * from "./shapes/schedules.ts";
 export * from "./shapes/task-calls.ts";
-export * from "./shapes/task-state.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
-export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./version.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire/codes.ts";
+export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./wire/endpoints.ts";
+export * from "./wire/task-state.ts";
+export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./wire/version.ts";

@@ -5,13 +5,13 @@ import type { TSchema } from "typebox";
 import { name } from "../core/base/readers.ts";
 import { errorsOf, ROLES } from "./calls/call.ts";
 import { CALL_LIST, CALLS } from "./calls/calls.ts";
-import { CODE_NAMES, WIRE_CODES } from "./calls/wire-code.ts";
 import { wireErrorSchema } from "./calls/wire-error.ts";
 import { openApiDocument } from "./openapi.ts";
 import { EXAMPLES } from "./schema/examples.ts";
 import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema/schema.ts";
 import { checkOf, readShape } from "./schema/validate.ts";
 import { settingsJsonSchema } from "./settings/schema.ts";
+import { CODE_NAMES, WIRE_CODES } from "./wire/codes.ts";
 
 type Operation = {
   operationId: string;

@@ -6,10 +6,10 @@
 import type { TSchema } from "typebox";
 import { type Call, errorsOf } from "./calls/call.ts";
 import { CALL_LIST } from "./calls/calls.ts";
-import { WIRE_CODES, type WireCode } from "./calls/wire-code.ts";
 import { wireErrorSchema } from "./calls/wire-error.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./version.ts";
+import { WIRE_CODES, type WireCode } from "./wire/codes.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/version.ts";
 
 export type OpenApiOptions = {
   /** The version of Drover. */

@@ -80,7 +80,12 @@ test("the package holds compiled files and their types, no source, no test, no s
   assert.deepEqual(strays, []);
   const unwanted = files.filter((file) => /\.test\.|log-contract|(^|\/)sim\/|(^|\/)bench\//.test(file));
   assert.deepEqual(unwanted, []);
-  for (const file of ["dist/log/sqlite-thread.js", "dist/engine/snapshot-thread.js", "LICENSE", "CONTRIBUTING.md"])
+  for (const file of [
+    "dist/log/sqlite/thread.js",
+    "dist/engine/snapshots/snapshot-thread.js",
+    "LICENSE",
+    "CONTRIBUTING.md",
+  ])
     assert.ok(files.includes(file), `${file} is missing`);
 });
 

@@ -7,7 +7,7 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import type { CancelFilter } from "../../protocol/index.ts";
-import { TASK_STATES } from "../../protocol/shapes/index.ts";
+import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";

@@ -3,9 +3,8 @@
  */
 
 import type { Client } from "../../client/index.ts";
-import { EVENTS_MAX } from "../../protocol/calls/index.ts";
-
 import type { EventJson } from "../../protocol/index.ts";
+import { EVENTS_MAX } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { interruptible } from "../shell/interrupt.ts";

@@ -1,7 +1,7 @@
 /**
  * Lists that come in pages: the flags they share, and how several pages become one answer.
  */
-import { PAGE_MAX } from "../../protocol/calls/index.ts";
+import { PAGE_MAX } from "../../protocol/wire/index.ts";
 import { type FlagSpec, wholeNumber } from "../shell/verb.ts";
 
 export type PageFlags = { readonly limit?: number; readonly cursor?: string; readonly all?: boolean };

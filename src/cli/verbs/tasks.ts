@@ -4,7 +4,7 @@
 
 import type { Client } from "../../client/index.ts";
 import type { TaskPage, TaskState } from "../../protocol/index.ts";
-import { TASK_STATES } from "../../protocol/shapes/index.ts";
+import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";

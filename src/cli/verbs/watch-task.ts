@@ -8,7 +8,7 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import type { TaskJson } from "../../protocol/index.ts";
-import { isEnded } from "../../protocol/shapes/index.ts";
+import { isEnded } from "../../protocol/wire/index.ts";
 
 import { RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 

@@ -6,8 +6,8 @@
  */
 
 import type { Schema } from "../schema/schema.ts";
-import { PLACES, type Place } from "./endpoints.ts";
-import type { WireCode } from "./wire-code.ts";
+import type { WireCode } from "../wire/codes.ts";
+import { PLACES, type Place } from "../wire/endpoints.ts";
 
 /** `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
 export type Role = "admin" | "agent" | "worker" | "viewer";

@@ -5,7 +5,7 @@
  * very same request may succeed later, `details` holds the facts.
  */
 import { answer, anyObject, component, described, flag, oneOf, optional, type Schema, text } from "../schema/schema.ts";
-import { CODE_NAMES, type WireCode } from "./wire-code.ts";
+import { CODE_NAMES, type WireCode } from "../wire/codes.ts";
 
 export type WireError = {
   readonly error: string;

@@ -4,8 +4,9 @@
  * An event is shown with its place in the chain. Its payload is the event as the log has it, instants in milliseconds
  * included, so that anybody can compare it with the log itself.
  */
-import { EVENTS_MAX } from "../calls/endpoints.ts";
+
 import * as s from "../schema/schema.ts";
+import { EVENTS_MAX } from "../wire/endpoints.ts";
 
 export type EventJson = {
   readonly seq: number;

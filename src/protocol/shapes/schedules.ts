@@ -1,8 +1,9 @@
 /**
  * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
  */
-import { PAGE_MAX } from "../calls/endpoints.ts";
+
 import * as s from "../schema/schema.ts";
+import { PAGE_MAX } from "../wire/endpoints.ts";
 import { PAGE_DEFAULT } from "./task-calls.ts";
 import { type TaskBody, taskBody } from "./tasks.ts";
 

@@ -1,9 +1,10 @@
 /**
  * What callers ask about tasks that are there already: pages, changes, cancelling, reasons, output.
  */
-import { PAGE_MAX } from "../calls/endpoints.ts";
+
 import * as s from "../schema/schema.ts";
-import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
+import { PAGE_MAX } from "../wire/endpoints.ts";
+import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
 import { type PriorityName, priority, type TaskJson, taskJson } from "./tasks.ts";
 
 export type TaskFilter = {

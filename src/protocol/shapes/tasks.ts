@@ -11,7 +11,7 @@ import { priority as corePriority } from "../../core/config/index.ts";
 
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
-import { TASK_STATES, type TaskState } from "./task-state.ts";
+import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 
 export type PriorityName = "critical" | "high" | "normal" | "low";
 export type Resources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };

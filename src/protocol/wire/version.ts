@@ -6,7 +6,7 @@
  * answer carries the number in a header. A caller may send the same header to say which version it speaks: another one
  * is refused at once and in words, instead of half working.
  */
-import { badField, type Refusal } from "../core/base/index.ts";
+import { badField, type Refusal } from "../../core/base/index.ts";
 export const PROTOCOL_VERSION = 1;
 export const PROTOCOL_HEADER = "drover-protocol";
 

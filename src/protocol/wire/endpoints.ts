@@ -3,7 +3,7 @@
  *
  * Apart from the shapes on purpose: a client, a worker or a command starts without building a single schema.
  */
-import type { CallName } from "./calls.ts";
+import type { CallName } from "../calls/calls.ts";
 
 /** How many tasks, and how many events, one page holds at most. */
 export const PAGE_MAX = 1000;
