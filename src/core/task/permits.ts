@@ -43,6 +43,8 @@ import { stopForBudget } from "./stop.ts";
 const NONE: readonly Event[] = [];
 const GATES_MAX = 1000;
 const TICKETS_MAX = 100_000;
+/** So long after its block a gate that nobody uses is still known as struck: it gives its place to no other. */
+const STRIKES_KEPT_MS = 3_600_000;
 
 export function gateSettings(config: Config, id: GateId): GateSettings {
   const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
@@ -213,10 +215,11 @@ export function roomForGate(
 }
 const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok(NONE);
 
-/** Nothing is lost with it: no call is out or waits, none counts in its windows, and its provider has not said stop. */
+/** Nothing is lost with it: no call is out or waits, none counts in its windows, no word of its provider is fresh. */
 function isIdle(gate: Gate, now: Instant): boolean {
-  const { held, queue, strikes, requests, tokens } = gate;
-  if (held.size + queue.entries.size + strikes > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
+  const { held, queue, strikes, blockedUntil, requests, tokens } = gate;
+  if (held.size + queue.entries.size > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
+  if (strikes > 0 && now < (blockedUntil ?? 0) + STRIKES_KEPT_MS) return false;
   for (const used of tokens.values()) if (used.total(now) > 0) return false;
   return true;
 }

@@ -47,3 +47,14 @@ test("a permit that Drover names is found under its name also when a gate gave w
   await kit.drover.permits.settle(id);
   assert.match(await ask("g5", "bob"), /^p\d+$/, "one that is there needs no room");
 });
+
+test("a gate whose provider said stop gives way an hour after its block, and not before", async () => {
+  const { kit, ask, ids } = await crowded();
+  await kit.clock.advance(3_609_999);
+  // The call of the first came back by itself.
+  for (const gate of ["a", "b"]) assert.match(await ask(gate, "bob"), /^p\d+$/);
+  assert.deepEqual([ids()[0], ids()[1]], ["g1", "g3"]);
+  await kit.clock.advance(1);
+  assert.match(await ask("c", "bob"), /^p\d+$/);
+  assert.equal(ids()[0], "g3");
+});
