@@ -76,7 +76,7 @@ function ratios(form: string, bin: string, url: string, rounds: number): Row[] {
   return others.flatMap((own, at) => {
     const what = `${form}: drover ${VERBS[at]?.join(" ")}`;
     const cpu = medianOf(own, "cpu") / medianOf(bare, "cpu");
-    const note = `${(medianOf(own, "cpu") * 1000).toFixed(0)} ms against ${(medianOf(bare, "cpu") * 1000).toFixed(0)} ms`;
+    const note = `${shownMs(medianOf(own, "cpu"))} against ${shownMs(medianOf(bare, "cpu"))}`;
     return [
       { what, value: cpu, unit: "× by CPU time", target: `≤ ${TARGET}`, met: cpu <= TARGET, note },
       { what, value: medianOf(own, "wall") / medianOf(bare, "wall"), unit: "× by the clock" },
@@ -97,3 +97,5 @@ function took(args: readonly string[], url: string): Took {
 
 const medianOf = (all: readonly Took[], key: keyof Took): number =>
   all.map((one) => one[key]).sort((a, b) => a - b)[all.length >> 1] ?? 0;
+
+const shownMs = (seconds: number): string => `${Math.round(seconds * 1000)} ms`;
