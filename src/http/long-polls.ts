@@ -2,11 +2,14 @@
  * Calls that hold their answer back: how many there are, and how they end.
  *
  * A caller that hangs up ends its wait in the engine too; otherwise each one that gave up would leave a waiter behind.
- * There may be so many at once and no more. When the server shuts down, the polls of workers are ended first, so that
+ * There may be so many at once and no more. A worker holds one all the time and is lost without it, so it may have the
+ * last; others share them (shared-places.ts). When the server shuts down, the polls of workers are ended first, so that
  * each hears at once that the server goes; the others wait on for what still runs, until the grace is over.
  */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServerRefusal } from "./problem.ts";
+import { createSharedPlaces } from "./shared-places.ts";
+import { type Caller, holderOf } from "./tokens.ts";
 
 /** Why a wait ended without what it waited for. */
 export type EndOfPoll = "closing" | "time-over" | "hung-up" | "log-wanted";
@@ -21,10 +24,12 @@ export class PollEnded extends Error {
 }
 
 export type PollKind = "sync" | "other";
+/** Who waits, and on which connection. */
+type Polled = { readonly caller: Caller; readonly request: IncomingMessage; readonly response: ServerResponse };
 export type LongPolls = {
   /** Runs the work with a signal that fires when the caller hangs up, or the server ends the poll. */
   hold<Value>(
-    response: ServerResponse,
+    exchange: Polled,
     kind: PollKind,
     work: (signal: AbortSignal, end: (why: EndOfPoll) => void) => Promise<Value>,
   ): Promise<Value>;
@@ -37,10 +42,12 @@ export type LongPolls = {
 
 export function createLongPolls({ max }: { readonly max: number }): LongPolls {
   const open = new Map<AbortController, PollKind>();
+  const places = createSharedPlaces(max);
   return {
-    async hold(response, kind, work) {
-      if (open.size >= max)
-        throw new ServerRefusal("overloaded", `${max} calls wait for an answer already; try again later`);
+    async hold({ caller, request, response }, kind, work) {
+      const giveBack = places.take(holderOf(caller, request), { isNeeded: kind === "sync" });
+      if (giveBack === null)
+        throw new ServerRefusal("overloaded", `${open.size} calls wait for an answer already; try again later`);
       const controller = new AbortController();
       const hangUp = (): void => controller.abort(new PollEnded("hung-up"));
       if (response.destroyed) hangUp();
@@ -51,6 +58,7 @@ export function createLongPolls({ max }: { readonly max: number }): LongPolls {
       } finally {
         response.removeListener("close", hangUp);
         open.delete(controller);
+        giveBack();
       }
     },
     count: () => open.size,

@@ -9,6 +9,8 @@
  * A token may be tied to projects, an agent or both. What it may then see and touch is in access/token-scope.ts.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { Role, TokenSettings } from "../protocol/index.ts";
 import { ServerRefusal } from "./problem.ts";
 
@@ -18,6 +20,8 @@ export type Caller = {
   readonly projects: readonly string[] | null;
   readonly agentId: string | null;
 };
+/** Who is counted as one where callers share something. */
+export type Holder = string | Caller | Socket;
 export type Access = (authorization: string | undefined) => Caller;
 
 const ANYBODY: Caller = { role: "admin", projects: null, agentId: null };
@@ -27,6 +31,10 @@ const HASH_BYTES = 32;
 const TOKEN_LENGTH_MIN = 16;
 
 export const isTied = ({ projects, agentId }: Caller): boolean => projects !== null || agentId !== null;
+
+/** The agent of a token, or the token; where there are no tokens, the connection. */
+export const holderOf = (caller: Caller, { socket }: Pick<IncomingMessage, "socket">): Holder =>
+  caller.agentId ?? (caller === ANYBODY ? socket : caller);
 
 /** Throws where the config names a variable that is not set, or ties a worker, which runs everybody's tasks. */
 export function createAccess(tokens: readonly TokenSettings[], env: NodeJS.ProcessEnv = process.env): Access {

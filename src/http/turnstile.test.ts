@@ -4,7 +4,12 @@ import { ServerRefusal } from "./problem.ts";
 import { createTurnstile, type Visit } from "./turnstile.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const visit = (begin: Visit["begin"]): Visit => ({ begin, isGone: () => false, leave: () => assert.fail("it stayed") });
+const visit = (begin: Visit["begin"]): Visit => ({
+  holder: "ann",
+  begin,
+  isGone: () => false,
+  leave: () => assert.fail("it stayed"),
+});
 
 test("so many begin at once, and the others in the order they came, one for each that is over", async () => {
   const inTurn = createTurnstile(2);
@@ -47,7 +52,8 @@ test("what is over at once still leaves the rest of the turn to others", async (
 function visitors() {
   const [begun, left, gone]: [number[], number[], Set<number>] = [[], [], new Set()];
   const ends: (() => void)[] = [];
-  const visitor = (number: number): Visit => ({
+  const visitor = (number: number, holder = "ann"): Visit => ({
+    holder,
     begin: (over) => {
       begun.push(number);
       ends.push(over);
@@ -61,16 +67,16 @@ function visitors() {
 test("those that have gone are passed over in one turn, however many they are", async () => {
   const inTurn = createTurnstile(1);
   const { begun, left, gone, ends, visitor } = visitors();
-  for (let number = 0; number <= 901; number++) inTurn(visitor(number));
-  for (let number = 1; number <= 900; number++) gone.add(number);
+  for (let number = 0; number <= 899; number++) inTurn(visitor(number));
+  for (let number = 1; number <= 898; number++) gone.add(number);
   ends[0]?.();
   await turn();
-  assert.deepEqual(begun, [0, 901]);
-  assert.equal(left.length, 900);
+  assert.deepEqual(begun, [0, 899]);
+  assert.equal(left.length, 898);
   ends[1]?.();
   await turn();
   inTurn(visitor(902));
-  assert.deepEqual(begun, [0, 901, 902], "the place of the last is free again");
+  assert.deepEqual(begun, [0, 899, 902], "the place of the last is free again");
 });
 
 test("the line has an end, and those that have gone do not fill it", () => {
@@ -85,4 +91,52 @@ test("the line has an end, and those that have gone do not fill it", () => {
   inTurn(visitor(5));
   assert.deepEqual(left, [2]);
   assert.throws(() => inTurn(visitor(6)), ServerRefusal);
+});
+
+test("holders take turns: who wants one waits for one of each other", async () => {
+  const inTurn = createTurnstile(1);
+  const { begun, ends, visitor } = visitors();
+  for (const number of [0, 1, 2, 3]) inTurn(visitor(number));
+  inTurn(visitor(10, "bob"));
+  inTurn(visitor(20, "cid"));
+  inTurn(visitor(11, "bob"));
+  for (let over = 0; over < 6; over++) {
+    ends[over]?.();
+    await turn();
+  }
+  assert.deepEqual(begun, [0, 1, 10, 20, 2, 11, 3]);
+});
+
+test("the last tenth of the lines is kept for holders with few calls in them", () => {
+  const inTurn = createTurnstile(1, 1000);
+  const { gone, left, visitor } = visitors();
+  for (let number = 0; number <= 900; number++) inTurn(visitor(number));
+  assert.throws(() => inTurn(visitor(901)), /900 calls of this kind wait/);
+  for (let number = 1000; number < 1010; number++) inTurn(visitor(number, "bob"));
+  assert.throws(() => inTurn(visitor(1010, "bob")), ServerRefusal);
+  for (let number = 1; number <= 900; number++) gone.add(number);
+  inTurn(visitor(902));
+  assert.equal(left.length, 900);
+});
+
+test("a line whose callers have all gone costs nobody a turn", async () => {
+  const inTurn = createTurnstile(1, 3);
+  const { begun, gone, ends, visitor } = visitors();
+  for (const [number, holder] of [
+    [0, "ann"],
+    [1, "ann"],
+    [2, "bob"],
+    [3, "cid"],
+  ] as const)
+    inTurn(visitor(number, holder));
+  gone.add(1);
+  inTurn(visitor(4, "ann"));
+  gone.add(2).add(4);
+  inTurn(visitor(5, "dan"));
+  ends[0]?.();
+  await turn();
+  assert.deepEqual(begun, [0, 3]);
+  ends[1]?.();
+  await turn();
+  assert.deepEqual(begun, [0, 3, 5]);
 });

@@ -1,20 +1,28 @@
 /**
- * So many at a time, in the order they came.
+ * So many at a time, and whoever calls takes turns with the others.
  *
  * An answer is many times as large while it is made as when it leaves. Whoever asks for a thousand pages at once must
  * not have a thousand of them made at once, so what is large is made a few at a time. A place is free again in the next
  * turn of the event loop: then what was made has left, and what is small and came meanwhile has gone first.
  *
- * Nothing is made for a caller that has hung up: it is passed over when its turn comes. The line has an end, and where
- * it is reached those that have gone leave it first, so they keep nobody out.
+ * Each holder has a line of its own, first come first served, and the lines take turns: who asks for one page waits for
+ * one page of each other holder, however many those want. All lines together have an end, and its last tenth is kept
+ * for holders with few calls in it.
+ *
+ * Nothing is made for a caller that has hung up: it is passed over when its turn comes. Where the end of the lines is
+ * reached those that have gone leave first, so they keep nobody out.
  *
  * Whoever waits is a function and not a promise. A promise that has waited is old, and what is made for it would be
  * kept alive by it until the next collection of everything old: page upon page, hundreds of megabytes of them.
  */
+import { isKeptForOthers } from "../core/base/index.ts";
 import { type Fifo, fifo, push, retain, shift } from "../core/collections/index.ts";
 import { ServerRefusal } from "./problem.ts";
+import type { Holder } from "./tokens.ts";
 
 export type Visit = {
+  /** In whose line it waits. */
+  readonly holder: Holder;
   /** Begins the work; the work says when it is over. */
   begin(over: () => void): void;
   /** Whether nobody waits for it any more. */
@@ -22,13 +30,16 @@ export type Visit = {
   /** It was passed over. */
   leave(): void;
 };
-/** The visit begins now or when its turn comes. Throws if the line is full. */
+/** The visit begins now or when its turn comes. Throws if there is no room for it in the lines. */
 export type Turnstile = (visit: Visit) => void;
 
-const LINE_MAX = 1000;
+const LINES_MAX = 1000;
 
-export function createTurnstile(atOnce: number, lineMax: number = LINE_MAX): Turnstile {
-  const waiting: Fifo<Visit> = fifo();
+export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): Turnstile {
+  const lines = new Map<Holder, Fifo<Visit>>();
+  /** Those with a line, the next first. */
+  const turns: Fifo<Holder> = fifo();
+  let waiting = 0;
   let room = atOnce;
   const over = (): void => void setImmediate(giveUpPlace);
 
@@ -39,24 +50,56 @@ export function createTurnstile(atOnce: number, lineMax: number = LINE_MAX): Tur
     return isGone;
   }
 
-  function giveUpPlace(): void {
-    let next = shift(waiting);
-    while (next !== undefined && hasLeft(next)) next = shift(waiting);
-    if (next === undefined) room++;
-    else next.begin(over);
+  function nextOf(line: Fifo<Visit>): Visit | undefined {
+    for (let next = shift(line); next !== undefined; next = shift(line)) {
+      waiting--;
+      if (!hasLeft(next)) return next;
+    }
+    return undefined;
   }
+
+  function giveUpPlace(): void {
+    for (let holder = shift(turns); holder !== undefined; holder = shift(turns)) {
+      const line = lines.get(holder) as Fifo<Visit>;
+      const next = nextOf(line);
+      if (line.length === 0) lines.delete(holder);
+      else push(turns, holder);
+      if (next !== undefined) return next.begin(over);
+    }
+    room++;
+  }
+
+  /** A line that is empty now goes when its turn comes. */
+  function sendHomeGone(): void {
+    waiting = 0;
+    for (const line of lines.values()) {
+      retain(line, (other) => !hasLeft(other));
+      waiting += line.length;
+    }
+  }
+
+  const isFullFor = (holder: Holder): boolean =>
+    waiting >= linesMax || isKeptForOthers(linesMax, waiting, lines.get(holder)?.length ?? 0);
 
   return (visit) => {
     if (room > 0) {
       room--;
       return visit.begin(over);
     }
-    if (waiting.length >= lineMax) retain(waiting, (other) => !hasLeft(other));
-    if (waiting.length >= lineMax)
+    const { holder } = visit;
+    if (isFullFor(holder)) sendHomeGone();
+    if (isFullFor(holder))
       throw new ServerRefusal(
         "overloaded",
-        `${lineMax} calls of this kind wait for their turn already; try again later`,
+        `${waiting} calls of this kind wait for their turn already; try again later`,
       );
-    push(waiting, visit);
+    let line = lines.get(holder);
+    if (line === undefined) {
+      line = fifo();
+      lines.set(holder, line);
+      push(turns, holder);
+    }
+    push(line, visit);
+    waiting++;
   };
 }

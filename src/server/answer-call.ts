@@ -19,6 +19,7 @@ import {
   cutOffSilent,
   forbidden,
   headersOf,
+  holderOf,
   JSON_TYPE,
   type Knock,
   PollEnded,
@@ -110,6 +111,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     if (inTurn === null) return answer(exchange, body, nothing);
     try {
       inTurn({
+        holder: holderOf(exchange.caller, exchange.request),
         begin: (over) => answer(exchange, body, over),
         isGone: () => exchange.response.destroyed,
         leave: phase.end,

@@ -159,3 +159,32 @@ test("a full log refuses work by name, ends are taken, and its last tenth is for
   assert.equal((await at.ask("cancel", { params: { id: "first" }, body: {} }, rude)).status, 200);
   assert.equal((await at.ask("submit", { body: { agentId: "a", action: "x" } }, calm)).status, 202);
 });
+
+/** Until so many calls wait. */
+async function untilHeld(at: TestServer, count: number): Promise<void> {
+  const held = async (): Promise<string> => (await at.ask("metrics", {}, admin)).text;
+  for (;;) if (new RegExp(`^drover_long_polls ${count}$`, "m").test(await held())) return;
+}
+
+test("calls that wait leave room for who waits little, and for workers", async () => {
+  await using at = await openServer({ settings: { server: { tokens } }, server: { limits: { pollsMax: 20 } } });
+  const hangUp = new AbortController();
+  const waiting: Promise<unknown>[] = [];
+  const wait = (who: string) =>
+    at.ask("wait", { params: { id: who }, query: { timeoutMs: 60_000 } }, { ...tokenOf(who), signal: hangUp.signal });
+  for (const who of ["rude", "calm"])
+    await at.ask("submit", { body: { agentId: who, action: "x", id: who, capabilities: ["rare"] } }, tokenOf(who));
+  for (let n = 0; n < 18; n++) waiting.push(wait("rude").catch(() => {}));
+  await untilHeld(at, 18);
+  const { status, problem } = await wait("rude");
+  assert.deepEqual([status, problem.code, problem.retryable], [503, "overloaded", true]);
+  waiting.push(wait("calm").catch(() => {}));
+  await untilHeld(at, 19);
+  assert.equal((await wait("calm")).problem.code, "overloaded", "it has its part");
+  const { session } = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json;
+  const sync = { params: { id: "w" }, body: { session, waitMs: 60_000 } };
+  waiting.push(at.ask("sync", sync, { ...worker, signal: hangUp.signal }).catch(() => {}));
+  await untilHeld(at, 20);
+  hangUp.abort();
+  await Promise.all(waiting);
+});

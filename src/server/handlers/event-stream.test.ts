@@ -67,7 +67,7 @@ test("no more is read from the log than the reader takes", async () => {
   const timers = handTimers();
   const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
   const { response, raw, take } = connection();
-  streams.open(response, 0, () => true);
+  streams.open({ response, holder: "ann" }, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
   const first = read();
   assert.ok(first < 20, `${first} events were read for a reader that takes nothing`);
@@ -87,7 +87,7 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
   const timers = handTimers();
   const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
   const { response, raw } = connection();
-  streams.open(response, 0, () => true);
+  streams.open({ response, holder: "ann" }, 0, () => true);
   for (let round = 0; round < 20; round++) await turn();
   timers.advance(limits.stallMs - 1);
   assert.ok(!raw.destroyed);
@@ -102,7 +102,7 @@ test("each message has the event's number as its id and goes on behind the last 
   const { drover } = endless();
   const streams = createEventStreams({ unread, drover, limits, timers: handTimers(), onProblem: fail });
   const { response, raw, taken, take, head } = connection();
-  streams.open(response, 41, ({ seq }) => seq % 2 === 0);
+  streams.open({ response, holder: "ann" }, 41, ({ seq }) => seq % 2 === 0);
   for (let round = 0; round < 5; round++) {
     take();
     await turn();
@@ -119,7 +119,7 @@ test("a heartbeat is a comment, and does not add to what a slow reader has not t
   }
   const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
   const { response, raw, taken, take } = connection();
-  streams.open(response, 0, () => true);
+  streams.open({ response, holder: "ann" }, 0, () => true);
   take();
   timers.advance(limits.heartbeatMs);
   take();
@@ -138,11 +138,11 @@ test("there are so many readers and no more, and all end with a comment when the
   const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
   const readers = [connection(), connection()];
   for (const { response, take } of readers) {
-    streams.open(response, 0, () => true);
+    streams.open({ response, holder: "ann" }, 0, () => true);
     take();
   }
   assert.throws(
-    () => streams.open(connection().response, 0, () => true),
+    () => streams.open({ response: connection().response, holder: "bob" }, 0, () => true),
     (error) => error instanceof ServerRefusal && error.code === "overloaded",
   );
   await streams.close();
@@ -158,7 +158,7 @@ test("a reader that hung up before its stream was opened leaves nothing behind",
     const { response, raw, head } = connection();
     raw.destroy();
     await turn();
-    streams.open(response, 0, () => true);
+    streams.open({ response, holder: "ann" }, 0, () => true);
     assert.deepEqual(head, []);
   }
   assert.equal(streams.count(), 0);

@@ -5,13 +5,14 @@
  * A reader reads at its own pace. Events are taken from the log one by one, and the next is taken only when the last
  * has left for the network, so nothing piles up here for a reader that is slow. One that takes nothing at all for a
  * while is cut off: it may come back and go on. Comments in between keep the connection alive through proxies, and show
- * both sides that the other is there. There may be so many readers at once and no more.
+ * both sides that the other is there. There may be so many readers at once and no more, and they
+ * share the places (shared-places.ts).
  */
 
 import type { ServerResponse } from "node:http";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { isoTime } from "../../engine/tasks/index.ts";
-import { SAFE_HEADERS, ServerRefusal, type UnreadAnswers } from "../../http/index.ts";
+import { createSharedPlaces, type Holder, SAFE_HEADERS, ServerRefusal, type UnreadAnswers } from "../../http/index.ts";
 import type { EventJson } from "../../protocol/index.ts";
 import type { Timers } from "../../std/index.ts";
 
@@ -22,9 +23,10 @@ export type StreamLimits = {
   /** A reader that takes nothing for so long is cut off. */
   readonly stallMs: number;
 };
+type Reader = { readonly response: ServerResponse; readonly holder: Holder };
 export type EventStreams = {
   /** Answers with the stream of events behind `after`; nothing, if the caller has hung up. */
-  open(response: ServerResponse, after: number, wants: (event: FeedEvent) => boolean): void;
+  open(reader: Reader, after: number, wants: (event: FeedEvent) => boolean): void;
   count(): number;
   /** Every stream ends with a comment that says why. */
   close(): Promise<void>;
@@ -46,6 +48,7 @@ export function createEventStreams(deps: {
 }): EventStreams {
   const { drover, limits, timers, unread, onProblem } = deps;
   const open = new Map<AbortController, Promise<void>>();
+  const places = createSharedPlaces(limits.streamsMax);
 
   async function run(response: ServerResponse, signal: AbortSignal, after: number, wants: Wants): Promise<void> {
     const stopBeating = timers.every(limits.heartbeatMs, () => {
@@ -88,20 +91,21 @@ export function createEventStreams(deps: {
   }
 
   return {
-    open(response, after, wants) {
+    open({ response, holder }, after, wants) {
       // One that hung up while its turn came closes no more, so nothing would ever end its stream.
       if (response.destroyed) return;
-      if (open.size >= limits.streamsMax)
-        throw new ServerRefusal(
-          "overloaded",
-          `${limits.streamsMax} readers follow the events already; try again later`,
-        );
+      const giveBack = places.take(holder);
+      if (giveBack === null)
+        throw new ServerRefusal("overloaded", `${open.size} readers follow the events already; try again later`);
       const controller = new AbortController();
       response.once("close", () => controller.abort());
       response.on("error", () => controller.abort());
       response.writeHead(200, { ...SAFE_HEADERS, ...STREAM_HEADERS });
       response.write("retry: 1000\n\n");
-      const running = run(response, controller.signal, after, wants).finally(() => open.delete(controller));
+      const running = run(response, controller.signal, after, wants).finally(() => {
+        open.delete(controller);
+        giveBack();
+      });
       open.set(controller, running);
     },
     count: () => open.size,

@@ -77,13 +77,13 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     return wanted.length === 0 ? answer : { ...answer, logs: wanted };
   }
 
-  async function syncWith(id: string, body: SyncBody, { response }: Exchange): Promise<SyncAnswer> {
+  async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
     if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
       return syncJson(await drover.remote.sync(id, body));
     if (logs.isDue(id)) return syncNow(id, body);
     try {
-      return syncJson(await polls.hold(response, "sync", (signal, end) => longSync(id, body, signal, end)));
+      return syncJson(await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end)));
     } catch (error) {
       if (!(error instanceof PollEnded)) throw error;
       if (error.why === "log-wanted") return syncNow(id, body);
@@ -214,7 +214,8 @@ type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
-  async function ask({ session, ...asked }: PermitBody, { caller, response }: Exchange): Promise<PermitAnswer> {
+  async function ask({ session, ...asked }: PermitBody, exchange: Exchange): Promise<PermitAnswer> {
+    const { caller } = exchange;
     const { id, again = id } = asked;
     if (id !== undefined) own.check(caller, id, session);
     const keepsPlace = again !== undefined && own.isPlaceOf(caller, again, session);
@@ -227,7 +228,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     const answer =
       (asked.waitMs ?? 0) === 0
         ? await made(drover.permits.ask(asked, { keepsPlace }))
-        : await polls.hold(response, "other", (signal) => made(drover.permits.ask(asked, { signal, keepsPlace })));
+        : await polls.hold(exchange, "other", (signal) => made(drover.permits.ask(asked, { signal, keepsPlace })));
     if (id === undefined) own.note(caller, answer.permitId, session);
     return answer;
   }

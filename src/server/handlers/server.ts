@@ -4,7 +4,7 @@
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { badInput } from "../../engine/writer/index.ts";
-import { ServerRefusal } from "../../http/index.ts";
+import { holderOf, ServerRefusal } from "../../http/index.ts";
 
 import {
   EVENTS_DEFAULT,
@@ -54,7 +54,7 @@ async function events(
   { drover }: Deps,
   streams: EventStreams,
   query: EventsQuery,
-  { request, response }: Exchange,
+  { caller, request, response }: Exchange,
 ): Promise<EventPage> {
   const { headers } = request;
   const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
@@ -62,7 +62,7 @@ async function events(
   const wants = wantedBy(query);
   if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
-  streams.open(response, after, wants);
+  streams.open({ response, holder: holderOf(caller, request) }, after, wants);
   return ANSWERED as never;
 }
 

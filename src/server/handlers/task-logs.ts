@@ -9,10 +9,9 @@
  * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
 
-import type { ServerResponse } from "node:http";
 import type { TaskId } from "../../core/base/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { createTurnstile, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+import { createTurnstile, holderOf, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
 
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
@@ -35,10 +34,15 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
   async function beside(
     taskId: string,
     attempt: number | undefined,
-    { lines, since, response }: { lines: number; since?: number; response: ServerResponse },
+    { lines, since, exchange }: { lines: number; since?: number; exchange: Exchange },
   ): Promise<TaskLogs | null> {
     const { promise: turn, resolve: begin, reject } = Promise.withResolvers<() => void>();
-    inTurn({ begin, isGone: () => response.destroyed, leave: () => reject(new PollEnded("hung-up")) });
+    inTurn({
+      holder: holderOf(exchange.caller, exchange.request),
+      begin,
+      isGone: () => exchange.response.destroyed,
+      leave: () => reject(new PollEnded("hung-up")),
+    });
     const over = await turn;
     const asked = { tail: lines, ...(since === undefined ? {} : ageOf(since)) };
     try {
@@ -62,24 +66,25 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     return { taskId, attempt: ran.attempt, text: outcome.text, truncated: outcome.truncated };
   }
 
-  return async (taskId, { attempt, tail: lines = TAIL_LINES_DEFAULT }, { caller, response }) => {
+  return async (taskId, { attempt, tail: lines = TAIL_LINES_DEFAULT }, exchange) => {
+    const { caller } = exchange;
     await checkTask(deps.drover, caller, taskId);
     const known = attempts.known(taskId);
     if (known !== undefined) {
       const number = attempt ?? known.last;
       if (number === 0 || number > known.last) throw unknownAttempt(taskId, attempt, known.last);
-      const here = await beside(taskId, number, { lines, since: known.since, response });
+      const here = await beside(taskId, number, { lines, since: known.since, exchange });
       if (here !== null) return here;
     }
-    return deps.polls.hold(response, "other", async (signal) => {
+    return deps.polls.hold(exchange, "other", async (signal) => {
       const ran = await attempts.find(taskId, attempt, signal);
       if (ran !== null) {
         const { since } = ran;
-        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since, response }) : null;
+        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since, exchange }) : null;
         return here ?? fromFar({ taskId, ...ran }, lines, signal);
       }
       // Of a task that is forgotten nobody knows whose it was.
-      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines, response });
+      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines, exchange });
       if (left !== null) return left;
       if (known === undefined && !deps.drover.state.tombstones.has(taskId as TaskId))
         throw refused({ type: "task-unknown", task: taskId });

@@ -101,9 +101,9 @@ async function foreignItems(
 }
 
 /** Until the task has ended, or the time is over. */
-function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, { response }: Exchange): Promise<void> {
+function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, exchange: Exchange): Promise<void> {
   if (waitMs === 0) return Promise.resolve();
-  return polls.hold(response, "other", async (signal, end) => {
+  return polls.hold(exchange, "other", async (signal, end) => {
     const timer = setTimeout(() => end("time-over"), waitMs);
     try {
       await drover.ended(id, { signal });

@@ -1,0 +1,37 @@
+/**
+ * Places that all callers share, such as those of calls that wait.
+ *
+ * The last tenth of them is kept for holders that have few (reserve.ts), so no token takes all of them. A
+ * place that is needed may be given to anybody as long as there is one.
+ */
+import { isKeptForOthers } from "../core/base/index.ts";
+import type { Holder } from "./tokens.ts";
+
+export type SharedPlaces = {
+  /** Answers how to give the place back; null if there is none for this holder. */
+  take(holder: Holder, options?: { readonly isNeeded?: boolean }): (() => void) | null;
+  count(): number;
+};
+
+export function createSharedPlaces(max: number): SharedPlaces {
+  const held = new Map<Holder, number>();
+  let count = 0;
+
+  function giveBack(holder: Holder): void {
+    const mine = (held.get(holder) as number) - 1;
+    if (mine === 0) held.delete(holder);
+    else held.set(holder, mine);
+    count--;
+  }
+
+  return {
+    take(holder, { isNeeded = false } = {}) {
+      const mine = held.get(holder) ?? 0;
+      if (count >= max || (!isNeeded && isKeptForOthers(max, count, mine))) return null;
+      held.set(holder, mine + 1);
+      count++;
+      return () => giveBack(holder);
+    },
+    count: () => count,
+  };
+}
