@@ -35,6 +35,9 @@ test("an agent has tasks in a hundred projects that nobody registered, and in an
     "there are 100 projects of agent greedy that nobody registered already, which is the maximum: " +
     "name one-more in the config, or have an admin put it";
   assert.deepEqual([problem.code, problem.error], ["limit", words]);
+  const call = await at.ask("askPermit", { body: { gate: "g", project: "called" } }, asA("anybody"));
+  assert.equal(call.status, 200, call.text);
+  assert.equal((await submit("anybody", "greedy", "called")).problem.code, "limit", "nor one that a call has made");
   assert.equal((await submit("anybody", "greedy", "greedy-7")).status, 202, "one it has");
   assert.equal((await submit("anybody", "greedy", "listed")).status, 202);
   assert.equal((await submit("anybody", "greedy")).status, 202);

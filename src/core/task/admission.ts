@@ -108,7 +108,11 @@ type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean
 /** The settings of a task's project, and whether it must be made first. A call of no task has no agent. */
 export function projectFor(state: State, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
-  if (project !== undefined) return ok({ settings: project.settings, isNew: false, source: project.source });
+  if (project !== undefined) {
+    const isNewThere = agent !== null && project.source === "default" && !project.agents.has(agent);
+    const spread = isNewThere ? refusalForSpread(state, id, agent) : null;
+    return spread === null ? ok({ settings: project.settings, isNew: false, source: project.source }) : fail(spread);
+  }
   const [settings, source] = settingsFor(state.config, id);
   if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
   const noRoom = source === "default" ? refusalForMaking(state, id, agent) : null;
@@ -121,9 +125,16 @@ export function projectFor(state: State, id: ProjectId, agent: AgentId | null): 
  */
 export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
-  const remedy = `name ${id} in the config, or have an admin put it`;
   if (state.projects.size >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
-    return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy };
+    return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy: remedyFor(id) };
+  return refusalForSpread(state, id, agent);
+}
+
+const remedyFor = (id: ProjectId): string => `name ${id} in the config, or have an admin put it`;
+
+/** Whether an agent may have tasks in one more project that nobody registered, whoever made it. */
+function refusalForSpread(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
+  if (id === DEFAULT_PROJECT) return null;
   const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
   if (known.length < MADE_PROJECTS_MAX) return null;
   const made = known.filter(({ project }) => project.source === "default").length;
@@ -132,7 +143,7 @@ export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | n
     type: "too-many",
     what: `projects of agent ${agent} that nobody registered`,
     max: MADE_PROJECTS_MAX,
-    remedy,
+    remedy: remedyFor(id),
   };
 }
 
