@@ -398,3 +398,20 @@ test("a worker that may run none leaves tasks queued and says why, until it may 
   assert.equal((await kit.drover.task("t")).state, "done");
   await assert.rejects(worker.limit(-1), /limit/);
 });
+
+test("a limit above its slots lets a worker run no more than its slots", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { placement: { maxQueuePerWorker: 10 } } } });
+  let running = 0;
+  const held = Promise.withResolvers<void>();
+  const worker = await kit.drover.worker({ id: "w", slots: 2, limit: 50 }, async () => {
+    running++;
+    await held.promise;
+  });
+  for (const id of ["a", "b", "c", "d", "e"]) await kit.drover.submit(task(id));
+  await kit.settle();
+  assert.equal(running, 2);
+  await worker.limit(7);
+  await kit.settle();
+  assert.equal(running, 2);
+  held.resolve();
+});

@@ -109,7 +109,7 @@ export function createLocalWorkers(deps: {
     if (typeof handler !== "function") throw badInput("handler", handler, "a function that is given tasks");
     const { limit: first, ...said } = reading(options, "", () => (isRecord(options) ? { ...options } : {}));
     const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? said : options);
-    const limit = first === undefined ? all.slots : readLimit(first);
+    const limit = first === undefined ? all.slots : readLimit(first, all);
     const settings = limitedTo(all, limit, null);
     const session = host.newId();
     const worker = wanted as WorkerId | null;
@@ -121,18 +121,18 @@ export function createLocalWorkers(deps: {
     await writer.settled();
     return {
       id,
-      limit: async (count, note = null) => await change(crew, limitedTo(all, readLimit(count), note), count),
+      limit: async (count, note = null) => await change(crew, all, readLimit(count, all), note),
       drain: () => drain(crew),
       close: () => leave(crew),
       [Symbol.asyncDispose]: () => leave(crew),
     };
   }
 
-  async function change(crew: Crew, settings: WorkerSettings, limit: number): Promise<void> {
+  async function change(crew: Crew, all: WorkerSettings, limit: number, note: string | null): Promise<void> {
     if (crew.leaving !== null || writer.state.fleet.byId.get(crew.id)?.status === "draining") return;
-    crew.settings = settings;
+    crew.settings = limitedTo(all, limit, note);
     crew.limit = limit;
-    tell(writer, { type: "change-worker", worker: crew.id, settings });
+    tell(writer, { type: "change-worker", worker: crew.id, settings: crew.settings });
     serve(crew);
     await writer.settled();
   }
@@ -420,14 +420,13 @@ export function createLocalWorkers(deps: {
 
 /** As others see it: one that may run nothing has its slots, and takes no task. */
 const limitedTo = (settings: WorkerSettings, limit: number, note: string | null): WorkerSettings =>
-  limit === 0
-    ? { ...settings, status: "overloaded", note }
-    : { ...settings, slots: Math.min(settings.slots, limit), note };
+  limit === 0 ? { ...settings, status: "overloaded", note } : { ...settings, slots: limit, note };
 
-function readLimit(count: unknown): number {
+/** Never more than its slots. */
+function readLimit(count: unknown, { slots }: WorkerSettings): number {
   const read = whole(0, 100_000)(count, "limit");
   if (!read.ok) throw refused(read.failure);
-  return read.value;
+  return Math.min(slots, read.value);
 }
 
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });
