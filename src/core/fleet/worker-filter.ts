@@ -96,13 +96,18 @@ export function countFilter(fleet: Fleet, takes: Takes | null, by: 1 | -1): bool
 }
 
 /** What of such a task somebody in the fleet does not take, for people. */
-export function refusedInWords(fleet: Fleet, { action, type }: Taken, project: string): string[] {
+export function refusedInWords(
+  fleet: Fleet,
+  { action, type }: Taken,
+  project: string,
+  nameless: string = "(a sentence)",
+): string[] {
   const all = [...fleet.filters.values()];
   const isRefused = (of: "types" | "projects", name: string): boolean =>
     all.some(({ takes }) => !isNamed(takes[of], name));
   const isRefusedAction = all.some(({ takes }) => !isAction(takes.actions, action));
   return [
-    ...(isRefusedAction ? [`action ${action === "" ? "(a sentence)" : plainAction(action)}`] : []),
+    ...(isRefusedAction ? [`action ${action === "" ? nameless : plainAction(action)}`] : []),
     ...(isRefused("types", type) ? [`type ${type}`] : []),
     ...(isRefused("projects", project) ? [`project ${project}`] : []),
   ];

@@ -45,6 +45,10 @@ export function workerConditions(state: State, task: Task): WhyCondition[] {
   ];
 }
 
+/** Logs of older versions do not say the name of an action. */
+const NAMELESS =
+  "(a sentence, or from a log of an older version: cancel and submit it again, or have a worker that takes everything)";
+
 function take(state: State, task: Task): Census {
   const census: Census = {
     known: 0,
@@ -91,7 +95,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
 
 function whoIsHere({ fleet }: State, census: Census, task: Task): WhyCondition[] {
   const { known, reachable, capable } = census;
-  const refused = refusedInWords(fleet, task.ask, task.project.id);
+  const refused = refusedInWords(fleet, task.ask, task.project.id, NAMELESS);
   const { cpu, memory, capabilities } = task.ask;
   const needs = [
     ...capabilities,

@@ -415,3 +415,11 @@ test("a limit above its slots lets a worker run no more than its slots", async (
   assert.equal(running, 2);
   held.resolve();
 });
+
+test("why says what to do about a task whose action has no name in the log", async () => {
+  const kit = await createTestDrover();
+  await kit.drover.worker({ id: "w", actions: ["exec"] }, () => 1);
+  await kit.drover.submit({ ...task("t"), action: "write the page" });
+  const { summary } = await kit.drover.why("t");
+  assert.match(summary, /\(a sentence, or from a log of an older version: cancel and submit it again, or have/);
+});
