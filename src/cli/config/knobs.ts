@@ -69,7 +69,8 @@ export function mapAdvice(name: string, given: unknown, schema: JsonSchema): str
   const [first] = given as readonly unknown[];
   const named = typeof first === "object" && first !== null ? (first as Readonly<Record<string, unknown>>) : {};
   const own = [named.name, named.id, first].find((one) => typeof one === "string" && PLAIN_KEY.test(one));
-  const key = own ?? knownKeys(schema)[0] ?? "NAME";
+  // Where only known names may stand, what was given is none of them, and may be a secret.
+  const key = (openSchema(schema) === null ? null : own) ?? knownKeys(schema)[0] ?? "NAME";
   return `; it is no list, but names with values: ${name}: { ${String(key)}: … }`;
 }
 

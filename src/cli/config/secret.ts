@@ -52,9 +52,13 @@ function secretSpans(text: string, document: Document, schema: JsonSchema | null
 
 const nameOf = ({ key }: Pair): string => (isScalar(key) ? String(key.value) : "");
 
+const SECTIONS: ReadonlySet<string> = new Set(["log", "server", "webhooks"]);
+
 function isSecret(names: readonly string[], value: Node | null): boolean {
   const path = names.join(".");
   if (path === "log.url") return !(isScalar(value) && isHarmlessUrl(String(value.value)));
+  // What stands in the place of a section may be the secret that belongs into it.
+  if (SECTIONS.has(path)) return value !== null && !isMap(value);
   return path === "server.tokens" || path === "webhooks.secret";
 }
 

@@ -114,9 +114,19 @@ function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
   const { expected: said = "of another kind", secret = false } = notesOf(schema);
   const expected = wordsFor(schema, said, value);
   const field = at === "" ? ROOT : at;
-  if (secret && value !== undefined)
-    return { type: "bad-field", field, value: `hidden, since it is a secret${brokenness(value)}`, expected };
+  // A value that is absent or null tells nothing.
+  if (value !== undefined && value !== null && holdsSecret(schema)) {
+    const hidden = `hidden, since it ${secret ? "is" : "may be"} a secret${brokenness(value)}`;
+    return { type: "bad-field", field, value: hidden, expected };
+  }
   return badField(field, value, expected);
+}
+
+/** Whether it is a secret, or has one below: what stands in the place of a section may be what belongs into it. */
+function holdsSecret(schema: TSchema): boolean {
+  const { properties = {}, items, anyOf = [] } = schema as Walked;
+  if (notesOf(schema).secret === true) return true;
+  return [...Object.values(properties), ...(items === undefined ? [] : [items]), ...anyOf].some(holdsSecret);
 }
 
 /** The words of the schema, and what they do not tell of text that looks right. */

@@ -146,7 +146,11 @@ export const coreSections: Knobs = {
   ),
   log: section(
     {
-      url: knob(s.text(1, 2048), DEFAULT_LOG_URL, "Where the log is: sqlite:PATH, or memory:."),
+      url: knob(
+        s.noted(s.text(1, 2048), { secret: true }),
+        DEFAULT_LOG_URL,
+        "Where the log is: sqlite:PATH, or memory:.",
+      ),
       snapshotEvery: knob(s.whole(1), L.snapshotEvery, "Events between two snapshots."),
       retain: spanKnob(1000, L.retain, "How long events are kept."),
       maxClockJump: spanKnob(1000, L.maxClockJump, "A clock that jumps ahead further is believed after a minute."),

@@ -73,7 +73,7 @@ const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   [
     "a section of another kind",
     { server: 1 },
-    "server is 1, and must be an object such as { host: …, port: …, bodyLimit: …, … }",
+    "server is hidden, since it may be a secret, and must be an object such as { host: …, port: …, bodyLimit: …, … }",
   ],
   ["a number for a budget", { budget: 5 }, "budget is 5, and must be an object such as { limit: …, window: … }"],
   [
@@ -104,7 +104,11 @@ const refused: [claim: string, value: unknown, said: string | RegExp][] = [
   ["a size that is none", { server: { bodyLimit: "1 MB" } }, /^server\.bodyLimit is "1 MB", and must be a size from/],
   ["a size of nothing", { server: { bodyLimit: 0 } }, /^server\.bodyLimit is 0, and must be a size from/],
   ["a span that is none", { webhooks: { timeout: "10" } }, /^webhooks\.timeout is "10", and must be a span/],
-  ["a place of another kind", { log: { url: 5 } }, "log.url is 5, and must be text of 1 to 2048 characters"],
+  [
+    "a place of another kind",
+    { log: { url: 5 } },
+    "log.url is hidden, since it is a secret, and must be text of 1 to 2048 characters",
+  ],
   [
     "a secret with half of a character",
     { webhooks: { secret: "a\ud800" } },
