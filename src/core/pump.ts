@@ -25,7 +25,6 @@ import { chargeFor, deficitOrder, shownLevel } from "./turn/fairness.ts";
 import { idleHold, nextHold } from "./turn/hold.ts";
 import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./turn/next-in-line.ts";
 import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./turn/priority.ts";
-import { fixedOf, shapeOf } from "./turn/queue.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
@@ -99,7 +98,9 @@ function nextByDeficit(state: State, now: Instant): Event | null {
 }
 
 function startEvent(state: State, { task, reserve }: Pick, level: number, express: boolean, now: Instant): Event {
-  const { demand } = task.group?.shape ?? shapeOf(state, task);
+  const { group } = task;
+  invariant(group !== null, "a task that was chosen stands in a queue");
+  const { demand } = group.shape;
   const placement = place(state, task, demand);
   invariant(placement !== null, "a task that was chosen has a worker with room");
   const { priority: rules } = state.config.scheduler;
@@ -112,7 +113,7 @@ function startEvent(state: State, { task, reserve }: Pick, level: number, expres
     agentInFlight: task.agent.inFlight,
     priority: effectivePriority(task.priority, waited, task.project.settings.maxPriority, rules.starvationAfter),
     overdue: waited >= rules.starvationAfter,
-    score: shownScore(task.group?.fixedScore ?? fixedOf(state, task), waited, rules),
+    score: shownScore(group.fixedScore, waited, rules),
   };
   return {
     kind: "task-assigned",

@@ -5,9 +5,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide } from "../../src/core/decide.ts";
 import type { Event } from "../../src/core/model/events.ts";
+import { nextInstant } from "../../src/core/task/deadlines.ts";
+import { why } from "../../src/core/why/why.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
 import { bytesOf, live, replay } from "../kits/laws/live.ts";
+import { leaveNoMark } from "../kits/laws/whole-state.ts";
 
 test("replaying the log rebuilds the state byte for byte", () => {
   holds(24_000, history, (seeds) => {
@@ -25,13 +28,18 @@ test("events read back from JSON rebuild the same state", () => {
   });
 });
 
-test("deciding leaves no mark", () => {
-  holds(4000, history, (seeds) => {
+test("deciding, asking why and setting the alarm leave no mark, neither on facts nor on indices", () => {
+  holds(400, history, (seeds) => {
     live(seeds, {
       onCommand: (state, command, now) => {
-        const before = bytesOf(state);
-        decide(state, command, now);
-        assert.equal(bytesOf(state), before, `${command.type} left a mark`);
+        leaveNoMark(state, {
+          [command.type]: () => decide(state, command, now),
+          pump: () => decide(state, { type: "pump" }, now),
+          alarm: () => nextInstant(state, now),
+          why: () => {
+            for (const { id } of state.tasks.values()) why(state, id, now);
+          },
+        });
       },
     });
   });

@@ -58,7 +58,7 @@ export function requeue(state: State, task: Task, change: () => void): void {
   settleQueue(state, task);
 }
 
-export function shapeOf(state: State, task: Task): Shape {
+function shapeOf(state: State, task: Task): Shape {
   const { ask, pin } = task;
   const { fleet } = state;
   // Those who ask for the same are of the same shape, unless workers mind their projects.

@@ -1,0 +1,49 @@
+/**
+ * The whole of a state, facts and indices alike, as lines that can be compared.
+ *
+ * A snapshot holds facts; what is worked out from them (queues, shapes, trees, tables, timers) it leaves out. Here
+ * every object that can be reached is written down once, in the order it is met, then by its number.
+ */
+import assert from "node:assert/strict";
+import { IdTable } from "../../../src/core/collections/id-table.ts";
+import { NumberTable } from "../../../src/core/collections/number-table.ts";
+import type { State } from "../../../src/core/model/state.ts";
+
+/** What a table was asked for last: it finds the same again, only sooner. */
+const MEMOS: ReadonlySet<string> = new Set(["lastId", "lastKey", "last"]);
+const hasMemo = (value: object): boolean => value instanceof IdTable || value instanceof NumberTable;
+
+export function linesOfState(state: State): string[] {
+  const numbers = new Map<object, number>();
+  const lines: string[] = [];
+  const write = (name: string, value: unknown): void => {
+    if (typeof value === "function") return;
+    if (typeof value !== "object" || value === null) {
+      lines.push(`${name} = ${Object.is(value, -0) ? "-0" : String(value)}`);
+      return;
+    }
+    const known = numbers.get(value);
+    lines.push(`${name} -> ${known ?? `new ${numbers.size}`}`);
+    if (known !== undefined) return;
+    numbers.set(value, numbers.size);
+    if (value instanceof Map) for (const [key, held] of value) write(`of ${String(key)}`, held);
+    else if (value instanceof Set) for (const held of value) write("has", held);
+    for (const [key, held] of Object.entries(value)) {
+      if (!hasMemo(value) || !MEMOS.has(key)) write(key, held);
+    }
+  };
+  write("state", state);
+  return lines;
+}
+
+/** Asks one thing after the other, and sees that the state looks the same after each, down to the last index. */
+export function leaveNoMark(state: State, askings: Readonly<Record<string, () => void>>): void {
+  const before = linesOfState(state);
+  for (const [what, ask] of Object.entries(askings)) {
+    ask();
+    const after = linesOfState(state);
+    const at = before.findIndex((line, index) => line !== after[index]);
+    const isSame = at < 0 && before.length === after.length;
+    assert.ok(isSame, `${what} left a mark: "${before[at]}" became "${after[at < 0 ? before.length : at]}"`);
+  }
+}
