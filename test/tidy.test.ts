@@ -23,9 +23,9 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
     "src/worker/pull/session.ts:createPullSession": 76,
   },
   closures: {
-    "src/engine/permits/remote-permits.ts:createPermitCounter": 191,
+    "src/engine/permits/remote-permits.ts:createRemotePermits": 191,
     "src/engine/schedules/schedules.ts:createSchedules": 181,
-    "src/engine/workers/local-workers.ts:createLocalWorkers": 326,
+    "src/engine/workers/local-workers.ts:createLocalWorkers": 327,
     "src/engine/workers/remote-workers.ts:createRemoteWorkers": 313,
     "src/engine/writer/writer.ts:startWriter": 228,
     "src/server/handlers/log-requests.ts:createLogDesk": 169,

@@ -23,14 +23,14 @@ export type Callbacks = {
   onDue(listener: () => void): () => void;
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
 };
-export type CallbackDesk = Callbacks & { onCommitted(batch: readonly Applied[]): void };
+export type CallbackService = Callbacks & { onCommitted(batch: readonly Applied[]): void };
 
 export function createCallbacks(deps: {
   readonly writer: Writer;
   readonly bodies: BodyStore;
   /** The task as it is now. */
   readonly task: (id: string) => Promise<TaskView>;
-}): CallbackDesk {
+}): CallbackService {
   const { writer, bodies } = deps;
   const { state } = writer;
   const listeners = new Set<() => void>();

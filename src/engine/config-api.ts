@@ -13,7 +13,7 @@ import { policyOf } from "../core/task/index.ts";
 import { badInput, refused } from "./writer/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 
-export type ConfigDesk = {
+export type ConfigApi = {
   /** The whole config anew: what is absent has its default. A bad one changes nothing. */
   reload(config: unknown): Promise<Config>;
   /** Changes fields of the scheduler section over every config that is given; null takes a field, or all, back. */
@@ -22,7 +22,7 @@ export type ConfigDesk = {
   effectiveConfig(): Config;
 };
 
-export function createConfigDesk(writer: Writer): ConfigDesk {
+export function createConfigApi(writer: Writer): ConfigApi {
   const { state } = writer;
   return {
     async reload(given) {

@@ -29,20 +29,20 @@ import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
 
-import { type CallbackDesk, type Callbacks, createCallbacks } from "./callbacks.ts";
-import { beginLife, type ConfigDesk, createConfigDesk } from "./config-api.ts";
+import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
+import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import { directoryPath, openSqliteLog } from "./open-sqlite.ts";
 import { type PauseTarget, readTarget } from "./pause-target.ts";
 import {
-  createPermitDesk,
+  createLocalPermits,
   type HeldPermit,
-  type PermitDesk,
+  type LocalPermits,
   type PermitOptions,
   readGateName,
 } from "./permits/local-permits.ts";
-import { createPermitCounter, type PermitCounter, type PermitCounterDesk } from "./permits/remote-permits.ts";
-import { createSchedules, type ScheduleDesk, type Schedules } from "./schedules/schedules.ts";
+import { createRemotePermits, type RemotePermits, type RemotePermitsService } from "./permits/remote-permits.ts";
+import { createSchedules, type ScheduleService, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
 import { type ArtifactPlace, customPlace, filePlace } from "./tasks/artifact-place.ts";
@@ -51,7 +51,7 @@ import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
 import { createRejectedRing } from "./tasks/rejected.ts";
 import { createRejectedCounts, type RejectedCounts } from "./tasks/rejected-counts.ts";
-import { createTaskDesk, type TaskDesk } from "./tasks/task-api.ts";
+import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateDetail, type GateView, gateDetail, gateViews } from "./views/gate-view.ts";
 import { type QueueView, queueView } from "./views/queue-view.ts";
 import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./views/stats.ts";
@@ -62,7 +62,7 @@ import {
   type LocalWorkers,
   type WorkerOptions,
 } from "./workers/local-workers.ts";
-import { createRemoteWorkers, type RemoteDesk, type RemoteWorkers } from "./workers/remote-workers.ts";
+import { createRemoteWorkers, type RemoteWorkers, type RemoteWorkersService } from "./workers/remote-workers.ts";
 import { readOptions } from "./writer/call-options.ts";
 import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts";
 import { badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
@@ -103,8 +103,8 @@ export type LogTime = {
 type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: string } };
 
 export type Drover = AsyncDisposable &
-  TaskDesk &
-  ConfigDesk & {
+  TaskApi &
+  ConfigApi & {
     /** Every condition between a task and its start, now or as of an event. */
     why(task: string, options?: { at?: number }): Promise<Why>;
     worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
@@ -112,7 +112,7 @@ export type Drover = AsyncDisposable &
     /** Workers in other processes. */
     readonly remote: RemoteWorkers;
     /** Permits for callers in other processes. */
-    readonly permits: PermitCounter;
+    readonly permits: RemotePermits;
     /** Recurring tasks. */
     readonly schedules: Schedules;
     /** Ends that somebody is to be told of. */
@@ -221,7 +221,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     storage,
     hooks: {
       onApplied: (event) => {
-        desk.onApplied(event);
+        localPermits.onApplied(event);
         permits.onApplied(event);
         artifacts?.onApplied();
         if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
@@ -243,7 +243,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
         feed.onCommitted();
       },
       onStopped: (error) => {
-        desk.stop(error);
+        localPermits.stop(error);
         ends.stop(error);
         workers.stop(error);
         remote.stop(error);
@@ -255,10 +255,10 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   });
   const feed = createFeed({ log, head: writer.committedSeq });
   const steady = withSteadyClock(host);
-  const desk = createPermitDesk(writer, steady);
-  const permits = createPermitCounter(writer, steady);
+  const localPermits = createLocalPermits(writer, steady);
+  const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
-  const workers = createLocalWorkers({ writer, host: steady, bodies, desk });
+  const workers = createLocalWorkers({ writer, host: steady, bodies, permits: localPermits });
   const remote = createRemoteWorkers({ writer, host: steady, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
@@ -276,7 +276,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   });
   const rejections = createRejectedCounts(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
-  const { desk: tasks, placer } = createTaskDesk(sources);
+  const { api: tasks, placer } = createTaskApi(sources);
   const schedules = createSchedules({
     writer,
     host: steady,
@@ -290,7 +290,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   remote.begin();
   schedules.begin();
   artifacts = watchArtifacts({ writer, host: steady, exists: place.exists, onWarning });
-  return faceOf({
+  return apiOf({
     writer,
     log,
     feed,
@@ -301,7 +301,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     schedules,
     callbacks,
     watch: commits.watch,
-    desk,
+    localPermits,
     rejections,
     snapshots,
     artifacts,
@@ -314,14 +314,14 @@ type Parts = {
   readonly writer: Writer;
   readonly log: Log;
   readonly feed: Feed;
-  readonly tasks: TaskDesk;
+  readonly tasks: TaskApi;
   readonly workers: LocalWorkers;
-  readonly remote: RemoteDesk;
-  readonly permits: PermitCounterDesk;
-  readonly schedules: ScheduleDesk;
-  readonly callbacks: CallbackDesk;
+  readonly remote: RemoteWorkersService;
+  readonly permits: RemotePermitsService;
+  readonly schedules: ScheduleService;
+  readonly callbacks: CallbackService;
   readonly watch: Drover["watch"];
-  readonly desk: PermitDesk;
+  readonly localPermits: LocalPermits;
   readonly rejections: RejectedCounts;
   readonly snapshots: Snapshotter;
   readonly artifacts: ArtifactWatch;
@@ -330,8 +330,8 @@ type Parts = {
 };
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
-function faceOf(parts: Parts): Drover {
-  const { writer, log, feed, tasks, workers, desk, rejections, snapshots, artifacts, failed } = parts;
+function apiOf(parts: Parts): Drover {
+  const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
   const { remote, permits, schedules, callbacks } = parts;
   const { state } = writer;
   const past = createPast(log);
@@ -396,7 +396,7 @@ function faceOf(parts: Parts): Drover {
     gate: (id) => read(() => gateDetail(state, readGateName(id), writer.now())),
     resetGate: (gate) => onGate("reset-gate", gate),
     removeGate: (gate) => onGate("remove-gate", gate),
-    withPermit: (gate, call, permit) => desk.withPermit(gate, call, permit),
+    withPermit: (gate, call, permit) => localPermits.withPermit(gate, call, permit),
     stats: () => {
       rejections.flushIfDue();
       return read(() => statsOf(state));
@@ -405,7 +405,7 @@ function faceOf(parts: Parts): Drover {
     watch: parts.watch,
     head: () => log.head(),
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
-    ...createConfigDesk(writer),
+    ...createConfigApi(writer),
     permits,
     schedules,
     callbacks,

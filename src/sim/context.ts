@@ -16,7 +16,7 @@ import type { Act, History } from "./history.ts";
 import { openEngine, type SimEngine } from "./open-engine.ts";
 import { createRandom } from "./random.ts";
 import { createSimWorld, type Life, type SimWorld } from "./sim-clock.ts";
-import { createRemoteCrew, type RemoteCrew, type Surroundings } from "./workers.ts";
+import { createRemoteFleet, type RemoteFleet, type Surroundings } from "./workers.ts";
 
 /** Small, so that levels need no rescaling in a run; any instant would do. */
 const START_MS = 10_000_000;
@@ -35,7 +35,7 @@ export type Stage = {
   readonly world: SimWorld;
   readonly store: MemoryStore;
   readonly surroundings: Surroundings;
-  readonly crew: RemoteCrew;
+  readonly crew: RemoteFleet;
   readonly storms: Map<string, number>;
   readonly artifacts: Set<string>;
   readonly bodies: Map<string, readonly Act[]>;
@@ -87,7 +87,7 @@ export function createStage(options: {
   let seat: Seat = { life: world.newLife(), engine: null, isClosing: false };
   seat.life.end();
   const engineNow = (): SimEngine | null => (seat.life.isAlive() ? seat.engine : null);
-  const crew = createRemoteCrew(surroundings, engineNow);
+  const crew = createRemoteFleet(surroundings, engineNow);
 
   function nextFault(): AppendFault | null {
     const number = tally.appends++;

@@ -76,7 +76,7 @@ export function localHandler(where: Surroundings, life: Life, sober: boolean): H
   };
 }
 
-export type RemoteCrew = {
+export type RemoteFleet = {
   hire(worker: string, sober: boolean): void;
   /** They are done with: what they hold is over. */
   dismiss(): void;
@@ -88,7 +88,7 @@ export type RemoteCrew = {
 
 type Job = { readonly task: TaskId; readonly attempt: number; act: Act; over: boolean };
 
-export function createRemoteCrew(where: Surroundings, isOpen: () => SimEngine | null): RemoteCrew {
+export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine | null): RemoteFleet {
   const { world } = where;
   const hired = new Map<string, { readonly sober: boolean }>();
   const jobs = new Map<string, Job>();

@@ -48,7 +48,7 @@ export type HeldPermit = {
   /** Tells what the call used; may be called again with more. */
   usage(usage: Usage): void;
 };
-export type PermitDesk = {
+export type LocalPermits = {
   withPermit<Value>(
     gate: string,
     call: (permit: HeldPermit) => Promise<Value> | Value,
@@ -66,7 +66,7 @@ type Place = { readonly askedAt: Instant; readonly order: number | null };
 
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
-export function createPermitDesk(writer: Writer, host: Pick<Host, "now">): PermitDesk {
+export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): LocalPermits {
   const waiting = new Map<string, Waiting>();
 
   function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, place: Place): Promise<PermitId> {

@@ -79,16 +79,16 @@ export type AskOptions = {
   /** By default yes: a call takes the place it had before its 429. */
   readonly keepsPlace?: boolean;
 };
-export type PermitCounter = {
+export type RemotePermits = {
   ask(body: PermitBody, options?: AskOptions): Promise<PermitView>;
   /** A block is never longer than `retryAfterMsMax`, by default a day, whatever the body says. */
   settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;
   /** Gives a ticket up, or a permit back unused. */
   drop(permit: string): Promise<void>;
 };
-export type PermitCounterDesk = PermitCounter & { onApplied(event: Event): void; stop(error: DroverError): void };
+export type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
 
-export function createPermitCounter(writer: Writer, host: Host): PermitCounterDesk {
+export function createRemotePermits(writer: Writer, host: Host): RemotePermitsService {
   const { state } = writer;
   const waiting = new Map<string, Set<() => void>>();
   const givingUp = new Map<string, () => void>();

@@ -57,7 +57,7 @@ export type Schedules = {
   list(filter?: ScheduleFilter): Promise<SchedulePage>;
   remove(id: string): Promise<void>;
 };
-export type ScheduleDesk = Schedules & { begin(): void; stop(): void };
+export type ScheduleService = Schedules & { begin(): void; stop(): void };
 
 export function createSchedules(deps: {
   readonly writer: Writer;
@@ -67,7 +67,7 @@ export function createSchedules(deps: {
   readonly artifacts: Pick<ArtifactPlace, "check">;
   readonly storage: Pick<StorageGuard, "room" | "book">;
   readonly onWarning: (message: string) => void;
-}): ScheduleDesk {
+}): ScheduleService {
   const { writer, host } = deps;
   const { schedules, tasks } = writer.state;
   const room = createScheduleRoom(schedules);

@@ -18,7 +18,7 @@ import type { TaskState, TaskView } from "./task-view.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
-export type TaskDesk = {
+export type TaskApi = {
   submit(body: TaskBody): Promise<Submitted>;
   submitBatch(batch: BatchBody): Promise<BatchAnswer>;
   cancel(task: string, options?: { reason?: string }): Promise<void>;
@@ -43,9 +43,9 @@ export type Placer = { place(body: unknown): Submitted | DroverError };
 const SIGNAL = { signal: abortSignal };
 const readName = name();
 
-export type TaskDeskParts = PlacingParts & { readonly ends: EndWatch };
+export type TaskApiParts = PlacingParts & { readonly ends: EndWatch };
 
-export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk; readonly placer: Placer } {
+export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly placer: Placer } {
   const { writer, ends } = parts;
   const { state } = writer;
 
@@ -170,8 +170,8 @@ export function createTaskDesk(parts: TaskDeskParts): { readonly desk: TaskDesk;
 
   const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
     readPage(parts, filter);
-  const desk = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
-  return { desk, placer: { place: placeNow } };
+  const api = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+  return { api, placer: { place: placeNow } };
 }
 
 const isAll = (filter: unknown): filter is { readonly all: true } =>

@@ -17,7 +17,7 @@ import { fifo, IdTable, peek, push, shift } from "../../core/collections/index.t
 import type { Event, Task, WorkerSettings } from "../../core/model/index.ts";
 import {
   type HeldPermit,
-  type PermitDesk,
+  type LocalPermits,
   type PermitOptions,
   tokensOf,
   type Usage,
@@ -95,9 +95,9 @@ export function createLocalWorkers(deps: {
   readonly writer: Writer;
   readonly host: Host;
   readonly bodies: BodyStore;
-  readonly desk: PermitDesk;
+  readonly permits: LocalPermits;
 }): LocalWorkers {
-  const { writer, host, bodies, desk } = deps;
+  const { writer, host, bodies, permits } = deps;
   const crews = new Map<WorkerId, Crew>();
   const running = new IdTable<Running>();
   const progress = new Map<string, unknown>();
@@ -360,7 +360,8 @@ export function createLocalWorkers(deps: {
     get withPermit(): TaskContext["withPermit"] {
       const entry = this.#entry;
       const { task, attempt } = entry;
-      return (gate, call, options) => desk.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
+      return (gate, call, options) =>
+        permits.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
     }
   }
 

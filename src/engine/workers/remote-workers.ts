@@ -86,7 +86,7 @@ export type LastWord = {
   readonly results: readonly ResultReport[];
   readonly unbegun: readonly Named[];
 };
-export type RemoteDesk = RemoteWorkers & {
+export type RemoteWorkersService = RemoteWorkers & {
   /** A new life: whoever the log says is there gets a full lease. */
   begin(): void;
   progressOf(task: string): unknown;
@@ -100,7 +100,7 @@ export function createRemoteWorkers(deps: {
   readonly writer: Writer;
   readonly host: Host;
   readonly bodies: BodyStore;
-}): RemoteDesk {
+}): RemoteWorkersService {
   const { writer, host, bodies } = deps;
   const { state } = writer;
   const results = createRemoteResults(writer);
