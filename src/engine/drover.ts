@@ -346,8 +346,10 @@ function apiOf(parts: Parts): Drover {
     const { at } = readOptions<{ at?: number }>({ at: whole(1) }, options);
     const id = tasks.idOf(task);
     await writer.settled();
-    const then = at === undefined ? null : await past.stateAt(at, writer.committedSeq());
-    const answer = then === null ? why(state, id, writer.now()) : why(then, id, then.at);
+    const answer =
+      at === undefined
+        ? why(state, id, writer.now())
+        : await past.look(at, writer.committedSeq(), (then) => why(then, id, then.at));
     await writer.settled();
     if (answer.ok) return parts.place.explain(answer.value);
     // One that was turned away waits for nothing.

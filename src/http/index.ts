@@ -1,7 +1,7 @@
 /** What other layers may use of this room. */
 
 export { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
-export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded } from "./long-polls.ts";
+export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded, type Polled } from "./long-polls.ts";
 export { createDoor, type Door, isLoopback } from "./origin-check.ts";
 export {
   type Exchange,
@@ -19,6 +19,6 @@ export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-
 export { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
 export { createSharedPlaces } from "./shared-places.ts";
 export { type Access, type Caller, createAccess, type Holder, holderOf, isTied } from "./tokens.ts";
-export { createTurnstile, type Turnstile } from "./turnstile.ts";
+export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";

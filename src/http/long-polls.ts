@@ -25,7 +25,7 @@ export class PollEnded extends Error {
 
 export type PollKind = "sync" | "other";
 /** Who waits, and on which connection. */
-type Polled = { readonly caller: Caller; readonly request: IncomingMessage; readonly response: ServerResponse };
+export type Polled = { readonly caller: Caller; readonly request: IncomingMessage; readonly response: ServerResponse };
 export type LongPolls = {
   /** Runs the work with a signal that fires when the caller hangs up, or the server ends the poll. */
   hold<Value>(

@@ -17,8 +17,9 @@
  */
 import { isKeptForOthers } from "../core/base/index.ts";
 import { type Fifo, fifo, push, retain, shift } from "../core/collections/index.ts";
+import { PollEnded, type Polled } from "./long-polls.ts";
 import { ServerRefusal } from "./problem.ts";
-import type { Holder } from "./tokens.ts";
+import { type Holder, holderOf } from "./tokens.ts";
 
 export type Visit = {
   /** In whose line it waits. */
@@ -102,4 +103,25 @@ export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): T
     push(line, visit);
     waiting++;
   };
+}
+
+/** Does the work in its turn. For what is small when it is made: see above on promises that wait. */
+export async function inItsTurn<Made>(
+  inTurn: Turnstile,
+  { caller, request, response }: Polled,
+  work: () => Promise<Made>,
+): Promise<Made> {
+  const { promise: turn, resolve: begin, reject } = Promise.withResolvers<() => void>();
+  inTurn({
+    holder: holderOf(caller, request),
+    begin,
+    isGone: () => response.destroyed,
+    leave: () => reject(new PollEnded("hung-up")),
+  });
+  const over = await turn;
+  try {
+    return await work();
+  } finally {
+    over();
+  }
 }

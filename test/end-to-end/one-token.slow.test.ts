@@ -188,3 +188,15 @@ test("calls that wait leave room for who waits little, and for workers", async (
   hangUp.abort();
   await Promise.all(waiting);
 });
+
+test("looks at the past wait for each other, and nobody is refused because of another's", async () => {
+  await using at = await open();
+  for (const who of ["rude", "calm"])
+    await at.ask("submit", { body: { agentId: who, action: "x", id: who } }, tokenOf(who));
+  const look = async (who: string): Promise<number> => {
+    const query = { at: at.drover.state.seq };
+    return (await at.ask("why", { params: { id: who }, query }, tokenOf(who))).status;
+  };
+  const statuses = await Promise.all([...new Array(60).fill("rude"), "calm"].map(look));
+  assert.deepEqual(statuses, new Array(61).fill(200));
+});

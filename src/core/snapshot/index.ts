@@ -1,3 +1,3 @@
 /** What other layers may use of this room. */
 
-export { restore, snapshotLines } from "./snapshot.ts";
+export { restore, restoring, snapshotLines } from "./snapshot.ts";

@@ -66,6 +66,15 @@ type Loading = {
 };
 
 export function restore(lines: Iterable<string>): State {
+  const steps = restoring(lines);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same step by step, a line each: between two of them the caller may do other things. */
+export function* restoring(lines: Iterable<string>): Generator<undefined, State> {
   const loading: Loading = {
     state: emptyState(),
     format: 0,
@@ -87,6 +96,7 @@ export function restore(lines: Iterable<string>): State {
       const row = parse(loading, line);
       if (!loading.isHeaded && row[0] !== "drover") throw corrupt(loading, "it is not the header of a snapshot");
       load(loading, row);
+      yield undefined;
     }
     if (!loading.isWhole) throw new SnapshotUnreadable("cut", loading.line + 1, "the file ends before its last line");
     return finish(loading);

@@ -25,7 +25,7 @@ import type { Ended } from "../task/callbacks.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
-export { restore } from "./restore.ts";
+export { restore, restoring } from "./restore.ts";
 
 /** The state must not change while its lines are being taken. */
 export function* snapshotLines(state: State): Generator<string> {

@@ -2,7 +2,8 @@
  * The state as it was: rebuilt from the log up to a number.
  *
  * Asked for by people who want to know why something did not run an hour ago. It costs what a restart costs, so one is
- * made at a time and what would take too long is refused. Where old events were pruned, the newest snapshot is the
+ * made at a time, in small slices that give way to everything else, and what would take too long is refused. A few may
+ * wait for their turn. Where old events were pruned, the newest snapshot is the
  * beginning, and what was before it is refused too.
  */
 import { type Seq, seq, whole } from "../../core/base/index.ts";
@@ -11,17 +12,24 @@ import type { State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { type Log, LogFailure } from "../../log/index.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";
-import { stateOf } from "../writer/recovery.ts";
+import { stateInSlices } from "../writer/recovery.ts";
 
 const EVENTS_MAX = 5_000_000;
+/** What is read and done again in one turn of the event loop: about a millisecond's worth. */
+const SLICE_BYTES = 16 * 1024;
+const SLICE_EVENTS = 128;
+const SLICE_LINES = 256;
+/** Looks that wait for the one under way. */
+const WAITING_MAX = 16;
 
 export type Past = {
-  /** The state after the event of that number. */
-  stateAt(at: unknown, head: number): Promise<State>;
+  /** Looks at the state after the event of that number, which is let go of when the look is over. */
+  look<Seen>(at: unknown, head: number, see: (state: State) => Seen): Promise<Seen>;
 };
 
 export function createPast(log: Log): Past {
-  let isBusy = false;
+  let waiting = 0;
+  let last: Promise<unknown> = Promise.resolve();
 
   /** The state to go on from, if the first event of the log is gone or too far away. */
   async function beginning(at: Seq): Promise<State> {
@@ -29,40 +37,46 @@ export function createPast(log: Log): Past {
     if (snapshot === null) return emptyState();
     if (snapshot.seq > at)
       throw badInput("at", at, `at least ${snapshot.seq}: what was before is no longer in the log`);
-    return stateOf(snapshot);
+    return stateInSlices(snapshot, { lines: SLICE_LINES, nextTurn });
   }
 
   async function rebuild(at: Seq, state: State): Promise<State> {
-    if (state.seq === at) return state;
     if (at - state.seq > EVENTS_MAX)
       throw new DroverError("limit", `event ${at} is more than ${EVENTS_MAX} events from where the log begins`);
-    for await (const batch of log.read(seq(state.seq), { beside: false })) {
-      for (const { bytes } of batch.records) {
-        evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
-        if (state.seq === at) return state;
-      }
+    while (state.seq < at) {
+      const before = state.seq;
+      for await (const { records } of log.read(seq(before), { beside: false, bytesMax: SLICE_BYTES }))
+        for (const { bytes } of records) {
+          if (state.seq === at) return state;
+          evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
+          if (state.seq % SLICE_EVENTS === 0) await nextTurn();
+        }
+      if (state.seq === before) throw badInput("at", at, "the number of an event in the log");
+      await nextTurn();
     }
-    throw badInput("at", at, "the number of an event in the log");
+    return state;
   }
 
+  const stateAt = async (at: Seq): Promise<State> =>
+    rebuild(at, at > EVENTS_MAX ? await beginning(at) : emptyState()).catch(async (error: unknown) => {
+      if (!isPruned(error)) throw error;
+      return rebuild(at, await beginning(at));
+    });
+
   return {
-    async stateAt(given, head) {
+    async look(given, head, see) {
       const read = whole(1)(given, "at");
       if (!read.ok) throw refused(read.failure);
       if (read.value > head) throw badInput("at", given, `at most ${head}, the last event`);
-      if (isBusy) throw new DroverError("overloaded", "another look at the past is under way; try again in a moment");
-      isBusy = true;
-      try {
-        const at = seq(read.value);
-        return await rebuild(at, at > EVENTS_MAX ? await beginning(at) : emptyState()).catch(async (error: unknown) => {
-          if (!isPruned(error)) throw error;
-          return rebuild(at, await beginning(at));
-        });
-      } finally {
-        isBusy = false;
-      }
+      if (waiting > WAITING_MAX)
+        throw new DroverError("overloaded", `${waiting} looks at the past wait already; try again in a moment`);
+      waiting++;
+      const seen = last.then(async () => see(await stateAt(seq(read.value)))).finally(() => waiting--);
+      last = seen.catch(() => {});
+      return seen;
     },
   };
 }
 
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 const isPruned = (error: unknown): boolean => error instanceof LogFailure && error.code === "pruned";

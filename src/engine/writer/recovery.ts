@@ -7,7 +7,7 @@
 import { type Seq, seq } from "../../core/base/index.ts";
 import { emptyState, evolve } from "../../core/index.ts";
 import type { State } from "../../core/model/index.ts";
-import { restore, snapshotLines } from "../../core/snapshot/index.ts";
+import { restore, restoring, snapshotLines } from "../../core/snapshot/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/index.ts";
 
@@ -43,8 +43,23 @@ async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
   }
 }
 
-export async function stateOf(snapshot: Snapshot): Promise<State> {
-  const state = restore(await readLines(snapshot.chunks));
+export const stateOf = async (snapshot: Snapshot): Promise<State> =>
+  checked(snapshot, restore(await readLines(snapshot.chunks)));
+
+/** The same for whoever has other things to do: after so many lines there is a turn for them. */
+export async function stateInSlices(
+  snapshot: Snapshot,
+  { lines, nextTurn }: { readonly lines: number; readonly nextTurn: () => Promise<void> },
+): Promise<State> {
+  const steps = restoring(await readLines(snapshot.chunks));
+  for (let count = 1; ; count++) {
+    const step = steps.next();
+    if (step.done === true) return checked(snapshot, step.value);
+    if (count % lines === 0) await nextTurn();
+  }
+}
+
+function checked(snapshot: Snapshot, state: State): State {
   if (state.seq !== snapshot.seq) throw corruptAt(snapshot.seq, "its snapshot is of another event");
   return state;
 }

@@ -11,7 +11,7 @@
 
 import type { TaskId } from "../../core/base/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { createTurnstile, holderOf, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+import { createTurnstile, inItsTurn, isTied, ServerRefusal } from "../../http/index.ts";
 
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
@@ -36,21 +36,9 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     attempt: number | undefined,
     { lines, since, exchange }: { lines: number; since?: number; exchange: Exchange },
   ): Promise<TaskLogs | null> {
-    const { promise: turn, resolve: begin, reject } = Promise.withResolvers<() => void>();
-    inTurn({
-      holder: holderOf(exchange.caller, exchange.request),
-      begin,
-      isGone: () => exchange.response.destroyed,
-      leave: () => reject(new PollEnded("hung-up")),
-    });
-    const over = await turn;
     const asked = { tail: lines, ...(since === undefined ? {} : ageOf(since)) };
-    try {
-      const found = await deps.logsOf(taskId, attempt, asked);
-      return found === null ? null : { taskId, ...found };
-    } finally {
-      over();
-    }
+    const found = await inItsTurn(inTurn, exchange, async () => deps.logsOf(taskId, attempt, asked));
+    return found === null ? null : { taskId, ...found };
   }
 
   async function fromFar({ taskId, since, ...ran }: Place, lines: number, signal: AbortSignal): Promise<TaskLogs> {

@@ -7,7 +7,7 @@
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
 import { isoTime, type TaskView } from "../../engine/tasks/index.ts";
 import { DroverError } from "../../engine/writer/index.ts";
-import { isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+import { createTurnstile, inItsTurn, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
@@ -16,9 +16,13 @@ import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { submitChecked, submitCheckedBatch } from "./submit-checked.ts";
 import { createTaskLogs } from "./task-logs.ts";
 
+const PAST_LINES_MAX = 100;
+
 export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   const { drover } = deps;
   const logs = createTaskLogs(deps);
+  /** The log is done again for each who asks about the past. */
+  const pastInTurn = createTurnstile(1, PAST_LINES_MAX);
 
   return {
     submit: ({ body }, { caller, headers }) => {
@@ -62,9 +66,12 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
       await checkTask(drover, caller, params.id);
       return drover.retry(params.id);
     },
-    why: async ({ params, query }, { caller }) => {
+    why: async ({ params, query }, exchange) => {
+      const { caller } = exchange;
       await checkTask(drover, caller, params.id);
-      return whyJson(ownWhy(drover.state, caller, await drover.why(params.id, query)));
+      const ask = (): Promise<Why> => drover.why(params.id, query);
+      const answer = await (query.at === undefined ? ask() : inItsTurn(pastInTurn, exchange, ask));
+      return whyJson(ownWhy(drover.state, caller, answer));
     },
     wait: async ({ params, query }, exchange) => {
       await checkTask(drover, exchange.caller, params.id);
