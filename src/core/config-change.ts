@@ -14,6 +14,7 @@ import {
   completedProject,
   type PriorityRules,
   type ProjectSettings,
+  settingsFor,
   typeLimit,
 } from "./config/config.ts";
 import { type ConfigPatch, withPatch } from "./config/config-patch.ts";
@@ -56,12 +57,6 @@ export function changeConfig(state: State, given: Config, patch: ConfigPatch | n
   setRoom(state.fleet, state.shapes, config.scheduler.placement.maxQueuePerWorker);
   watchTabs(state);
   if (scoresDiffer(former.scheduler.priority, config.scheduler.priority)) regroup(state);
-}
-
-/** The settings the config gives a project that was not put by hand. */
-export function settingsFor(config: Config, id: ProjectId): [ProjectSettings, "named" | "default"] {
-  const named = Object.hasOwn(config.projects.named, id) ? config.projects.named[id] : undefined;
-  return named === undefined ? [config.projects.default, "default"] : [named, "named"];
 }
 
 export function putProject(state: State, id: ProjectId, settings: ProjectSettings, source: Project["source"]): void {

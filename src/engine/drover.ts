@@ -22,8 +22,7 @@ import {
   seq,
   whole,
 } from "../core/base/index.ts";
-import { type Config, projectFields, readConfig } from "../core/config/index.ts";
-import { settingsFor } from "../core/config-change.ts";
+import { type Config, projectFields, readConfig, settingsFor } from "../core/config/index.ts";
 import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";

@@ -3,14 +3,9 @@
  */
 import "./node-version.ts";
 
-export type { Refusal } from "../core/base/refusal.ts";
-export type { Config } from "../core/config/config.ts";
-export type { GateClass } from "../core/gate/gate.ts";
-export type { Warning } from "../core/model/commands.ts";
-export type { Why } from "../core/why/why.ts";
-export type { Log } from "../log/log.ts";
-export { LogFailure } from "../log/log.ts";
-export { createMemoryLog } from "../log/memory/memory-log.ts";
+export type { Config, GateClass, Refusal, Warning, Why } from "../core/index.ts";
+export { type Log, LogFailure } from "../log/index.ts";
+export { createMemoryLog } from "../log/memory/index.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover } from "./drover.ts";

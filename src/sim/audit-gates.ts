@@ -4,8 +4,8 @@
  */
 import type { Event } from "../core/model/index.ts";
 import type { Complain } from "./audit-life.ts";
-import { type Shadow, spentWithin } from "./shadow.ts";
-import { gateOf, gateSettingsOf } from "./shadow-gate.ts";
+import { gateSettingsOf, type Shadow, spentWithin } from "./shadow.ts";
+import { gateOf } from "./shadow-gate.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -51,7 +51,7 @@ function auditFreeCall(shadow: Shadow, event: Extract<Event, { kind: "permit-ask
   const project = shadow.projects.get(event.project);
   if (event.task !== null || project === undefined) return;
   const { limit, window } = project.settings.budget;
-  const attempts = [...shadow.tasks.values()].filter(({ told }) => told.project === project.id);
+  const attempts = [...shadow.tasks.values()].filter(({ spec }) => spec.project === project.id);
   const reserved = attempts.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
   const used = spentWithin(project.spent, window, event.at) + reserved + setAsideByCalls(shadow, project.id);
   if (limit !== null && used + Math.max(1, event.tokens) > limit) {

@@ -53,14 +53,14 @@ function auditAttempt(task: ShadowTask, event: Event, number: number, complain: 
   const { attempt } = task;
   if (attempt === null || attempt.number !== number) {
     const live = attempt === null ? "no attempt" : `attempt ${attempt.number}`;
-    return complain("fencing", `${event.kind} of attempt ${number} of ${task.told.task} counts; live: ${live}`);
+    return complain("fencing", `${event.kind} of attempt ${number} of ${task.spec.task} counts; live: ${live}`);
   }
   if (event.kind === "attempt-started" && attempt.startedAt >= 0)
-    complain("started-once", `attempt ${number} of ${task.told.task} starts to run a second time`);
+    complain("started-once", `attempt ${number} of ${task.spec.task} starts to run a second time`);
   if (event.kind === "attempt-stopping" && event.cause === "timeout") {
-    const { timeoutMs } = task.told;
+    const { timeoutMs } = task.spec;
     const isDue = timeoutMs !== null && attempt.startedAt >= 0 && event.at >= attempt.startedAt + timeoutMs;
-    if (!isDue) complain("timeout", `${task.told.task} is timed out before its time`);
+    if (!isDue) complain("timeout", `${task.spec.task} is timed out before its time`);
   }
 }
 
@@ -73,7 +73,7 @@ const GIVEN_BACK: ReadonlySet<string> = new Set(["requeue", "rate-limited", "not
 /** What must not run twice is not queued again once it may have begun. */
 function auditLoss(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {
   const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
-  if (task.told.onLoss === "fail" && hasBegun && !GIVEN_BACK.has(event.cause))
+  if (task.spec.onLoss === "fail" && hasBegun && !GIVEN_BACK.has(event.cause))
     complain(
       "on-loss",
       `${event.task} is queued again after ${event.cause}, though it had begun and must not be repeated`,
@@ -88,7 +88,7 @@ function auditGivenBack(shadow: Shadow, task: ShadowTask, event: Lost, complain:
   if (event.cause === "requeue" && restMs < Math.min(max, base * 2 ** task.requeues))
     complain("requeues", `${event.task} rests only ${restMs} ms after requeue ${task.requeues + 1}`);
   if (event.cause !== "rate-limited") return;
-  const { provider } = task.told;
+  const { provider } = task.spec;
   const blockedUntil = provider === null ? -1 : (shadow.gates.get(provider)?.blockedUntil ?? -1);
   const isShut = event.at < blockedUntil || (task.attempt?.assignedAt ?? 0) < blockedUntil;
   if (provider === null ? restMs < THROTTLED_MS_MIN : !isShut)
@@ -96,12 +96,12 @@ function auditGivenBack(shadow: Shadow, task: ShadowTask, event: Lost, complain:
 }
 
 function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Complain): void {
-  const id = task.told.task;
+  const id = task.spec.task;
   if (task.phase === "ended") complain("ends-once", `${id} is ${task.outcome} and ends again by ${event.kind}`);
   if (event.kind === "task-done" && task.phase !== "live") complain("ends-once", `${id} is done without having run`);
   if (event.kind === "task-failed") auditFailure(shadow, task, event, complain);
   if (event.kind === "task-skipped") {
-    const { needs, parent } = task.told;
+    const { needs, parent } = task.spec;
     const dependency = shadow.tasks.get(event.dependency);
     const isTie = event.dependency === parent || needs.includes(event.dependency);
     const isBad = dependency === undefined || (dependency.phase === "ended" && dependency.outcome !== "done");
@@ -115,13 +115,13 @@ function auditFailure(
   event: Extract<Event, { kind: "task-failed" }>,
   complain: Complain,
 ): void {
-  const id = task.told.task;
+  const id = task.spec.task;
   if (event.reason.startsWith("deadline exceeded")) {
     if (task.deadline === null || event.at < task.deadline) complain("deadline", `${id} fails before its deadline`);
   }
   const { maxLosses, maxRequeues } = shadow.config.scheduler.retry;
   const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
-  if (event.reason.startsWith("its outcome is unknown: attempt") && (task.told.onLoss !== "fail" || !hasBegun)) {
+  if (event.reason.startsWith("its outcome is unknown: attempt") && (task.spec.onLoss !== "fail" || !hasBegun)) {
     complain("on-loss", `${id} fails as lost, though it may run again`);
   }
   if (/^(lost-too-often|stopped-by-its-budget)/.test(event.reason) && task.losses + 1 < maxLosses) {
@@ -135,7 +135,7 @@ function auditFailure(
 /** A task becomes runnable when nothing it waits for is missing. */
 function auditQueued(shadow: Shadow, task: ShadowTask, complain: Complain): void {
   if (task.phase === "queued") return;
-  const { task: id, needs, parent, notBefore, onDependencyFailure } = task.told;
+  const { task: id, needs, parent, notBefore, onDependencyFailure } = task.spec;
   if (task.phase !== "waiting") complain("queued-first", `${id} is queued though it is ${task.outcome ?? task.phase}`);
   if (task.awaitsArtifact) complain("artifact", `${id} is queued though its artifact never appeared`);
   if (notBefore !== null && shadow.at < notBefore) complain("not-before", `${id} is queued before its time`);

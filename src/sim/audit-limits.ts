@@ -19,13 +19,13 @@ export function auditLimits(shadow: Shadow, event: Event, complain: Complain): v
   auditCounts(shadow, task, event, live, complain);
   auditWorker(shadow, task, event, live, complain);
   auditBudgets(shadow, task, event, live, complain);
-  for (const lock of task.told.locks) {
-    const holder = live.find(({ told }) => told.locks.includes(lock));
-    if (holder !== undefined) complain("locks", `${event.task} starts though ${holder.told.task} holds lock ${lock}`);
+  for (const lock of task.spec.locks) {
+    const holder = live.find(({ spec }) => spec.locks.includes(lock));
+    if (holder !== undefined) complain("locks", `${event.task} starts though ${holder.spec.task} holds lock ${lock}`);
   }
-  const gate = task.told.provider === null ? undefined : shadow.gates.get(task.told.provider);
+  const gate = task.spec.provider === null ? undefined : shadow.gates.get(task.spec.provider);
   if (gate !== undefined && event.at < gate.blockedUntil) {
-    complain("provider", `${event.task} starts though its provider ${task.told.provider} is blocked`);
+    complain("provider", `${event.task} starts though its provider ${task.spec.provider} is blocked`);
   }
 }
 
@@ -37,14 +37,14 @@ function auditCounts(
   complain: Complain,
 ): void {
   const { maxInFlight, maxPerAgentInFlight, perType, critical } = shadow.config.scheduler;
-  const { project: id, agent, type } = task.told;
+  const { project: id, agent, type } = task.spec;
   const project = shadow.projects.get(id) as ShadowProject;
-  const ofProject = live.filter(({ told }) => told.project === id);
+  const ofProject = live.filter(({ spec }) => spec.project === id);
   const rows: [rule: string, count: number, limit: number][] = [
     ["maxInFlight", live.length, maxInFlight],
     ["maxConcurrent", ofProject.length, project.settings.maxConcurrent],
-    ["maxPerAgentInFlight", live.filter(({ told }) => told.agent === agent).length, maxPerAgentInFlight],
-    ["perType", live.filter(({ told }) => told.type === type).length, perType[type] ?? Number.POSITIVE_INFINITY],
+    ["maxPerAgentInFlight", live.filter(({ spec }) => spec.agent === agent).length, maxPerAgentInFlight],
+    ["perType", live.filter(({ spec }) => spec.type === type).length, perType[type] ?? Number.POSITIVE_INFINITY],
   ];
   if (event.rank.express) {
     rows.push(["critical", live.filter(({ attempt }) => attempt?.express).length, critical.maxInFlight]);
@@ -71,8 +71,8 @@ function auditWorker(
   const mine = live.filter(({ attempt }) => attempt?.worker === event.worker);
   const room = worker.slots + shadow.config.scheduler.placement.maxQueuePerWorker;
   if (mine.length >= room) say("slots", `which runs ${mine.length} of ${room}`);
-  const { cpu, memory, capabilities } = task.told;
-  const sum = (of: "cpu" | "memory"): number => mine.reduce((total, { told }) => total + told[of], 0);
+  const { cpu, memory, capabilities } = task.spec;
+  const sum = (of: "cpu" | "memory"): number => mine.reduce((total, { spec }) => total + spec[of], 0);
   if (sum("cpu") + cpu > worker.cpu) say("resources", `which has ${worker.cpu - sum("cpu")} of ${cpu} millicores left`);
   if (sum("memory") + memory > worker.memory) say("resources", `which has too little memory left for ${memory}`);
   const missing = capabilities.find((capability) => !worker.capabilities.includes(capability));
@@ -90,7 +90,7 @@ function auditBudgets(
   live: readonly ShadowTask[],
   complain: Complain,
 ): void {
-  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  const project = shadow.projects.get(task.spec.project) as ShadowProject;
   const { startCost } = shadow.config.scheduler.fairness;
   const least = Math.max(0, task.estimate);
   if (event.reserve < least) {
@@ -125,7 +125,7 @@ export function budgetsOf(
 ): { name: string; limit: number; used: number }[] {
   const reserved = (tasks: readonly ShadowTask[]): number =>
     tasks.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
-  const mine = live.filter(({ told }) => told.project === project.id);
+  const mine = live.filter(({ spec }) => spec.project === project.id);
   const [own, all] = [project.settings.budget, shadow.config.budget];
   const usedOfOwn =
     spentWithin(project.spent, own.window * late, at) + reserved(mine) + setAsideByCalls(shadow, project.id);

@@ -35,7 +35,7 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
       !mayBePassed(shadow, other, task, event.at),
   );
   const { rule, agents } = shadow.config.scheduler.fairness;
-  const mine = rivals.filter(({ told }) => told.project === task.told.project);
+  const mine = rivals.filter(({ spec }) => spec.project === task.spec.project);
   if (rule === "level") {
     auditProjects(
       shadow,
@@ -49,22 +49,22 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
     auditAgents(
       shadow,
       task,
-      mine.filter(({ told }) => told.agent !== task.told.agent),
+      mine.filter(({ spec }) => spec.agent !== task.spec.agent),
       complain,
     );
   }
   auditTasks(
     shadow,
     task,
-    mine.filter(({ told }) => told.agent === task.told.agent),
+    mine.filter(({ spec }) => spec.agent === task.spec.agent),
     event,
     complain,
   );
 }
 
 /** A task whose estimate alone exceeds a budget stands aside until the limit rises. */
-function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
-  const { limit } = (shadow.projects.get(told.project) as ShadowProject).settings.budget;
+function standsAside(shadow: Shadow, { spec, estimate }: ShadowTask): boolean {
+  const { limit } = (shadow.projects.get(spec.project) as ShadowProject).settings.budget;
   return [limit, shadow.config.budget.limit].some((most) => most !== null && estimate > most);
 }
 
@@ -73,16 +73,16 @@ function standsAside(shadow: Shadow, { told, estimate }: ShadowTask): boolean {
  * its project that expects nothing passes it. Those without an estimate expect what their kind has used, which is not
  * known here: some, perhaps, unless one of the same type that has no estimate either is the one that passes.
  */
-function mayBePassed(shadow: Shadow, { told, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
-  if (told.project !== by.told.project || by.estimate > 0 || estimate <= by.estimate) return false;
-  const budgets = budgetsOf(shadow, shadow.projects.get(told.project) as ShadowProject, liveTasks(shadow), at, LATE);
+function mayBePassed(shadow: Shadow, { spec, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
+  if (spec.project !== by.spec.project || by.estimate > 0 || estimate <= by.estimate) return false;
+  const budgets = budgetsOf(shadow, shadow.projects.get(spec.project) as ShadowProject, liveTasks(shadow), at, LATE);
   const lacksRoom = (tokens: number): boolean => budgets.some(({ limit, used }) => used + tokens > limit);
   const mayWait = (other: ShadowTask): boolean => {
     if (other.estimate !== 0) return other.estimate > 0 && lacksRoom(other.estimate);
-    return budgets.length > 0 && !(by.estimate === 0 && other.told.type === by.told.type);
+    return budgets.length > 0 && !(by.estimate === 0 && other.spec.type === by.spec.type);
   };
   return [...shadow.tasks.values()].some(
-    (other) => other.told.project === told.project && isRunnable(other) && mayWait(other),
+    (other) => other.spec.project === spec.project && isRunnable(other) && mayWait(other),
   );
 }
 
@@ -96,12 +96,12 @@ function auditProjects(
 ): void {
   if (shadow.config.budget.limit !== null) return;
   const live = liveTasks(shadow);
-  const served = shadow.projects.get(task.told.project) as ShadowProject;
+  const served = shadow.projects.get(task.spec.project) as ShadowProject;
   const level = served.level;
   for (const other of rivals) {
-    const project = shadow.projects.get(other.told.project) as ShadowProject;
-    const ofProject = live.filter(({ told }) => told.project === project.id);
-    const ofAgent = live.filter(({ told }) => told.agent === other.told.agent);
+    const project = shadow.projects.get(other.spec.project) as ShadowProject;
+    const ofProject = live.filter(({ spec }) => spec.project === project.id);
+    const ofAgent = live.filter(({ spec }) => spec.agent === other.spec.agent);
     const couldStart =
       !project.paused &&
       project.settings.budget.limit === null &&
@@ -116,15 +116,15 @@ function auditProjects(
 
 function auditAgents(shadow: Shadow, task: ShadowTask, rivals: readonly ShadowTask[], complain: Complain): void {
   const live = liveTasks(shadow);
-  const project = shadow.projects.get(task.told.project) as ShadowProject;
+  const project = shadow.projects.get(task.spec.project) as ShadowProject;
   const inFlight = (agent: string): number =>
-    live.filter(({ told }) => told.project === project.id && told.agent === agent).length;
+    live.filter(({ spec }) => spec.project === project.id && spec.agent === agent).length;
   const served = (agent: string): number => project.lastServed.get(agent) ?? 0;
-  const { agent: chosen } = task.told;
+  const { agent: chosen } = task.spec;
   const { maxPerAgentInFlight } = shadow.config.scheduler;
-  for (const { told } of rivals) {
-    const { agent } = told;
-    if (live.filter((other) => other.told.agent === agent).length >= maxPerAgentInFlight) continue;
+  for (const { spec } of rivals) {
+    const { agent } = spec;
+    if (live.filter((other) => other.spec.agent === agent).length >= maxPerAgentInFlight) continue;
     const order = inFlight(agent) - inFlight(chosen) || served(agent) - served(chosen) || (agent < chosen ? -1 : 1);
     if (order < 0) return complain("agents", `${chosen} is served in ${project.id}, but it is the turn of ${agent}`);
   }
@@ -138,19 +138,19 @@ function auditTasks(
   complain: Complain,
 ): void {
   const { starvationAfter } = shadow.config.scheduler.priority;
-  const { maxPriority } = (shadow.projects.get(task.told.project) as ShadowProject).settings;
+  const { maxPriority } = (shadow.projects.get(task.spec.project) as ShadowProject).settings;
   for (const other of rivals) {
     const isOlder = other.runnableAt < task.runnableAt;
     const steps = Math.max(0, Math.ceil((other.priority - maxPriority) / PRIORITY_STEP));
     const isPastBound = event.at - other.runnableAt >= starvationAfter * (1 + steps);
     if (isOlder && isPastBound) {
-      return complain("starvation", `${event.task} starts before ${other.told.task}, which waits past the bound`);
+      return complain("starvation", `${event.task} starts before ${other.spec.task}, which waits past the bound`);
     }
     const isEqual =
       other.priority === task.priority &&
-      other.told.depth === task.told.depth &&
+      other.spec.depth === task.spec.depth &&
       other.iteration + other.ownFailures === task.iteration + task.ownFailures;
     const isFirst = isOlder || (other.runnableAt === task.runnableAt && other.seq < task.seq);
-    if (isEqual && isFirst) return complain("order", `${event.task} overtakes its equal ${other.told.task}`);
+    if (isEqual && isFirst) return complain("order", `${event.task} overtakes its equal ${other.spec.task}`);
   }
 }

@@ -20,7 +20,8 @@ import { auditGates } from "./audit-gates.ts";
 import { auditLife, type Complain } from "./audit-life.ts";
 import { auditLimits } from "./audit-limits.ts";
 import { auditTurns } from "./audit-turns.ts";
-import { newShadow, note, type Shadow, type ShadowTask, tick } from "./shadow.ts";
+import { newShadow, type Shadow, type ShadowTask, tick } from "./shadow.ts";
+import { note } from "./shadow-events.ts";
 
 export type Complaint = { readonly rule: string; readonly detail: string; readonly seq: number };
 /** What an answer promised: this has happened, and it is durable. */

@@ -7,35 +7,10 @@
  * reaches the gate's own limit.
  */
 
-import type { GateSettings } from "../core/gate/index.ts";
 import type { Event } from "../core/model/index.ts";
-import { addToLevel, book, noteUsage, type Shadow } from "./shadow.ts";
-
-export type ShadowPermit = {
-  readonly project: string;
-  readonly task: string | null;
-  readonly attempt: number | null;
-  readonly tokens: number;
-  episode: number;
-};
-export type ShadowGate = {
-  readonly waiting: Map<string, ShadowPermit>;
-  readonly out: Map<string, ShadowPermit>;
-  /** When permits were granted, for the request window. */
-  grants: number[];
-  /** What settled calls used, while tokens are limited; a limit counts from when it was set. */
-  spent: { readonly at: number; readonly tokens: number }[];
-  blockedUntil: number;
-  strikes: number;
-  episode: number;
-  /** How many calls of this episode may be out; infinite when all is well. */
-  slow: number;
-};
+import { addToLevel, book, gateSettingsOf, noteUsage, type Shadow, type ShadowGate } from "./shadow.ts";
 
 const STRIKES_THAT_COUNT = 6;
-
-export const gateSettingsOf = (shadow: Shadow, gate: string): GateSettings =>
-  shadow.config.gates.named[gate] ?? shadow.config.gates.default;
 
 export function gateOf(shadow: Shadow, id: string): ShadowGate {
   const known = shadow.gates.get(id);

@@ -16,7 +16,8 @@ import {
   workerId,
 } from "../core/index.ts";
 import { shownLevel } from "../core/turn/fairness.ts";
-import { newShadow, note, tick } from "./shadow.ts";
+import { newShadow, tick } from "./shadow.ts";
+import { note } from "./shadow-events.ts";
 
 const HALF_LIFE = 1000;
 const A = projectId("A");

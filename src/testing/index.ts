@@ -10,11 +10,11 @@
  * It is the real engine, in memory unless `data` names a directory: only the clock, the next turn and the look for
  * artifacts are not the world's. So a test needs no sleep, and two runs of it are equal.
  */
+import "../engine/index.ts"; // The version of Node is checked before anything else.
+
 import { isRecord } from "../core/base/index.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
 import { badInput } from "../engine/writer/index.ts";
-import "../engine/node-version.ts";
-
 import { createHandHost, type TestClock } from "./hand-clock.ts";
 
 export type { TestClock } from "./hand-clock.ts";

@@ -6,6 +6,7 @@
  * here on. The effective config is itself an event in the log, so that a replay decides under the
  * rules of its day. Zero is never "unset": where nothing is meant, the value is null.
  */
+import type { ProjectId } from "../base/brand.ts";
 import { size } from "../base/byte-size.ts";
 import {
   type Fields,
@@ -477,4 +478,10 @@ export function readConfig(value: unknown): Result<Config, Refusal> {
     return fail(badField("scheduler.retry.max", retry.max, `at least scheduler.retry.base (${retry.base} ms)`));
   }
   return read;
+}
+
+/** The settings the config gives a project that was not put by hand. */
+export function settingsFor(config: Config, id: ProjectId): [ProjectSettings, "named" | "default"] {
+  const named = Object.hasOwn(config.projects.named, id) ? config.projects.named[id] : undefined;
+  return named === undefined ? [config.projects.default, "default"] : [named, "named"];
 }

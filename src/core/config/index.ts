@@ -11,5 +11,6 @@ export {
   readConfig,
   type SchedulerRules,
   STRATEGIES,
+  settingsFor,
 } from "./config.ts";
 export { amendPatch, withPatch } from "./config-patch.ts";

@@ -7,10 +7,8 @@
  * throws is its
  * host's bug, and must not stop the writer: what it throws is a warning.
  */
-import type { Head } from "../../log/index.ts";
-import type { Applied } from "./writer.ts";
+import type { Applied, Commit } from "./writer.ts";
 
-export type Commit = { readonly head: Head; readonly appendMs: number };
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
 export type CommitWatch = {
   /** Whether anybody listens. */

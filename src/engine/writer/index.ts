@@ -1,8 +1,7 @@
 /** What other layers may use of this room. */
 
 export { canonical } from "./canonical-json.ts";
-export type { Commit } from "./commit-watch.ts";
 export { badInput, DroverError, type DroverErrorCode, isStop, refused } from "./drover-error.ts";
 export { type Host, realHost } from "./host.ts";
 export { recover } from "./recovery.ts";
-export { type Applied, startWriter, type Writer } from "./writer.ts";
+export { type Applied, type Commit, startWriter, type Writer } from "./writer.ts";

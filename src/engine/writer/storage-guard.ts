@@ -22,7 +22,7 @@ import {
   type Refusal,
   type TaskId,
 } from "../../core/base/index.ts";
-import { settingsFor } from "../../core/config-change.ts";
+import { settingsFor } from "../../core/config/index.ts";
 import { RollingSum } from "../../core/gate/index.ts";
 import type { Command, Project, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";

@@ -21,7 +21,6 @@ import { nextChange } from "../../core/task/index.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure } from "../../log/index.ts";
 import type { SignRule } from "../../log/integrity/index.ts";
-import type { Commit } from "./commit-watch.ts";
 import { DroverError, isStop, refused } from "./drover-error.ts";
 import { createHeadSigning } from "./head-signing.ts";
 import type { Host } from "./host.ts";
@@ -36,6 +35,8 @@ const REPEATS_MAX = 10;
 /** Rooms of batches that are kept for the next: one is on its way while another gathers, and more if many wait. */
 const SPARES_MAX = 4;
 
+/** Where the log ends after a batch, and how long it took to store it. */
+export type Commit = { readonly head: Head; readonly appendMs: number };
 export type Applied = { readonly event: Event; readonly seq: Seq };
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
