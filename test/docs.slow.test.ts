@@ -8,6 +8,7 @@
  * default, every error, every event with its fields, every call and every name that is exported; and no link between
  * documents leads nowhere.
  */
+
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,6 +21,7 @@ import { parse } from "yaml";
 import { EXIT_MEANINGS } from "../src/cli/shell/exit-code.ts";
 import { VERBS } from "../src/cli/verbs.ts";
 import * as client from "../src/client/index.ts";
+import { sentence } from "../src/core/base/index.ts";
 import * as core from "../src/core/index.ts";
 import { DEFAULT_CONFIG, FIELDS, type Refusal } from "../src/core/index.ts";
 import type { WhyCode } from "../src/core/why/conditions.ts";
@@ -27,7 +29,7 @@ import * as engine from "../src/engine/index.ts";
 import { type DroverErrorCode, refused } from "../src/engine/writer/drover-error.ts";
 import * as gate from "../src/gate/index.ts";
 import type { LogFailureCode } from "../src/log/log.ts";
-import { readSettings, sentence, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
+import { readSettings, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
 import * as worker from "../src/worker/index.ts";
 import { cliReferenceFile, withVerbs } from "./cli-reference.ts";
 import { httpReferenceFile, withTables } from "./http-reference.ts";

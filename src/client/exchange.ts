@@ -9,8 +9,8 @@
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
 import {
   codeOfStatus,
-  PLACES,
-  type Place,
+  ENDPOINTS,
+  type Endpoint,
   PROTOCOL_HEADER,
   PROTOCOL_VERSION,
   WIRE_CODES,
@@ -76,7 +76,7 @@ export async function exchange<Name extends CallName>(
   options: CallOptions = {},
   afterLoss?: AfterLoss<Answered<Name>>,
 ): Promise<Answered<Name>> {
-  const call = PLACES[name];
+  const call = ENDPOINTS[name];
   const { retries = wiring.retries, signal } = options;
   const text = "body" in asked ? bodyText(name, asked.body) : undefined;
   let isLost = false;
@@ -115,14 +115,14 @@ export function headersFor({ token }: Address, more: Readonly<Record<string, str
 }
 
 /** How long the call itself may hold its answer back. */
-function heldBackMs({ waits }: Place, { query, body }: Parts): number {
+function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   if (!waits) return 0;
   const { timeoutMs = 0 } = (query ?? {}) as { timeoutMs?: number };
   const { waitMs = 0 } = (body ?? {}) as { waitMs?: number };
   return timeoutMs + waitMs;
 }
 
-async function fetchOnce(wiring: Wiring, call: Place, asked: Told, options: CallOptions): Promise<Answer> {
+async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {
   const { address } = wiring;
   const { params = {}, query = {}, text } = asked;
   const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
@@ -160,7 +160,7 @@ export function networkError({ base }: Address, error: unknown, isRepeatable: bo
   return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
 }
 
-function answerOf({ produces }: Place, { status, headers, text }: Answer): unknown {
+function answerOf({ produces }: Endpoint, { status, headers, text }: Answer): unknown {
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
     const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;

@@ -6,7 +6,7 @@
  */
 
 import type { EventJson } from "../protocol/index.ts";
-import { PLACES } from "../protocol/wire/index.ts";
+import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import { createEventStream } from "./event-stream.ts";
 import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";
@@ -101,7 +101,7 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
 
 async function* eventsOn(wiring: Wiring, after: number, line: Line): AsyncGenerator<EventJson> {
   const { address } = wiring;
-  const response = await wiring.fetch(`${address.base}${targetOf(PLACES.events.path, {}, { after })}`, {
+  const response = await wiring.fetch(`${address.base}${targetOf(ENDPOINTS.events.path, {}, { after })}`, {
     headers: headersFor(address, { accept: "text/event-stream", "last-event-id": String(after) }),
     redirect: "manual",
     signal: line.signal,

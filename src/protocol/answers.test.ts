@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sentence } from "../core/base/refusal.ts";
 import { type Drover, DroverError, openDrover } from "../engine/index.ts";
-import { CALLS, type CallName } from "./calls/calls.ts";
+import { CALLS } from "./calls/calls.ts";
 import type { Schema } from "./schema/schema.ts";
 import { readShape } from "./schema/validate.ts";
 import { WIRE_CODES } from "./wire/codes.ts";
+import type { CallName } from "./wire/endpoints.ts";
 
 /**
  * What the engine says is what the document promises. Instants that the engine gives as milliseconds are text on the

@@ -2,9 +2,6 @@
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
 
-export { distanceOf, nearest } from "../core/base/nearest.ts";
-export { type Refusal, sentence } from "../core/base/refusal.ts";
-export { readConfig } from "../core/config/config.ts";
 export {
   type Ask,
   type Call,
@@ -19,7 +16,6 @@ export {
   type Asked,
   CALL_LIST,
   CALLS,
-  type CallName,
   type Calls,
   type FleetCallName,
   type ServerCallName,
@@ -47,6 +43,6 @@ export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
 export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire/codes.ts";
-export { EVENTS_MAX, type Method, PAGE_MAX, PLACES, type Place } from "./wire/endpoints.ts";
+export { type CallName, ENDPOINTS, type Endpoint, EVENTS_MAX, type Method, PAGE_MAX } from "./wire/endpoints.ts";
 export * from "./wire/task-state.ts";
 export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./wire/version.ts";

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { CALLS, type Call, type CallName, PLACES } from "../../src/protocol/index.ts";
+import { CALLS, type Call, type CallName, ENDPOINTS } from "../../src/protocol/index.ts";
 import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
@@ -61,7 +61,7 @@ before(async () => {
 });
 after(() => at.server.close());
 
-const READS = (Object.keys(PLACES) as CallName[]).filter((name) => PLACES[name].method === "GET");
+const READS = (Object.keys(ENDPOINTS) as CallName[]).filter((name) => ENDPOINTS[name].method === "GET");
 const IDS = [
   "mine",
   "mine-too",

@@ -5,15 +5,8 @@
  * they meet. Each layer is also checked by itself, so that a bad line does not hide behind a flag that happens to
  * outweigh it today.
  */
-import {
-  type Refusal,
-  readSettings,
-  readShape,
-  type Settings,
-  sentence,
-  settingsSchema,
-  tokenFaults,
-} from "../../protocol/index.ts";
+import { type Refusal, sentence } from "../../core/base/index.ts";
+import { readSettings, readShape, type Settings, settingsSchema, tokenFaults } from "../../protocol/index.ts";
 import { type JsonSchema, listForm, mapAdvice, schemaAt } from "./knobs.ts";
 import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./load.ts";
 import { findUnitless, forPeople } from "./span-unit.ts";

@@ -15,7 +15,8 @@
  */
 
 import { type Document, parseDocument, visit } from "yaml";
-import { distanceOf, nearest } from "../../protocol/index.ts";
+import { distanceOf, nearest } from "../../core/base/index.ts";
+
 import { ownName } from "../shell/problem.ts";
 import type { Environment } from "../shell/terminal.ts";
 import type { Setting } from "./file.ts";

@@ -7,7 +7,8 @@
  */
 
 import type { TSchema } from "typebox";
-import { checkOf, nearest, readShape, sentence } from "../../protocol/index.ts";
+import { nearest, sentence } from "../../core/base/index.ts";
+import { checkOf, readShape } from "../../protocol/index.ts";
 import { notesOf, type Schema } from "../../protocol/schema/index.ts";
 
 import { type JsonSchema, mapAdvice } from "../config/knobs.ts";

@@ -1,12 +1,14 @@
 /**
  * A plan file: what it means, and every mistake found before anything runs, each with its line and column.
  */
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { readConfig } from "../../protocol/index.ts";
+import { readConfig } from "../../core/config/index.ts";
+
 import { shownOrigin } from "../config/problem.ts";
 import { orderOf, withNeeds } from "./order.ts";
 import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";

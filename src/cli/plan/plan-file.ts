@@ -6,8 +6,11 @@
  * Every mistake is found before anything runs, and all of them are told at once, each with its line. What a plan
  * becomes is plain data: tasks in an order in which they can go, and a config for the engine.
  */
+
 import { basename } from "node:path";
-import { nearest, readConfig, sentence } from "../../protocol/index.ts";
+import { nearest, sentence } from "../../core/base/index.ts";
+import { readConfig } from "../../core/config/index.ts";
+
 import { oncePerLine } from "../config/yaml-complaint.ts";
 import { type Found, problemsIn, shownPath } from "./check.ts";
 import { configOf, type PlanConfig } from "./config.ts";

@@ -9,7 +9,8 @@
  * than one value to see, and each is told with its place.
  */
 
-import { nearest, readShape, sentence } from "../../protocol/index.ts";
+import { nearest, sentence } from "../../core/base/index.ts";
+import { readShape } from "../../protocol/index.ts";
 import { name } from "../../protocol/schema/index.ts";
 import { CommandError, splitCommand } from "../../worker/exec/index.ts";
 import { readAddition } from "../../worker/process/index.ts";

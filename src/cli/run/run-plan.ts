@@ -9,7 +9,8 @@
 import { existsSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
-import { nearest } from "../../protocol/index.ts";
+import { nearest } from "../../core/base/index.ts";
+
 import { type ExecHost, realExecHost } from "../../worker/process/index.ts";
 
 import { readConfigText } from "../config/file.ts";

@@ -7,7 +7,7 @@
 
 import type { Schema } from "../schema/schema.ts";
 import type { WireCode } from "../wire/codes.ts";
-import { PLACES, type Place } from "../wire/endpoints.ts";
+import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
 
 /** `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
 export type Role = "admin" | "agent" | "worker" | "viewer";
@@ -18,7 +18,7 @@ export type Tag = "tasks" | "scheduler" | "projects" | "workers" | "schedules" |
 export type Ask = { readonly params?: object; readonly query?: object; readonly body?: unknown };
 export type Id = { readonly id: string };
 
-export type Call<Asked extends Ask = Ask, Answer = unknown> = Place & {
+export type Call<Asked extends Ask = Ask, Answer = unknown> = Endpoint & {
   readonly operationId: string;
   readonly tag: Tag;
   readonly summary: string;
@@ -37,15 +37,15 @@ export type Call<Asked extends Ask = Ask, Answer = unknown> = Place & {
 };
 
 type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "tag" | "summary" | "roles" | "answers"> &
-  Partial<Omit<Call<Asked, Answer>, keyof Place>>;
+  Partial<Omit<Call<Asked, Answer>, keyof Endpoint>>;
 
-/** A call with its place, and with what is not said filled in. */
+/** A call with its endpoint, and with what is not said filled in. */
 export function call<Asked extends Ask, Answer>(
-  operationId: keyof typeof PLACES,
+  operationId: CallName,
   given: Given<Asked, Answer>,
 ): Call<Asked, Answer> {
   return {
-    ...PLACES[operationId],
+    ...ENDPOINTS[operationId],
     params: null,
     query: null,
     body: null,

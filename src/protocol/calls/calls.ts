@@ -1,13 +1,13 @@
 /**
  * Every call of the wire, by name.
  */
+import type { CallName } from "../wire/endpoints.ts";
 import type { AnswerOf, AskOf, Call } from "./call.ts";
 import { FLEET_CALLS, type FleetCalls } from "./fleet-calls.ts";
 import { SERVER_CALLS, type ServerCalls } from "./server-calls.ts";
 import { TASK_CALLS, type TaskCalls } from "./task-calls.ts";
 
 export type Calls = TaskCalls & FleetCalls & ServerCalls;
-export type CallName = keyof Calls;
 export type TaskCallName = keyof TaskCalls;
 export type FleetCallName = keyof FleetCalls;
 export type ServerCallName = keyof ServerCalls;

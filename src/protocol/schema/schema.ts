@@ -11,9 +11,8 @@
  */
 
 import { type TProperties, type TSchema, type TUnsafe, Type } from "typebox";
+import * as core from "../../core/base/index.ts";
 import { INSTANT_MAX, instantTextFault } from "../../core/base/index.ts";
-
-import * as core from "../../core/base/readers.ts";
 import { EXAMPLES } from "./examples.ts";
 
 /** A schema of values of this type; TypeBox's `Static` gives the type back. */

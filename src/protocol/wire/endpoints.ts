@@ -3,14 +3,23 @@
  *
  * Apart from the shapes on purpose: a client, a worker or a command starts without building a single schema.
  */
-import type { CallName } from "../calls/calls.ts";
 
 /** How many tasks, and how many events, one page holds at most. */
 export const PAGE_MAX = 1000;
 export const EVENTS_MAX = 1000;
 
+/** Every call of the wire, by name. */
+export type CallName =
+  | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
+  | "logs"
+  | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
+  | "leaveWorker"
+  | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
+  | ("gates" | "gate" | "resetGate" | "removeGate")
+  | ("stats" | "queue" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
+  | ("ready" | "metrics" | "openapi");
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-export type Place = {
+export type Endpoint = {
   readonly method: Method;
   /** With parameters as in `/tasks/{id}`. */
   readonly path: string;
@@ -22,7 +31,7 @@ export type Place = {
   readonly produces: readonly string[];
 };
 
-const place = (method: Method, path: string, more: Partial<Place> = {}): Place => ({
+const endpoint = (method: Method, path: string, more: Partial<Endpoint> = {}): Endpoint => ({
   method,
   path,
   repeatable: method !== "POST" && method !== "PATCH",
@@ -32,48 +41,48 @@ const place = (method: Method, path: string, more: Partial<Place> = {}): Place =
 });
 
 /** Tasks, permits and workers are safe to ask for twice if they have an id, and the client sees to that. */
-export const PLACES: { readonly [Name in CallName]: Place } = {
-  submit: place("POST", "/tasks", { repeatable: true }),
-  submitBatch: place("POST", "/tasks/batch", { repeatable: true }),
-  tasks: place("GET", "/tasks"),
-  task: place("GET", "/tasks/{id}"),
-  patch: place("PATCH", "/tasks/{id}", { repeatable: true }),
-  cancel: place("POST", "/tasks/{id}/cancel", { repeatable: true }),
-  cancelWhere: place("POST", "/tasks/cancel", { repeatable: true }),
-  retry: place("POST", "/tasks/{id}/retry"),
-  why: place("GET", "/tasks/{id}/why"),
-  wait: place("GET", "/tasks/{id}/wait", { waits: true }),
-  logs: place("GET", "/tasks/{id}/logs"),
-  projects: place("GET", "/projects"),
-  project: place("GET", "/projects/{id}"),
-  putProject: place("PUT", "/projects/{id}"),
-  workers: place("GET", "/workers"),
-  joinWorker: place("POST", "/workers", { repeatable: true }),
-  sync: place("POST", "/workers/{id}/sync", { repeatable: true, waits: true }),
-  handInLog: place("POST", "/workers/{id}/logs", { repeatable: true }),
-  drainWorker: place("POST", "/workers/{id}/drain", { repeatable: true }),
-  leaveWorker: place("DELETE", "/workers/{id}"),
-  schedules: place("GET", "/schedules"),
-  schedule: place("GET", "/schedules/{id}"),
-  putSchedule: place("PUT", "/schedules/{id}"),
-  removeSchedule: place("DELETE", "/schedules/{id}"),
-  askPermit: place("POST", "/permits", { repeatable: true, waits: true }),
-  settlePermit: place("POST", "/permits/{id}/settle", { repeatable: true }),
-  dropPermit: place("DELETE", "/permits/{id}"),
-  gates: place("GET", "/gates"),
-  gate: place("GET", "/gates/{id}"),
-  resetGate: place("POST", "/gates/{id}/reset", { repeatable: true }),
-  removeGate: place("DELETE", "/gates/{id}"),
-  stats: place("GET", "/scheduler/stats"),
-  queue: place("GET", "/scheduler/queue"),
-  config: place("GET", "/scheduler/config"),
-  patchConfig: place("PATCH", "/scheduler/config", { repeatable: true }),
-  reload: place("POST", "/scheduler/reload", { repeatable: true }),
-  pause: place("POST", "/scheduler/pause", { repeatable: true }),
-  resume: place("POST", "/scheduler/resume", { repeatable: true }),
-  events: place("GET", "/events", { waits: true, produces: ["application/json", "text/event-stream"] }),
-  health: place("GET", "/healthz"),
-  ready: place("GET", "/readyz"),
-  metrics: place("GET", "/metrics", { produces: ["text/plain"] }),
-  openapi: place("GET", "/openapi.json"),
+export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
+  submit: endpoint("POST", "/tasks", { repeatable: true }),
+  submitBatch: endpoint("POST", "/tasks/batch", { repeatable: true }),
+  tasks: endpoint("GET", "/tasks"),
+  task: endpoint("GET", "/tasks/{id}"),
+  patch: endpoint("PATCH", "/tasks/{id}", { repeatable: true }),
+  cancel: endpoint("POST", "/tasks/{id}/cancel", { repeatable: true }),
+  cancelWhere: endpoint("POST", "/tasks/cancel", { repeatable: true }),
+  retry: endpoint("POST", "/tasks/{id}/retry"),
+  why: endpoint("GET", "/tasks/{id}/why"),
+  wait: endpoint("GET", "/tasks/{id}/wait", { waits: true }),
+  logs: endpoint("GET", "/tasks/{id}/logs"),
+  projects: endpoint("GET", "/projects"),
+  project: endpoint("GET", "/projects/{id}"),
+  putProject: endpoint("PUT", "/projects/{id}"),
+  workers: endpoint("GET", "/workers"),
+  joinWorker: endpoint("POST", "/workers", { repeatable: true }),
+  sync: endpoint("POST", "/workers/{id}/sync", { repeatable: true, waits: true }),
+  handInLog: endpoint("POST", "/workers/{id}/logs", { repeatable: true }),
+  drainWorker: endpoint("POST", "/workers/{id}/drain", { repeatable: true }),
+  leaveWorker: endpoint("DELETE", "/workers/{id}"),
+  schedules: endpoint("GET", "/schedules"),
+  schedule: endpoint("GET", "/schedules/{id}"),
+  putSchedule: endpoint("PUT", "/schedules/{id}"),
+  removeSchedule: endpoint("DELETE", "/schedules/{id}"),
+  askPermit: endpoint("POST", "/permits", { repeatable: true, waits: true }),
+  settlePermit: endpoint("POST", "/permits/{id}/settle", { repeatable: true }),
+  dropPermit: endpoint("DELETE", "/permits/{id}"),
+  gates: endpoint("GET", "/gates"),
+  gate: endpoint("GET", "/gates/{id}"),
+  resetGate: endpoint("POST", "/gates/{id}/reset", { repeatable: true }),
+  removeGate: endpoint("DELETE", "/gates/{id}"),
+  stats: endpoint("GET", "/scheduler/stats"),
+  queue: endpoint("GET", "/scheduler/queue"),
+  config: endpoint("GET", "/scheduler/config"),
+  patchConfig: endpoint("PATCH", "/scheduler/config", { repeatable: true }),
+  reload: endpoint("POST", "/scheduler/reload", { repeatable: true }),
+  pause: endpoint("POST", "/scheduler/pause", { repeatable: true }),
+  resume: endpoint("POST", "/scheduler/resume", { repeatable: true }),
+  events: endpoint("GET", "/events", { waits: true, produces: ["application/json", "text/event-stream"] }),
+  health: endpoint("GET", "/healthz"),
+  ready: endpoint("GET", "/readyz"),
+  metrics: endpoint("GET", "/metrics", { produces: ["text/plain"] }),
+  openapi: endpoint("GET", "/openapi.json"),
 };

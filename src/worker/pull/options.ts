@@ -1,10 +1,12 @@
 /**
  * What a program says of the worker it starts, read at the door: what is unknown or wrong is refused by name.
  */
+
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type Client, ClientError, type ClientOptions } from "../../client/index.ts";
-import { type JoinBody, joinBody, readShape, sentence, syncBody, type WorkerResources } from "../../protocol/index.ts";
+import { sentence } from "../../core/base/index.ts";
+import { type JoinBody, joinBody, readShape, syncBody, type WorkerResources } from "../../protocol/index.ts";
 import type { WorkerLogs } from "./logs.ts";
 
 /** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
