@@ -1,5 +1,6 @@
 /**
- * The rules of a task's life: it ends once, runs in one place at a time, and moves only as DESIGN §3 draws it.
+ * The rules of a task's life: it ends once, runs in one place at a time, and moves only along the arrows of
+ * ARCHITECTURE.md.
  */
 import type { Event } from "../core/model/index.ts";
 import type { Shadow, ShadowTask } from "./shadow.ts";

@@ -1,7 +1,8 @@
 /**
  * One round over a plain snapshot: who gets which task on which worker. For people who embed it.
  *
- * This is the round of the share-and-budget spec (seed 003) with its traps taken out. Projects are asked in the order
+ * This is the round of the specification of shares and budgets, without its known defects. Projects are asked in the
+ * order
  * of their turn: those with nothing yet in the window first (the minimum-task guarantee), then share minus target
  * ascending, then list order, shares and targets over the same projects. Within a project: priority, then
  * runnable time, then list order; a task that fits no worker now is passed over and blocks nobody. Under the default

@@ -1,5 +1,5 @@
 /**
- * The chain is what the design says it is, for events of every size; checkpoints hold only as signed.
+ * The chain is what its rule says it is, for events of every size; checkpoints hold only as signed.
  */
 
 import assert from "node:assert/strict";

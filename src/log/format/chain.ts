@@ -2,7 +2,7 @@
  * The hash chain: what makes an edit, a deletion or a change of order visible.
  *
  * `postHash = sha256(priorHash ‖ stored bytes)`, one link per event, over exactly the bytes that are
- * stored and never over a structure (trap C20). The first prior is 32 zero bytes. Before its first event each batch has
+ * stored and never over a structure. The first prior is 32 zero bytes. Before its first event each batch has
  * a link of its own, over a line of text with its epoch and its id: who wrote it is part of history too.
  *
  * Cost: about 0.6 µs for an event of 120 bytes. `crypto.hash` in one call is twice as fast as a Hash

@@ -1,9 +1,9 @@
 /**
  * Whether a batch may be appended: the one comparison that all safety rests on.
  *
- * It looks at the head record alone (trap D3: the absence of a later key proves nothing once a log can
+ * It looks at the head record alone (the absence of a later key proves nothing once a log can
  * be pruned). A head that already carries this batch's id, ends where this batch would end and has the
- * hash this batch would have is a repeat of an append whose answer was lost (trap D2): it is answered
+ * hash this batch would have is a repeat of an append whose answer was lost: it is answered
  * `appended`, whoever leads by now, because it is true. Every driver runs this inside the transaction
  * that stores the outcome.
  */

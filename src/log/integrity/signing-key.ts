@@ -1,5 +1,5 @@
 /**
- * The key of a data directory, and what is signed with it: lines of text, never a structure (trap C20).
+ * The key of a data directory, and what is signed with it: lines of text, never a structure.
  *
  * It is an ed25519 key in a file that only its owner can read. Checkpoints (`checkpoint.ts`) and heads
  * (`signed-head.ts`) are signed with it, so that nobody without it can write another history. Whoever holds the file

@@ -2,7 +2,7 @@
  * The thread that owns the database.
  *
  * An fsync takes as long as the disk likes; on the event loop it would stop leases, timers and every
- * request (trap D4). So the database lives here and is spoken to by messages: one request, one answer, in
+ * request. So the database lives here and is spoken to by messages: one request, one answer, in
  * order. Blocks of bytes are moved or shared, not copied. This file only carries; what is done is in
  * `store.ts`.
  */

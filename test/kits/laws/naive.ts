@@ -1,7 +1,7 @@
 /**
  * Who starts next, the slow and obvious way.
  *
- * Written from the design's section 4 and from the facts alone: every task, project, agent and worker is looked at,
+ * Written from the rules and the facts alone: every task, project, agent and worker is looked at,
  * everything is counted anew and sorted. No queue, no shape, no tree, no count that the core keeps is read, so that a
  * mistake in any of them shows as a difference. The law is equality, at every decision.
  */

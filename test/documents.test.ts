@@ -1,0 +1,35 @@
+/**
+ * Documents name files that exist, and dependencies have a reason written down.
+ *
+ * A path in backticks may leave out the beginning (`turn/queue.ts`); some file must end with it.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+const textOf = (path: string): string => readFileSync(join(root, path), "utf8");
+const exclude = ["**/node_modules/**", "dist/**"];
+const files = globSync("{src,test,bench,examples,bin}/**/*.{ts,js}", { cwd: root, exclude }).map((path) => `/${path}`);
+const documents = globSync("{*.md,{docs,src,test,bench,examples}/**/*.md}", { cwd: root, exclude });
+
+const missingIn = (text: string): string[] =>
+  [...text.matchAll(/`(\w[\w./-]*\.ts)`/g)]
+    .map(([, path = ""]) => path)
+    .filter((path) => !files.some((file) => file.endsWith(`/${path}`)));
+
+/** CHANGELOG tells of files as they were called then. */
+for (const document of documents.filter((path) => path !== "CHANGELOG.md"))
+  test(`every file that ${document} names exists`, () => assert.deepEqual(missingIn(textOf(document)), []));
+
+test("a planted path that is gone is found", () => {
+  assert.deepEqual(missingIn("see `core/pump.ts`, `core/gone.ts` and `pump.ts`"), ["core/gone.ts"]);
+});
+
+test("every dependency has its line in the record of dependencies", () => {
+  const record = textOf("docs/decisions/0014-dependencies.md");
+  const { dependencies } = JSON.parse(textOf("package.json")) as { dependencies: Record<string, string> };
+  const missing = Object.keys(dependencies).filter((name) => !record.includes(`\`${name}\``));
+  assert.deepEqual(missing, []);
+});
