@@ -51,6 +51,11 @@ type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 const AT_ONCE: Partial<Record<CallName, number>> = {
   tasks: 1,
   schedules: 1,
+  projects: 1,
+  workers: 1,
+  gates: 1,
+  stats: 1,
+  queue: 1,
   task: 32,
   patch: 32,
   events: 4,

@@ -3,4 +3,4 @@
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { rateLimitOf } from "./rate-limit.ts";
 export { readRetryAfter } from "./retry-after.ts";
-export { realTimers, type Timers } from "./timers.ts";
+export { nextTurn, realTimers, type Timers } from "./timers.ts";

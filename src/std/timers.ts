@@ -22,3 +22,6 @@ export const realTimers: Timers = {
     return () => clearInterval(timer);
   },
 };
+
+/** Everybody else has a turn of the event loop first. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));

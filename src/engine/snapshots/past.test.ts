@@ -1,21 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { turnsDuring } from "../../../test/kits/loop-turns.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import type { DroverError } from "../writer/index.ts";
-
-/** How often the event loop turns until the work is done. */
-async function turnsDuring(work: Promise<unknown>): Promise<number> {
-  let turns = 0;
-  let isOver = false;
-  const turn = (): void => {
-    turns++;
-    if (!isOver) setImmediate(turn);
-  };
-  setImmediate(turn);
-  await work;
-  isOver = true;
-  return turns;
-}
 
 test("why can be asked of the past: the state after any event", async () => {
   const { drover, settle } = await createTestDrover();

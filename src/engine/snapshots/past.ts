@@ -11,6 +11,7 @@ import { emptyState, evolve } from "../../core/index.ts";
 import type { State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { type Log, LogFailure } from "../../log/index.ts";
+import { nextTurn } from "../../std/index.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";
 import { stateInSlices } from "../writer/recovery.ts";
 
@@ -78,5 +79,4 @@ export function createPast(log: Log): Past {
   };
 }
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 const isPruned = (error: unknown): boolean => error instanceof LogFailure && error.code === "pruned";

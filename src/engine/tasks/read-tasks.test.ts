@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { turnsDuring } from "../../../test/kits/loop-turns.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { PAGE_BYTES, readPage, type TaskPage, type TaskSources } from "./read-tasks.ts";
 
@@ -65,4 +66,16 @@ test("however large a task is, a page holds one", async () => {
   const page = await readPage(parts, {});
   assert.deepEqual(idsOf(page), ids.slice(0, 1));
   assert.deepEqual(idsOf(await readPage(parts, { cursor: page.nextCursor as string })), ids.slice(1, 2));
+});
+
+test("a page leaves turns of the event loop to others, also while it only looks for its tasks", async () => {
+  const config = { scheduler: { maxBatch: 1000, maxPerAgent: 20_000, maxQueue: 20_000 } };
+  await using kit = await createTestDrover({ config });
+  const { drover } = kit;
+  const tasks = Array.from({ length: 1000 }, () => ({ action: "x" }));
+  for (let batch = 0; batch < 10; batch++) await drover.submitBatch({ agentId: "ann", tasks });
+  assert.ok((await turnsDuring(drover.tasks({ limit: 1000 }))) > 1000 / 40);
+  const rare = drover.tasks({ type: "rare", limit: 1 });
+  assert.ok((await turnsDuring(rare)) >= 5);
+  assert.equal((await rare).count, 0);
 });

@@ -3,7 +3,8 @@
  *
  * A live task is read from the state and its body from beside the log; one whose record has expired is read
  * back from the log through its tombstone; one that was turned away, from memory. Pages are in the order of
- * submission, and a cursor stays good however much happens in between. A page ends by its bytes as well as by its
+ * submission, and a cursor stays good however much happens in between. It is made in small pieces, with a turn of the
+ * event loop for everybody else between two of them. A page ends by its bytes as well as by its
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import {
@@ -17,9 +18,9 @@ import {
   type TaskId,
   whole,
 } from "../../core/base/index.ts";
-import type { Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
+import { nextTurn } from "../../std/index.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedBeside, DamagedBody, damagedReason } from "./body-store.ts";
@@ -34,6 +35,8 @@ export const PAGE_BYTES: number = 1024 * 1024;
 /** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
 const PIECE_MIN = 4;
 const PIECE_MAX = 32;
+/** How many tasks are looked at in one turn of the event loop. */
+const LOOKED_AT_ONCE = 1000;
 
 /** What reading takes. */
 export type TaskSources = {
@@ -187,14 +190,16 @@ export async function readPage(
   }
   const { size, after, matches } = wanted;
   const { state } = parts.writer;
-  const found: Task[] = [];
+  const now = parts.writer.now();
+  const found: Seen[] = [];
+  let looked = 0;
   for (const task of state.tasks.values()) {
+    if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
     if (task.seq <= after || !matches(task)) continue;
-    found.push(task);
+    found.push({ show: glance(state, task, now), seq: task.seq as Seq });
     if (found.length > size) break;
   }
-  const now = parts.writer.now();
-  const seen = found.slice(0, size).map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
+  const seen = found.slice(0, size);
   await parts.writer.settled();
   const tasks = await withBodies(parts.bodies, seen);
   const last = seen[tasks.length - 1];
@@ -234,6 +239,7 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
   const tasks: TaskView[] = [];
   let bytes = 0;
   for (let piece = PIECE_MIN; tasks.length < seen.length; piece = Math.min(piece * 2, PIECE_MAX)) {
+    if (tasks.length > 0) await nextTurn();
     const next = seen.slice(tasks.length, tasks.length + piece);
     const readings = next.map(({ seq }) => needed(bodies, seq));
     await Promise.allSettled(readings);
