@@ -25,7 +25,7 @@ import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Host } from "../writer/host.ts";
-import { tell, type Writer } from "../writer/writer.ts";
+import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -88,7 +88,7 @@ export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): Loc
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.delete(id)) return;
-        tell(writer, { type: "drop-permit", permit: id });
+        notify(writer, { type: "drop-permit", permit: id });
         reject(signal?.reason);
       };
       const end = (): void => signal?.removeEventListener("abort", giveUp);
@@ -108,7 +108,7 @@ export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): Loc
 
   /** What became of a call is the caller's to know, also when the engine has stopped: permits run out by themselves. */
   function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
-    tell(writer, { type: "settle-permit", permit, ok, tokens });
+    notify(writer, { type: "settle-permit", permit, ok, tokens });
   }
 
   async function withPermit<Value>(
@@ -147,7 +147,7 @@ export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): Loc
           settle(id, false, used);
           throw error;
         }
-        tell(writer, { type: "strike-gate", gate, permit: id, retryAfterMs });
+        notify(writer, { type: "strike-gate", gate, permit: id, retryAfterMs });
         settle(id, false, used ?? 0);
         if (tries >= TRIES_MAX) throw error;
       }

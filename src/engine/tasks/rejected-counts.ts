@@ -9,7 +9,7 @@
  */
 import type { AgentId } from "../../core/base/index.ts";
 import type { Host } from "../writer/host.ts";
-import { tell, type Writer } from "../writer/writer.ts";
+import { notify, type Writer } from "../writer/writer.ts";
 
 const SECOND_MS = 1000;
 const AGENTS_MAX = 100;
@@ -36,7 +36,7 @@ export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts
     const all = [...counts];
     counts.clear();
     flushedAt = host.elapsed();
-    tell(writer, { type: "count-rejected", counts: all });
+    notify(writer, { type: "count-rejected", counts: all });
   }
 
   return {

@@ -20,7 +20,7 @@ import { isoTime, type TaskView, viewOf } from "../tasks/task-view.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
 import type { Host } from "../writer/host.ts";
-import { type Applied, tell, type Writer } from "../writer/writer.ts";
+import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createPollLine } from "./long-polls.ts";
 import { createRemoteResults, type ResultAnswer } from "./remote-results.ts";
@@ -321,7 +321,7 @@ export function createRemoteWorkers(deps: {
   }
 
   function onSilent(worker: WorkerId): void {
-    tell(writer, { type: "leave-worker", worker, lost: true });
+    notify(writer, { type: "leave-worker", worker, lost: true });
     forgetLater(worker);
   }
 
@@ -329,7 +329,7 @@ export function createRemoteWorkers(deps: {
     const forget = (): void => {
       forgetting.delete(worker);
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
-      tell(writer, { type: "leave-worker", worker, lost: false });
+      notify(writer, { type: "leave-worker", worker, lost: false });
       line.forget(worker);
       lost.delete(worker);
     };

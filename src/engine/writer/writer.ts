@@ -333,10 +333,10 @@ export function startWriter(options: WriterOptions): Writer {
   };
 }
 
-/** Tells it what has happened. One that has stopped has told everybody, and there is nobody left to tell. */
-export function tell(writer: Pick<Writer, "execute">, command: Command, beside?: string): void {
+/** Executes what reports a fact. A writer that has stopped has rejected every caller already, and takes no more. */
+export function notify(writer: Pick<Writer, "execute">, command: Command, payload?: string): void {
   try {
-    writer.execute(command, beside);
+    writer.execute(command, payload);
   } catch (error) {
     if (!isStop(error)) throw error;
   }
