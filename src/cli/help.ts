@@ -4,8 +4,8 @@
 import type { Command } from "commander";
 import { EXIT, exitCodeHelp } from "./shell/exit-code.ts";
 import { usageProblem } from "./shell/problem.ts";
-import type { ListedVerb, Load, VerbBody } from "./shell/verb.ts";
-import type { Paint } from "./show/text.ts";
+import { painter } from "./shell/text.ts";
+import type { ListedVerb, Program, VerbBody } from "./shell/verb.ts";
 
 const CONFIG_HELP = `Where settings come from, the later over the earlier, field by field:
 
@@ -34,35 +34,29 @@ so does one that is gone or empty, and one that would take away the last token: 
 
 const TOPICS: Readonly<Record<string, () => string>> = { "exit-codes": exitCodeHelp, config: () => CONFIG_HELP };
 
-const help: VerbBody<never> = {
+export const helpVerb: VerbBody<never> = {
   takes: [{ name: "[topic...]", about: "a verb, exit-codes, or config" }],
   examples: [
     ["drover help submit", "the flags of submit, with examples"],
     ["drover help exit-codes", "what the numbers mean"],
     ["drover help config", "files, variables and flags, and which wins"],
   ],
-  run: async ({ args, terminal, program, load }) => {
+  run: async ({ args, terminal, program }) => {
     const [topic] = args;
     const shown = topic === undefined ? undefined : TOPICS[topic];
     // A verb that is also a topic (config) is better explained by the topic; --help still shows its flags.
     if (shown !== undefined && args.length === 1 && Object.hasOwn(TOPICS, topic ?? "")) terminal.out(shown());
-    else (await commandAt(program, args, load)).outputHelp();
+    else (await commandAt(await program(), args)).outputHelp();
     return EXIT.ok;
   },
-};
-
-export const helpVerb: ListedVerb = {
-  name: "help",
-  summary: "help with a verb, or with exit-codes or config",
-  load: async () => help,
 };
 
 /** The command that shows the flags of a verb, also where `drover help` has a topic of that name. */
 export const flagHelp = (verb: string): string =>
   Object.hasOwn(TOPICS, verb) ? `drover ${verb} --help` : `drover help ${verb}`;
 
-async function commandAt(program: Command, path: readonly string[], load: Load): Promise<Command> {
-  let found = program;
+async function commandAt({ root, load }: Program, path: readonly string[]): Promise<Command> {
+  let found = root;
   for (const name of path) {
     const next = found.commands.find((command) => command.name() === name || command.aliases().includes(name));
     if (next === undefined) {
@@ -76,8 +70,8 @@ async function commandAt(program: Command, path: readonly string[], load: Load):
 }
 
 /** What `drover` alone says. */
-export function overview(program: Command, paint: Paint): string {
-  const has = (name: string): boolean => program.commands.some((command) => command.name() === name);
+export function overview(verbs: readonly ListedVerb[], hasColours: boolean): string {
+  const paint = painter(hasColours);
   const rows: [string, string][] = [
     ["drover serve", "start the server here, with a worker that runs commands"],
     ["drover run plan.yml", "run a plan file on this machine until it is done"],
@@ -85,7 +79,7 @@ export function overview(program: Command, paint: Paint): string {
     ["drover tasks", "what there is; drover task ID shows one"],
     ["drover why ID", "every condition between a task and its start"],
   ];
-  const shown = rows.filter(([command]) => has(command.split(" ")[1] ?? ""));
+  const shown = rows.filter(([command]) => verbs.some(({ name }) => name === command.split(" ")[1]));
   return [
     `${paint("bold", "drover")} decides which task runs next, on which worker, and which LLM call may go out now.`,
     "",

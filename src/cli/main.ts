@@ -5,7 +5,6 @@
  * the command in silence, as it does for every other tool, except where it works rather than shows: what a plan, a
  * worker or a server does goes on, and its exit code stays true. Whatever nobody expected is a bug and says so.
  */
-import "./quiet-warnings.ts";
 import { runCommandLine } from "./command-line.ts";
 import { EXIT } from "./shell/exit-code.ts";
 import { processTerminal } from "./shell/terminal.ts";
@@ -14,6 +13,14 @@ import { VERBS } from "./verbs.ts";
 /** Verbs that do something, whoever looks on. */
 const WORKING: ReadonlySet<string> = new Set(["run", "serve", "worker"]);
 const isWorking = process.argv.slice(2).some((word) => WORKING.has(word));
+
+// Node calls its SQLite experimental, and would say so on every terminal. All other warnings are shown.
+const emitWarning = process.emitWarning.bind(process) as (warning: string | Error, ...rest: unknown[]) => void;
+process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
+  const [options] = rest;
+  const type = typeof options === "string" ? options : (options as { type?: string } | undefined)?.type;
+  if ((warning instanceof Error ? warning.name : type) !== "ExperimentalWarning") emitWarning(warning, ...rest);
+};
 
 for (const stream of [process.stdout, process.stderr])
   stream.on("error", (error: NodeJS.ErrnoException) => {

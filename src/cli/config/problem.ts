@@ -5,7 +5,9 @@
  * and line, which variable or which flag said otherwise. Every problem carries that, and is shown the way compilers
  * show theirs, because editors and people know how to follow it.
  */
-import { plain } from "../show/text.ts";
+import { EXIT } from "../shell/exit-code.ts";
+import type { Problem } from "../shell/problem.ts";
+import { plain } from "../shell/text.ts";
 
 export type Origin =
   | { readonly kind: "default" }
@@ -56,4 +58,15 @@ export function shownProblem({ message, origin, source }: ConfigProblem): string
   const shown = plain(source.replaceAll("\t", " ").slice(from, from + SOURCE_SHOWN_MAX));
   const caret = `${" ".repeat(number.length)} | ${" ".repeat(Math.max(0, origin.column - 1 - from))}^`;
   return `${plain(head)}\n  ${number} | ${shown}\n  ${caret}`;
+}
+
+export function configProblem(error: BadConfig): Problem {
+  const count = error.problems.length;
+  return {
+    message: count === 1 ? error.message : `the config has ${count} problems\n${error.message}`,
+    code: "bad_config",
+    exit: EXIT.usage,
+    hint: "drover help config says where settings come from; drover config check tries a file without a server",
+    details: { problems: error.problems },
+  };
 }

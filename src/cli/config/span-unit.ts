@@ -5,8 +5,8 @@
  * refused, with both readings of it, and so is a fraction. Zero is zero in every unit.
  */
 import { SPAN_PATTERN } from "../../protocol/index.ts";
+import { unitAdvice } from "../shell/verb.ts";
 import { alternatives, type JsonSchema, schemaUnder } from "./knobs.ts";
-import { unitAdvice } from "./span-advice.ts";
 
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);

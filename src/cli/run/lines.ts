@@ -4,8 +4,8 @@
  * The first word says what, the second to which task; the rest is how long it took or why. The lines are the whole
  * story in a file or a pipe; on a terminal they stand above the live picture.
  */
-import type { Paint, Tint } from "../show/text.ts";
-import { padEnd, plain, widthOf } from "../show/text.ts";
+import type { Paint, Tint } from "../shell/text.ts";
+import { padEnd, plain, widthOf } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Board, Fact, Row } from "./state.ts";
 

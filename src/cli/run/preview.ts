@@ -7,7 +7,7 @@
 
 import { orderOf } from "../plan/order.ts";
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
-import type { Output } from "../show/output.ts";
+import type { Output } from "../shell/output.ts";
 import { hasEnded, type Known, type Placed, placeTasks } from "./identity.ts";
 
 export type Preview = {

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { readPlan } from "../plan/plan-file.ts";
-import { createOutput } from "../show/output.ts";
-import { widthOf } from "../show/text.ts";
+import { createOutput } from "../shell/output.ts";
+import { widthOf } from "../shell/text.ts";
 import { createShow, type Show } from "./show.ts";
 import { type Board, createBoard, type Fact, type Row } from "./state.ts";
 

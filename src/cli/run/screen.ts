@@ -5,7 +5,7 @@
  * scrolling back shows a plain history, and when the run ends only that is left. No line is longer than the terminal
  * is wide, since a wrapped line could not be drawn over, and there are few enough lines for any window.
  */
-import { clip, type Paint, padEnd, padStart, plain } from "../show/text.ts";
+import { clip, type Paint, padEnd, padStart, plain } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Board, Counts, Row } from "./state.ts";
 

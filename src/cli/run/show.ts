@@ -5,9 +5,9 @@
  * ways say the same things; whoever runs the plan does not know which of them listens.
  */
 import { relative } from "node:path";
+import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import type { Output } from "../show/output.ts";
-import { plain, plainLines } from "../show/text.ts";
+import { plain, plainLines } from "../shell/text.ts";
 import { jsonOf, lineOf, nameWidth } from "./lines.ts";
 import { createScreen, pictureOf, type Screen } from "./screen.ts";
 import type { RunEars } from "./session.ts";

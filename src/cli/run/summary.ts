@@ -6,8 +6,8 @@
  */
 import { relative } from "node:path";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import type { Output } from "../show/output.ts";
-import { plain, type Tint } from "../show/text.ts";
+import type { Output } from "../shell/output.ts";
+import { plain, type Tint } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Attempts } from "./attempts.ts";
 import type { RunEnd } from "./session.ts";

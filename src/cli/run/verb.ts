@@ -4,8 +4,7 @@
  * Here is only what the command line needs to know of it. What it does is loaded when it is asked for: it brings the
  * engine with it, and other verbs need not wait for that.
  */
-import { InvalidArgumentError } from "commander";
-import { type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { BadValue, type VerbBody, wholeNumber } from "../shell/verb.ts";
 
 export type RunFlags = {
   readonly data?: string;
@@ -24,7 +23,7 @@ export type RunFlags = {
 export function taskNames(text: string, before: unknown): string[] {
   const more = (text.match(/[^,[]+(?:\[[^\]]*\])?/g) ?? []).map((name) => name.trim());
   if (more.length === 0 || more.some((name) => name === ""))
-    throw new InvalidArgumentError("It must be the name of a task, or several with commas.");
+    throw new BadValue("It must be the name of a task, or several with commas.");
   return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
 }
 

@@ -6,8 +6,8 @@
  * why it could not start, or had to end, is a sentence everywhere, as with every other verb.
  */
 import { type Logger, pino } from "pino";
+import { plainLines } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
-import { plainLines } from "../show/text.ts";
 import type { ServeFlags } from "./verb.ts";
 
 export type Voice = {

@@ -7,9 +7,9 @@ import type { Settings } from "../../protocol/index.ts";
 import type { ServerConfig } from "../config/settings.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { CliProblem, ownName, usageProblem } from "../shell/problem.ts";
+import type { Paint } from "../shell/text.ts";
 import { withoutCredentials } from "../shell/url-secret.ts";
 import { versionText } from "../shell/version.ts";
-import type { Paint } from "../show/text.ts";
 
 export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
 

@@ -6,10 +6,9 @@
  * object of the shape the API uses, also on standard error, so that standard output stays what was asked for.
  */
 import { dirname, join, relative, resolve, sep } from "node:path";
-import type { BadConfig } from "../config/problem.ts";
-import { painter, plainLines } from "../show/text.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
+import { painter, plainLines } from "./text.ts";
 
 export type Problem = {
   readonly message: string;
@@ -65,15 +64,4 @@ export function reportProblem(given: Problem, terminal: Terminal, isJson: boolea
   terminal.err(`${paint("red", "error:")} ${first}\n`);
   for (const line of rest) terminal.err(`${line}\n`);
   if (problem.hint !== undefined) terminal.err(`${paint("dim", "hint:")}  ${plainLines(problem.hint)}\n`);
-}
-
-export function configProblem(error: BadConfig): Problem {
-  const count = error.problems.length;
-  return {
-    message: count === 1 ? error.message : `the config has ${count} problems\n${error.message}`,
-    code: "bad_config",
-    exit: EXIT.usage,
-    hint: "drover help config says where settings come from; drover config check tries a file without a server",
-    details: { problems: error.problems },
-  };
 }

@@ -6,10 +6,9 @@
  * of its own, and a test calls it like any function. The table of verbs has the name and the summary of each; the rest
  * is loaded when it is asked for.
  */
-import { Argument, type Command, type CommanderError, InvalidArgumentError, Option } from "commander";
-import { SPAN_UNITS, unitAdvice } from "../config/span-advice.ts";
-import { createOutput, type Output } from "../show/output.ts";
+import type { Command } from "commander";
 import type { ExitCode } from "./exit-code.ts";
+import type { Output } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The flags every verb has. */
@@ -20,22 +19,20 @@ export type Call<Flags = Readonly<Record<string, unknown>>> = {
   readonly flags: Flags & GlobalFlags;
   readonly terminal: Terminal;
   readonly output: Output;
-  /** The whole command line, for completion and help; a verb that is not loaded has only a name and a summary. */
-  readonly program: Command;
-  readonly load: Load;
+  /** The whole command line, for completion and help. */
+  readonly program: () => Promise<Program>;
 };
 
-/** Loads the rest of a verb, if there is more to it. */
-export type Load = (command: Command) => Promise<void>;
+/** All verbs as commands of commander; one that is not loaded has only a name and a summary. */
+export type Program = { readonly root: Command; readonly load: (command: Command) => Promise<void> };
 
 export type FlagSpec = {
   /** As commander writes it: `-p, --project <name>`. */
   readonly flags: string;
   readonly about: string;
-  /** Turns the text into a value, or throws `InvalidArgumentError` with what would be right. */
+  /** Turns the text into a value, or throws `BadValue` with what would be right. */
   readonly read?: (text: string, before: unknown) => unknown;
   readonly choices?: readonly string[];
-  readonly default?: unknown;
 };
 
 export type ArgumentSpec = { readonly name: string; readonly about: string; readonly choices?: readonly string[] };
@@ -59,83 +56,23 @@ export type Verb<Flags = Readonly<Record<string, unknown>>> = Named & VerbBody<F
 /** A verb in the table. */
 export type ListedVerb = Named & { readonly group?: string; readonly load: () => Promise<VerbBody<never>> };
 
-export type Stage = {
-  readonly terminal: Terminal;
-  readonly program: Command;
-  readonly load: Load;
-  /** Takes the exit code of the verb that ran. */
-  readonly finish: (code: ExitCode) => void;
-};
-
-/** A call of a verb that commander would not take. */
-export class BadCall extends Error {
-  override readonly name: string = "BadCall";
-  /** The verb as it is called: `projects set`. */
-  readonly verb: string;
-  readonly reason: CommanderError;
-
-  constructor(verb: string, reason: CommanderError) {
-    super(reason.message);
-    this.verb = verb;
-    this.reason = reason;
-  }
-}
-
-/** Puts the name of a verb onto a command. */
-export function nameVerb(parent: Command, { name, summary }: Named, path: readonly string[] = []): Command {
-  return parent
-    .command(name)
-    .summary(summary)
-    .description(summary)
-    .exitOverride((reason) => {
-      throw new BadCall([...path, name].join(" "), reason);
-    });
-}
-
-/** Puts what a verb takes and does, and the verbs below it, onto its command. */
-export function fillVerb(command: Command, verb: VerbBody<never>, stage: Stage, path: readonly string[]): void {
-  if (verb.about !== undefined) command.description(verb.about);
-  for (const { name, about, choices } of verb.takes ?? []) {
-    const argument = new Argument(name, about);
-    command.addArgument(choices === undefined ? argument : argument.choices(choices));
-  }
-  for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
-  if (verb.passesOn === true) command.allowUnknownOption();
-  if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
-  for (const inner of verb.verbs ?? []) fillVerb(nameVerb(command, inner, path), inner, stage, [...path, inner.name]);
-  const { run } = verb;
-  if (run === undefined) return;
-  command.action(async () => {
-    const flags = command.optsWithGlobals() as never;
-    const { terminal, program, load } = stage;
-    const output = createOutput(terminal, flags);
-    const args = command.processedArgs.flat().filter(isText);
-    stage.finish(await run({ args, flags, terminal, output, program, load }));
-  });
-}
-
-const isText = (value: unknown): value is string => typeof value === "string";
-
-function optionOf({ flags, about, read, choices, default: fallback }: FlagSpec): Option {
-  const option = new Option(flags, about);
-  if (choices !== undefined) option.choices(choices);
-  if (read !== undefined) option.argParser(read);
-  if (fallback !== undefined) option.default(fallback);
-  return option;
-}
-
-export function shownExamples(examples: readonly (readonly [command: string, meaning: string])[]): string {
-  const lines = examples.map(([command, meaning]) => `  ${command}\n      ${meaning}`);
-  return `\nExamples:\n${lines.join("\n")}`;
-}
+/** The flags every verb has, as it is called. */
+export const GLOBAL_FLAGS: readonly FlagSpec[] = [
+  { flags: "--json", about: "answer in JSON, for programs" },
+  { flags: "--url <url>", about: "the server (default: $DROVER_URL, or http://127.0.0.1:4747)" },
+  { flags: "--no-color", about: "no colours, also on a terminal" },
+];
 
 // ------------------------------------------------------------- flags as values
+
+/** The value of a flag is wrong; the message says what would be right. */
+export class BadValue extends Error {}
 
 export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (/^-?\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+    throw new BadValue(`It must be a whole number from ${min} to ${max}.`);
   };
 }
 
@@ -143,7 +80,7 @@ export function number(min: number, max: number = Number.MAX_VALUE): (text: stri
   return (text) => {
     const value = Number(text);
     if (text.trim() !== "" && Number.isFinite(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+    throw new BadValue(`It must be a number from ${min} to ${max}.`);
   };
 }
 
@@ -151,16 +88,31 @@ export function numberAbove(bound: number, max: number): (text: string) => numbe
   return (text) => {
     const value = Number(text);
     if (text.trim() !== "" && value > bound && value <= max) return value;
-    throw new InvalidArgumentError(`It must be a number above ${bound} and at most ${max}.`);
+    throw new BadValue(`It must be a number above ${bound} and at most ${max}.`);
   };
+}
+
+const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
+
+/** What a span that somebody wrote lacks, and what to say; null if nothing. */
+export function unitAdvice(given: string): string | null {
+  const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
+  const value = Number(digits);
+  if (digits === "" || value === 0) return null;
+  if (Number.isInteger(value)) return unit === undefined ? `has no unit: say ${value}s or ${value}ms` : null;
+  // Without a unit a fraction is most likely one of seconds.
+  const ms = Math.round(value * (SPAN_UNITS[unit ?? "s"] ?? 1));
+  return ms < 1 ? null : `has ${unit === undefined ? "no unit" : "a fraction"}: say ${ms}ms`;
 }
 
 /** `30s`, `5m`, `250ms`; zero is zero in every unit. */
 export function milliseconds(text: string): number {
   const [, digits = "", unit] = /^(\d{1,12})(ms|s|m|h|d)?$/.exec(text) ?? [];
   const advice = unitAdvice(text);
-  if (advice !== null) throw new InvalidArgumentError(`It must be a span, and this one ${advice}.`);
-  if (digits === "") throw new InvalidArgumentError("It must be a span such as 250ms, 30s, 5m, 24h.");
+  if (advice !== null) throw new BadValue(`It must be a span, and this one ${advice}.`);
+  if (digits === "") throw new BadValue("It must be a span such as 250ms, 30s, 5m, 24h.");
   return Number(digits) * (SPAN_UNITS[unit ?? "ms"] ?? 1);
 }
 
@@ -189,21 +141,21 @@ const BYTE_UNITS: Readonly<Record<string, number>> = {
 export function byteCount(text: string): number {
   const [, digits = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,3})?) ?([a-zA-Z]*)$/.exec(text) ?? [];
   const size = BYTE_UNITS[unit.toLowerCase()];
-  if (digits === "" || size === undefined) throw new InvalidArgumentError("It must be a size such as 512MiB or 2GB.");
+  if (digits === "" || size === undefined) throw new BadValue("It must be a size such as 512MiB or 2GB.");
   return Math.round(Number(digits) * size);
 }
 
 /** `500m` or `0.5`: cores, as thousandths of one. */
 export function cpuMillicores(text: string): number {
   const [, digits = "", milli] = /^(\d{1,9}(?:\.\d{1,3})?)(m)?$/.exec(text) ?? [];
-  if (digits === "") throw new InvalidArgumentError("It must be cores such as 2, 0.5 or 500m.");
+  if (digits === "") throw new BadValue("It must be cores such as 2, 0.5 or 500m.");
   return Math.round(Number(digits) * (milli === undefined ? 1000 : 1));
 }
 
 /** A flag that may be given again, and takes several separated by commas. */
 export function several(text: string, before: unknown): string[] {
   const more = text.split(",").map((part) => part.trim());
-  if (more.some((part) => part === "")) throw new InvalidArgumentError("It must be one name, or several with commas.");
+  if (more.some((part) => part === "")) throw new BadValue("It must be one name, or several with commas.");
   return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
 }
 

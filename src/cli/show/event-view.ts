@@ -4,8 +4,8 @@
  * Nothing here knows a single kind of event, so that one that is added tomorrow is shown as well as any.
  */
 import type { EventJson } from "../../protocol/index.ts";
-import type { Output } from "./output.ts";
-import { clip, padEnd, plain, type Tint } from "./text.ts";
+import type { Output } from "../shell/output.ts";
+import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
 
 const VALUE_MAX = 60;
 /** What stands in its own column, or says nothing to a person. */

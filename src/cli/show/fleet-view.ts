@@ -2,8 +2,8 @@
  * Workers, projects, gates and schedules as tables.
  */
 import type { GateDetail, GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../../protocol/index.ts";
-import type { Output } from "./output.ts";
-import { plain, type Tint } from "./text.ts";
+import type { Output } from "../shell/output.ts";
+import { plain, type Tint } from "../shell/text.ts";
 import { age, count, span } from "./time.ts";
 
 const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {

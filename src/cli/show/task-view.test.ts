@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import type { TaskJson } from "../../protocol/shapes/tasks.ts";
-import { createOutput } from "./output.ts";
+import { createOutput } from "../shell/output.ts";
 import { taskDetails } from "./task-view.ts";
 
 const output = createOutput(testTerminal({ now: () => Date.parse("2026-01-31T12:00:00Z") }), { json: false });

@@ -5,8 +5,8 @@
  * The shut conditions come first, since they are what a person came for. Beside an instant stands how far away it is.
  */
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
-import type { Output } from "./output.ts";
-import { padEnd, plain, widthOf, wrap } from "./text.ts";
+import type { Output } from "../shell/output.ts";
+import { padEnd, plain, widthOf, wrap } from "../shell/text.ts";
 import { age, count } from "./time.ts";
 
 const OPEN = "✔";

@@ -12,8 +12,8 @@ import { TASK_STATES } from "../../protocol/wire/index.ts";
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { reportProblem, usageProblem } from "../shell/problem.ts";
+import { plain } from "../shell/text.ts";
 import { type Call, each, type VerbBody } from "../shell/verb.ts";
-import { plain } from "../show/text.ts";
 
 type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 

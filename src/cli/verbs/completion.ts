@@ -13,9 +13,10 @@ export const completionVerb: VerbBody<never> = {
     ['eval "$(drover completion zsh)"', "in ~/.zshrc, after compinit"],
     ["drover completion fish > ~/.config/fish/completions/drover.fish", "once"],
   ],
-  run: async ({ args, terminal, program, load }) => {
-    await Promise.all(program.commands.map(load));
-    terminal.out(completionScript(args[0] as Shell, program));
+  run: async ({ args, terminal, program }) => {
+    const { root, load } = await program();
+    await Promise.all(root.commands.map(load));
+    terminal.out(completionScript(args[0] as Shell, root));
     return EXIT.ok;
   },
 };

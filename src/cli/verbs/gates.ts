@@ -4,9 +4,9 @@
  */
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";
+import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
 import { callTable, gateTable, gateTotals } from "../show/fleet-view.ts";
-import { plain } from "../show/text.ts";
 
 const id = { name: "<id>", about: "the gate" };
 

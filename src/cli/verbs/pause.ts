@@ -5,8 +5,8 @@ import type { PauseBody, PauseStatus } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { usageProblem } from "../shell/problem.ts";
+import { plain } from "../shell/text.ts";
 import type { FlagSpec, VerbBody } from "../shell/verb.ts";
-import { plain } from "../show/text.ts";
 
 type Flags = { readonly project?: string; readonly task?: string };
 

@@ -1,12 +1,11 @@
 /**
  * `drover projects`: who pays, what they were charged, what they may spend; and how to change that.
  */
-import { InvalidArgumentError } from "commander";
 import type { ProjectBody } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { usageProblem } from "../shell/problem.ts";
-import { milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { BadValue, milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { projectTable } from "../show/fleet-view.ts";
 import { priorityFrom } from "./task-flags.ts";
 
@@ -23,7 +22,7 @@ function budgetFrom(text: string): number | "none" {
   if (text === "none") return text;
   const value = Number(text.replaceAll("_", ""));
   if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new InvalidArgumentError("It must be a whole number of tokens, or none.");
+  throw new BadValue("It must be a whole number of tokens, or none.");
 }
 
 const set: Verb<SetFlags> = {

@@ -6,9 +6,9 @@ import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/exit-code.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
+import { plain } from "../shell/text.ts";
 import { type FlagSpec, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { scheduleTable } from "../show/fleet-view.ts";
-import { plain } from "../show/text.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
 

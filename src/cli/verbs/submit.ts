@@ -9,9 +9,9 @@ import { clientFor } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { interruptible } from "../shell/interrupt.ts";
 import { ownName } from "../shell/problem.ts";
+import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { shownValue, taskLine } from "../show/task-view.ts";
-import { plain } from "../show/text.ts";
 import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
 import { watchTask } from "./watch-task.ts";
 

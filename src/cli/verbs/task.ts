@@ -6,9 +6,9 @@ import type { TaskJson } from "../../protocol/index.ts";
 import { clientFor, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import { interruptible } from "../shell/interrupt.ts";
+import { plainLines } from "../shell/text.ts";
 import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { taskDetails, taskLine } from "../show/task-view.ts";
-import { plainLines } from "../show/text.ts";
 import { newPart } from "./log-tail.ts";
 import { watchTask } from "./watch-task.ts";
 

@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { dataSetting } from "../config/load.ts";
 import { type LogPlace, logPlaceOf } from "../serve/messages.ts";
 import { EXIT } from "../shell/exit-code.ts";
+import type { Output } from "../shell/output.ts";
 import { CliProblem, usageProblem } from "../shell/problem.ts";
+import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
-import type { Output } from "../show/output.ts";
-import { plain } from "../show/text.ts";
 import { count, span } from "../show/time.ts";
 import { type ConfigFlags, loadFor } from "./config.ts";
 

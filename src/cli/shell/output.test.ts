@@ -6,12 +6,12 @@ import { describe, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import type { TaskJson } from "../../protocol/index.ts";
-import { wantsColours } from "../shell/terminal.ts";
+import { taskDetails } from "../show/task-view.ts";
+import { age, bytes, count, lasted, span } from "../show/time.ts";
 import { createOutput } from "./output.ts";
 import { list, table } from "./table.ts";
-import { taskDetails } from "./task-view.ts";
+import { wantsColours } from "./terminal.ts";
 import { clip, painter, plain, plainLines, widthOf, wrap, wrapLine } from "./text.ts";
-import { age, bytes, count, lasted, span } from "./time.ts";
 
 const grey = painter(false);
 const bright = painter(true);

@@ -5,8 +5,8 @@
  * are settled here. The JSON is exactly what the server sent, so its shape is the API's and as stable.
  */
 
-import type { Terminal } from "../shell/terminal.ts";
 import { type Column, list, table } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
 import { type Paint, painter, type Tint } from "./text.ts";
 
 export type Output = {

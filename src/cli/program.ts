@@ -1,0 +1,158 @@
+/**
+ * All verbs as commands of commander: it writes their help, and says what is wrong with a call.
+ *
+ * It also reads what `shell/parse.ts` leaves to it. Only the verb that is asked for is loaded.
+ */
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { flagHelp } from "./help.ts";
+import type { ParsedCall } from "./shell/parse.ts";
+import { usageProblem } from "./shell/problem.ts";
+import type { Terminal } from "./shell/terminal.ts";
+import { BadValue, type FlagSpec, GLOBAL_FLAGS, type ListedVerb, type Program, type VerbBody } from "./shell/verb.ts";
+import { versionText } from "./shell/version.ts";
+
+type ReadingProgram = Program & {
+  /** What is called, with which arguments; null if help was asked for, and shown. A wrong call throws a problem. */
+  readonly read: (words: readonly string[]) => Promise<ParsedCall | null>;
+};
+
+export function createProgram(terminal: Terminal, verbs: readonly ListedVerb[]): ReadingProgram {
+  let called: ParsedCall | null = null;
+  const call = (parsed: ParsedCall): void => {
+    called = parsed;
+  };
+  const unloaded = new Map<Command, ListedVerb>();
+  async function load(command: Command): Promise<void> {
+    const verb = unloaded.get(command);
+    unloaded.delete(command);
+    if (verb !== undefined) fillVerb(command, await verb.load(), call, [verb.name]);
+  }
+  const root = createRoot(terminal).hook("preSubcommand", (_, command) => load(command));
+  for (const verb of verbs) {
+    const command = nameVerb(root, verb);
+    if (verb.group !== undefined) command.helpGroup(verb.group);
+    unloaded.set(command, verb);
+  }
+  return {
+    root,
+    load,
+    async read(words) {
+      try {
+        await root.parseAsync(words, { from: "user" });
+      } catch (error) {
+        const { reason, verb } = error instanceof BadCall ? error : { reason: error, verb: undefined };
+        if (!(reason instanceof CommanderError)) throw error;
+        if (reason.exitCode !== 0) throw usageOf(reason, verb);
+      }
+      return called;
+    },
+  };
+}
+
+function createRoot(terminal: Terminal): Command {
+  const width = (): number => Math.min(terminal.width ?? 100, 120);
+  const root = new Command("drover")
+    .description("Which task runs next, on which worker, and which LLM call may go out now. It always says why.")
+    .version(versionText(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand(false)
+    .exitOverride()
+    .showSuggestionAfterError(true)
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: terminal.out,
+      writeErr: terminal.err,
+      // What is wrong is reported by us, in the same way as everything else that is.
+      outputError: () => {},
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
+      getOutHasColors: () => terminal.hasColours,
+      getErrHasColors: () => terminal.errorsHaveColours,
+    });
+  for (const flag of GLOBAL_FLAGS) root.addOption(optionOf(flag));
+  return root;
+}
+
+/** A call of a verb that commander would not take. */
+class BadCall extends Error {
+  /** The verb as it is called: `projects set`. */
+  readonly verb: string;
+  readonly reason: CommanderError;
+
+  constructor(verb: string, reason: CommanderError) {
+    super(reason.message);
+    this.verb = verb;
+    this.reason = reason;
+  }
+}
+
+/** Puts the name of a verb onto a command. */
+function nameVerb(
+  parent: Command,
+  { name, summary }: Pick<ListedVerb, "name" | "summary">,
+  path: readonly string[] = [],
+): Command {
+  return parent
+    .command(name)
+    .summary(summary)
+    .description(summary)
+    .exitOverride((reason) => {
+      throw new BadCall([...path, name].join(" "), reason);
+    });
+}
+
+/** Puts what a verb takes and does, and the verbs below it, onto its command. */
+function fillVerb(
+  command: Command,
+  verb: VerbBody<never>,
+  call: (parsed: ParsedCall) => void,
+  path: readonly string[],
+): void {
+  if (verb.about !== undefined) command.description(verb.about);
+  for (const { name, about, choices } of verb.takes ?? []) {
+    const argument = new Argument(name, about);
+    command.addArgument(choices === undefined ? argument : argument.choices(choices));
+  }
+  for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
+  if (verb.passesOn === true) command.allowUnknownOption();
+  if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
+  for (const inner of verb.verbs ?? []) fillVerb(nameVerb(command, inner, path), inner, call, [...path, inner.name]);
+  const { run } = verb as VerbBody;
+  if (run === undefined) return;
+  command.action(() =>
+    call({ run, args: command.processedArgs.flat().filter(isText), flags: command.optsWithGlobals() }),
+  );
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function optionOf({ flags, about, read, choices }: FlagSpec): Option {
+  const option = new Option(flags, about);
+  if (choices !== undefined) option.choices(choices);
+  if (read !== undefined)
+    option.argParser((text, before) => {
+      try {
+        return read(text, before);
+      } catch (error) {
+        throw error instanceof BadValue ? new InvalidArgumentError(error.message) : error;
+      }
+    });
+  return option;
+}
+
+function shownExamples(examples: readonly (readonly [command: string, meaning: string])[]): string {
+  const lines = examples.map(([command, meaning]) => `  ${command}\n      ${meaning}`);
+  return `\nExamples:\n${lines.join("\n")}`;
+}
+
+function usageOf({ code, message }: CommanderError, verb: string | undefined): Error {
+  // Commander speaks first of "error:"; what it suggests comes in a line of its own.
+  const sentence = message.replace(/^error: /, "").replaceAll("\n", " ");
+  if (code === "commander.help") return usageProblem(sentence);
+  return usageProblem(
+    sentence,
+    verb === undefined
+      ? "drover help shows the verbs, drover help VERB one of them"
+      : `its flags, with examples: ${flagHelp(verb)}`,
+  );
+}
