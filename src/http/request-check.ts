@@ -23,7 +23,8 @@ export const createKnock =
     door()(headers) ??
     (url.startsWith("/") ? null : door()({ ...headers, host: authorityOf(url) })) ??
     otherProtocol(headers[PROTOCOL_HEADER]) ??
-    unknownExpectation(headers.expect);
+    unknownExpectation(headers.expect) ??
+    otherCoding(headers["transfer-encoding"]);
 
 /** A target may be a whole URL, whose server then counts and not the header's: it must be this one too. */
 const authorityOf = (target: string): string => /^[a-z]+:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
@@ -53,5 +54,13 @@ function unknownExpectation(asked: string | undefined): ServerRefusal | null {
   if (asked === undefined || /(?:^|\W)100-continue(?:$|\W)/i.test(asked)) return null;
   return new ServerRefusal("bad_request", "the header expect may only be 100-continue", {
     details: { field: "header expect" },
+  });
+}
+
+/** A body is read as it comes: one that is packed would be taken for what it is not. */
+function otherCoding(asked: string | undefined): ServerRefusal | null {
+  if (asked === undefined || asked === "chunked" || /^\s*chunked\s*$/i.test(asked)) return null;
+  return new ServerRefusal("bad_request", "the header transfer-encoding may only be chunked", {
+    details: { field: "header transfer-encoding" },
   });
 }

@@ -88,6 +88,11 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 200-ok\r\n\r\n`,
     /^HTTP\/1\.1 400 .*"the header expect may only be 100-continue","code":"bad_request"/s,
   ]),
+  ...["gzip, chunked", "gzip\r\nTransfer-Encoding: chunked"].map((coding): [string, string, RegExp] => [
+    `a body in the transfer coding ${JSON.stringify(coding)}`,
+    head(`Content-Type: application/json\r\nTransfer-Encoding: ${coding}\r\n\r\n2\r\n{}\r\n0\r\n\r\n`),
+    /^HTTP\/1\.1 400 .*"the header transfer-encoding may only be chunked","code":"bad_request"/s,
+  ]),
   [
     "a target of another server",
     "GET http://evil.example/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
