@@ -172,3 +172,18 @@ for (const how of ["edit", "delete", "cut"] as const)
       await kit.drover.close();
     }
   });
+
+test("a task that ended for another reason says that its body is damaged too, live and as a tombstone", async () => {
+  const data = copyOf(await sound);
+  damage(data, BODY, "edit");
+  const config = { scheduler: { resultTtl: "1h" } };
+  await using kit = await createTestDrover({ data, config, at: 1_767_300_000_000 });
+  await kit.drover.cancel("wait-0-2", { reason: "not wanted" });
+  const words = /^not wanted; its stored body is damaged \(event \d+\)/;
+  assert.match((await kit.drover.task("wait-0-2")).error ?? "", words);
+  const { tasks } = await kit.drover.tasks({ state: "cancelled", limit: 1000 });
+  assert.match(tasks.find(({ taskId }) => taskId === "wait-0-2")?.error ?? "", words);
+  await kit.clock.advance(2 * 3600 * 1000);
+  assert.ok(kit.drover.state.tombstones.has("wait-0-2" as never));
+  assert.match((await kit.drover.task("wait-0-2")).error ?? "", words);
+});

@@ -78,7 +78,8 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
   await writer.settled();
   if (stone !== undefined) {
     const view = await withBody((body) => tombstoneView(stone, body), bodies.read(stone.seq as Seq));
-    return { ...view, ...(await endOf(log, id, stone.endSeq as Seq)) };
+    const end = await endOf(log, id, stone.endSeq as Seq);
+    return { ...view, ...end, ...(view.error === undefined ? {} : { error: bothErrors(end.error, view.error) }) };
   }
   if (turnedAway !== null) return viewOfRejected(turnedAway);
   throw refused({ type: "task-unknown", task: id });
@@ -99,8 +100,14 @@ async function withBody(show: Seen["show"], reading: Promise<string | null>): Pr
   } catch (error) {
     if (!(error instanceof DamagedBody)) throw error;
     const view = show(null);
-    return { ...view, error: view.error ?? damagedReason(error.seq) };
+    return { ...view, error: bothErrors(view.error, damagedReason(error.seq)) };
   }
+}
+
+/** Why a task failed is told first, then that its body is damaged, unless that is why. */
+function bothErrors(own: string | undefined, damage: string): string {
+  if (own === undefined) return damage;
+  return own.includes(damage) ? own : `${own}; ${damage}`;
 }
 
 /** A result that is not what was written is not told at all. */
