@@ -71,6 +71,6 @@ describe("a short command loads nothing heavy", { concurrency: false }, () => {
 
   test("what is heavy is seen where it is loaded", async () => {
     const seen = heavy(await loadedBy(["config", "check"], server.url));
-    for (const name of ["package yaml", "package typebox"]) assert.ok(seen.includes(name), name);
+    assert.ok(seen.includes("package yaml"), seen.join());
   });
 });

@@ -8,9 +8,8 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TSchema } from "typebox";
 import { CALL_LIST, type Call, errorsOf, type Tag, WIRE_CODES, type WireCode } from "../src/protocol/index.ts";
-import { notesOf } from "../src/protocol/schema/schema.ts";
+import { notesOf, type Schema } from "../src/protocol/schema/schema.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/http.md");
 const BEGIN = "<!-- written by test/http-reference.ts: begin -->";
@@ -26,7 +25,7 @@ const TITLES: Readonly<Record<Tag, string>> = {
   server: "The server",
 };
 
-type Shown = TSchema & {
+type Shown = Schema & {
   readonly properties?: Readonly<Record<string, Shown>>;
   readonly required?: readonly string[];
   readonly items?: Shown;

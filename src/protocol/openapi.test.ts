@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import type { TSchema } from "typebox";
 import { name } from "../core/base/readers.ts";
 import { errorsOf, ROLES } from "./calls/call.ts";
 import { CALL_LIST, CALLS } from "./calls/calls.ts";
 import { wireErrorSchema } from "./calls/wire-error.ts";
 import { openApiDocument } from "./openapi.ts";
 import { EXAMPLES } from "./schema/examples.ts";
+import type { Schema } from "./schema/schema.ts";
 import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema/schema.ts";
 import { checkOf, readShape } from "./schema/validate.ts";
 import { settingsJsonSchema } from "./settings/schema.ts";
@@ -110,13 +110,12 @@ test("calls without roles need no token, the others say who may make them", () =
 });
 
 /** Every schema below this one, with itself. */
-function* schemasIn(schema: TSchema): Generator<TSchema> {
+function* schemasIn(schema: Schema): Generator<Schema> {
   yield schema;
   for (const [key, value] of Object.entries(schema)) {
-    if (key === "properties") for (const inner of Object.values(value as object)) yield* schemasIn(inner as TSchema);
-    if (key === "anyOf") for (const inner of value as TSchema[]) yield* schemasIn(inner);
-    if (["items", "additionalProperties"].includes(key) && typeof value === "object")
-      yield* schemasIn(value as TSchema);
+    if (key === "properties") for (const inner of Object.values(value as object)) yield* schemasIn(inner as Schema);
+    if (key === "anyOf") for (const inner of value as Schema[]) yield* schemasIn(inner);
+    if (["items", "additionalProperties"].includes(key) && typeof value === "object") yield* schemasIn(value as Schema);
   }
 }
 
@@ -146,7 +145,7 @@ test("every schema of the wire compiles, and has words for what it expects where
   for (const { params, query, body, operationId, answers } of CALL_LIST) {
     for (const schema of [params, query, body, ...Object.values(answers)]) if (schema !== null) checkOf(schema)(0);
     for (const schema of [params, query, body].filter((one) => one !== null)) {
-      for (const { properties = {} } of [...schemasIn(schema)] as { properties?: Record<string, TSchema> }[]) {
+      for (const { properties = {} } of [...schemasIn(schema)] as { properties?: Record<string, Schema> }[]) {
         for (const [key, field] of Object.entries(properties))
           assert.ok((notesOf(field).expected ?? "") !== "", `${operationId}: ${key}`);
       }

@@ -3,11 +3,11 @@
  *
  * Nothing is written here that is not true of the server, because both come from the same table.
  */
-import type { TSchema } from "typebox";
 import { type Call, errorsOf } from "./calls/call.ts";
 import { CALL_LIST } from "./calls/calls.ts";
 import { wireErrorSchema } from "./calls/wire-error.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
+import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES, type WireCode } from "./wire/codes.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/version.ts";
 
@@ -38,7 +38,7 @@ nobody knows is refused by name. Nothing is acknowledged before it is durable. E
 const REUSED = "#/components/schemas/";
 
 export function openApiDocument({ version, url = "http://127.0.0.1:4747" }: OpenApiOptions): Published {
-  const components = new Map<string, TSchema>();
+  const components = new Map<string, Schema>();
   const refTo: RefTo = (name, schema) => {
     if (!components.has(name)) components.set(name, schema);
     return `${REUSED}${name}`;
@@ -64,7 +64,7 @@ export function openApiDocument({ version, url = "http://127.0.0.1:4747" }: Open
 }
 
 /** Showing one may meet others that nobody has named yet; a Map is walked to its end even while it grows. */
-function shownComponents(components: ReadonlyMap<string, TSchema>, refTo: RefTo): Published {
+function shownComponents(components: ReadonlyMap<string, Schema>, refTo: RefTo): Published {
   const shown: [string, Published][] = [];
   for (const [name, schema] of components) shown.push([name, publishedInFull(schema, refTo)]);
   return Object.fromEntries(shown.sort(([left], [right]) => (left < right ? -1 : 1)));
@@ -88,9 +88,9 @@ function operationOf(call: Call, refTo: RefTo): Published {
   };
 }
 
-function parametersOf(schema: TSchema | null, place: "path" | "query", refTo: RefTo): Published[] {
+function parametersOf(schema: Schema | null, place: "path" | "query", refTo: RefTo): Published[] {
   const { properties = {}, required = [] } = (schema ?? {}) as {
-    properties?: Readonly<Record<string, TSchema>>;
+    properties?: Readonly<Record<string, Schema>>;
     required?: readonly string[];
   };
   return Object.entries(properties).map(([name, property]) => {

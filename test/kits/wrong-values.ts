@@ -5,8 +5,7 @@
  * text that is empty, endless or not a name. What the schema lets through all the same is no wrong value of that field;
  * whoever uses this checks that enough were left. At every object a field is added that nobody knows.
  */
-import type { TSchema } from "typebox";
-import { checkOf } from "../../src/protocol/index.ts";
+import { checkOf, type Schema } from "../../src/protocol/index.ts";
 
 export type WrongBody = {
   /** The field that is wrong, as a path. */
@@ -15,12 +14,12 @@ export type WrongBody = {
   readonly text: string;
   readonly isUnknownField: boolean;
 };
-type Node = TSchema & {
+type Node = Schema & {
   readonly type?: string;
-  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: unknown;
-  readonly items?: TSchema;
-  readonly anyOf?: readonly TSchema[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
 };
 type Path = readonly (string | number)[];
 
@@ -31,7 +30,7 @@ const VALUES: readonly string[] = [
   ...['{"zzz":1}', '{"__proto__":{"a":1}}'],
 ];
 
-export function wrongBodies(schema: TSchema, good: unknown): WrongBody[] {
+export function wrongBodies(schema: Schema, good: unknown): WrongBody[] {
   const check = checkOf(schema);
   const found: WrongBody[] = [];
   for (const { path, isObject } of placesOf(schema as Node, good, [])) {

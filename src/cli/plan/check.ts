@@ -6,7 +6,6 @@
  * the words of its schema.
  */
 
-import type { TSchema } from "typebox";
 import { nearest, sentence } from "../../core/base/index.ts";
 import { checkOf, readShape } from "../../protocol/index.ts";
 import { notesOf, type Schema } from "../../protocol/schema/index.ts";
@@ -19,20 +18,20 @@ export type Found = { readonly message: string; readonly path: Path; readonly sp
 
 type Walked = {
   readonly type?: string;
-  readonly properties?: Readonly<Record<string, TSchema>>;
-  readonly additionalProperties?: TSchema | boolean;
-  readonly propertyNames?: TSchema;
-  readonly items?: TSchema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+  readonly propertyNames?: Schema;
+  readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
-  readonly anyOf?: readonly TSchema[];
+  readonly anyOf?: readonly Schema[];
 };
 
-export function* problemsIn(schema: TSchema, value: unknown, path: Path): Generator<Found> {
+export function* problemsIn(schema: Schema, value: unknown, path: Path): Generator<Found> {
   const walked = partFor(schema as Walked, value);
   if (walked.type === "object" && isRecord(value)) yield* problemsInObject(walked, value, path);
   else if (walked.type === "array" && Array.isArray(value) && isCount(walked, value.length))
-    for (const [index, item] of value.entries()) yield* problemsIn(walked.items ?? {}, item, [...path, index]);
+    for (const [index, item] of value.entries()) yield* problemsIn(walked.items as Schema, item, [...path, index]);
   else {
     const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
@@ -98,7 +97,7 @@ function unknownKey(path: Path, key: string, keys: readonly string[]): string {
   return `${where} has no ${JSON.stringify(key)}; ${help}`;
 }
 
-const badName = (key: string, schema: TSchema): string =>
+const badName = (key: string, schema: Schema): string =>
   `${JSON.stringify(key)} cannot be a name here: it must be ${notesOf(schema).expected ?? "another name"}`;
 
 /** As a person would write it: `tasks.code.needs[1]`. */

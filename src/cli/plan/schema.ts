@@ -7,12 +7,19 @@
  * tasks.ts.
  */
 
-import { type TSchema, Type } from "typebox";
-import { settingsSchema } from "../../protocol/index.ts";
-import { type Published, published, withUnits } from "../../protocol/schema/index.ts";
-import * as s from "../../protocol/schema/schema.ts";
-import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../../protocol/settings/index.ts";
-import { priority } from "../../protocol/shapes/index.ts";
+import { priority, settingsSchema } from "../../protocol/index.ts";
+import * as s from "../../protocol/schema/index.ts";
+import {
+  type Knobs,
+  knob,
+  namedSection,
+  type Published,
+  published,
+  type Section,
+  section,
+  spanKnob,
+  withUnits,
+} from "../../protocol/schema/index.ts";
 
 export const PRESET_NAMES = ["claude", "codex", "aider"] as const;
 export const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
@@ -29,17 +36,12 @@ const said = (schema: s.Schema, description: string): s.Schema => s.described(sc
 const some = (one: s.Schema, expected: string): s.Schema =>
   s.either(one, s.list(one, { max: TASKS_MAX }), expected) as s.Schema;
 
-const scalar: s.Schema = Type.Union([Type.String({ maxLength: TEXT_MAX }), Type.Number(), Type.Boolean()], {
-  expected: "text, a number, true or false",
-}) as unknown as s.Schema;
-
-const named = (value: TSchema, pattern: string, expected: string): s.Schema =>
-  Type.Unsafe({
-    type: "object",
-    additionalProperties: value,
-    propertyNames: Type.String({ pattern, expected }),
-    expected: "an object of values by name",
-  }) as unknown as s.Schema;
+const scalar: s.Schema = s.anyOf<unknown>(
+  [s.text(0, TEXT_MAX), s.anyNumber(), s.flag()],
+  "text, a number, true or false",
+);
+const named = (value: s.Schema, pattern: string, expected: string): s.Schema =>
+  s.table(value, s.matching(pattern, expected));
 
 const VARIABLE = "a name of letters, digits and _, such as API_URL";
 const variables = (): s.Schema => named(scalar, VARIABLE_NAME, VARIABLE);
@@ -131,9 +133,9 @@ export const LIMITS = ["maxInFlight", "maxPerAgentInFlight", "perType"] as const
 
 export const planSchema: Section = section({
   $schema: said(s.text(0, 2048), "The place of this schema, for editors."),
-  version: knob(Type.Unsafe({ type: "integer", const: 1, expected: "1" }) as unknown as s.Schema, 1, "Of this format."),
+  version: knob(s.exactly(1), 1, "Of this format."),
   name: said(
-    Type.String({ pattern: TASK_NAME, expected: "a name of letters, digits, _, . and -" }) as unknown as s.Schema,
+    s.matching(TASK_NAME, "a name of letters, digits, _, . and -"),
     "Names the log, .drover/runs/NAME; if absent, the name of the file.",
   ),
   workers: section(

@@ -1,4 +1,5 @@
 /** What other layers may use of this room. */
 
+export * from "./knobs.ts";
 export { type Published, published, withUnits } from "./published.ts";
-export { name, notesOf, type Schema } from "./schema.ts";
+export * from "./schema.ts";

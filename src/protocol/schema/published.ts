@@ -4,17 +4,16 @@
  * Where a schema has a name of its own, whoever publishes may put a reference in its place, so that people find each
  * shape once.
  */
-import type { TSchema } from "typebox";
-import { notesOf, PRIVATE_NOTES, SPAN_PATTERN } from "./schema.ts";
+import { notesOf, PRIVATE_NOTES, type Schema, SPAN_PATTERN } from "./schema.ts";
 
 export type Published = Record<string, unknown>;
 /** Gives the reference under which a named schema is found. */
-export type RefTo = (name: string, schema: TSchema) => string;
+export type RefTo = (name: string, schema: Schema) => string;
 
-const isSchema = (value: unknown): value is TSchema =>
+const isSchema = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-export function published(schema: TSchema, refTo: RefTo | null = null): Published {
+export function published(schema: Schema, refTo: RefTo | null = null): Published {
   const { component, shownAs } = notesOf(schema);
   if (shownAs !== undefined) return published(shownAs, refTo);
   return component !== undefined && refTo !== null
@@ -26,7 +25,7 @@ export function published(schema: TSchema, refTo: RefTo | null = null): Publishe
  * The schema itself, also where it has a name. Where references are made it is for generators of clients. Those take a
  * field with a `default` as one that is always there, which a caller would then have to send: so it is told in words.
  */
-export function publishedInFull(schema: TSchema, refTo: RefTo | null): Published {
+export function publishedInFull(schema: Schema, refTo: RefTo | null): Published {
   const shown: Published = {};
   for (const [key, value] of Object.entries(schema)) {
     if (!PRIVATE_NOTES.includes(key)) shown[key] = part(key, value, refTo);
@@ -41,14 +40,14 @@ function part(key: string, value: unknown, refTo: RefTo | null): unknown {
   switch (key) {
     case "properties":
       return Object.fromEntries(
-        Object.entries(value as object).map(([name, inner]) => [name, published(inner as TSchema, refTo)]),
+        Object.entries(value as object).map(([name, inner]) => [name, published(inner as Schema, refTo)]),
       );
     case "items":
     case "propertyNames":
     case "additionalProperties":
       return isSchema(value) ? published(value, refTo) : value;
     case "anyOf":
-      return (value as TSchema[]).map((inner) => published(inner, refTo));
+      return (value as Schema[]).map((inner) => published(inner, refTo));
     default:
       return value;
   }

@@ -1,8 +1,8 @@
 /**
- * How a shape on the wire is written down: once, as a TypeBox schema that knows its own words.
+ * How a shape on the wire is written down: once, as a JSON Schema that knows its own words and decides for itself.
  *
- * A schema says three things from one place: what is let in (TypeBox compiles it), what it should have been when it is
- * not (`expected`, in plain words), and what people read in the OpenAPI document. The limits are those of the core's
+ * A schema says three things from one place: what is let in (`check`, out of sight), what it should have been when it
+ * is not (`expected`, in plain words), and what people read in the OpenAPI document. The limits are those of the core's
  * readers: where JSON Schema cannot say exactly what a reader means (a name counts its length in UTF-16 and is not
  * "None"), the keywords say nearly that for people and the reader itself decides.
  *
@@ -10,13 +10,16 @@
  * from it. `Fields` makes the compiler compare the two key by key.
  */
 
-import { type TProperties, type TSchema, type TUnsafe, Type } from "typebox";
 import * as core from "../../core/base/index.ts";
-import { INSTANT_MAX, instantTextFault } from "../../core/base/index.ts";
 import { EXAMPLES } from "./examples.ts";
 
-/** A schema of values of this type; TypeBox's `Static` gives the type back. */
-export type Schema<Value = unknown> = TUnsafe<Value>;
+export type Check = (value: unknown) => boolean;
+/** A schema of values of this type. Only what is not hidden behind a `~` is published. */
+export type Schema<Value = unknown> = {
+  readonly "~check": Check;
+  readonly "~optional"?: true;
+  readonly "~value"?: Value;
+};
 export type OptionalSchema<Value> = Schema<Value> & { readonly "~optional": true };
 
 type IsOptional<Shape, Key extends keyof Shape> = Record<never, never> extends Pick<Shape, Key> ? true : false;
@@ -48,31 +51,33 @@ const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 /** For people and generators; the core's reader also refuses rarer white space and control characters. */
 export const NAME_PATTERN = "^[^ \t\r\n]+$";
 
-export const notesOf = (schema: TSchema): Notes => schema as Notes;
+export const notesOf = (schema: Schema): Notes => schema as Notes;
 
-/** The same schema with further notes. TypeBox keeps what it needs out of sight, so a spread would lose it. */
-export function noted<Kind extends TSchema>(schema: Kind, notes: Notes): Kind {
+/** The same schema with further notes. A spread would lose what is out of sight. */
+export function noted<Kind extends Schema>(schema: Kind, notes: Notes): Kind {
   const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema)) as Kind;
   return Object.assign(copy, notes);
 }
-export const described = <Kind extends TSchema>(schema: Kind, description: string, more: Notes = {}): Kind =>
+export const described = <Kind extends Schema>(schema: Kind, description: string, more: Notes = {}): Kind =>
   noted(schema, { ...more, description });
 /** A shape with a name of its own, and with the example for it if there is one. */
-export function component<Kind extends TSchema>(name: string, schema: Kind): Kind {
+export function component<Kind extends Schema>(name: string, schema: Kind): Kind {
   const examples = EXAMPLES[name];
   return noted(schema, { component: name, ...(examples === undefined ? {} : { examples }) });
 }
 
 export const optional = <Value>(schema: Schema<Value>): OptionalSchema<Value> =>
-  Type.Optional(schema) as unknown as OptionalSchema<Value>;
+  Object.defineProperty(noted(schema, {}), "~optional", { value: true }) as OptionalSchema<Value>;
+
+function schemaOf<Value>(keywords: object, check: Check): Schema<Value> {
+  return Object.defineProperty(keywords, "~check", { value: check, configurable: true }) as Schema<Value>;
+}
 
 /** What a reader of the core lets through. */
 const lets =
-  (reader: core.Reader<unknown>): ((value: unknown) => boolean) =>
+  (reader: core.Reader<unknown>): Check =>
   (value) =>
     reader(value, "").ok;
-
-const typed = <Value>(schema: TSchema): Schema<Value> => schema as Schema<Value>;
 
 /** The core's own words for what a reader expects. */
 export function expectedBy(reader: core.Reader<unknown>): string {
@@ -82,77 +87,117 @@ export function expectedBy(reader: core.Reader<unknown>): string {
 
 export function name(lengthMax: number = 256): Schema<string> {
   const reader = core.name(lengthMax);
-  const options = { minLength: 1, maxLength: lengthMax, pattern: NAME_PATTERN, expected: expectedBy(reader) };
-  return typed(Type.Refine(Type.String(options), lets(reader)));
+  const limits = { minLength: 1, maxLength: lengthMax, pattern: NAME_PATTERN };
+  return schemaOf({ type: "string", ...limits, expected: expectedBy(reader) }, lets(reader));
 }
 
 export function text(lengthMin: number, lengthMax: number): Schema<string> {
   const reader = core.text(lengthMin, lengthMax);
-  const options = { minLength: lengthMin, maxLength: lengthMax, expected: expectedBy(reader) };
-  return typed(Type.Refine(Type.String(options), lets(reader)));
+  const limits = { minLength: lengthMin, maxLength: lengthMax };
+  return schemaOf({ type: "string", ...limits, expected: expectedBy(reader) }, lets(reader));
 }
 
+/** Text of this form. */
+export const matching = (pattern: string, expected: string): Schema<string> => {
+  const form = new RegExp(pattern);
+  return schemaOf({ type: "string", pattern, expected }, (value) => typeof value === "string" && form.test(value));
+};
+
 export function whole(min: number, max: number = SAFE_MAX): Schema<number> {
-  return typed(Type.Integer({ minimum: min, maximum: max, expected: expectedBy(core.whole(min, max)) }));
+  const keywords = { type: "integer", minimum: min, maximum: max, expected: expectedBy(core.whole(min, max)) };
+  return schemaOf(
+    keywords,
+    (value) => Number.isSafeInteger(value) && min <= (value as number) && (value as number) <= max,
+  );
 }
 
 export function finite(min: number, max: number, above: boolean = false): Schema<number> {
+  const reader = core.finite(min, max, above);
   const lower = above ? { exclusiveMinimum: min } : { minimum: min };
-  return typed(Type.Number({ ...lower, maximum: max, expected: expectedBy(core.finite(min, max, above)) }));
+  return schemaOf({ type: "number", ...lower, maximum: max, expected: expectedBy(reader) }, lets(reader));
 }
 
-export const flag = (): Schema<boolean> => typed(Type.Boolean({ expected: "true or false" }));
-export const onlyTrue = (): Schema<true> => typed(Type.Unsafe({ type: "boolean", const: true, expected: "true" }));
+export const flag = (): Schema<boolean> =>
+  schemaOf({ type: "boolean", expected: "true or false" }, (value) => typeof value === "boolean");
+export const exactly = <Value extends true | number>(value: Value): Schema<Value> =>
+  schemaOf(
+    { type: value === true ? "boolean" : "integer", const: value, expected: String(value) },
+    (given) => given === value,
+  );
+export const anyNumber = (): Schema<number> => schemaOf({ type: "number", expected: "a number" }, Number.isFinite);
 
 export const oneOf = <Name extends string>(...names: readonly Name[]): Schema<Name> =>
-  typed(Type.Unsafe({ type: "string", enum: [...names], expected: expectedBy(core.oneOf(...names)) }));
+  schemaOf({ type: "string", enum: [...names], expected: expectedBy(core.oneOf(...names)) }, (value) =>
+    names.includes(value as Name),
+  );
 
 /** An instant as RFC 3339 text. Numbers are not taken: seconds and milliseconds look alike. */
 export const instant = (): Schema<string> =>
-  typed(
-    Type.Refine(
-      Type.Unsafe<string>({
-        type: "string",
-        format: "date-time",
-        examples: ["2026-01-31T12:00:00Z"],
-        expected: "an instant as RFC 3339 text, such as 2026-01-31T12:00:00Z",
-      }),
-      isInstant,
-    ),
+  schemaOf(
+    {
+      type: "string",
+      format: "date-time",
+      examples: ["2026-01-31T12:00:00Z"],
+      expected: "an instant as RFC 3339 text, such as 2026-01-31T12:00:00Z",
+    },
+    isInstant,
   );
 
-function isInstant(value: string): boolean {
-  if (instantTextFault(value) !== null) return false;
+function isInstant(value: unknown): boolean {
+  if (typeof value !== "string" || core.instantTextFault(value) !== null) return false;
   const at = Date.parse(value);
-  return at >= 0 && at <= INSTANT_MAX;
+  return at >= 0 && at <= core.INSTANT_MAX;
 }
 
 /** An absolute http or https URL without credentials in it. */
 export const webUrl = (): Schema<string> =>
-  typed(
-    Type.Refine(
-      Type.String({ minLength: 1, maxLength: 2048, expected: "an http or https URL without a user or password in it" }),
-      isWebUrl,
-    ),
+  schemaOf(
+    {
+      type: "string",
+      minLength: 1,
+      maxLength: 2048,
+      expected: "an http or https URL without a user or password in it",
+    },
+    isWebUrl,
   );
 
-export function isWebUrl(value: string): boolean {
-  if (value.length > 2048 || !value.isWellFormed()) return false;
+export function isWebUrl(value: unknown): boolean {
+  if (typeof value !== "string" || value.length > 2048 || !value.isWellFormed()) return false;
   const url = URL.parse(value);
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
-export const span = (minMs: number): Schema<number | string> => {
-  const reader = core.span(minMs);
-  const forms = [Type.Integer({ minimum: minMs, maximum: core.SPAN_MS_MAX }), Type.String({ pattern: SPAN_PATTERN })];
-  return typed(Type.Refine(Type.Union(forms, { expected: expectedBy(reader) }), lets(reader)));
-};
+/** A number of one unit, or text with its unit; the reader knows both. */
+function measure(reader: core.Reader<number>, min: number, max: number, pattern: string): Schema<number | string> {
+  const check = lets(reader);
+  const forms = [
+    schemaOf({ type: "integer", minimum: min, maximum: max }, check),
+    schemaOf({ type: "string", pattern }, check),
+  ];
+  return schemaOf({ anyOf: forms, expected: expectedBy(reader) }, check);
+}
+
 /** How a span with its unit is written. */
 export const SPAN_PATTERN = "^[0-9]{1,15}(ms|s|m|h|d)$";
+export const span = (minMs: number): Schema<number | string> =>
+  measure(core.span(minMs), minMs, core.SPAN_MS_MAX, SPAN_PATTERN);
+export const size = (min: number, max: number): Schema<number | string> =>
+  measure(core.size(min, max), min, max, core.SIZE_PATTERN);
 
-export function nullable<Value>(schema: Schema<Value>): Schema<Value | null> {
-  return typed(Type.Union([schema, Type.Null()], { expected: `${notesOf(schema).expected ?? "a value"}, or null` }));
+/** A value that is right by one of these. */
+export function anyOf<Value>(schemas: readonly Schema<Value>[], expected: string): Schema<Value> {
+  const checks = schemas.map((schema) => schema["~check"]);
+  return schemaOf({ anyOf: schemas, expected }, (value) => checks.some((check) => check(value)));
 }
+export const either = <First, Second>(
+  first: Schema<First>,
+  second: Schema<Second>,
+  expected: string,
+): Schema<First | Second> => anyOf<First | Second>([first, second], expected);
+
+const NULL: Schema<null> = schemaOf({ type: "null" }, (value) => value === null);
+export const nullable = <Value>(schema: Schema<Value>): Schema<Value | null> =>
+  either(schema, NULL, `${notesOf(schema).expected ?? "a value"}, or null`);
 
 export function list<Item>(
   item: Schema<Item>,
@@ -161,41 +206,83 @@ export function list<Item>(
   const most = max === undefined ? "" : ` and at most ${max}`;
   const expected = min === 0 && max !== undefined ? `a list of at most ${max}` : `a list of at least ${min}${most}`;
   const limits = { ...(min === 0 ? {} : { minItems: min }), ...(max === undefined ? {} : { maxItems: max }) };
-  return typed(Type.Array(item, { ...limits, expected }));
+  const { "~check": isItem } = item;
+  return schemaOf({ type: "array", items: item, ...limits, expected }, (value) => {
+    if (!Array.isArray(value) || value.length < min || (max !== undefined && value.length > max)) return false;
+    for (let index = 0; index < value.length; index++) if (!isItem(value[index])) return false;
+    return true;
+  });
 }
 
-/** Names given to values; what the names may be is the core's `name`. */
-export const table = <Value>(value: Schema<Value>): Schema<Readonly<Record<string, Value>>> =>
-  typed(
-    Type.Unsafe({
-      type: "object",
-      additionalProperties: value,
-      propertyNames: name(),
-      expected: "an object of values by name",
-    }),
-  );
+type ObjectKeywords = {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  /** What other fields are; true: anything. */
+  readonly additionalProperties?: Schema | boolean;
+  /** What their names may be. */
+  readonly propertyNames?: Schema;
+};
 
-/** Any JSON. It is not looked into; how deep it may be is for the engine to say. */
-export const anything = (): Schema<unknown> => typed(Type.Unsafe({ expected: "JSON" }));
-export const anyObject = (): Schema<Readonly<Record<string, unknown>>> =>
-  typed(Type.Unsafe({ type: "object", additionalProperties: true, expected: "an object" }));
+/** An object, by its keywords. A field that is undefined is as good as absent. */
+export function objectOf<Shape>(
+  { properties, additionalProperties, propertyNames }: ObjectKeywords,
+  notes: Notes = {},
+): Schema<Shape> {
+  const fields = new Map(Object.entries(properties ?? {}));
+  const required = [...fields].filter(([, field]) => field["~optional"] !== true).map(([key]) => key);
+  const others = typeof additionalProperties === "object" ? additionalProperties["~check"] : null;
+  const isName = propertyNames?.["~check"];
+  const keywords = {
+    type: "object",
+    ...(required.length === 0 ? {} : { required }),
+    ...(properties === undefined ? {} : { properties }),
+    ...(additionalProperties === undefined ? {} : { additionalProperties }),
+    ...(propertyNames === undefined ? {} : { propertyNames }),
+    expected: "an object",
+    ...notes,
+  };
+  return schemaOf(keywords, (value) => {
+    if (!core.isRecord(value)) return false;
+    let missing = required.length;
+    for (const key of Object.keys(value)) {
+      if (isName?.(key) === false) return false;
+      const field = fields.get(key);
+      const isRight = field === undefined ? others : field["~check"];
+      if (isRight === null && additionalProperties === false) return false;
+      const inner = value[key];
+      if (isRight === null || inner === undefined) continue;
+      if (!isRight(inner)) return false;
+      if (field !== undefined && field["~optional"] !== true) missing--;
+    }
+    return missing === 0;
+  });
+}
 
 /** What somebody sends: a field nobody knows is refused, since it is nearly always a misspelt one. */
 export const object = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
-  typed(Type.Object(fields as TProperties, { additionalProperties: false, expected: "an object", ...notes }));
+  objectOf({ properties: fields as Readonly<Record<string, Schema>>, additionalProperties: false }, notes);
 
 /** What Drover answers: open, since an answer may gain fields. */
 export const answer = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
-  typed(Type.Object(fields as TProperties, { expected: "an object", ...notes }));
+  objectOf({ properties: fields as Readonly<Record<string, Schema>> }, notes);
 
-export const either = <First, Second>(
-  first: Schema<First>,
-  second: Schema<Second>,
-  expected: string,
-): Schema<First | Second> => typed(Type.Union([first, second], { expected }));
+/** Values by name; what the names may be is the core's `name`, unless another schema says so. */
+export const table = <Value>(
+  value: Schema<Value>,
+  names: Schema<string> = name(),
+): Schema<Readonly<Record<string, Value>>> =>
+  objectOf({ additionalProperties: value, propertyNames: names }, { expected: "an object of values by name" });
 
-export const refined = <Value>(
+/** Any JSON. It is not looked into; how deep it may be is for the engine to say. */
+export const anything = (): Schema<unknown> => schemaOf({ expected: "JSON" }, () => true);
+export const anyObject = (): Schema<Readonly<Record<string, unknown>>> => objectOf({ additionalProperties: true });
+
+/** A schema that asks for more than its keywords say. */
+export function refined<Value>(
   schema: Schema<Value>,
-  check: (value: Value) => boolean,
+  more: (value: Value) => boolean,
   expected: string,
-): Schema<Value> => noted(typed<Value>(Type.Refine(schema, (value) => check(value as Value))), { expected });
+): Schema<Value> {
+  const { "~check": check } = schema;
+  const copy = noted(schema, { expected });
+  return Object.defineProperty(copy, "~check", { value: (value: unknown) => check(value) && more(value as Value) });
+}

@@ -1,7 +1,7 @@
 /**
  * The only validator of the wire: in goes a value nobody vouches for, out comes it typed, or one refusal.
  *
- * The check is compiled code and says yes or no. Only when it says no is the value walked a second time, along the
+ * A schema's check says yes or no. Only when it says no is the value walked a second time, along the
  * schema, down to the first thing that is wrong: the field by its path, what stood there (short), and what would be
  * right in plain words. A field nobody knows is named with those that are known. Fields are taken in the order in which
  * they were written, so the answer is the same one a person finds reading from the top.
@@ -9,9 +9,6 @@
  * Nothing here throws, whatever it is given.
  */
 
-import type { TSchema } from "typebox";
-import { Compile } from "typebox/compile";
-import { Check } from "typebox/value";
 import {
   badField,
   brokenness,
@@ -25,7 +22,7 @@ import {
   type Result,
 } from "../../core/base/index.ts";
 
-import { NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
+import { type Check, NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
 
 const KEY_SHOWN_MAX = 80;
 const ROOT = "(body)";
@@ -33,30 +30,20 @@ const PLAIN = "plain JSON";
 
 /** The keywords along which a value is walked. */
 type Walked = {
-  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
-  readonly additionalProperties?: TSchema | boolean;
-  readonly propertyNames?: TSchema;
-  readonly items?: TSchema;
+  readonly additionalProperties?: Schema | boolean;
+  readonly propertyNames?: Schema;
+  readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly type?: string;
   readonly format?: string;
   readonly pattern?: string;
-  readonly anyOf?: readonly TSchema[];
+  readonly anyOf?: readonly Schema[];
 };
 
-const compiled = new WeakMap<TSchema, (value: unknown) => boolean>();
-
-/** The compiled check of a schema; compiled at its first use and kept. */
-export function checkOf(schema: TSchema): (value: unknown) => boolean {
-  const known = compiled.get(schema);
-  if (known !== undefined) return known;
-  const validator = Compile(schema);
-  const check = (value: unknown): boolean => validator.Check(value);
-  compiled.set(schema, check);
-  return check;
-}
+export const checkOf = (schema: Schema): Check => schema["~check"];
 
 /** The value as what the schema says, or the first thing that is wrong with it. `at` is the path it stood at. */
 export function readShape<Value>(schema: Schema<Value>, value: unknown, at: string = ""): Result<Value, Refusal> {
@@ -68,12 +55,12 @@ export function readShape<Value>(schema: Schema<Value>, value: unknown, at: stri
   }
 }
 
-function refusalOf(schema: TSchema, value: unknown, at: string): Refusal {
+function refusalOf(schema: Schema, value: unknown, at: string): Refusal {
   const walked = schema as Walked;
   if (walked.anyOf !== undefined) {
     const fitting = walked.anyOf.filter((one) => isOfKind(one as Walked, value));
     const [only] = fitting;
-    return fitting.length === 1 && only !== undefined && !Check(only, value)
+    return fitting.length === 1 && only !== undefined && !checkOf(only)(value)
       ? refusalOf(only, value, at)
       : badLeaf(schema, value, at);
   }
@@ -87,16 +74,16 @@ function refusalOf(schema: TSchema, value: unknown, at: string): Refusal {
 const isOfKind = ({ type }: Walked, value: unknown): boolean =>
   (type === "object" && isRecord(value)) || (type === "array" && Array.isArray(value));
 
-function objectRefusal(schema: TSchema, value: Record<string, unknown>, at: string): Refusal | null {
+function objectRefusal(schema: Schema, value: Record<string, unknown>, at: string): Refusal | null {
   const { properties = {}, required = [], additionalProperties, propertyNames } = schema as Walked;
   for (const key of Object.keys(value)) {
-    const place = join(at, clipped(key));
+    const field = join(at, clipped(key));
     const inner = Object.hasOwn(properties, key) ? properties[key] : additionalProperties;
-    if (inner === false) return { type: "unknown-field", field: place, known: Object.keys(properties) };
-    if (propertyNames !== undefined && !Check(propertyNames, key)) return badLeaf(propertyNames, key, place);
+    if (inner === false) return { type: "unknown-field", field, known: Object.keys(properties) };
+    if (propertyNames !== undefined && !checkOf(propertyNames)(key)) return badLeaf(propertyNames, key, field);
     if (typeof inner !== "object") continue;
     if (value[key] === undefined) continue;
-    if (!Check(inner, value[key])) return refusalOf(inner, value[key], place);
+    if (!checkOf(inner)(value[key])) return refusalOf(inner, value[key], field);
   }
   const missing = required.find((key) => !Object.hasOwn(value, key) || value[key] === undefined);
   const wanted = missing === undefined ? undefined : properties[missing];
@@ -106,11 +93,11 @@ function objectRefusal(schema: TSchema, value: Record<string, unknown>, at: stri
 function listRefusal({ items, minItems = 0, maxItems }: Walked, value: readonly unknown[], at: string): Refusal | null {
   if (value.length < minItems || (maxItems !== undefined && value.length > maxItems) || items === undefined)
     return null;
-  const index = Array.from(value).findIndex((item) => !Check(items, item));
+  const index = Array.from(value).findIndex((item) => !checkOf(items)(item));
   return index < 0 ? null : refusalOf(items, value[index], `${at}[${index}]`);
 }
 
-function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
+function badLeaf(schema: Schema, value: unknown, at: string): Refusal {
   const { expected: said = "of another kind", secret = false } = notesOf(schema);
   const expected = wordsFor(schema, said, value);
   const field = at === "" ? ROOT : at;
@@ -123,14 +110,14 @@ function badLeaf(schema: TSchema, value: unknown, at: string): Refusal {
 }
 
 /** Whether it is a secret, or has one below: what stands in the place of a section may be what belongs into it. */
-function holdsSecret(schema: TSchema): boolean {
+function holdsSecret(schema: Schema): boolean {
   const { properties = {}, items, anyOf = [] } = schema as Walked;
   if (notesOf(schema).secret === true) return true;
   return [...Object.values(properties), ...(items === undefined ? [] : [items]), ...anyOf].some(holdsSecret);
 }
 
 /** The words of the schema, and what they do not tell of text that looks right. */
-function wordsFor(schema: TSchema, said: string, value: unknown): string {
+function wordsFor(schema: Schema, said: string, value: unknown): string {
   const { format, pattern, anyOf = [] } = schema as Walked;
   if (format === "date-time") return instantInWords(said, value);
   if (pattern === NAME_PATTERN) return nameInWords(said, value);

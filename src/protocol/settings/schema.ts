@@ -3,11 +3,11 @@
  */
 import { sizeText } from "../../core/base/index.ts";
 import { BYTES_MAX, BYTES_MIN, DEFAULT_CONFIG } from "../../core/config/index.ts";
+import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../schema/knobs.ts";
 import { type Published, published, withUnits } from "../schema/published.ts";
 import * as s from "../schema/schema.ts";
+import { schedulerSection } from "../shapes/scheduler.ts";
 import { priority } from "../shapes/tasks.ts";
-import { type Knobs, knob, namedSection, type Section, section, sizeSchema, spanKnob } from "./knobs.ts";
-import { schedulerSection } from "./scheduler-section.ts";
 import { TOKENS_MAX, tokenSchema } from "./tokens.ts";
 
 export const BODY_LIMIT = { min: 1024, max: 1_073_741_824, default: 1_048_576 };
@@ -36,7 +36,7 @@ const projectSection: Section = section(
     ),
     provider: knob(s.nullable(s.name()), P.provider, "The gate of tasks that name none."),
     bytesPerMinute: knob(
-      s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX)),
+      s.nullable(s.size(BYTES_MIN, BYTES_MAX)),
       sizeText(P.bytesPerMinute ?? 0),
       "What it may store in a minute: bodies, results, events; null: as much as it likes.",
     ),
@@ -73,7 +73,7 @@ export const serverSection: Section = section(
   {
     host: knob(s.text(1, 256), "127.0.0.1", "The address to listen on; another than loopback needs tokens."),
     port: knob(s.whole(0, 65_535), 4747, "0: any that is free."),
-    bodyLimit: knob(sizeSchema(BODY_LIMIT.min, BODY_LIMIT.max), "1MiB", "The largest body of a request."),
+    bodyLimit: knob(s.size(BODY_LIMIT.min, BODY_LIMIT.max), "1MiB", "The largest body of a request."),
     shutdownGrace: spanKnob(0, 10_000, "How long what runs may take to end when the server stops."),
     tokens: knob(tokenList, [], "Who may call; empty: anybody who reaches the address."),
     allowedHosts: knob(hosts(), [], "Further names under which the server may be called, beside its own address."),
@@ -155,7 +155,7 @@ export const coreSections: Knobs = {
       retain: spanKnob(1000, L.retain, "How long events are kept."),
       maxClockJump: spanKnob(1000, L.maxClockJump, "A clock that jumps ahead further is believed after a minute."),
       maxBytes: knob(
-        s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX)),
+        s.nullable(s.size(BYTES_MIN, BYTES_MAX)),
         L.maxBytes,
         "No more work is taken in when the log is so large; null: as long as the disk has room.",
       ),

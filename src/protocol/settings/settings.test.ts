@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { TSchema } from "typebox";
 import { isRecord } from "../../core/base/readers.ts";
 import { type Refusal, sentence } from "../../core/base/refusal.ts";
 import { DEFAULT_CONFIG, readConfig } from "../../core/config/config.ts";
+import { spanText } from "../schema/knobs.ts";
+import type { Schema } from "../schema/schema.ts";
 import { checkOf } from "../schema/validate.ts";
-import { spanText } from "./knobs.ts";
 import { settingsJsonSchema, settingsSchema } from "./schema.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
@@ -156,7 +156,7 @@ test("a refusal never repeats a secret", () => {
 });
 
 /** A knob of the schema by its path; what a table holds by name is found under `*`. */
-type Knob = TSchema & {
+type Knob = Schema & {
   readonly properties?: Record<string, Knob>;
   readonly default?: unknown;
   readonly anyOf?: unknown;

@@ -18,8 +18,8 @@ import {
   span,
 } from "../../core/base/index.ts";
 import { type Config, readConfig } from "../../core/config/index.ts";
+import type { Section } from "../schema/knobs.ts";
 import { readShape } from "../schema/validate.ts";
-import type { Section } from "./knobs.ts";
 import { BODY_LIMIT, coreSections, DEFAULT_LOG_URL, serverSection, settingsSchema, webhooksSection } from "./schema.ts";
 import { type TokenSettings, tokenFaults } from "./tokens.ts";
 

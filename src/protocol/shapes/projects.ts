@@ -3,7 +3,6 @@
  */
 import { BYTES_MAX, BYTES_MIN, type ProjectSettings } from "../../core/config/index.ts";
 import * as s from "../schema/schema.ts";
-import { sizeSchema } from "../settings/knobs.ts";
 import { type PriorityName, priority } from "./tasks.ts";
 
 /** What is absent keeps its value. */
@@ -92,7 +91,7 @@ export const projectBody: s.Schema<ProjectBody> = s.component(
       ),
       provider: s.described(s.optional(s.nullable(s.name())), "The gate of tasks that name none."),
       bytesPerMinute: s.described(
-        s.optional(s.nullable(sizeSchema(BYTES_MIN, BYTES_MAX))),
+        s.optional(s.nullable(s.size(BYTES_MIN, BYTES_MAX))),
         "What it may store in a minute, such as 256MiB; null: as much as it likes.",
       ),
     },

@@ -109,7 +109,7 @@ const cancelFilter: s.Schema<CancelFilter> = s.refined(
         `one of ${TASK_STATES.join(", ")}, or a list of these`,
       ),
     ),
-    all: s.described(s.optional(s.onlyTrue()), "Every task there is; alone."),
+    all: s.described(s.optional(s.exactly(true)), "Every task there is; alone."),
   }),
   (filter) => {
     const given = Object.values(filter).filter((value) => value !== undefined).length;

@@ -6,7 +6,6 @@
  * what an item is.
  */
 
-import { Type } from "typebox";
 import { priority as corePriority } from "../../core/config/index.ts";
 
 import * as s from "../schema/schema.ts";
@@ -241,7 +240,7 @@ export const submitted: s.Schema<Submitted> = s.component(
     state: taskState(),
     position: s.optional(position),
     createdAt: s.instant(),
-    throttle: s.described(s.optional(s.onlyTrue()), "The queue is filling: submit more slowly. See Retry-After."),
+    throttle: s.described(s.optional(s.exactly(true)), "The queue is filling: submit more slowly. See Retry-After."),
     warnings: s.described(s.optional(s.list(warning)), "What was accepted but will not go as asked, and why."),
   }),
 );
@@ -268,7 +267,7 @@ export const batchAnswer: s.Schema<BatchAnswer> = s.component(
 const { id: _id, ...shownFields } = batchTaskFields;
 /** Every submitted field may be absent from an answer: of a task long gone the log may have no body any more. */
 const maybe = Object.fromEntries(
-  Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, Type.Optional(field)]),
+  Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
 ) as unknown as Fields<Partial<Omit<TaskBody, "id">>>;
 
 export const taskJson: s.Schema<TaskJson> = s.component(

@@ -296,8 +296,11 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       s.optional(s.list(s.name(CAPABILITY_LENGTH_MAX))),
       "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",
     ),
-    drain: s.described(s.optional(s.onlyTrue()), "Finish what runs, take nothing more, leave."),
-    closing: s.described(s.optional(s.onlyTrue()), "The server stops: keep what runs, and come back when it is there."),
+    drain: s.described(s.optional(s.exactly(true)), "Finish what runs, take nothing more, leave."),
+    closing: s.described(
+      s.optional(s.exactly(true)),
+      "The server stops: keep what runs, and come back when it is there.",
+    ),
   }),
 );
 const workerJson: s.Schema<WorkerJson> = s.component(

@@ -1,3 +1,0 @@
-/** What other layers may use of this room. */
-
-export { priority } from "./tasks.ts";
