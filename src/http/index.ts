@@ -1,6 +1,7 @@
 /** What other layers may use of this room. */
 
 export { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
+export { CONNECTION_LIMITS, type ConnectionLimits, createListener, type Listener } from "./listener.ts";
 export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded, type Polled } from "./long-polls.ts";
 export { createDoor, type Door, isLoopback } from "./origin-check.ts";
 export {
@@ -12,7 +13,6 @@ export {
   type ResolvedAddress,
 } from "./outbound.ts";
 export { forbidden, ServerRefusal } from "./problem.ts";
-export { refuseTunnel, refuseUnreadable } from "./raw-refusals.ts";
 export { type BodyLimits, readBody } from "./request-body.ts";
 export { createKnock, type Knock } from "./request-check.ts";
 export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";

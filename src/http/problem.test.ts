@@ -50,13 +50,6 @@ const rows: { name: string; error: unknown; status: number; code: string; detail
   { name: "a bug", error: new TypeError("x is not a function"), status: 500, code: "internal" },
   { name: "something thrown that is no error", error: "oops", status: 500, code: "internal" },
   { name: "null thrown", error: null, status: 500, code: "internal" },
-  { name: "a path that cannot be read", error: { code: "FST_ERR_BAD_URL" }, status: 400, code: "bad_request" },
-  {
-    name: "another 4xx of the router",
-    error: { code: "FST_ERR_X", statusCode: 414 },
-    status: 400,
-    code: "bad_request",
-  },
 ];
 for (const { name, error, status, code, details, retryAfterS } of rows)
   test(`${name} is ${status} ${code}`, () => {

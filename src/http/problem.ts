@@ -39,11 +39,6 @@ const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
   damaged: "damaged",
 };
 
-/** What the router refuses by itself, before any of our code has seen the request. */
-const OF_ROUTER: Readonly<Record<string, string>> = {
-  FST_ERR_BAD_URL: "the path holds a % that is not followed by two hex digits of UTF-8",
-};
-
 export type Problem = {
   readonly status: number;
   readonly body: WireError;
@@ -79,10 +74,6 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof ServerRefusal)
     return problem(error.code, error.message, error.details, retryAfter(error.retryAfterMs));
   if (error instanceof LogFailure) return ofLog(error);
-  const known = OF_ROUTER[String((error as { code?: unknown } | null)?.code)];
-  if (known !== undefined) return problem("bad_request", known);
-  const status = Number((error as { statusCode?: unknown } | null)?.statusCode);
-  if (status >= 400 && status < 500) return problem("bad_request", "the request could not be read");
   return bug();
 }
 

@@ -1,58 +1,53 @@
 /**
- * From the table of calls to routes: which request is which call.
+ * Which request is which call or page, and what is said of a path that does not exist.
  *
- * Fastify routes and nothing else: no schema and no hook is handed to it. A path without a parameter, asked for without
- * a query, needs no router at all: it is looked up as it stands, and goes the same way a few microseconds sooner.
+ * The router finds a route and does nothing else: what happens on the way of a request is in answer-call.ts.
  */
-
-import type { IncomingMessage, RequestListener, Server } from "node:http";
-import type { FastifyInstance } from "fastify";
-import { createRequestTurns, type InTurn, type PipelineLimits, sendProblem } from "../http/index.ts";
-
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import findMyWay from "find-my-way";
+import { createRequestTurns, type PipelineLimits, ServerRefusal, sendProblem } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
-import { type AnswerCall, answerCall, type CallParts, type Place, routePath } from "./answer-call.ts";
+import { answerCall, type CallParts, routePath } from "./answer-call.ts";
+import { answerPage, PAGE_PATHS } from "./pages/pages.ts";
+import { unknownPath } from "./unknown-path.ts";
 
-const NOTHING: Place = { params: {}, query: {} };
+const PARAM_LENGTH_MAX = 4096;
 
-export function addRoutes(app: FastifyInstance, parts: CallParts, limits: PipelineLimits): void {
-  const straight = new Map<string, Map<string, AnswerCall>>();
-  for (const name of Object.keys(CALLS) as CallName[]) {
-    const { method, path, waits, params } = CALLS[name] as unknown as Call;
-    const answer = answerCall(name, parts);
-    app.route({
-      method,
-      url: routePath(path),
-      exposeHeadRoute: method === "GET" && !waits,
-      handler({ raw, params, query }, reply) {
-        answer(raw, reply.hijack().raw, { params, query: query as RawQuery });
-      },
-    });
-    if (params !== null) continue;
-    const methods = straight.get(path) ?? new Map<string, AnswerCall>();
-    straight.set(path, methods.set(method, answer));
+export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestListener {
+  function refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    error: ServerRefusal,
+    headers: readonly string[] = [],
+  ): void {
+    const asker = { request, response, route: "unknown", startedAt: performance.now() };
+    sendProblem(parts, asker, error, headers);
   }
-  const inTurn = createRequestTurns(limits, (request, response, why) =>
-    sendProblem(parts, { request, response, route: "unknown", startedAt: performance.now() }, why, [
-      "connection",
-      "close",
-    ]),
-  );
-  goStraight(app.server, inTurn, ({ url = "", method = "" }) => straight.get(url)?.get(method));
-}
-
-/**
- * Takes the router's place and leaves it what was not found. The router would also take a server that was made here,
- * but then it listens on one address of `localhost` only.
- */
-function goStraight(server: Server, inTurn: InTurn, find: (request: IncomingMessage) => AnswerCall | undefined): void {
-  const [route] = server.listeners("request") as RequestListener[];
-  if (route === undefined) throw new Error("the router does not listen to its server");
-  server.off("request", route);
-  server.on("request", (request, response) => {
-    inTurn(request, response, () => {
-      const answer = find(request);
-      if (answer === undefined) route(request, response);
-      else answer(request, response, NOTHING);
-    });
+  const unreadable = (message: string) => (_path: string, request: IncomingMessage, response: ServerResponse) =>
+    refuse(request, response, new ServerRefusal("bad_request", message));
+  const router = findMyWay({
+    maxParamLength: PARAM_LENGTH_MAX,
+    onBadUrl: unreadable("the path holds a % that is not followed by two hex digits of UTF-8"),
+    onMaxParamLength: unreadable(`a part of the path is longer than ${PARAM_LENGTH_MAX} characters`),
+    defaultRoute(request, response) {
+      const refusal = parts.knock(request);
+      if (refusal !== null) return refuse(request, response, refusal);
+      const { error, headers } = unknownPath(request);
+      refuse(request, response, error, headers);
+    },
   });
+  for (const name of Object.keys(CALLS) as CallName[]) {
+    const { method, path, waits } = CALLS[name] as unknown as Call;
+    const answer = answerCall(name, parts);
+    router.on(
+      method === "GET" && !waits ? ["GET", "HEAD"] : method,
+      routePath(path),
+      (request, response, params, _store, query) => answer(request, response, { params, query: query as RawQuery }),
+    );
+  }
+  for (const path of PAGE_PATHS) router.on(["GET", "HEAD"], path, answerPage(path, parts));
+  const inTurn = createRequestTurns(limits, (request, response, why) =>
+    refuse(request, response, why, ["connection", "close"]),
+  );
+  return (request, response) => inTurn(request, response, () => router.lookup(request, response));
 }

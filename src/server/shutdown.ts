@@ -7,11 +7,10 @@
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
 
-import type { FastifyInstance } from "fastify";
 import type { State } from "../core/model/index.ts";
 import type { Drover } from "../engine/index.ts";
 import { isStop } from "../engine/writer/index.ts";
-import { type LongPolls, ServerRefusal } from "../http/index.ts";
+import { type Listener, type LongPolls, ServerRefusal } from "../http/index.ts";
 import type { Timers } from "../std/index.ts";
 
 import type { EventStreams } from "./handlers/event-stream.ts";
@@ -25,7 +24,7 @@ const LOOK_MS = 20;
 const FLUSH_MS = 1000;
 
 export type Ending = {
-  readonly app: FastifyInstance;
+  readonly listener: Listener;
   readonly drover: Drover;
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
@@ -37,7 +36,7 @@ export type Ending = {
 };
 
 export async function shutDown(ending: Ending): Promise<void> {
-  const { app, drover, timers } = ending;
+  const { listener, drover, timers } = ending;
   try {
     await letEnd(ending);
   } finally {
@@ -45,7 +44,7 @@ export async function shutDown(ending: Ending): Promise<void> {
     try {
       await drover.close();
     } finally {
-      await stopListening(app, timers);
+      await stopListening(listener, timers);
     }
   }
 }
@@ -96,14 +95,11 @@ function isAnythingRunning({ fleet }: State): boolean {
   );
 }
 
-async function stopListening(app: FastifyInstance, timers: Timers): Promise<void> {
-  const { server } = app;
-  const cut = timers.after(FLUSH_MS, () => server.closeAllConnections());
-  server.closeIdleConnections();
+async function stopListening(listener: Listener, timers: Timers): Promise<void> {
+  const cut = timers.after(FLUSH_MS, listener.closeAllConnections);
   try {
-    await app.close();
+    await listener.close();
   } finally {
     cut();
-    server.closeAllConnections();
   }
 }

@@ -12,23 +12,27 @@
  */
 
 import type { AddressInfo } from "node:net";
-import type { FastifyInstance } from "fastify";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
 import {
   type Access,
+  CONNECTION_LIMITS,
+  type ConnectionLimits,
   createAccess,
   createDoor,
+  createKnock,
+  createListener,
   createLongPolls,
   createUnfinishedBodies,
   createUnreadAnswers,
   type Door,
   isLoopback,
+  type Listener,
+  type PipelineLimits,
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { realTimers, type Timers } from "../std/index.ts";
 
-import { buildApp, CONNECTION_LIMITS, type ConnectionLimits } from "./app.ts";
 import { createEventStreams, type StreamLimits } from "./handlers/event-stream.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
@@ -40,12 +44,16 @@ import { createPhase } from "./lifecycle.ts";
 import { createOnlookers, type Onlookers } from "./observe/observers.ts";
 import { createSpans, type Spans } from "./observe/spans.ts";
 import { createPushDriver } from "./push/drivers.ts";
+import { createRoutes } from "./routes.ts";
 import { type Ending, shutDown } from "./shutdown.ts";
 import { versionText } from "./version.ts";
 import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
 
 export type ServerLimits = ConnectionLimits &
+  PipelineLimits &
   StreamLimits & {
+    /** A caller that takes nothing of its answer for so long is gone. */
+    readonly silenceMs: number;
     readonly pollsMax: number;
     /** Of answers that their callers do not take. */
     readonly unreadBytesMax: number;
@@ -54,6 +62,9 @@ export type ServerLimits = ConnectionLimits &
   };
 const LIMITS: ServerLimits = {
   ...CONNECTION_LIMITS,
+  pipelinedMax: 100,
+  pipelinedInAllMax: 5000,
+  silenceMs: 120_000,
   pollsMax: 15_000,
   streamsMax: 1000,
   heartbeatMs: 15_000,
@@ -79,7 +90,7 @@ export type Server = AsyncDisposable & {
   readonly url: string;
   readonly port: number;
   readonly address: string;
-  readonly app: FastifyInstance;
+  readonly listener: Listener;
   /** New settings: tokens, hosts, origins and webhooks hold from now on; where it listens does not change. */
   change(settings: Settings): void;
   /** The same in two steps: throws if they cannot hold, and else answers what puts them in force. */
@@ -98,19 +109,19 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, timers }, spans, version, live);
-  const { app, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
+  const { listener, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
   try {
-    Object.assign(listening, await listen(app, host, settings.server.port));
+    Object.assign(listening, await listen(listener, host, settings.server.port));
     await push.resume();
   } catch (error) {
     // Whoever could not start must leave nothing behind that listens, delivers or keeps the process.
-    await Promise.all([app.close(), webhooks.stop(), push.stop(), onlookers.stop()]);
+    await Promise.all([listener.close(), webhooks.stop(), push.stop(), onlookers.stop()]);
     throw error;
   }
   logger.info({ url: listening.url, version }, "the server is up");
   let closing: Promise<void> | null = null;
   function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
-    const ending: Ending = { app, drover, phase, polls, streams, webhooks, push, timers, graceMs };
+    const ending: Ending = { listener, drover, phase, polls, streams, webhooks, push, timers, graceMs };
     closing ??= end(ending, onlookers, logger);
     return closing;
   }
@@ -122,7 +133,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     };
   }
   const change = (next: Settings): void => prepare(next)();
-  return { ...listening, app, change, prepare, close, [Symbol.asyncDispose]: () => close() };
+  return { ...listening, listener, change, prepare, close, [Symbol.asyncDispose]: () => close() };
 }
 
 async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promise<void> {
@@ -180,19 +191,23 @@ function partsOf(
     onRejected: (task) => webhooks.rejected(task),
     url: () => listening.url,
   };
-  const app = buildApp({
-    handlers: handlersOf(deps, streams, onlookers),
-    phase,
+  const routes = createRoutes(
+    {
+      handlers: handlersOf(deps, streams, onlookers),
+      phase,
+      answered,
+      unread,
+      silenceMs: limits.silenceMs,
+      access: () => live.now().access,
+      knock: createKnock(() => live.now().door),
+      bodyLimit: settings.server.bodyLimit,
+      bodies: createUnfinishedBodies(limits),
+      onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
+    },
     limits,
-    answered,
-    unread,
-    access: () => live.now().access,
-    door: () => live.now().door,
-    bodyLimit: settings.server.bodyLimit,
-    bodies: createUnfinishedBodies(limits),
-    onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
-  });
-  return { app, phase, polls, streams, webhooks, push, onlookers, listening };
+  );
+  const listener = createListener(limits, routes);
+  return { listener, phase, polls, streams, webhooks, push, onlookers, listening };
 }
 
 const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Onlookers): Handlers => ({
@@ -240,9 +255,10 @@ function liveSettings(first: Settings, host: string): LiveSettings {
 }
 
 type Listening = { readonly url: string; readonly port: number; readonly address: string };
-async function listen(app: FastifyInstance, host: string, port: number): Promise<Listening> {
+async function listen(listener: Listener, host: string, port: number): Promise<Listening> {
   try {
-    await app.listen({ host, port, listenTextResolver: () => "" });
+    const bound = await listener.listen(host, port);
+    return { url: urlOf(bound), port: bound.port, address: bound.address };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EADDRINUSE")
@@ -250,8 +266,6 @@ async function listen(app: FastifyInstance, host: string, port: number): Promise
     if (code === "EADDRNOTAVAIL") throw new Error(`${host} is not an address of this machine; see server.host`);
     throw error;
   }
-  const bound = app.server.address() as AddressInfo;
-  return { url: urlOf(bound), port: bound.port, address: bound.address };
 }
 
 /** Under which this machine reaches it. */

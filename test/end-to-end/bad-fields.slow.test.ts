@@ -16,13 +16,8 @@ after(() => at.server.close());
 
 type Refused = { readonly status: number; readonly text: string; readonly field: string | undefined };
 async function send(method: string, url: string, payload?: string): Promise<Refused> {
-  const headers = { host: "localhost", ...(payload === undefined ? {} : { "content-type": "application/json" }) };
-  const reply = await at.server.app.inject({
-    ...{ method: method as "POST", url, headers },
-    ...(payload === undefined ? {} : { payload }),
-  });
-  const { details } = reply.json() as { details?: { field?: string } };
-  return { status: reply.statusCode, text: reply.body, field: details?.field };
+  const { status, text, problem } = await at.call(method, url, payload === undefined ? {} : { body: payload });
+  return { status, text, field: (problem.details as { field?: string } | undefined)?.field };
 }
 
 const task = {

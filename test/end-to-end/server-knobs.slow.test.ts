@@ -8,10 +8,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { trace } from "@opentelemetry/api";
 import { TracerProvider } from "@opentelemetry/sdk-trace";
+import { statusUnder } from "../kits/raw-socket.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
 
-const statusOf = async ({ server }: TestServer, headers: Record<string, string>): Promise<number> =>
-  (await server.app.inject({ url: "/healthz", headers: { host: "127.0.0.1", ...headers } })).statusCode;
+const statusOf = ({ url }: TestServer, headers: Record<string, string>): Promise<number> =>
+  statusUnder(`${url}/healthz`, headers);
 
 test("server.allowedHosts binds", async () => {
   for (const [allowedHosts, status] of [

@@ -56,6 +56,15 @@ const rows: Row[] = [
   { name: "a path that is no UTF-8", method: "GET", path: "/tasks/%ff", ask: {}, status: 400, code: "bad_request" },
   { name: "a path with a broken escape", method: "GET", path: "/tasks/%zz", ask: {}, status: 400, code: "bad_request" },
   {
+    name: "a path with a part that is too long",
+    method: "GET",
+    path: `/tasks/${"x".repeat(4097)}`,
+    ask: {},
+    status: 400,
+    code: "bad_request",
+    error: /a part of the path is longer than 4096 characters/,
+  },
+  {
     name: "a form",
     ask: { body: "agentId=ann&action=x", headers: { "content-type": "application/x-www-form-urlencoded" } },
     ...{ status: 415, code: "unsupported_media_type", error: /application\/json/ },

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { rawSocket } from "../kits/raw-socket.ts";
@@ -19,6 +20,8 @@ before(async () => {
 });
 after(() => at.server.close());
 
+const nextConnection = ({ listener }: TestServer["server"]): Promise<unknown[]> =>
+  once(listener.servers[0] as Server, "connection");
 const isServing = async (): Promise<boolean> => (await at.ask("health", {})).status === 200;
 const head = (more = ""): string =>
   `POST /tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${more}`;
@@ -144,7 +147,7 @@ test("CONNECT with the first bytes of its tunnel is refused in words", async () 
 
 test("CONNECT from a caller that goes on sending is read for a moment only", async () => {
   const socket = connect({ port: at.server.port, host: "127.0.0.1", allowHalfOpen: true });
-  const accepted = once(at.server.app.server, "connection");
+  const accepted = nextConnection(at.server);
   socket.on("error", () => {});
   const piece = Buffer.alloc(64 * 1024);
   const pour = (error?: Error | null): unknown => error ?? socket.write(piece, pour);
@@ -165,7 +168,7 @@ test("CONNECT behind a request that still waits for its answer is not taken for 
 
 /** Says something, takes nothing of what comes back and never hangs up; resolves when the server has. */
 async function sayAndSleep({ server, url }: TestServer, text: string): Promise<void> {
-  const accepted = once(server.app.server, "connection");
+  const accepted = nextConnection(server);
   const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => {});
   socket.write(text);
@@ -194,7 +197,7 @@ test("when answers that nobody takes are too much together, one is cut off, and 
   const theirs: Socket[] = [];
   const sleepers: Awaited<ReturnType<typeof rawSocket>>[] = [];
   for (let count = 0; count < 3; count++) {
-    const accepted = once(large.server.app.server, "connection");
+    const accepted = nextConnection(large.server);
     sleepers.push(await rawSocket(large.url));
     theirs.push(...((await accepted) as [Socket]));
   }
@@ -209,10 +212,10 @@ test("when answers that nobody takes are too much together, one is cut off, and 
 });
 
 /** Resolves when Node has handed over so many further requests. */
-function handedOver({ server: { app } }: TestServer, count: number): Promise<void> {
+function handedOver({ server: { listener } }: TestServer, count: number): Promise<void> {
   return new Promise((resolve) => {
     let left = count;
-    app.server.on("request", () => --left === 0 && resolve());
+    listener.servers[0]?.on("request", () => --left === 0 && resolve());
   });
 }
 

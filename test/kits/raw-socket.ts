@@ -2,6 +2,7 @@
  * A connection of which every byte is the test's own, for what no HTTP library would send.
  */
 import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { connect, type Socket } from "node:net";
 
 export type RawSocket = {
@@ -38,4 +39,11 @@ export async function rawSocket(url: string): Promise<RawSocket> {
 
 function raise(text: string): never {
   throw new Error(`the connection was closed before it said ${text}`);
+}
+
+/** The status of a GET with these headers, of which Host is one: `fetch` would write its own. */
+export async function statusUnder(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
+  const [response] = (await once(request(url, { headers, agent: false }).end(), "response")) as [IncomingMessage];
+  response.resume();
+  return response.statusCode ?? 0;
 }

@@ -2,41 +2,50 @@
  * What people open in a browser: the status page and the reference of the API. Both hold no data of their own, so
  * they need no token; what they show they ask for like anybody.
  */
-
-import type { FastifyInstance } from "fastify";
+import type { RequestListener } from "node:http";
 import { type Knock, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
-
-import { createReferencePage, type Page } from "./reference-page.ts";
+import { REFERENCE_PAGE, REFERENCE_PAGE_POLICY, referenceScript } from "./reference-page.ts";
 import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
 
-export const PAGE_PATHS: readonly string[] = ["/", "/docs", "/docs/", "/docs/js/scalar.js"];
-
-const STATUS: Page = {
-  status: 200,
-  headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": STATUS_PAGE_POLICY },
-  body: Buffer.from(STATUS_PAGE),
+type Page = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 };
 
-export function addPages(app: FastifyInstance, parts: SendParts & { readonly knock: Knock }): void {
-  const reference = createReferencePage();
-  for (const url of PAGE_PATHS) {
-    const tell = parts.answered("GET", url);
-    app.route({
-      method: "GET",
-      url,
-      exposeHeadRoute: true,
-      async handler(request, reply) {
-        const asker = { request: request.raw, response: reply.hijack().raw, route: url, startedAt: performance.now() };
-        try {
-          const refusal = parts.knock(request.raw);
-          if (refusal !== null) throw refusal;
-          const { status, headers, body } = url === "/" ? STATUS : await reference(url);
-          const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();
-          sendAnswer(parts, asker, { status, body, headers: all }, tell);
-        } catch (error) {
-          sendProblem(parts, asker, error);
-        }
-      },
-    });
-  }
+function html(text: string, policy: string): Page {
+  const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
+  return { status: 200, headers, body: Buffer.from(text) };
+}
+
+/** By path. The bytes of a page are the same for everybody. */
+const PAGES: ReadonlyMap<string, Page | (() => Promise<Page>)> = new Map<string, Page | (() => Promise<Page>)>([
+  ["/", html(STATUS_PAGE, STATUS_PAGE_POLICY)],
+  ["/docs", { status: 301, headers: { location: "/docs/" }, body: Buffer.alloc(0) }],
+  ["/docs/", html(REFERENCE_PAGE, REFERENCE_PAGE_POLICY)],
+  [
+    "/docs/js/scalar.js",
+    async () => {
+      const headers = { "content-type": "application/javascript; charset=utf-8" };
+      return { status: 200, headers, body: await referenceScript() };
+    },
+  ],
+]);
+export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
+
+export function answerPage(route: string, parts: SendParts & { readonly knock: Knock }): RequestListener {
+  const page = PAGES.get(route) as Page | (() => Promise<Page>);
+  const tell = parts.answered("GET", route);
+  return async (request, response) => {
+    const asker = { request, response, route, startedAt: performance.now() };
+    try {
+      const refusal = parts.knock(request);
+      if (refusal !== null) throw refusal;
+      const { status, headers, body } = typeof page === "function" ? await page() : page;
+      const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();
+      sendAnswer(parts, asker, { status, body, headers: all }, tell);
+    } catch (error) {
+      sendProblem(parts, asker, error);
+    }
+  };
 }

@@ -123,7 +123,7 @@ test("a bug is in the log with its place, and the caller hears only that it is o
   assert.doesNotMatch(reply.text, /inside|TypeError|\.ts/);
   await at.server.close();
   const bug = heard.lines().find(({ msg }) => msg === "a bug");
-  assert.match(JSON.stringify(bug), /inside information.*onlookers\.test\.ts/);
+  assert.match(JSON.stringify(bug), /inside information.*observers\.slow\.test\.ts/);
   assert.equal(bug?.route, "/tasks/:id/logs");
 });
 
