@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { createLogInHand, fewTurns } from "../../test/kits/log-in-hand.ts";
 import { snapshotLines } from "../core/snapshot/snapshot.ts";
 import { LogFailure } from "../log/log.ts";
-import { createHandHost } from "../testing/hand-clock.ts";
+import { createHandClock } from "../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../testing/index.ts";
 import { openDrover } from "./drover.ts";
 import { TaskRequeue } from "./workers/local-workers.ts";
@@ -192,17 +192,17 @@ test("a bad config opens nothing: no directory, no file", async () => {
 
 test("an open that fails leaves nothing running", async () => {
   const hand = createLogInHand();
-  const { host } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
   let alarms = 0;
   const counting = {
-    ...host,
+    ...clock,
     ringAt: () => {
       alarms++;
       return () => void alarms--;
     },
   };
   hand.next({ type: "fail", error: new LogFailure("disk-full", "no room") });
-  await assert.rejects(openDrover({ log: hand.log, host: counting }), { code: "log_failed", message: "no room" });
+  await assert.rejects(openDrover({ log: hand.log, clock: counting }), { code: "log_failed", message: "no room" });
   assert.equal(alarms, 0);
   await assert.rejects(hand.log.head(), { code: "closed" });
 });

@@ -9,6 +9,7 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
+import { randomUUID } from "node:crypto";
 import {
   badField,
   fail,
@@ -27,7 +28,7 @@ import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
-
+import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
 import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
@@ -65,16 +66,15 @@ import { createRemoteWorkers, type RemoteWorkers, type RemoteWorkersService } fr
 import { readOptions } from "./writer/call-options.ts";
 import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts";
 import { badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
-import { type Host, realHost, withSteadyClock } from "./writer/host.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
 import { startWriter, type Writer } from "./writer/writer.ts";
 
 const LEAD_MS = 10_000;
-/** What a log or a host must at least be able to do. */
+/** What a log or a clock must at least be able to do. */
 const METHODS = {
   log: ["append", "read", "follow", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
-  host: ["now", "elapsed", "defer", "ringAt", "newId"],
+  clock: ["now", "elapsed", "defer", "ringAt"],
 } as const;
 
 export type OpenOptions = {
@@ -89,8 +89,10 @@ export type OpenOptions = {
   readonly artifactExists?: ArtifactExists;
   /** Hears of what went wrong though Drover goes on, such as a snapshot; by default a warning of the process. */
   readonly onWarning?: (message: string) => void;
-  /** The outside world, for simulators and tests. */
-  readonly host?: Host;
+  /** The time, the next turn and the alarms, for simulators and tests. */
+  readonly clock?: Clock;
+  /** Makes a name that no other batch or session has, for simulators and tests. */
+  readonly newId?: () => string;
 };
 
 export type LogTime = {
@@ -177,7 +179,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
 
 function checkOptions(options: OpenOptions): void {
   if (!isRecord(options)) throw badInput("options", options, "an object such as { data: …, config: … }");
-  const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "host"];
+  const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "clock", "newId"];
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
@@ -185,26 +187,25 @@ function checkOptions(options: OpenOptions): void {
   if (!data.ok) throw refused(data.failure);
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
-  for (const key of ["log", "host"] as const) {
+  for (const key of ["log", "clock"] as const) {
     const given: unknown = options[key];
     const able = (typeof given === "object" && given !== null ? given : {}) as Readonly<Record<string, unknown>>;
     const missing = METHODS[key].filter((method) => typeof able[method] !== "function");
     if (given !== undefined && missing.length > 0)
       throw badInput(key, given, `a ${key}: an object with the functions ${missing.join(", ")}`);
   }
-  for (const key of ["now", "artifactExists", "onWarning"] as const) {
+  for (const key of ["now", "artifactExists", "onWarning", "newId"] as const) {
     if (options[key] !== undefined && typeof options[key] !== "function")
       throw badInput(key, options[key], "a function");
   }
 }
 
 async function startDrover(options: OpenOptions, log: Log, config: Config | null): Promise<Drover> {
-  const host = options.host ?? realHost(options.now);
+  const { artifactExists, newId = randomUUID, clock = options.now ? clockFrom(options.now) : realClock } = options;
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const { state, snapshotSeq } = await recover(log);
-  const { artifactExists } = options;
   const place = artifactExists === undefined ? filePlace(() => state.config.artifacts) : customPlace(artifactExists);
-  const lead = await log.acquireLead(host.newId(), milliseconds(LEAD_MS));
+  const lead = await log.acquireLead(newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
   const bodies = createBodyStore(log);
   const ends = createEndWatch();
@@ -216,7 +217,8 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     state,
     log,
     epoch: lead.epoch,
-    host,
+    clock,
+    newId,
     storage,
     hooks: {
       onApplied: (event) => {
@@ -253,12 +255,12 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     },
   });
   const feed = createFeed({ log, head: writer.committedSeq });
-  const steady = withSteadyClock(host);
+  const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
-  const workers = createLocalWorkers({ writer, host: steady, bodies, permits: localPermits });
-  const remote = createRemoteWorkers({ writer, host: steady, bodies });
+  const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, permits: localPermits });
+  const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     log,
@@ -278,7 +280,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const { api: tasks, placer } = createTaskApi(sources);
   const schedules = createSchedules({
     writer,
-    host: steady,
+    clock: steady,
     submit: placer.place,
     artifacts: place,
     storage,
@@ -288,7 +290,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   await storage.measure();
   remote.begin();
   schedules.begin();
-  artifacts = watchArtifacts({ writer, host: steady, exists: place.exists, onWarning });
+  artifacts = watchArtifacts({ writer, clock: steady, exists: place.exists, onWarning });
   return apiOf({
     writer,
     log,

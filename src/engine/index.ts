@@ -6,6 +6,7 @@ import "./node-version.ts";
 export type { Config, GateClass, Refusal, Warning, Why } from "../core/index.ts";
 export { type Log, LogFailure } from "../log/index.ts";
 export { createMemoryLog } from "../log/memory/index.ts";
+export type { Clock } from "../std/index.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover } from "./drover.ts";
@@ -36,4 +37,3 @@ export {
 export type { Assignment, Joined, RemoteWorkers, SyncAnswer } from "./workers/remote-workers.ts";
 export type { JoinBody, ResultReport, RunningReport, SyncBody } from "./workers/sync-body.ts";
 export { DroverError, type DroverErrorCode } from "./writer/drover-error.ts";
-export type { Host } from "./writer/host.ts";

@@ -3,20 +3,21 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "../testing/hand-clock.ts";
+import { createHandClock } from "../std/hand-clock.ts";
 import { type Drover, openDrover } from "./drover.ts";
 
 async function open(config: object = {}) {
-  const { host, settle } = createHandHost({ at: 1_000_000_000, isAtRest: async () => true });
+  const clock = createHandClock({ at: 1_000_000_000, isAtRest: async () => true });
+  const { settle } = clock;
   const alarms = new Map<object, boolean>();
   const drover: Drover = await openDrover({
     config,
-    host: {
-      ...host,
+    clock: {
+      ...clock,
       ringAt: (at, ring, options) => {
         const key = {};
-        alarms.set(key, options.keepAlive);
-        const cancel = host.ringAt(at, ring, options);
+        alarms.set(key, options?.keepAlive !== false);
+        const cancel = clock.ringAt(at, ring, options);
         return () => {
           alarms.delete(key);
           cancel();

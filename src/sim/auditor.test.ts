@@ -232,15 +232,15 @@ const rows: Row[] = [
   {
     name: "an alarm never rings",
     rule: "wake-up",
-    plant: () => ({ host: (host) => ({ ...host, ringAt: () => () => {} }) }),
+    plant: () => ({ clock: (clock) => ({ ...clock, ringAt: () => () => {} }) }),
   },
   {
     name: "what falls due while an alarm is set goes unheard",
     rule: "wake-up",
     plant: () => ({
-      host: (host) => ({
-        ...host,
-        ringAt: (at, ring, how) => (at <= host.elapsed() ? () => {} : host.ringAt(at, ring, how)),
+      clock: (clock) => ({
+        ...clock,
+        ringAt: (at, ring, how) => (at <= clock.elapsed() ? () => {} : clock.ringAt(at, ring, how)),
       }),
     }),
   },

@@ -7,9 +7,10 @@
  * a supervisor would. An engine that keeps itself busy without time passing is caught and reported.
  */
 import type { State } from "../core/model/index.ts";
-import type { DroverError, Host } from "../engine/writer/index.ts";
+import type { DroverError } from "../engine/writer/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
+import type { Clock } from "../std/index.ts";
 import type { Auditor } from "./auditor.ts";
 import { type AppendFault, createFaultyLog } from "./faulty-log.ts";
 import type { Act, History } from "./history.ts";
@@ -29,7 +30,7 @@ const CLOSING_MS = 3000;
 export type Plant = {
   readonly engine?: (state: State) => void;
   readonly log?: (log: Log, store: MemoryStore) => Log;
-  readonly host?: (host: Host) => Host;
+  readonly clock?: (clock: Clock) => Clock;
 };
 export type Stage = {
   readonly world: SimWorld;
@@ -102,8 +103,7 @@ export function createStage(options: {
       life.end();
     };
     const inner = createMemoryLog({ store });
-    const log = createFaultyLog({ inner: plant.log?.(inner, store) ?? inner, life, nextFault, onCrash });
-    return log;
+    return createFaultyLog({ inner: plant.log?.(inner, store) ?? inner, life, nextFault, onCrash });
   }
 
   /** An engine that stops by itself is replaced; one that broke its own rules is reported. */
@@ -123,7 +123,8 @@ export function createStage(options: {
     const isCurrent = (): boolean => life.isAlive();
     openEngine({
       log: logFor(life),
-      host: plant.host?.(life.host) ?? life.host,
+      clock: plant.clock?.(life.clock) ?? life.clock,
+      newId: life.newId,
       config: history.config,
       remote: history.remote,
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),

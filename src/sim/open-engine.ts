@@ -29,7 +29,7 @@ export type SimEngine = Pick<Drover, Face> & {
   /** A command from another machine; null where nothing remote can be reached. */
   readonly command: ((command: Command) => Decided) | null;
 };
-export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host" | "artifactExists">> & {
+export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists">> & {
   readonly remote: boolean;
   /** Nothing may go wrong on the side either. */
   readonly onWarning: (message: string) => void;
@@ -40,22 +40,22 @@ export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "host"
 
 export async function openEngine(options: EngineOptions): Promise<SimEngine> {
   if (options.remote) return openByCommands(options);
-  const { log, config, host, artifactExists, onWarning } = options;
-  const drover = await openDrover({ log, config, host, artifactExists, onWarning });
+  const { log, config, clock, newId, artifactExists, onWarning } = options;
+  const drover = await openDrover({ log, config, clock, newId, artifactExists, onWarning });
   const stateOf = async (task: string): Promise<string> => (await drover.task(task)).state;
   return { ...drover, stateOf, drover, command: null };
 }
 
 async function openByCommands(options: EngineOptions): Promise<SimEngine> {
-  const { log, host, onApplied, onCommitted } = options;
+  const { log, clock, newId, onApplied, onCommitted } = options;
   const { state } = await recover(log);
-  const lead = await log.acquireLead(host.newId(), milliseconds(10_000));
+  const lead = await log.acquireLead(newId(), milliseconds(10_000));
   const failed = Promise.withResolvers<DroverError>();
   const onStopped = (error: DroverError): void => {
     if (error.code !== "closed") failed.resolve(error);
   };
   const hooks = { onApplied, isAwaited: () => true, onCommitted, onStopped };
-  const writer = startWriter({ state, log, epoch: lead.epoch, host, hooks });
+  const writer = startWriter({ state, log, epoch: lead.epoch, clock, newId, hooks });
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash: "" });
   await setConfig(writer, options.config);
   return {

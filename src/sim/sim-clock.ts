@@ -13,7 +13,7 @@
  * they are with a process. Turns run in the order they were deferred, timers in the order of their
  * instants and then of their setting. Nothing here sleeps.
  */
-import type { Host } from "../engine/writer/index.ts";
+import type { Clock } from "../std/index.ts";
 import type { Random } from "./random.ts";
 
 /** In a hundred readings: so many move the clock on by a millisecond, and so many by a pause of up to so long. */
@@ -26,7 +26,9 @@ const NEWS_MS = 125_000;
 const EARLY = 30;
 
 export type Life = {
-  readonly host: Host;
+  readonly clock: Clock;
+  /** A name that no other batch or session has. */
+  readonly newId: () => string;
   readonly isAlive: () => boolean;
   /** Rings after so long, unless this life has ended by then; answers how to call it off. */
   after(spanMs: number, ring: () => void): () => void;
@@ -107,7 +109,7 @@ export function createSimWorld(startMs: number, chance: Random): SimWorld {
     let names = 0;
     let alive = true;
     const isLive = (): boolean => alive;
-    const host: Host = {
+    const clock: Clock = {
       now: () => read(now()),
       elapsed: () => read(time.elapsed),
       defer: (turn) => {
@@ -115,10 +117,10 @@ export function createSimWorld(startMs: number, chance: Random): SimWorld {
       },
       ringAt: (at, ring) =>
         set(at - read(time.elapsed) - (chance.percent(EARLY) ? 1 : 0), { ring, isLive, meantFor: at }),
-      newId: () => `life${life}-${++names}`,
     };
     return {
-      host,
+      clock,
+      newId: () => `life${life}-${++names}`,
       isAlive: isLive,
       after: (spanMs, ring) => set(spanMs, { ring, isLive, meantFor: null }),
       hasLateAlarm: () =>

@@ -3,21 +3,21 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "./hand-clock.ts";
+import { createHandClock } from "../std/hand-clock.ts";
 import { createTestDrover } from "./index.ts";
 
 const once = { keepAlive: false };
 
 test("alarms ring at their own instants, earliest first, those of one instant in the order they were set", async () => {
-  const { host, clock } = createHandHost({ at: 100 });
+  const clock = createHandClock({ at: 100 });
   const rung: string[] = [];
   const ring = (name: string) => () => void rung.push(`${name} ${clock.now()}`);
-  host.ringAt(130, ring("late"), once);
-  host.ringAt(110, ring("first"), once);
-  host.ringAt(110, ring("second"), once);
-  host.ringAt(90, ring("overdue"), once);
-  host.ringAt(120, ring("called off"), once)();
-  host.ringAt(110, () => host.ringAt(115, ring("set on the way"), once), once);
+  clock.ringAt(130, ring("late"), once);
+  clock.ringAt(110, ring("first"), once);
+  clock.ringAt(110, ring("second"), once);
+  clock.ringAt(90, ring("overdue"), once);
+  clock.ringAt(120, ring("called off"), once)();
+  clock.ringAt(110, () => clock.ringAt(115, ring("set on the way"), once), once);
   await clock.advance(29);
   assert.deepEqual(rung, ["overdue 100", "first 110", "second 110", "set on the way 115"]);
   assert.equal(clock.now(), 129);
@@ -26,9 +26,9 @@ test("alarms ring at their own instants, earliest first, those of one instant in
 });
 
 test("set jumps: what is due rings once, at the instant it was set to", async () => {
-  const { host, clock } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
   const rung: number[] = [];
-  for (const at of [5, 10]) host.ringAt(at, () => void rung.push(clock.now()), once);
+  for (const at of [5, 10]) clock.ringAt(at, () => void rung.push(clock.now()), once);
   await clock.set(1000);
   assert.deepEqual(rung, [1000, 1000]);
   await clock.set(3);
@@ -36,12 +36,13 @@ test("set jumps: what is due rings once, at the instant it was set to", async ()
 });
 
 test("turns run in the order they were put off, and promises settle between them", async () => {
-  const { host, settle } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
+  const { settle } = clock;
   const order: string[] = [];
-  host.defer(() => {
+  clock.defer(() => {
     order.push("one");
     void Promise.resolve().then(() => order.push("after one"));
-    host.defer(() => void order.push("three"));
+    clock.defer(() => void order.push("three"));
   });
   await Promise.resolve();
   assert.deepEqual(order, [], "never at once");
@@ -64,8 +65,8 @@ test("two runs of one story write the same log", async () => {
 
 test("time is whole milliseconds from 0", async () => {
   for (const bad of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-    assert.throws(() => createHandHost({ at: bad }), RangeError);
-    const { clock } = createHandHost({ at: 0 });
+    assert.throws(() => createHandClock({ at: bad }), RangeError);
+    const clock = createHandClock({ at: 0 });
     await assert.rejects(clock.advance(bad), RangeError);
     await assert.rejects(clock.set(bad), RangeError);
   }

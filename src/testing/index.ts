@@ -12,12 +12,13 @@
  */
 import "../engine/index.ts"; // The version of Node is checked before anything else.
 
+import { randomUUID } from "node:crypto";
 import { isRecord } from "../core/base/index.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
 import { badInput } from "../engine/writer/index.ts";
-import { createHandHost, type TestClock } from "./hand-clock.ts";
+import { createHandClock, type TestClock } from "../std/index.ts";
 
-export type { TestClock } from "./hand-clock.ts";
+export type { TestClock } from "../std/index.ts";
 
 /** A plain round instant, so that times in failures are easy to read: 2026-01-01T00:00:00Z. */
 const BEGINNING = 1_767_225_600_000;
@@ -41,11 +42,17 @@ export async function createTestDrover(options: TestDroverOptions = {}): Promise
   const artifacts = new Set<string>();
   let opened: Drover | null = null;
   // A log of its own has had no life before, so its names may be the same in every run.
-  const names = open.data === undefined && open.log === undefined ? { names: "test" } : {};
-  const { host, clock, settle } = createHandHost({ at, ...names, isAtRest: () => isDurable(opened) });
-  const drover = await openDrover({ ...open, host, artifactExists: async (artifact) => artifacts.has(artifact) });
+  const names = open.data === undefined && open.log === undefined ? "test" : randomUUID();
+  let ids = 0;
+  const clock = createHandClock({ at, isAtRest: () => isDurable(opened) });
+  const drover = await openDrover({
+    ...open,
+    clock,
+    newId: () => `${names}-${++ids}`,
+    artifactExists: async (artifact) => artifacts.has(artifact),
+  });
   opened = drover;
-  return { drover, clock, artifacts, settle, [Symbol.asyncDispose]: () => drover.close() };
+  return { drover, clock, artifacts, settle: clock.settle, [Symbol.asyncDispose]: () => drover.close() };
 }
 
 /** Any answer leaves only when what it saw is durable; whether more was applied meanwhile shows in the state. */

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
-import { createHandHost } from "../../src/testing/hand-clock.ts";
+import { createHandClock } from "../../src/std/hand-clock.ts";
 import { createLeaseCell } from "../../src/worker/pull/clock.ts";
 import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
 import type { FromCrew, ToCrew } from "../../src/worker/pull/messages.ts";
@@ -29,13 +29,14 @@ export type Call = {
 
 /** A connection whose calls a test answers by hand. */
 export async function kit(more: Partial<ConnectionDeps> = {}) {
-  const { host, clock, settle } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
+  const { settle } = clock;
   const calls: Call[] = [];
   const told: ToCrew[] = [];
   const call = (kind: Call["kind"], body: unknown, limitMs: number): Promise<never> => {
     const { promise, resolve, reject } = Promise.withResolvers<never>();
     calls.push({
-      ...{ kind, at: host.now() - 1000, body: body as SyncBody, limitMs },
+      ...{ kind, at: clock.now() - 1000, body: body as SyncBody, limitMs },
       answer: async (value) => {
         resolve(value as never);
         await settle();
@@ -62,9 +63,9 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
       leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
     },
     clock: {
-      now: host.elapsed,
-      defer: host.defer,
-      setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }),
+      now: clock.elapsed,
+      defer: clock.defer,
+      setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }),
     },
     ...more,
   });
@@ -81,7 +82,7 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
   };
   const toldOf = <Type extends ToCrew["type"]>(type: Type) =>
     told.filter((message): message is Extract<ToCrew, { type: Type }> => message.type === type);
-  return { calls, told, toldOf, last, receive, advance: clock.advance, cell, now: host.now };
+  return { calls, told, toldOf, last, receive, advance: clock.advance, cell, now: clock.now };
 }
 export type Kit = Awaited<ReturnType<typeof kit>>;
 

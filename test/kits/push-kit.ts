@@ -8,7 +8,7 @@ import { type Exchange, ExchangeFailure, type OutboundAnswer, type OutboundReque
 import type { Log } from "../../src/log/log.ts";
 import type { PushChange } from "../../src/server/push/driver.ts";
 import { createPushDriver, type PushDriver } from "../../src/server/push/drivers.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
+import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 
 export type Post = {
   readonly request: OutboundRequest;
@@ -69,8 +69,9 @@ function createInstance(
 }
 
 export type PushKit = AsyncDisposable &
-  Omit<HandHost, "host"> &
+  Pick<HandClock, "settle"> &
   ReturnType<typeof network> & {
+    clock: HandClock;
     drover: Drover;
     driver: PushDriver;
     changes: string[];
@@ -83,12 +84,13 @@ export async function pushKit(
   options: { config?: object; at?: number; log?: Log; net?: ReturnType<typeof network> } = {},
 ): Promise<PushKit> {
   const { config = {}, at = Date.parse("2026-01-31T12:00:00Z"), net = network() } = options;
-  const { host, clock, settle } = createHandHost({ at });
-  const drover = await openDrover({ host, config, ...(options.log === undefined ? {} : { log: options.log }) });
+  const clock = createHandClock({ at });
+  const { settle } = clock;
+  const drover = await openDrover({ clock, config, ...(options.log === undefined ? {} : { log: options.log }) });
   const changes: string[] = [];
   const problems: unknown[] = [];
   const driver = createPushDriver({
-    ...{ drover, host, exchange: net.exchange, version: "0.0.0" },
+    ...{ drover, clock, exchange: net.exchange, version: "0.0.0" },
     onChange: ({ workerId, kind }: PushChange) => changes.push(`${workerId} ${kind}`),
     onProblem: (problem) => problems.push(problem),
   });

@@ -14,7 +14,7 @@ import {
   type Webhooks,
 } from "../../src/server/webhooks/dispatcher.ts";
 import type { DueEnd } from "../../src/server/webhooks/due-queue.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
+import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");
 export const SETTINGS: WebhookSettings = {
@@ -79,7 +79,13 @@ function receivers() {
 }
 
 export type Kit = ReturnType<typeof fakeEngine> &
-  Omit<HandHost, "host"> & { webhooks: Webhooks; calls: Call[]; outcomes: WebhookOutcome[]; problems: unknown[] };
+  Pick<HandClock, "settle"> & {
+    clock: HandClock;
+    webhooks: Webhooks;
+    calls: Call[];
+    outcomes: WebhookOutcome[];
+    problems: unknown[];
+  };
 
 export async function start(
   options: Partial<Omit<WebhookOptions, "settings">> & {
@@ -88,12 +94,13 @@ export async function start(
   } = {},
 ): Promise<Kit> {
   const fake = options.fake ?? fakeEngine();
-  const { host, clock, settle } = createHandHost({ at: NOW });
+  const clock = createHandClock({ at: NOW });
+  const { settle } = clock;
   const { calls, exchange } = receivers();
   const outcomes: WebhookOutcome[] = [];
   const problems: unknown[] = [];
   const webhooks = startWebhooks({
-    ...{ drover: fake.engine, host, exchange, version: "0", resolve: async () => [{ address: "1.2.3.4", family: 4 }] },
+    ...{ drover: fake.engine, clock, exchange, version: "0", resolve: async () => [{ address: "1.2.3.4", family: 4 }] },
     onOutcome: (outcome) => outcomes.push(outcome),
     onProblem: (problem) => problems.push(problem),
     ...options,

@@ -10,7 +10,7 @@
 import { type Drover, openDrover } from "../../src/engine/index.ts";
 import { createMemoryLog, createMemoryStore } from "../../src/log/memory/memory-log.ts";
 import type { SyncAnswer } from "../../src/protocol/index.ts";
-import { createHandHost, type HandHost } from "../../src/testing/hand-clock.ts";
+import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { type Clock, createLeaseCell } from "../../src/worker/pull/clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
 import { createCrew, type Perform } from "../../src/worker/pull/handlers.ts";
@@ -45,7 +45,8 @@ type SimWorker = {
   /** What gets lost on its wire, and until when. */
   cut: { readonly way: "requests" | "answers"; readonly until: number };
 };
-export type Fleet = Pick<HandHost, "clock" | "settle"> & {
+export type Fleet = Pick<HandClock, "settle"> & {
+  readonly clock: HandClock;
   readonly drover: () => Drover;
   readonly workers: readonly SimWorker[];
   /** What must never be: two that work on one task at the same time, an attempt that is begun anew. In words. */
@@ -114,11 +115,12 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     await world.drover?.workers().catch(() => {});
     return world.drover?.state.seq === seq;
   };
-  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
+  const clock = createHandClock({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
+  const { settle } = clock;
   const clockFor = (isDead: () => boolean): Clock => ({
-    now: host.elapsed,
-    setAlarm: (at, ring) => host.ringAt(at, () => void (isDead() || ring()), { keepAlive: false }),
-    defer: (turn) => host.defer(() => void (isDead() || turn())),
+    now: clock.elapsed,
+    setAlarm: (at, ring) => clock.ringAt(at, () => void (isDead() || ring()), { keepAlive: false }),
+    defer: (turn) => clock.defer(() => void (isDead() || turn())),
   });
 
   /** One call over the wire, with the next fault. */
@@ -131,7 +133,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const breakOff = (): void => reject(hungUp());
     world.pending.add(breakOff);
-    const cancel = host.ringAt(host.elapsed() + limitMs, breakOff, { keepAlive: false });
+    const cancel = clock.ringAt(clock.elapsed() + limitMs, breakOff, { keepAlive: false });
     const deliver = async (): Promise<void> => {
       const { drover } = world;
       if (drover === null || !world.pending.has(breakOff)) return breakOff();
@@ -141,7 +143,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         if (cutNow() !== null) return;
         if (fault.kind === "lose-answer") breakOff();
         else if (fault.kind === "slow-answer")
-          host.ringAt(host.elapsed() + fault.ms, () => resolve(answer), { keepAlive: false });
+          clock.ringAt(clock.elapsed() + fault.ms, () => resolve(answer), { keepAlive: false });
         else resolve(answer);
       } catch (error) {
         if (fault.kind === "lose-answer") breakOff();
@@ -150,7 +152,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     };
     if (fault.kind === "lose-request") breakOff();
     else if (fault.kind === "slow-request")
-      host.ringAt(host.elapsed() + fault.ms, () => void deliver(), { keepAlive: false });
+      clock.ringAt(clock.elapsed() + fault.ms, () => void deliver(), { keepAlive: false });
     else if (fault.kind !== "black-hole") void deliver();
     return promise.finally(() => {
       cancel();
@@ -221,7 +223,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
     };
-    const wire = wireFor(() => (host.elapsed() < worker.cut.until ? worker.cut.way : null));
+    const wire = wireFor(() => (clock.elapsed() < worker.cut.until ? worker.cut.way : null));
     const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
     const cut: SimWorker["cut"] = { way: "answers", until: 0 };
     const connection = startConnection(deps);
@@ -230,7 +232,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       own.defer(() => worker.connection.receive(message));
     const crew = createCrew({
       ...{ slots, killGraceMs: KILL_GRACE_MS, clock: crews, perform: performFor(worker, crews), warn, post },
-      isLeaseHeld: () => host.elapsed() < cell.read(),
+      isLeaseHeld: () => clock.elapsed() < cell.read(),
       news: createNewsDesk({ clock: crews, warn, post: (items) => post({ type: "news", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
     });
@@ -246,7 +248,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   }
 
   async function bringUp(): Promise<void> {
-    world.drover ??= await openDrover({ log: createMemoryLog({ store }), host, config: CONFIG });
+    world.drover ??= await openDrover({ log: createMemoryLog({ store }), clock, config: CONFIG });
   }
   async function takeDown(): Promise<void> {
     const drover = world.drover;
@@ -268,10 +270,10 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         for (const live of others) if (live.worker === worker.id) others.delete(live);
     },
     freeze(worker, ms) {
-      worker.frozenUntil = host.elapsed() + ms;
+      worker.frozenUntil = clock.elapsed() + ms;
     },
     cut(worker, way, ms) {
-      worker.cut = { way, until: host.elapsed() + ms };
+      worker.cut = { way, until: clock.elapsed() + ms };
     },
     calm() {
       world.left.splice(0);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fewTurns, isPending } from "../../../test/kits/log-in-hand.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { rateLimitOf, tokensOf } from "./local-permits.ts";
@@ -338,15 +338,16 @@ for (const { usage, says } of badUsage)
   });
 
 test("a signal that fires between the grant and the call gives the permit back, and nothing is called", async () => {
-  const { host, settle } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
+  const { settle } = clock;
   const controller = new AbortController();
   let afterTurn = (): void => {};
   const defer = (turn: () => void): void =>
-    host.defer(() => {
+    clock.defer(() => {
       turn();
       afterTurn();
     });
-  const drover = await openDrover({ host: { ...host, defer } });
+  const drover = await openDrover({ clock: { ...clock, defer } });
   let [calls, grants] = [0, 0];
   afterTurn = () => {
     const [gate] = drover.state.gates.values();

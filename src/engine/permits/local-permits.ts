@@ -22,9 +22,9 @@ import {
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
+import type { Clock } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
@@ -66,7 +66,7 @@ type Place = { readonly askedAt: Instant; readonly order: number | null };
 
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
-export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): LocalPermits {
+export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): LocalPermits {
   const waiting = new Map<string, Waiting>();
 
   function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, place: Place): Promise<PermitId> {
@@ -142,7 +142,7 @@ export function createLocalPermits(writer: Writer, host: Pick<Host, "now">): Loc
         settle(id, true, used);
         return value;
       } catch (error) {
-        const retryAfterMs = rateLimitOf(error, host.now());
+        const retryAfterMs = rateLimitOf(error, clock.now());
         if (retryAfterMs === null) {
           settle(id, false, used);
           throw error;

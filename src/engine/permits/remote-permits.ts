@@ -26,11 +26,11 @@ import {
 import { type GateClass, waitingOf } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { STRUCK_MS_MAX } from "../../core/task/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
 import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import type { Writer } from "../writer/writer.ts";
 import { tokensOf, type Usage } from "./local-permits.ts";
 
@@ -88,7 +88,7 @@ export type RemotePermits = {
 };
 export type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
 
-export function createRemotePermits(writer: Writer, host: Host): RemotePermitsService {
+export function createRemotePermits(writer: Writer, clock: Clock): RemotePermitsService {
   const { state } = writer;
   const waiting = new Map<string, Set<() => void>>();
   const givingUp = new Map<string, () => void>();
@@ -185,14 +185,14 @@ export function createRemotePermits(writer: Writer, host: Host): RemotePermitsSe
         else if (signal?.aborted === true) reject(signal.reason);
         else resolve();
       };
-      const cancel = waitMs > 0 ? host.ringAt(host.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+      const cancel = waitMs > 0 ? clock.ringAt(clock.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
       signal?.addEventListener("abort", over, { once: true });
       waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
     });
   }
 
   function afterTurn(over: () => void): () => void {
-    host.defer(() => host.defer(over));
+    clock.defer(() => clock.defer(over));
     return () => {};
   }
 
@@ -204,7 +204,7 @@ export function createRemotePermits(writer: Writer, host: Host): RemotePermitsSe
         writer.execute({ type: "drop-permit", permit: id as PermitId });
     };
     givingUp.get(id)?.();
-    givingUp.set(id, host.ringAt(host.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
+    givingUp.set(id, clock.ringAt(clock.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
   }
 
   function viewOf(permitId: string, gate: GateId): PermitView {

@@ -19,13 +19,12 @@ import {
 } from "../../core/base/index.ts";
 import { hasEnded } from "../../core/model/index.ts";
 import type { Schedule } from "../../core/task/index.ts";
-
+import type { Clock } from "../../std/index.ts";
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";
 import { isoTime } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, isStop, refused } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
@@ -61,14 +60,14 @@ export type ScheduleService = Schedules & { begin(): void; stop(): void };
 
 export function createSchedules(deps: {
   readonly writer: Writer;
-  readonly host: Host;
+  readonly clock: Clock;
   /** Submits now; durable later. */
   readonly submit: (body: unknown) => unknown;
   readonly artifacts: Pick<ArtifactPlace, "check">;
   readonly storage: Pick<StorageGuard, "room" | "book">;
   readonly onWarning: (message: string) => void;
 }): ScheduleService {
-  const { writer, host } = deps;
+  const { writer, clock } = deps;
   const { schedules, tasks } = writer.state;
   const room = createScheduleRoom(schedules);
   let cancelAlarm: (() => void) | null = null;
@@ -126,7 +125,7 @@ export function createSchedules(deps: {
   }
 
   function setAlarm(at: number): void {
-    cancelAlarm = host.ringAt(at, ring, { keepAlive: true });
+    cancelAlarm = clock.ringAt(at, ring, { keepAlive: true });
   }
 
   function ring(): void {
@@ -138,8 +137,8 @@ export function createSchedules(deps: {
       if (!isStop(error)) throw error;
       return;
     }
-    if (round.length > 0) setAlarm(host.elapsed());
-    else if (wasFull) setAlarm(host.elapsed() + NO_ROOM_MS);
+    if (round.length > 0) setAlarm(clock.elapsed());
+    else if (wasFull) setAlarm(clock.elapsed() + NO_ROOM_MS);
     else watch();
   }
 

@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogInHand, isPending } from "../../../test/kits/log-in-hand.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import type { Clock } from "../../std/clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
-import type { Host } from "../writer/host.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 const stateOf = async ({ drover }: TestDrover, id: string): Promise<string> => (await drover.task(id)).state;
@@ -53,12 +53,12 @@ test("what was found is durable when lookForArtifacts answers", async () => {
 });
 
 test("one that cannot be looked for is told of once, until it works again, and the others are found", async () => {
-  const { host, clock } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
   const there = new Set<string>();
   const away = new Set<string>();
   const warnings: string[] = [];
   await using drover = await openDrover({
-    host,
+    clock,
     config: { workers: { artifactPoll: 1000 } },
     onWarning: (message) => void warnings.push(message),
     // It may throw or reject: it is the host's.
@@ -107,20 +107,21 @@ test("a submit whose artifact cannot be looked for is refused by name, and only 
 });
 
 test("while an artifact is awaited the alarm keeps the program alive, and looks within one poll", async () => {
-  const { host, clock, settle } = createHandHost({ at: 0 });
-  const alarms = new Map<() => void, { readonly at: number; readonly keepAlive: boolean }>();
-  const ringAt: Host["ringAt"] = (at, ring, options) => {
+  const clock = createHandClock({ at: 0 });
+  const { settle } = clock;
+  const alarms = new Map<() => void, { readonly at: number; readonly keepAlive?: boolean }>();
+  const ringAt: Clock["ringAt"] = (at, ring, options) => {
     alarms.set(ring, { at, ...options });
     const once = (act: () => void) => (): void => {
       alarms.delete(ring);
       act();
     };
-    return once(host.ringAt(at, once(ring), options));
+    return once(clock.ringAt(at, once(ring), options));
   };
   const there = new Set<string>();
   const kept = (): number[] => [...alarms.values()].filter(({ keepAlive }) => keepAlive).map(({ at }) => at);
   const drover = await openDrover({
-    host: { ...host, ringAt },
+    clock: { ...clock, ringAt },
     config: { workers: { artifactPoll: 1000 } },
     artifactExists: async (artifact) => there.has(artifact),
   });

@@ -8,8 +8,8 @@
  * host's own rule that throws): that is told once, until it works again, and keeps nobody from the others.
  */
 import { shown } from "../../core/base/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { DroverError } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import type { Writer } from "../writer/writer.ts";
 
 const LOOKED_AT_ONCE_MAX = 64;
@@ -36,11 +36,11 @@ const told = (error: unknown): string => (error instanceof Error ? error.message
 
 export function watchArtifacts(deps: {
   readonly writer: Writer;
-  readonly host: Host;
+  readonly clock: Clock;
   readonly exists: ArtifactExists;
   readonly onWarning: (message: string) => void;
 }): ArtifactWatch {
-  const { writer, host, exists, onWarning } = deps;
+  const { writer, clock, exists, onWarning } = deps;
   /** Artifacts that could not be looked for, and of which that was told. */
   const troubled = new Set<string>();
   let cancel: (() => void) | null = null;
@@ -76,9 +76,9 @@ export function watchArtifacts(deps: {
   function again(): void {
     if (stopped) return;
     cancel?.();
-    const at = host.elapsed() + writer.state.config.workers.artifactPoll;
+    const at = clock.elapsed() + writer.state.config.workers.artifactPoll;
     keepAlive = writer.state.artifacts.size > 0;
-    cancel = host.ringAt(
+    cancel = clock.ringAt(
       at,
       () =>
         void look()

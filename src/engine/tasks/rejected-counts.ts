@@ -8,7 +8,7 @@
  * written by their names, and all others under one that nobody can have.
  */
 import type { AgentId } from "../../core/base/index.ts";
-import type { Host } from "../writer/host.ts";
+import type { Clock } from "../../std/index.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const SECOND_MS = 1000;
@@ -24,7 +24,7 @@ export type RejectedCounts = {
   flush(): void;
 };
 
-export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts {
+export function createRejectedCounts(writer: Writer, clock: Clock): RejectedCounts {
   const counts = new Map<AgentId, number>();
   let flushedAt = Number.NEGATIVE_INFINITY;
   let cancel: (() => void) | null = null;
@@ -35,7 +35,7 @@ export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts
     if (counts.size === 0) return;
     const all = [...counts];
     counts.clear();
-    flushedAt = host.elapsed();
+    flushedAt = clock.elapsed();
     notify(writer, { type: "count-rejected", counts: all });
   }
 
@@ -43,10 +43,10 @@ export function createRejectedCounts(writer: Writer, host: Host): RejectedCounts
     count(agent) {
       const name = counts.has(agent) || counts.size < AGENTS_MAX ? agent : OTHERS;
       counts.set(name, (counts.get(name) ?? 0) + 1);
-      cancel ??= host.ringAt(host.elapsed() + SECOND_MS, flush, { keepAlive: false });
+      cancel ??= clock.ringAt(clock.elapsed() + SECOND_MS, flush, { keepAlive: false });
     },
     flushIfDue() {
-      if (host.elapsed() - flushedAt >= SECOND_MS) flush();
+      if (clock.elapsed() - flushedAt >= SECOND_MS) flush();
     },
     flush,
   };

@@ -7,12 +7,12 @@
 import type { Seq, TaskId } from "../../core/base/index.ts";
 import { fifo, IdTable, peek, push, shift } from "../../core/collections/index.ts";
 import type { Task } from "../../core/model/index.ts";
+import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type Kept } from "../tasks/body-store.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { assignedTask } from "../tasks/task-body.ts";
 import { DroverError, isStop } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import {
   HandlerContext,
@@ -37,13 +37,13 @@ export type HandlerRunner = {
 
 export function createHandlerRunner(deps: {
   readonly writer: Writer;
-  readonly host: Host;
+  readonly clock: Clock;
   readonly bodies: BodyStore;
   readonly permits: LocalPermits;
   /** A handler has ended, and its end is applied. */
   readonly onEnded: (worker: HandlerWorker) => void;
 }): HandlerRunner {
-  const { writer, host, bodies, onEnded } = deps;
+  const { writer, clock, bodies, onEnded } = deps;
   const running = new IdTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
   const contextParts = { writer, permits: deps.permits, progress };
@@ -96,8 +96,8 @@ export function createHandlerRunner(deps: {
       shift(starting);
       entry = peek(starting);
     }
-    host.defer(() => writeBegun(begun));
-    if (starting.length > 0) host.defer(startSome);
+    clock.defer(() => writeBegun(begun));
+    if (starting.length > 0) clock.defer(startSome);
   }
 
   /** Those that still run a turn later are written down as running. */
@@ -150,7 +150,7 @@ export function createHandlerRunner(deps: {
     finish(entry, report);
   }
 
-  const fail = (entry: RunningAttempt, error: unknown): void => finish(entry, failedSafely(entry, error, host.now()));
+  const fail = (entry: RunningAttempt, error: unknown): void => finish(entry, failedSafely(entry, error, clock.now()));
 
   function finish(entry: RunningAttempt, ended: Report | null): void {
     const { worker, task, attempt } = entry;

@@ -9,7 +9,7 @@ test("D4 nobody is silent while what has arrived is read, however long that take
   const lost: WorkerId[] = [];
   let now = 0;
   const book = createLeaseBook({
-    host: {
+    clock: {
       now: () => 0,
       elapsed: () => now,
       defer: (turn) => void turns.push(turn),
@@ -17,7 +17,6 @@ test("D4 nobody is silent while what has arrived is read, however long that take
         alarms.push(ring);
         return () => {};
       },
-      newId: () => "id",
     },
     leaseMs: () => 10_000,
     onSilent: (worker) => lost.push(worker),

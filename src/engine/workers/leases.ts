@@ -10,7 +10,7 @@
  * costs nobody anything: what has elapsed is counted.
  */
 import type { WorkerId } from "../../core/base/index.ts";
-import type { Host } from "../writer/host.ts";
+import type { Clock } from "../../std/index.ts";
 
 /** How often the book looks at the clock within a lease, and how late a look may be before it counts as a stall. */
 const LOOKS_PER_LEASE = 8;
@@ -24,17 +24,17 @@ export type LeaseBook = {
 };
 
 export function createLeaseBook(options: {
-  readonly host: Host;
+  readonly clock: Clock;
   readonly leaseMs: () => number;
   readonly onSilent: (worker: WorkerId) => void;
 }): LeaseBook {
-  const { host, leaseMs, onSilent } = options;
+  const { clock, leaseMs, onSilent } = options;
   const ends = new Map<WorkerId, number>();
   let cancel: (() => void) | null = null;
   let stopped = false;
 
   function renew(worker: WorkerId): number {
-    const now = host.elapsed();
+    const now = clock.elapsed();
     const end = grant(worker, now);
     if (cancel === null) watch();
     return end - now;
@@ -52,18 +52,18 @@ export function createLeaseBook(options: {
     cancel?.();
     cancel = null;
     if (stopped || ends.size === 0) return;
-    const now = host.elapsed();
+    const now = clock.elapsed();
     let next = now + Math.max(1, Math.ceil(leaseMs() / LOOKS_PER_LEASE));
     for (const end of ends.values()) if (end < next) next = Math.max(end, now);
-    cancel = host.ringAt(next, () => look(next), { keepAlive: false });
+    cancel = clock.ringAt(next, () => look(next), { keepAlive: false });
   }
 
   function look(meantFor: number): void {
     cancel = null;
-    const now = host.elapsed();
+    const now = clock.elapsed();
     if (now - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll(now);
     // What has arrived meanwhile is read before anybody is given up; however long that takes, nobody is silent in it.
-    host.defer(() => {
+    clock.defer(() => {
       for (const [worker, end] of ends) {
         if (end > now) continue;
         ends.delete(worker);

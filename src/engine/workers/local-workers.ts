@@ -14,11 +14,11 @@
 import { isRecord, type TaskId, type WorkerId, whole } from "../../core/base/index.ts";
 import { fifo, type IdTable, push } from "../../core/collections/index.ts";
 import type { Event, WorkerSettings } from "../../core/model/index.ts";
+import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { blank } from "../tasks/handler-outcome.ts";
 import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createHandlerRunner } from "./handler-runner.ts";
 import { type Handler, type HandlerWorker, type RunningAttempt, stopAttempt } from "./local-attempt.ts";
@@ -63,13 +63,16 @@ export type LocalWorkers = {
   stop(error: DroverError): void;
 };
 
-export function createLocalWorkers(deps: {
+type LocalWorkersDeps = {
   readonly writer: Writer;
-  readonly host: Host;
+  readonly clock: Clock;
+  readonly newId: () => string;
   readonly bodies: BodyStore;
   readonly permits: LocalPermits;
-}): LocalWorkers {
-  const { writer, host } = deps;
+};
+
+export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
+  const { writer, clock, newId } = deps;
   const workers = new Map<WorkerId, HandlerWorker>();
   /** Callers that wait until a worker which drains has ended what it runs. */
   const draining = new Map<WorkerId, PromiseWithResolvers<void>>();
@@ -86,7 +89,7 @@ export function createLocalWorkers(deps: {
     const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? given : options);
     const limit = first === undefined ? all.slots : readLimit(first, all);
     const settings = limitedTo(all, limit, null);
-    const session = host.newId();
+    const session = newId();
     const decided = writer.execute({
       type: "join-worker",
       worker: wanted as WorkerId | null,
@@ -146,7 +149,7 @@ export function createLocalWorkers(deps: {
 
   async function depart(worker: HandlerWorker, reason: DroverError): Promise<void> {
     const { id } = worker;
-    if (worker.active > 0) await stopHandlers({ writer, host, running }, worker, reason);
+    if (worker.active > 0) await stopHandlers({ writer, clock, running }, worker, reason);
     workers.delete(id);
     if (!writer.state.fleet.byId.has(id)) return;
     try {
@@ -210,7 +213,7 @@ export function createLocalWorkers(deps: {
 
 /** Resolves when the last has ended, or the grace is over. */
 async function stopHandlers(
-  { writer, host, running }: { writer: Writer; host: Host; running: IdTable<RunningAttempt> },
+  { writer, clock, running }: { writer: Writer; clock: Clock; running: IdTable<RunningAttempt> },
   worker: HandlerWorker,
   reason: DroverError,
 ): Promise<void> {
@@ -219,8 +222,8 @@ async function stopHandlers(
   notify(writer, { type: "change-worker", worker: worker.id, settings: { ...worker.settings, status: "draining" } });
   for (const entry of running.values())
     if (entry.worker === worker && entry.stopped === null) stopAttempt(entry, reason);
-  const graceEnd = host.elapsed() + writer.state.config.workers.killGrace;
-  const cancel = host.ringAt(graceEnd, ended.resolve, { keepAlive: true });
+  const graceEnd = clock.elapsed() + writer.state.config.workers.killGrace;
+  const cancel = clock.ringAt(graceEnd, ended.resolve, { keepAlive: true });
   await ended.promise;
   cancel();
 }

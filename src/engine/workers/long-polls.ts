@@ -6,8 +6,8 @@
  * busy stopping something is not told so in a tight loop.
  */
 import type { WorkerId } from "../../core/base/index.ts";
+import type { Clock } from "../../std/index.ts";
 import type { DroverError } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 
 /** A poll looks again by itself this often, so that what a lost answer said is said again. */
 const LOOK_MS = 1000;
@@ -38,7 +38,7 @@ export type PollLine = {
   stop(error: DroverError): void;
 };
 
-export function createPollLine(host: Host): PollLine {
+export function createPollLine(clock: Clock): PollLine {
   const lines = new Map<WorkerId, Line>();
   let stopped: DroverError | null = null;
 
@@ -59,7 +59,7 @@ export function createPollLine(host: Host): PollLine {
       isOver = true;
       line.wake?.();
     };
-    const cancel = host.ringAt(host.elapsed() + waitMs, end, { keepAlive: false });
+    const cancel = clock.ringAt(clock.elapsed() + waitMs, end, { keepAlive: false });
     try {
       while (round === line.rounds && lines.get(worker) === line && !hasNews() && !isOver) {
         if (stopped !== null) throw stopped;
@@ -81,7 +81,7 @@ export function createPollLine(host: Host): PollLine {
         if (line.wake === over) line.wake = null;
         resolve();
       };
-      const cancel = host.ringAt(host.elapsed() + LOOK_MS, over, { keepAlive: false });
+      const cancel = clock.ringAt(clock.elapsed() + LOOK_MS, over, { keepAlive: false });
       signal?.addEventListener("abort", over, { once: true });
       line.wake = over;
     });
@@ -98,17 +98,17 @@ export function createPollLine(host: Host): PollLine {
     wait,
     wake: (worker) => lines.get(worker)?.wake?.(),
     tell(worker, keys) {
-      const now = host.elapsed();
+      const now = clock.elapsed();
       const line = lineOf(worker);
       line.told = new Map(keys.map((key) => [key, { first: line.told.get(key)?.first ?? now, last: now }]));
     },
     toldForMs(worker, key) {
       const first = lines.get(worker)?.told.get(key)?.first;
-      return first === undefined ? null : host.elapsed() - first;
+      return first === undefined ? null : clock.elapsed() - first;
     },
     wasTold(worker, key, withinMs = Number.POSITIVE_INFINITY) {
       const last = lines.get(worker)?.told.get(key)?.last;
-      return last !== undefined && host.elapsed() - last < withinMs;
+      return last !== undefined && clock.elapsed() - last < withinMs;
     },
     isEmpty: () => lines.size === 0,
     forget(worker) {

@@ -12,6 +12,7 @@
  */
 import { name, type Seq, text, type WorkerId } from "../../core/base/index.ts";
 import type { Attempt, Command, Event, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { tokensOf } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { blank } from "../tasks/handler-outcome.ts";
@@ -19,7 +20,6 @@ import { parseStored } from "../tasks/task-body.ts";
 import { isoTime, type TaskView, viewOf } from "../tasks/task-view.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
-import type { Host } from "../writer/host.ts";
 import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createPollLine } from "./long-polls.ts";
@@ -96,12 +96,15 @@ export type RemoteWorkersService = RemoteWorkers & {
   stop(error: DroverError): void;
 };
 
-export function createRemoteWorkers(deps: {
+type RemoteWorkersDeps = {
   readonly writer: Writer;
-  readonly host: Host;
+  readonly clock: Clock;
+  readonly newId: () => string;
   readonly bodies: BodyStore;
-}): RemoteWorkersService {
-  const { writer, host, bodies } = deps;
+};
+
+export function createRemoteWorkers(deps: RemoteWorkersDeps): RemoteWorkersService {
+  const { writer, clock, newId, bodies } = deps;
   const { state } = writer;
   const results = createRemoteResults(writer);
   const progress = new Map<string, unknown>();
@@ -110,14 +113,14 @@ export function createRemoteWorkers(deps: {
   const forgetting = new Map<WorkerId, () => void>();
   /** Tabs that were taken over, by the worker that had them. */
   const lost = new Map<WorkerId, Set<string>>();
-  const line = createPollLine(host);
-  const leases = createLeaseBook({ host, leaseMs: () => state.config.workers.lease, onSilent });
+  const line = createPollLine(clock);
+  const leases = createLeaseBook({ clock, leaseMs: () => state.config.workers.lease, onSilent });
 
   const isIdle = (): boolean => line.isEmpty() && progress.size === 0;
 
   async function join(body: JoinBody): Promise<Joined> {
     const { id, settings, takes, target } = readJoin(body);
-    const session = host.newId();
+    const session = newId();
     const worker = id as WorkerId | null;
     const kind = target === null ? "pull" : "push";
     const decided = writer.execute({ type: "join-worker", worker, kind, session, settings, target, takes });
@@ -140,7 +143,7 @@ export function createRemoteWorkers(deps: {
     checkSession(find(given), told);
     line.advance(id, told.n);
     if (find(given).status === "unreachable") comeBack(find(given));
-    const leaseUntil = isoTime(host.now() + leases.renew(id));
+    const leaseUntil = isoTime(clock.now() + leases.renew(id));
     const { lease: leaseMs } = state.config.workers;
     const answers = (told.results ?? []).map((result) => results.take(id, result));
     const stray = told.running === undefined ? [] : hear(find(given), told.running);
@@ -335,7 +338,7 @@ export function createRemoteWorkers(deps: {
     };
     // One that comes back and is lost again has its hour anew.
     forgetting.get(worker)?.();
-    forgetting.set(worker, host.ringAt(host.elapsed() + FORGET_MS, forget, { keepAlive: false }));
+    forgetting.set(worker, clock.ringAt(clock.elapsed() + FORGET_MS, forget, { keepAlive: false }));
   }
 
   async function drain(given: string, options?: LeaveOptions): Promise<void> {

@@ -2,6 +2,5 @@
 
 export { canonical } from "./canonical-json.ts";
 export { badInput, DroverError, type DroverErrorCode, isStop, refused } from "./drover-error.ts";
-export { type Host, realHost } from "./host.ts";
 export { recover } from "./recovery.ts";
 export { type Applied, type Commit, startWriter, type Writer } from "./writer.ts";

@@ -6,9 +6,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { holds } from "../../../test/kits/laws/cases.ts";
 import { instant } from "../../core/base/brand.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { clockFrom } from "../../std/clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { openDrover } from "../drover.ts";
-import { realHost } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 
 const SECOND = 1000;
@@ -20,60 +20,60 @@ const START = 10 * DAY;
 const BLINK_MS = 50;
 
 /** A log clock over a wall clock that can be set, and time that passes for both. */
-function clockFrom(last: number, maxJumpMs = 5 * MINUTE) {
+function logClockFrom(last: number, maxJumpMs = 5 * MINUTE) {
   const at = { wall: START, elapsed: 777 };
-  const host = { now: () => at.wall, elapsed: () => at.elapsed };
-  const clock = createLogClock({ host, last: instant(last), maxJumpMs: () => maxJumpMs });
+  const clock = { now: () => at.wall, elapsed: () => at.elapsed };
+  const logClock = createLogClock({ clock, last: instant(last), maxJumpMs: () => maxJumpMs });
   const pass = (ms: number): number => {
     at.elapsed += ms;
     at.wall += ms;
-    return clock.now();
+    return logClock.now();
   };
   const set = (by: number): number => {
     at.wall += by;
-    return clock.now();
+    return logClock.now();
   };
-  return { clock, at, pass, set };
+  return { logClock, at, pass, set };
 }
 
 test("a clock that goes right is followed to the millisecond, small jumps ahead included", () => {
-  const { pass, set } = clockFrom(0);
+  const { pass, set } = logClockFrom(0);
   assert.equal(pass(1), START + 1);
   assert.equal(pass(9 * HOUR), START + 1 + 9 * HOUR);
   assert.equal(set(5 * MINUTE), START + 1 + 9 * HOUR + 5 * MINUTE);
 });
 
 test("a clock set back a day and mended three seconds later leaves log time where the clock is", () => {
-  const { clock, pass, set } = clockFrom(0);
+  const { logClock, pass, set } = logClockFrom(0);
   assert.equal(set(-DAY), START, "never back");
-  assert.equal(clock.aheadMs(), DAY);
+  assert.equal(logClock.aheadMs(), DAY);
   assert.equal(pass(3 * SECOND), START + 1500, "half the pace");
   assert.equal(set(DAY), START + 3000);
-  assert.equal(clock.aheadMs(), 0);
+  assert.equal(logClock.aheadMs(), 0);
   assert.equal(pass(500), START + 3500);
 });
 
 test("while the clock is behind, log time goes on at half the pace until they meet", () => {
-  const { clock, pass, set } = clockFrom(0);
+  const { logClock, pass, set } = logClockFrom(0);
   set(-HOUR);
   assert.equal(pass(HOUR), START + HOUR / 2);
-  assert.equal(clock.aheadMs(), HOUR / 2);
+  assert.equal(logClock.aheadMs(), HOUR / 2);
   assert.equal(pass(HOUR), START + HOUR, "twice the hour later they have met");
-  assert.equal(clock.aheadMs(), 0);
+  assert.equal(logClock.aheadMs(), 0);
   assert.equal(pass(500), START + HOUR + 500);
 });
 
 test("a clock that jumps ahead is doubted, and believed when it has stayed there for a minute", () => {
-  const { clock, pass, set } = clockFrom(0);
+  const { logClock, pass, set } = logClockFrom(0);
   assert.equal(set(DAY), START);
-  assert.equal(clock.aheadMs(), -DAY);
+  assert.equal(logClock.aheadMs(), -DAY);
   assert.equal(pass(MINUTE - 1), START + MINUTE - 1, "log time goes on by what passes");
   assert.equal(pass(1), START + DAY + MINUTE);
-  assert.equal(clock.aheadMs(), 0);
+  assert.equal(logClock.aheadMs(), 0);
 });
 
 test("a clock that jumps ahead for less than a minute has done no harm", () => {
-  const { clock, pass, set } = clockFrom(0);
+  const { logClock, pass, set } = logClockFrom(0);
   set(DAY);
   pass(50 * SECOND);
   assert.equal(set(-DAY), START + 50 * SECOND);
@@ -82,34 +82,34 @@ test("a clock that jumps ahead for less than a minute has done no harm", () => {
   assert.equal(set(DAY), START + 100 * SECOND, "another jump has its own minute");
   assert.equal(pass(50 * SECOND), START + 150 * SECOND);
   assert.equal(set(-3 * DAY), START + 150 * SECOND);
-  assert.equal(clock.aheadMs(), 0);
+  assert.equal(logClock.aheadMs(), 0);
 });
 
 test("a machine that slept is believed a minute after it woke up", () => {
   // While it sleeps nothing elapses; the wall clock goes on.
-  const { pass, set } = clockFrom(0);
+  const { pass, set } = logClockFrom(0);
   pass(HOUR);
   assert.equal(set(8 * HOUR), START + HOUR);
   assert.equal(pass(MINUTE), START + 9 * HOUR + MINUTE);
 });
 
 test("at the beginning the wall clock is believed, unless the log ends later", () => {
-  assert.equal(clockFrom(START - 300 * DAY).clock.now(), START);
-  const { clock, at, pass } = clockFrom(START + MINUTE);
-  assert.equal(clock.now(), START + MINUTE);
-  assert.equal(clock.alarmFor(instant(START + MINUTE + SECOND)), at.elapsed + 2 * SECOND, "half the pace");
+  assert.equal(logClockFrom(START - 300 * DAY).logClock.now(), START);
+  const { logClock, at, pass } = logClockFrom(START + MINUTE);
+  assert.equal(logClock.now(), START + MINUTE);
+  assert.equal(logClock.alarmFor(instant(START + MINUTE + SECOND)), at.elapsed + 2 * SECOND, "half the pace");
   assert.equal(pass(2 * SECOND), START + MINUTE + SECOND);
 });
 
 test("no alarm is further away than a minute, nor than the end of a doubt", () => {
-  const { clock, at, pass, set } = clockFrom(0);
+  const { logClock, at, pass, set } = logClockFrom(0);
   pass(0);
-  assert.equal(clock.alarmFor(instant(START + DAY)), at.elapsed + MINUTE);
-  assert.equal(clock.alarmFor(instant(START + 10)), at.elapsed + 10);
-  assert.equal(clock.alarmFor(instant(START - 10)), at.elapsed);
+  assert.equal(logClock.alarmFor(instant(START + DAY)), at.elapsed + MINUTE);
+  assert.equal(logClock.alarmFor(instant(START + 10)), at.elapsed + 10);
+  assert.equal(logClock.alarmFor(instant(START - 10)), at.elapsed);
   set(DAY);
   pass(45 * SECOND);
-  assert.equal(clock.alarmFor(instant(START + DAY)), at.elapsed + 15 * SECOND);
+  assert.equal(logClock.alarmFor(instant(START + DAY)), at.elapsed + 15 * SECOND);
 });
 
 type Step = { readonly do: "pass" | "set" | "pause"; readonly ms: number };
@@ -129,7 +129,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 test("whatever the wall clock does, log time is never back, never still, never too fast, and meets it again", () => {
   holds(20_000, fc.tuple(fc.integer({ min: -DAY, max: DAY }), fc.array(step, { maxLength: 40 })), ([late, steps]) => {
     const at = { wall: START, elapsed: 777, pauseMs: 0 };
-    const host = {
+    const clock = {
       elapsed: () => {
         const reading = at.elapsed;
         at.elapsed += at.pauseMs;
@@ -138,15 +138,15 @@ test("whatever the wall clock does, log time is never back, never still, never t
       },
       now: () => at.wall,
     };
-    const clock = createLogClock({ host, last: instant(START + late), maxJumpMs: () => 5 * MINUTE });
+    const logClock = createLogClock({ clock, last: instant(START + late), maxJumpMs: () => 5 * MINUTE });
     /** What any reading so far says of now: log time may be no later than the latest of these. */
     let projected = Math.max(START + late, at.wall);
-    let before: number = clock.now();
+    let before: number = logClock.now();
     let readAt = at.elapsed;
     const look = (): void => {
       const passed = at.elapsed - readAt;
       readAt = at.elapsed;
-      const now = clock.now();
+      const now = logClock.now();
       projected = Math.max(projected + passed + at.pauseMs, at.wall);
       assert.ok(now >= before, `back from ${before} to ${now}`);
       assert.ok(now >= before + Math.floor(passed / 2) - BLINK_MS, `${passed} ms passed, ${now - before} shown`);
@@ -163,28 +163,28 @@ test("whatever the wall clock does, log time is never back, never still, never t
     }
     // Left alone it is believed or met: no later than a doubt, and twice what they are apart.
     at.pauseMs = 0;
-    clock.now();
-    const patience = MINUTE + 2 * Math.max(0, clock.aheadMs()) + 2;
+    logClock.now();
+    const patience = MINUTE + 2 * Math.max(0, logClock.aheadMs()) + 2;
     for (const ms of [patience - MINUTE, MINUTE]) {
       at.elapsed += ms;
       at.wall += ms;
-      clock.now();
+      logClock.now();
     }
-    assert.equal(clock.now(), at.wall);
+    assert.equal(logClock.now(), at.wall);
   });
 });
 
 test("an alarm rings when it is due, and no alarm leaves log time past an instant for longer than a look", () => {
   holds(20_000, fc.tuple(fc.array(step, { maxLength: 20 }), fc.nat(2 * HOUR)), ([steps, ahead]) => {
-    const { clock, at, pass, set } = clockFrom(0);
+    const { logClock, at, pass, set } = logClockFrom(0);
     for (const { do: what, ms } of steps) {
       if (what === "set") set(Math.max(-at.wall, ms));
       else pass(ms);
     }
-    const due = instant(clock.now() + ahead);
-    for (let looks = 0; clock.now() < due; looks++) {
+    const due = instant(logClock.now() + ahead);
+    for (let looks = 0; logClock.now() < due; looks++) {
       assert.ok(looks < 1000, "it never comes");
-      const ringsAt = clock.alarmFor(due);
+      const ringsAt = logClock.alarmFor(due);
       assert.ok(ringsAt > at.elapsed - 1e-6 && ringsAt <= at.elapsed + MINUTE);
       pass(Math.ceil(Math.max(1, ringsAt - at.elapsed)));
     }
@@ -193,14 +193,14 @@ test("an alarm rings when it is due, and no alarm leaves log time past an instan
 
 test("a clock that is given is the only one there is, and is believed", async () => {
   let reading = START;
-  const host = realHost(() => reading);
-  const clock = createLogClock({ host, last: instant(0), maxJumpMs: () => 5 * MINUTE });
+  const clock = clockFrom(() => reading);
+  const logClock = createLogClock({ clock, last: instant(0), maxJumpMs: () => 5 * MINUTE });
   reading += DAY;
-  assert.equal(clock.now(), START + DAY);
+  assert.equal(logClock.now(), START + DAY);
   reading -= HOUR;
-  assert.equal(clock.now(), START + DAY);
+  assert.equal(logClock.now(), START + DAY);
   reading += 1000;
-  assert.equal(clock.now(), START + DAY + 500);
+  assert.equal(logClock.now(), START + DAY + 500);
 });
 
 test("what a jump ahead brings about comes when the jump is noticed and believed", async () => {
@@ -208,8 +208,8 @@ test("what a jump ahead brings about comes when the jump is noticed and believed
     ["5m", MINUTE],
     ["2h", 0],
   ] as const) {
-    const { host, clock, settle } = createHandHost({ at: START });
-    const drover = await openDrover({ host, config: { log: { maxClockJump } } });
+    const clock = createHandClock({ at: START });
+    const drover = await openDrover({ clock, config: { log: { maxClockJump } } });
     await drover.worker({}, () => {});
     await drover.submit({ id: "t", agentId: "ann", action: "x", notBefore: START + HOUR });
     clock.setWall(START + HOUR + 1);
@@ -217,14 +217,14 @@ test("what a jump ahead brings about comes when the jump is noticed and believed
     for (; (await drover.task("t")).state !== "done" && waited < 5 * MINUTE; waited += 1000) await clock.advance(1000);
     assert.ok(waited >= expected && waited <= expected + MINUTE, `${maxClockJump}: ${waited} ms`);
     assert.ok(Math.abs(drover.logTime().aheadMs) <= 1);
-    await settle();
+    await clock.settle();
     await drover.close();
   }
 });
 
 test("a wall clock set back a day for three seconds fails no deadline", async () => {
-  const { host, clock } = createHandHost({ at: START });
-  const drover = await openDrover({ host });
+  const clock = createHandClock({ at: START });
+  const drover = await openDrover({ clock });
   await drover.submit({ id: "before", agentId: "ann", action: "x", deadline: START + HOUR });
   clock.setWall(START - DAY);
   await drover.submit({ id: "during", agentId: "ann", action: "x" });
@@ -244,39 +244,39 @@ const NO_INSTANTS: readonly unknown[] = [Number.NaN, undefined, null, "x", Numbe
 
 test("a reading that is no instant is refused by name, and never becomes time", () => {
   let reading: unknown = 1000;
-  const host = { now: () => reading as number, elapsed: () => 0 };
-  const clock = createLogClock({ host, last: instant(0), maxJumpMs: () => 1000 });
-  assert.equal(clock.now(), 1000);
+  const clock = { now: () => reading as number, elapsed: () => 0 };
+  const logClock = createLogClock({ clock, last: instant(0), maxJumpMs: () => 1000 });
+  assert.equal(logClock.now(), 1000);
   for (const bad of NO_INSTANTS) {
     reading = bad;
-    assert.throws(() => clock.now(), { name: "DroverError", code: "bad_request", message: /^now is / });
-    assert.equal(clock.nowOrLast(), 1000);
+    assert.throws(() => logClock.now(), { name: "DroverError", code: "bad_request", message: /^now is / });
+    assert.equal(logClock.nowOrLast(), 1000);
   }
   reading = 1001.5;
-  assert.equal(clock.now(), 1001);
+  assert.equal(logClock.now(), 1001);
   const blind = { now: () => Number.NaN, elapsed: () => 0 };
-  assert.throws(() => createLogClock({ host: blind, last: instant(0), maxJumpMs: () => 1000 }), {
+  assert.throws(() => createLogClock({ clock: blind, last: instant(0), maxJumpMs: () => 1000 }), {
     code: "bad_request",
   });
 });
 
 test("a bad reading refuses what is asked, changes nothing, and loses nothing that was reported", async () => {
-  const { host, settle } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
   let bad: { readonly reading: unknown } | null = null;
-  const now = (): number => (bad === null ? host.now() : (bad.reading as number));
-  const drover = await openDrover({ host: { ...host, now } });
+  const now = (): number => (bad === null ? clock.now() : (bad.reading as number));
+  const drover = await openDrover({ clock: { ...clock, now } });
   const answers: (() => void)[] = [];
   await drover.worker({ slots: 9 }, () => new Promise<void>((resolve) => answers.push(resolve)));
   for (const reading of NO_INSTANTS) {
     await drover.submit({ agentId: "ann", action: "x" });
-    await settle();
+    await clock.settle();
     bad = { reading };
     const { seq } = drover.state;
     await assert.rejects(drover.submit({ agentId: "ann", action: "y" }), { code: "bad_request", message: /^now is / });
     await assert.rejects(drover.cancel("tsk_1"), { code: "bad_request" });
     assert.equal(drover.state.seq, seq);
     answers.at(-1)?.();
-    await settle();
+    await clock.settle();
     assert.equal(drover.state.inFlight, 0, "what a handler said counts");
     assert.equal((await drover.tasks()).count, answers.length);
     bad = null;
@@ -290,7 +290,7 @@ test("an alarm under a clock that says nothing rings later, not at once for ever
   context.mock.timers.enable({ apis: ["setTimeout"] });
   for (const reading of NO_INSTANTS) {
     let rung = 0;
-    realHost(() => reading as number).ringAt(5000, () => rung++, { keepAlive: true });
+    clockFrom(() => reading as number).ringAt(5000, () => rung++, { keepAlive: true });
     context.mock.timers.tick(999);
     assert.equal(rung, 0);
     context.mock.timers.tick(1);

@@ -19,8 +19,8 @@
  * what must go on whatever the clock says.
  */
 import { type Instant, instant } from "../../core/base/index.ts";
+import { type Clock, isReading } from "../../std/index.ts";
 import { badInput } from "./drover-error.ts";
-import { type Host, isReading } from "./host.ts";
 
 /** Half the pace: how many milliseconds pass for one of log time while the wall clock is behind. */
 const SLOWLY = 2;
@@ -45,12 +45,12 @@ export type LogClock = {
 };
 
 export function createLogClock(world: {
-  readonly host: Pick<Host, "now" | "elapsed">;
+  readonly clock: Pick<Clock, "now" | "elapsed">;
   /** The time of the last event. */
   readonly last: Instant;
   readonly maxJumpMs: () => number;
 }): LogClock {
-  const { host, last, maxJumpMs } = world;
+  const { clock, last, maxJumpMs } = world;
   /** The last reading, and how far the wall clock is from what has elapsed, where they were read most closely. */
   const seen = { begun: 0, wall: 0, elapsed: 0, offset: 0, times: 0 };
   look();
@@ -59,14 +59,14 @@ export function createLogClock(world: {
   let doubted: { readonly offset: number; readonly since: number } | null = null;
 
   function read(): number {
-    const reading: unknown = host.now();
+    const reading: unknown = clock.now();
     if (!isReading(reading)) throw badInput("now", reading, "a clock that answers milliseconds since 1970");
     return reading;
   }
 
   /** Reads both. If a moment passes in between, it shows in how far they are apart, and is counted. */
   function look(): void {
-    const begun = host.elapsed();
+    const begun = clock.elapsed();
     const wall = read();
     const offset = wall - begun;
     if (offset < seen.offset || offset > seen.offset + BLINK_MS) seen.offset = offset;

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost, type Moves } from "../../testing/hand-clock.ts";
+import { createHandClock, type Moves } from "../../std/hand-clock.ts";
 import { type Drover, openDrover } from "../drover.ts";
 
 const MOVES_MAX = 3;
@@ -163,10 +163,10 @@ for (let perReadingMs = 1; perReadingMs <= MOVES_MAX; perReadingMs++)
 for (const { name, config = {}, begin, times = 1, waitMs } of stories)
   test(`it is noticed by itself when ${name}`, async () => {
     for (const move of moves) {
-      const { host, clock } = createHandHost({ at: STARTED_AT, moves: move });
+      const clock = createHandClock({ at: STARTED_AT, moves: move });
       let looks = 0;
       const artifactExists = async (): Promise<boolean> => ++looks > 2;
-      const drover = await openDrover({ host, config, artifactExists });
+      const drover = await openDrover({ clock, config, artifactExists });
       let heard = 0;
       await begin(drover, () => void heard++);
       await clock.advance(waitMs);

@@ -2,6 +2,7 @@
  * Snapshots, restarts and what is kept of the past.
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { emptyState } from "../../core/empty-state.ts";
 import { checkInvariants } from "../../core/invariants/invariants.ts";
 import { snapshotLines } from "../../core/snapshot/snapshot.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { readTaskBody } from "../tasks/task-body.ts";
 import { recover } from "./recovery.ts";
@@ -49,9 +50,16 @@ async function live(kit: TestDrover): Promise<void> {
 
 test("a log from when . and .. could be names is read, and what they name goes on", async () => {
   const store = createMemoryStore();
-  const { host } = createHandHost({ at: AT });
+  const clock = createHandClock({ at: AT });
   const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
-  const writer = startWriter({ state: emptyState(), log: createMemoryLog({ store }), epoch: 0, host, hooks });
+  const writer = startWriter({
+    state: emptyState(),
+    log: createMemoryLog({ store }),
+    epoch: 0,
+    clock,
+    newId: randomUUID,
+    hooks,
+  });
   const { submission, text } = readTaskBody(task("old"));
   for (const name of [".", ".."]) {
     const named = { ...submission, id: taskId(name), project: projectId(name), agent: agentId(name) };

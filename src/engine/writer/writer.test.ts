@@ -2,6 +2,7 @@
  * Nothing is acknowledged before it is durable, and what the disk does is never guessed.
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { createLogInHand, fewTurns, isPending, type LogInHand } from "../../../test/kits/log-in-hand.ts";
 import { taskId, workerId } from "../../core/base/brand.ts";
@@ -9,12 +10,12 @@ import { emptyState } from "../../core/empty-state.ts";
 import { checkInvariants } from "../../core/invariants/invariants.ts";
 import { LogFailure } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import type { Clock } from "../../std/clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { readTaskBody } from "../tasks/task-body.ts";
 import { DroverError } from "./drover-error.ts";
-import type { Host } from "./host.ts";
 import { startWriter } from "./writer.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -156,9 +157,18 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
 
 test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
   const hand = createLogInHand();
-  const { host, settle } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
+  const { settle } = clock;
   const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
-  const writer = startWriter({ state: emptyState(), log: hand.log, epoch: 0, host, hooks, uncommittedMax: 9 });
+  const writer = startWriter({
+    state: emptyState(),
+    log: hand.log,
+    epoch: 0,
+    clock,
+    newId: randomUUID,
+    hooks,
+    uncommittedMax: 9,
+  });
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
   const join = (worker: string) =>
     ({ type: "join-worker", worker: workerId(worker), kind: "local", settings }) as const;
@@ -203,13 +213,13 @@ test("a rule that breaks in the pump stops the engine and tells everybody, and e
   await drover.close();
 });
 
-/** A host whose turns the test runs one by one, once it says so. */
-function steppedHost(): { host: Host; step(): boolean; takeOver(): void } {
-  const { host } = createHandHost({ at: 1000 });
+/** A clock whose turns the test runs one by one, once it says so. */
+function steppedHost(): { clock: Clock; step(): boolean; takeOver(): void } {
+  const clock = createHandClock({ at: 1000 });
   const turns: (() => void)[] = [];
   let byHand = false;
   return {
-    host: { ...host, defer: (turn) => (byHand ? void turns.push(turn) : host.defer(turn)) },
+    clock: { ...clock, defer: (turn) => (byHand ? void turns.push(turn) : clock.defer(turn)) },
     takeOver: () => {
       byHand = true;
     },
@@ -222,9 +232,9 @@ function steppedHost(): { host: Host; step(): boolean; takeOver(): void } {
 }
 
 test("D10 a burst of starts is cut into slices of at most 256 a turn", async () => {
-  const { host, step, takeOver } = steppedHost();
+  const { clock, step, takeOver } = steppedHost();
   const drover = await openDrover({
-    host,
+    clock,
     config: {
       scheduler: { maxInFlight: 1000, maxPerAgentInFlight: 1000 },
       projects: { default: { maxConcurrent: 1000 } },

@@ -21,9 +21,9 @@ import { nextChange } from "../../core/task/index.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure } from "../../log/index.ts";
 import type { SignRule } from "../../log/integrity/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { DroverError, isStop, refused } from "./drover-error.ts";
 import { createHeadSigning } from "./head-signing.ts";
-import type { Host } from "./host.ts";
 import { createLogClock } from "./log-clock.ts";
 import type { StorageGuard } from "./storage-guard.ts";
 
@@ -96,7 +96,9 @@ export type WriterOptions = {
   readonly state: State;
   readonly log: Log;
   readonly epoch: number;
-  readonly host: Host;
+  readonly clock: Clock;
+  /** A name that no other batch has. */
+  readonly newId: () => string;
   readonly hooks: WriterHooks;
   /** Says what there is no room to store; without it, there always is. */
   readonly storage?: Pick<StorageGuard, "weigh">;
@@ -105,7 +107,7 @@ export type WriterOptions = {
 };
 
 export function startWriter(options: WriterOptions): Writer {
-  const { state, log, epoch, host, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
+  const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const waiters: Waiter[] = [];
   /** Those who wait for the batch that is on its way, and those who wait for the one that is gathering. */
   const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
@@ -121,8 +123,8 @@ export function startWriter(options: WriterOptions): Writer {
   const spares: Gathering[] = [];
   let cancelAlarm: (() => void) | null = null;
 
-  const clock = createLogClock({ host, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
-  const { nowOrLast } = clock;
+  const logClock = createLogClock({ clock, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
+  const { nowOrLast } = logClock;
   const signing = createHeadSigning({ log, rule: () => state.config.log.signEvery, later });
 
   function apply(event: Event, payload: string | undefined): void {
@@ -151,7 +153,7 @@ export function startWriter(options: WriterOptions): Writer {
   function execute(command: Command, payload?: string, given?: Instant): Decided {
     if (phase.stopped !== null) throw phase.stopped;
     if (ADDS_WORK.has(command.type)) admit();
-    const at = given ?? (REPORTS.has(command.type) ? nowOrLast() : clock.now());
+    const at = given ?? (REPORTS.has(command.type) ? nowOrLast() : logClock.now());
     try {
       const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
@@ -182,7 +184,7 @@ export function startWriter(options: WriterOptions): Writer {
   function poke(): void {
     if (phase.scheduled || phase.stopped !== null) return;
     phase.scheduled = true;
-    host.defer(turn);
+    clock.defer(turn);
   }
 
   function turn(): void {
@@ -216,11 +218,11 @@ export function startWriter(options: WriterOptions): Writer {
     if (phase.scheduled) return;
     // The program is kept alive while time will move something, and not for letting go of old results.
     const { next, isOnlyExpiry } = nextChange(state, at);
-    if (next !== null) cancelAlarm = host.ringAt(clock.alarmFor(next), poke, { keepAlive: !isOnlyExpiry });
+    if (next !== null) cancelAlarm = clock.ringAt(logClock.alarmFor(next), poke, { keepAlive: !isOnlyExpiry });
   }
 
   function later(ms: number, ring: () => void): () => void {
-    return host.ringAt(clock.alarmFor(instant(nowOrLast() + ms)), ring, { keepAlive: false });
+    return clock.ringAt(logClock.alarmFor(instant(nowOrLast() + ms)), ring, { keepAlive: false });
   }
 
   async function flush(): Promise<void> {
@@ -250,7 +252,7 @@ export function startWriter(options: WriterOptions): Writer {
   async function appendForSure(bytes: Gathering, sign: SignRule | null): Promise<Head> {
     const firstSeq = seq(phase.committed + 1);
     const batch = batchOf(bytes, firstSeq, sign);
-    const batchId = host.newId();
+    const batchId = newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
       const answer = await log.append(seq(phase.committed), epoch, batch, batchId);
       if (answer.type === "appended") return answer.head;
@@ -322,9 +324,9 @@ export function startWriter(options: WriterOptions): Writer {
     stopAdmitting,
     committedSeq: () => seq(phase.committed),
     now: nowOrLast,
-    sureNow: clock.now,
-    aheadMs: clock.aheadMs,
-    alarmFor: clock.alarmFor,
+    sureNow: logClock.now,
+    aheadMs: logClock.aheadMs,
+    alarmFor: logClock.alarmFor,
     execute,
     run,
     settled,

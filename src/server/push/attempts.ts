@@ -16,15 +16,15 @@
  */
 
 import type { Assignment, ResultReport, SyncAnswer } from "../../engine/workers/index.ts";
-import type { Host } from "../../engine/writer/index.ts";
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { readRetryAfter } from "../../std/index.ts";
 import type { Health } from "./probe.ts";
 import { type PushTarget, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";
 
 export type PushWorld = {
-  readonly host: Host;
+  readonly clock: Clock;
   readonly exchange: Exchange;
   /** Of Drover, for the User-Agent. */
   readonly version: string;
@@ -69,7 +69,7 @@ export function createPushAttempts(deps: {
   readonly onNews: (news: PushNews) => void;
 }): PushAttempts {
   const { target, slots, onNews } = deps;
-  const { host, exchange, version, onProblem } = deps.world;
+  const { clock, exchange, version, onProblem } = deps.world;
   const held = new Map<string, Entry>();
   const results = new Map<string, ResultReport>();
   /** Requests under way, also of what was dropped meanwhile. */
@@ -103,7 +103,7 @@ export function createPushAttempts(deps: {
       const answer = await exchange({ ...request.value, signal: entry.controller.signal });
       const body = await answer.read(ANSWER_BYTES_MAX);
       const { "content-type": contentType = "", "retry-after": retryAfter } = answer.headers;
-      const retryAfterMs = readRetryAfter(retryAfter, host.now());
+      const retryAfterMs = readRetryAfter(retryAfter, clock.now());
       onNews("answer");
       finish(entry, outcomeOf({ status: answer.status, contentType, retryAfterMs, ...body }));
     } catch (error) {

@@ -52,10 +52,10 @@ export function startDrive(deps: {
   readonly onChange: (change: PushChange) => void;
 }): Drive {
   const { worker, remote, world, joined } = deps;
-  const { host, onProblem } = world;
+  const { clock, onProblem } = world;
   const { id, endpoint, path = null, slots = 1 } = worker;
   const attempts = createPushAttempts({ target: { endpoint, path }, slots, world, onNews });
-  const session = createPushSession({ worker, joined, remote, host });
+  const session = createPushSession({ worker, joined, remote, clock });
   /** What is being waited for, so that it can be cut short. */
   const waiting: { poll?: AbortController; probe?: AbortController; pause?: () => void; idle?: () => void } = {};
   let health: Health = "dead";
@@ -118,7 +118,7 @@ export function startDrive(deps: {
         delete waiting.pause;
         resolve();
       };
-      const cancel = host.ringAt(host.elapsed() + lookMs(), end, { keepAlive: false });
+      const cancel = clock.ringAt(clock.elapsed() + lookMs(), end, { keepAlive: false });
       waiting.pause = end;
     });
   }
@@ -136,11 +136,11 @@ export function startDrive(deps: {
 
   /** Until it is time to look again, or there is doubt. */
   async function talk(): Promise<void> {
-    const lookedAt = host.elapsed();
+    const lookedAt = clock.elapsed();
     // The first is answered at once and says how long a lease is by now; a poll that is cut short says nothing.
     for (let isFirst = true; over === null && !isDoubted; isFirst = false) {
       const until = lookedAt + lookMs();
-      if (host.elapsed() >= until) return;
+      if (clock.elapsed() >= until) return;
       await sync(isFirst ? null : until);
       if (attempts.count() === 0 && attempts.results().length === 0) waiting.idle?.();
     }
@@ -156,7 +156,7 @@ export function startDrive(deps: {
     const isPoll = until !== null && results.length === 0 && !attempts.isNaming();
     const poll = new AbortController();
     const ring = (): void => poll.abort(new Error("it is time to look"));
-    const cancel = isPoll ? host.ringAt(until, ring, { keepAlive: false }) : () => {};
+    const cancel = isPoll ? clock.ringAt(until, ring, { keepAlive: false }) : () => {};
     if (isPoll) waiting.poll = poll;
     const status = isStopping || health === "connects" ? "overloaded" : "ready";
     const told = { status, running, results, waitMs: isPoll ? POLL_MS_MAX : 0 } as const;
@@ -216,7 +216,7 @@ export function startDrive(deps: {
     if (graceMs > 0 && over === null && (attempts.count() > 0 || attempts.results().length > 0)) {
       const idle = Promise.withResolvers<void>();
       waiting.idle = idle.resolve;
-      const cancel = host.ringAt(host.elapsed() + graceMs, idle.resolve, { keepAlive: true });
+      const cancel = clock.ringAt(clock.elapsed() + graceMs, idle.resolve, { keepAlive: true });
       waiting.poll?.abort(new Error("the server stops"));
       await idle.promise;
       cancel();

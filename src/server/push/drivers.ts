@@ -8,8 +8,8 @@
  */
 
 import type { JoinBody, Joined, RemoteWorkers } from "../../engine/workers/index.ts";
-import { type Host, realHost } from "../../engine/writer/index.ts";
 import { type Exchange, exchange } from "../../http/index.ts";
+import { type Clock, realClock } from "../../std/index.ts";
 import type { PushWorld } from "./attempts.ts";
 import { type Drive, type PushChange, startDrive } from "./driver.ts";
 import { checkPushTarget } from "./request.ts";
@@ -42,7 +42,7 @@ export type PushOptions = {
   readonly onChange?: (change: PushChange) => void;
   /** Hears of what should never happen; the driver goes on. By default a warning of the process. */
   readonly onProblem?: (error: unknown) => void;
-  readonly host?: Host;
+  readonly clock?: Clock;
   readonly exchange?: Exchange;
 };
 export type PushDriver = AsyncDisposable & {
@@ -62,7 +62,7 @@ export type PushDriver = AsyncDisposable & {
 export function createPushDriver(options: PushOptions): PushDriver {
   const { drover, onChange = () => {} } = options;
   const world: PushWorld = {
-    host: options.host ?? realHost(),
+    clock: options.clock ?? realClock,
     exchange: options.exchange ?? exchange,
     version: options.version,
     onProblem: options.onProblem ?? ((error) => process.emitWarning(String(error), "DroverWarning")),

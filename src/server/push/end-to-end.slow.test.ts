@@ -6,8 +6,8 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Drover, openDrover } from "../../engine/drover.ts";
 import type { TaskView } from "../../engine/tasks/task-view.ts";
-import type { Host } from "../../engine/writer/host.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import type { Clock } from "../../std/clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createPushDriver, type PushDriver } from "./drivers.ts";
 
 const LIMIT = { timeout: 60_000 };
@@ -50,7 +50,7 @@ async function instance(answer: Answer, port = 0): Promise<Instance> {
 
 async function service(
   config: object = {},
-  world: { readonly host?: Host } = {},
+  world: { readonly clock?: Clock } = {},
 ): Promise<{ drover: Drover; driver: PushDriver } & AsyncDisposable> {
   const drover = await openDrover({ config, ...world });
   const driver = createPushDriver({ drover, version: "0.0.0", onProblem: assert.ifError, ...world });
@@ -127,8 +127,8 @@ test("seed 002: the deadline ends a running request", LIMIT, async () => {
     response.once("close", cut.resolve);
     asked.resolve();
   });
-  const { host, clock } = createHandHost({ at: Date.parse("2026-01-31T12:00:00Z") });
-  await using kit = await service({}, { host });
+  const clock = createHandClock({ at: Date.parse("2026-01-31T12:00:00Z") });
+  await using kit = await service({}, { clock });
   await kit.driver.join({ endpoint: browser.endpoint });
   const { taskId } = await kit.drover.submit({ agentId: "a", action: "wait" });
   await asked.promise;

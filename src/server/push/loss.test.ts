@@ -7,7 +7,7 @@ import { type Instance, network, type PushKit, pushKit } from "../../../test/kit
 import { decodeEvent } from "../../log/format/codec.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createPushAttempts } from "./attempts.ts";
 
 const OFFER = { capabilities: ["tab:a"] };
@@ -126,12 +126,12 @@ test("a slot that becomes free is given to the next at once", async () => {
 
 test("one that is cancelled in the answer that would let it be posted is not posted", () => {
   const posts: unknown[] = [];
-  const { host } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
   const exchange = async (request: unknown): Promise<never> => {
     posts.push(request);
     throw new Error("nobody is asked");
   };
-  const world = { host, exchange, version: "0.0.0", onProblem: () => {} };
+  const world = { clock, exchange, version: "0.0.0", onProblem: () => {} };
   const attempts = createPushAttempts({ target: { endpoint: "http://b:1" }, slots: 1, world, onNews: () => {} });
   const task = { taskId: "t", state: "assigned", attempt: 1, action: "click" } as const;
   attempts.take([{ taskId: "t", attempt: 1, task, leaseUntil: "" }]);

@@ -5,8 +5,9 @@
  * worker with one thread that is busy with a long action does not answer meanwhile, though the system still takes
  * connections for it; that is told apart from nobody being there at all, so that hard work is not taken for death.
  */
-import type { Host } from "../../engine/writer/index.ts";
+
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { under } from "./request.ts";
 
 export type Health = "answers" | "connects" | "dead";
@@ -14,12 +15,12 @@ export type Health = "answers" | "connects" | "dead";
 export async function probe(
   endpoint: string,
   timeoutMs: number,
-  { host, exchange, version }: { readonly host: Host; readonly exchange: Exchange; readonly version: string },
+  { clock, exchange, version }: { readonly clock: Clock; readonly exchange: Exchange; readonly version: string },
   signal: AbortSignal,
 ): Promise<Health> {
   const late = new AbortController();
   const ring = (): void => late.abort(new Error(`no answer in ${timeoutMs} ms`));
-  const cancel = host.ringAt(host.elapsed() + timeoutMs, ring, { keepAlive: false });
+  const cancel = clock.ringAt(clock.elapsed() + timeoutMs, ring, { keepAlive: false });
   try {
     const answer = await exchange({
       url: under(endpoint, "/health"),

@@ -3,7 +3,7 @@
  */
 
 import type { JoinBody, LastWord, RemoteWorkers, SyncAnswer, SyncBody } from "../../engine/workers/index.ts";
-import type { Host } from "../../engine/writer/index.ts";
+import type { Clock } from "../../std/index.ts";
 
 const LEASE_MS_DEFAULT = 10_000;
 
@@ -27,22 +27,22 @@ export function createPushSession(deps: {
   readonly worker: PushWorker;
   readonly joined: Joined | null;
   readonly remote: PushRemote;
-  readonly host: Host;
+  readonly clock: Clock;
 }): PushSession {
-  const { worker, remote, host } = deps;
+  const { worker, remote, clock } = deps;
   let { joined } = deps;
   let n = 0;
-  let saidAt = host.elapsed();
+  let saidAt = clock.elapsed();
   return {
     isJoined: () => joined !== null,
     async join() {
       joined = await remote.join(worker);
       n = 0;
-      saidAt = host.elapsed();
+      saidAt = clock.elapsed();
     },
     async sync(told, signal) {
       const session = joined?.session;
-      saidAt = host.elapsed();
+      saidAt = clock.elapsed();
       const body = { ...told, n: ++n, ...(session === undefined ? {} : { session }) };
       const answer = await remote.sync(worker.id, body, signal === undefined ? {} : { signal });
       // The lease may have been changed since it joined: what the engine grants now is what counts.
@@ -56,6 +56,6 @@ export function createPushSession(deps: {
       n = Math.max(n, last);
     },
     leaseMs: () => joined?.leaseMs ?? LEASE_MS_DEFAULT,
-    silentMs: () => host.elapsed() - saidAt,
+    silentMs: () => clock.elapsed() - saidAt,
   };
 }

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Exchange, exchange } from "../../http/outbound.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock, type HandClock } from "../../std/hand-clock.ts";
 import { deliver, headersOf, type Outside, type Verdict } from "./delivery.ts";
 import { verifySignature } from "./signature.ts";
 
@@ -45,15 +45,15 @@ async function receiver(answer: (response: ServerResponse, count: number) => voi
   return { ...server, url: `http://127.0.0.1:${server.port}/hook?key=k`, seen, asked };
 }
 
-type Kit = { send: (url: string, settings?: Partial<WebhookSettings>) => Promise<Verdict> } & Pick<
-  ReturnType<typeof createHandHost>,
-  "clock"
->;
+type Kit = {
+  readonly clock: HandClock;
+  readonly send: (url: string, settings?: Partial<WebhookSettings>) => Promise<Verdict>;
+};
 
 function kit(more: Partial<Outside> = {}, stop: AbortSignal = never): Kit {
-  const { host, clock } = createHandHost({ at: NOW });
+  const clock = createHandClock({ at: NOW });
   const resolve: Outside["resolve"] = async () => [{ address: "127.0.0.1", family: 4 }];
-  const world: Outside = { host, resolve, exchange, version: "1.2.3", ...more };
+  const world: Outside = { clock, resolve, exchange, version: "1.2.3", ...more };
   const snapshot = { taskId: "größe/1", state: "done", callbackUrl: "x", result: { n: 1 } };
   return {
     clock,
@@ -168,20 +168,20 @@ test("a refused connection is a failure", LIMIT, async () => {
 
 test("a try that is over leaves no timer behind", LIMIT, async () => {
   await using target = await receiver((response) => void response.end());
-  const { host } = createHandHost({ at: NOW });
+  const clock = createHandClock({ at: NOW });
   let timers = 0;
-  const counting: Outside["host"] = {
-    ...host,
+  const counting: Outside["clock"] = {
+    ...clock,
     ringAt: (...given) => {
       timers++;
-      const cancel = host.ringAt(...given);
+      const cancel = clock.ringAt(...given);
       return () => {
         timers--;
         cancel();
       };
     },
   };
-  await kit({ host: counting }).send(target.url);
+  await kit({ clock: counting }).send(target.url);
   assert.equal(timers, 0);
 });
 

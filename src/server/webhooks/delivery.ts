@@ -13,9 +13,9 @@
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import type { Host } from "../../engine/writer/index.ts";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { readRetryAfter } from "../../std/index.ts";
 
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
@@ -36,7 +36,7 @@ export type Webhook = { readonly snapshot: Snapshot; readonly url: string; reado
 export type Resolve = (name: string) => Promise<readonly ResolvedAddress[]>;
 /** The world outside, which a test replaces. */
 export type Outside = {
-  readonly host: Host;
+  readonly clock: Clock;
   readonly resolve: Resolve;
   readonly exchange: Exchange;
   /** Of Drover, for the User-Agent. */
@@ -56,7 +56,7 @@ export type Verdict =
     };
 
 export const resolveName: Resolve = (name) => lookup(name, { all: true });
-export const outside = (host: Host, version: string): Outside => ({ host, version, resolve: resolveName, exchange });
+export const outside = (clock: Clock, version: string): Outside => ({ clock, version, resolve: resolveName, exchange });
 
 export async function deliver(
   webhook: Webhook,
@@ -64,12 +64,12 @@ export async function deliver(
   outside: Outside,
   stop: AbortSignal,
 ): Promise<Verdict> {
-  const { host } = outside;
+  const { clock } = outside;
   const url = readCallbackUrl(webhook.url, settings);
   if (!url.ok) return { ok: false, reason: `its callbackUrl must be ${url.failure}`, isFinal: true };
   const late = new AbortController();
-  const cancelAlarm = host.ringAt(
-    host.elapsed() + settings.timeout,
+  const cancelAlarm = clock.ringAt(
+    clock.elapsed() + settings.timeout,
     () => late.abort(new Error(`no answer in ${settings.timeout} ms`)),
     { keepAlive: true },
   );
@@ -84,7 +84,7 @@ async function attempt(
   url: URL,
   webhook: Webhook,
   settings: WebhookSettings,
-  { host, resolve, exchange, version }: Outside,
+  { clock, resolve, exchange, version }: Outside,
   signal: AbortSignal,
 ): Promise<Verdict> {
   try {
@@ -92,10 +92,10 @@ async function attempt(
     const bad = settings.allowPrivate ? undefined : addresses.find(({ address }) => specialRangeOf(address) !== null);
     if (bad !== undefined) return { ok: false, reason: `its name leads to a ${specialRangeOf(bad.address)} address` };
     const body = JSON.stringify(webhook.snapshot);
-    const headers = headersOf(webhook, body, { secret: settings.secret, version, now: host.now() });
+    const headers = headersOf(webhook, body, { secret: settings.secret, version, now: clock.now() });
     const answer = await exchange({ url, method: "POST", headers, body, addresses, signal });
     await answer.read(ANSWER_BYTES_READ).catch(passFailure);
-    return verdictOf(answer.status, answer.headers["retry-after"], host.now());
+    return verdictOf(answer.status, answer.headers["retry-after"], clock.now());
   } catch (error) {
     return { ok: false, reason: passFailure(error).message };
   }

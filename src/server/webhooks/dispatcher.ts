@@ -15,8 +15,9 @@
  */
 
 import { type Fifo, fifo, push, shift } from "../../core/collections/index.ts";
-import { DroverError, type Host, isStop, realHost } from "../../engine/writer/index.ts";
+import { DroverError, isStop } from "../../engine/writer/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
+import { type Clock, realClock } from "../../std/index.ts";
 import { restAfterTry } from "./backoff.ts";
 import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./due-queue.ts";
@@ -55,7 +56,7 @@ export type WebhookOptions = {
   readonly onOutcome?: (outcome: WebhookOutcome) => void;
   /** Hears of what should never happen; webhooks go on. By default a warning of the process. */
   readonly onProblem?: (error: unknown) => void;
-  readonly host?: Host;
+  readonly clock?: Clock;
   readonly resolve?: Outside["resolve"];
   readonly exchange?: Outside["exchange"];
 };
@@ -80,10 +81,10 @@ type Delivery = {
 };
 
 export function startWebhooks(options: WebhookOptions): Webhooks {
-  const { drover, host = realHost() } = options;
+  const { drover, clock = realClock } = options;
   const onProblem = options.onProblem ?? ((error) => process.emitWarning(String(error), "DroverWarning"));
   const world: Outside = {
-    ...outside(host, options.version),
+    ...outside(clock, options.version),
     ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
     ...(options.exchange === undefined ? {} : { exchange: options.exchange }),
   };
@@ -100,7 +101,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     limit: () => settings.concurrency,
     start: (delivery) => track(tryOnce(delivery)),
   });
-  const due = createDue({ source: drover.callbacks, host, hand });
+  const due = createDue({ source: drover.callbacks, clock, hand });
 
   /** Whoever looks on and fails at it changes nothing: what was delivered is settled, what was not is tried again. */
   function tell(outcome: WebhookOutcome): void {
@@ -167,14 +168,14 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   }
 
   async function tryOnce(delivery: Delivery): Promise<void> {
-    const startedAt = host.elapsed();
+    const startedAt = clock.elapsed();
     delivery.tries++;
     const verdict = await verdictOn(delivery);
     if (delivery.end.seq !== null) delivery.snapshot = null;
     lines.release(delivery.host, delivery.project, verdict === null || verdict.ok || verdict.status !== undefined);
     // One that was cut off stays due, and the next process takes it up.
     if (verdict === null || (!verdict.ok && cutOff.signal.aborted)) return;
-    await conclude(delivery, verdict, host.elapsed() - startedAt);
+    await conclude(delivery, verdict, clock.elapsed() - startedAt);
   }
 
   async function verdictOn(delivery: Delivery): Promise<Verdict | null> {
@@ -217,7 +218,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       push(unread, delivery);
       readNext();
     };
-    const cancel = host.ringAt(host.elapsed() + restMs, ring, { keepAlive: false });
+    const cancel = clock.ringAt(clock.elapsed() + restMs, ring, { keepAlive: false });
     resting.add(cancel);
   }
 
@@ -237,7 +238,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     for (const cancel of resting) cancel();
     if (graceMs > 0) {
       const over = Promise.withResolvers<void>();
-      const cancel = host.ringAt(host.elapsed() + graceMs, over.resolve, { keepAlive: true });
+      const cancel = clock.ringAt(clock.elapsed() + graceMs, over.resolve, { keepAlive: true });
       await Promise.race([Promise.all(underWay), over.promise]);
       cancel();
     }

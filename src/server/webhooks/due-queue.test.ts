@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createDue, type DueEnd } from "./due-queue.ts";
 
 function kit(options: { knownMax?: number; before?: number } = {}) {
-  const { host, clock, settle } = createHandHost({ at: 0 });
+  const clock = createHandClock({ at: 0 });
+  const { settle } = clock;
   const pending = new Map<number, DueEnd>();
   const handed: string[] = [];
   let listener = (): void => {};
@@ -28,7 +29,7 @@ function kit(options: { knownMax?: number; before?: number } = {}) {
         };
       },
     },
-    host,
+    clock,
     hand: ({ taskId, seq }) => handed.push(`${taskId}:${seq}`),
     ...(options.knownMax === undefined ? {} : { knownMax: options.knownMax }),
   });

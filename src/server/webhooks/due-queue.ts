@@ -7,7 +7,7 @@
  *
  * The ends of one task are handed on one after the other: the next when the one before is over.
  */
-import type { Host } from "../../engine/writer/index.ts";
+import type { Clock } from "../../std/index.ts";
 
 /** So many are known here at once; the rest waits in the log. */
 const KNOWN_MAX = 50_000;
@@ -33,11 +33,11 @@ export type Due = {
 
 export function createDue(deps: {
   readonly source: DueSource;
-  readonly host: Host;
+  readonly clock: Clock;
   readonly hand: (end: DueEnd | Unlogged) => void;
   readonly knownMax?: number;
 }): Due {
-  const { source, host, hand, knownMax = KNOWN_MAX } = deps;
+  const { source, clock, hand, knownMax = KNOWN_MAX } = deps;
   /** Per task: the one handed on, then those that wait for it. */
   const byTask = new Map<string, (DueEnd | Unlogged)[]>();
   let takenUpTo = -1;
@@ -75,10 +75,10 @@ export function createDue(deps: {
   /** Soon, and once for however many commits ask for it meanwhile. */
   function takeSoon(): void {
     if (walk !== null || isStopped) return;
-    if (wasLong) walk = { cancel: host.ringAt(host.elapsed() + WALK_PAUSE_MS, take, { keepAlive: false }) };
+    if (wasLong) walk = { cancel: clock.ringAt(clock.elapsed() + WALK_PAUSE_MS, take, { keepAlive: false }) };
     else {
       walk = { cancel: () => {} };
-      host.defer(() => (isStopped ? undefined : take()));
+      clock.defer(() => (isStopped ? undefined : take()));
     }
   }
 

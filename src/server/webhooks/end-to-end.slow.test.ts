@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { SETTINGS } from "../../../test/kits/webhook-kit.ts";
 import { type Drover, openDrover } from "../../engine/drover.ts";
-import { createHandHost, type HandHost } from "../../testing/hand-clock.ts";
+import { createHandClock, type HandClock } from "../../std/hand-clock.ts";
 import { startWebhooks, type WebhookOutcome, type Webhooks } from "./dispatcher.ts";
 import { verifySignature } from "./signature.ts";
 
@@ -45,7 +45,8 @@ async function target(answer: (response: ServerResponse, count: number) => void)
 }
 
 type Life = AsyncDisposable &
-  Omit<HandHost, "host"> & {
+  Pick<HandClock, "settle"> & {
+    clock: HandClock;
     drover: Drover;
     webhooks: Webhooks;
     /** Resolves with the next outcome that nobody has asked for yet. */
@@ -54,12 +55,13 @@ type Life = AsyncDisposable &
 
 /** One life of a server on a data directory: the real engine, the real webhooks, a clock turned by hand. */
 async function live(data: string, at: number, config: object = {}): Promise<Life> {
-  const { host, clock, settle } = createHandHost({ at });
-  const drover = await openDrover({ data, host, config });
+  const clock = createHandClock({ at });
+  const { settle } = clock;
+  const drover = await openDrover({ data, clock, config });
   const outcomes: WebhookOutcome[] = [];
   const asked: ((outcome: WebhookOutcome) => void)[] = [];
   const webhooks = startWebhooks({
-    ...{ drover, host, version: "0.0.0", settings: { ...SETTINGS, secret: "s3cret" } },
+    ...{ drover, clock, version: "0.0.0", settings: { ...SETTINGS, secret: "s3cret" } },
     onOutcome: (outcome) => {
       const next = asked.shift();
       if (next === undefined) outcomes.push(outcome);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { type Crew, createCrew, type TaskContext } from "./handlers.ts";
 import type { FromCrew, Handed } from "./messages.ts";
 import { reportOfValue } from "./outcome.ts";
@@ -15,11 +15,12 @@ type Run = {
 
 /** A crew whose handlers a test ends by hand. */
 function kit(slots = 1, isLeaseHeld = (): boolean => true) {
-  const { host, clock, settle } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
+  const { settle } = clock;
   const own = {
-    now: host.now,
-    defer: host.defer,
-    setAlarm: (at: number, ring: () => void) => host.ringAt(at, ring, { keepAlive: false }),
+    now: clock.now,
+    defer: clock.defer,
+    setAlarm: (at: number, ring: () => void) => clock.ringAt(at, ring, { keepAlive: false }),
   };
   const posts: FromCrew[] = [];
   const runs: Run[] = [];

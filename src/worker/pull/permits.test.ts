@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ClientError } from "../../client/index.ts";
 import { openDrover } from "../../engine/index.ts";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createPermitDesk, type Holder, type PermitCalls } from "./permits.ts";
 
 const broken = (): ClientError => new ClientError("network", "the connection broke", { retryable: true });
@@ -14,8 +14,9 @@ const limited = (retryAfterMs: number): Error => Object.assign(new Error("slow d
 async function kit() {
   const config = { gates: { default: { maxConcurrent: 1 } }, workers: { lease: "10h" } };
   let isAtRest = async (): Promise<boolean> => true;
-  const { host, clock, settle } = createHandHost({ at: 1_767_225_600_000, isAtRest: () => isAtRest() });
-  const drover = await openDrover({ host, config });
+  const clock = createHandClock({ at: 1_767_225_600_000, isAtRest: () => isAtRest() });
+  const { settle } = clock;
+  const drover = await openDrover({ clock, config });
   isAtRest = async () => {
     const { seq } = drover.state;
     await drover.workers();
@@ -50,7 +51,7 @@ async function kit() {
   const desk = createPermitDesk({
     ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
     session: () => "the session of w",
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }) },
+    clock: { now: clock.now, defer: clock.defer, setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }) },
   });
   await drover.submit({ id: "t", agentId: "ann", action: "go" });
   await drover.remote.join({ id: "w" });

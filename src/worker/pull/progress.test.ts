@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHandHost } from "../../testing/hand-clock.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createNewsDesk } from "./progress.ts";
 
 const a = { taskId: "a", attempt: 1 };
 const b = { taskId: "b", attempt: 2 };
 
 function kit() {
-  const { host, clock } = createHandHost({ at: 1000 });
+  const clock = createHandClock({ at: 1000 });
   const posts: unknown[] = [];
   const warnings: string[] = [];
   const desk = createNewsDesk({
-    clock: { now: host.now, defer: host.defer, setAlarm: (at, ring) => host.ringAt(at, ring, { keepAlive: false }) },
+    clock: { now: clock.now, defer: clock.defer, setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }) },
     post: (items) => void posts.push(items),
     warn: (text) => void warnings.push(text),
   });

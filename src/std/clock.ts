@@ -1,0 +1,108 @@
+/**
+ * The one clock: what date it is, how much time has passed, alarms, and the next turn.
+ *
+ * Nothing in Drover reads the time but through a clock that it is given, so a test or a simulator that supplies one
+ * owns its time completely (hand-clock.ts). The date may be set while the program runs. What has elapsed is measured
+ * by a clock that cannot be set: spans of time, such as a lease, a rest or a time-out, are counted by it.
+ */
+
+export type Clock = {
+  /** The date, in milliseconds since 1970. */
+  now(): number;
+  /** Whole milliseconds since some beginning, which is the same in all threads; never back, whatever the date does. */
+  elapsed(): number;
+  /** Runs later, soon, and after the caller is done. */
+  defer(turn: () => void): void;
+  /** Rings once when so much has elapsed, or soon after; answers how to call it off. A span of weeks may be cut. */
+  ringAt(at: number, ring: () => void, options?: AlarmOptions): () => void;
+};
+/** Whether the process stays alive until it has rung; it does unless told otherwise. */
+export type AlarmOptions = { readonly keepAlive?: boolean };
+type Alarms = Pick<Clock, "elapsed" | "ringAt">;
+
+/** A timer that is set for longer would ring at once. */
+const TIMER_MS_MAX = 2_000_000_000;
+/** How soon an alarm rings if the clock said nothing sensible. */
+const BLIND_MS = 1000;
+const NANOSECONDS_PER_MS = 1e6;
+/** The end of the year 9999: what lies behind it cannot be written as a date. */
+const READING_MAX = 253_402_300_799_999;
+
+/** The clock of this machine. */
+export const realClock: Clock = {
+  now: Date.now,
+  // Unlike performance.now(), it has the same beginning in every thread.
+  elapsed: () => Math.trunc(Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS),
+  defer: (turn) => void setImmediate(turn),
+  ringAt: (at, ring, options) => startTimer(at - realClock.elapsed(), ring, options),
+};
+
+/** A clock of which only the date is given: it also says what has elapsed, and is believed. */
+export function clockFrom(now: () => number): Clock {
+  const elapsed = forwardsOf(now);
+  const spanTo = (at: number): number => (readingOf(now) === null ? BLIND_MS : at - elapsed());
+  return {
+    now,
+    elapsed,
+    defer: realClock.defer,
+    ringAt: (at, ring, options) => startTimer(spanTo(at), ring, options),
+  };
+}
+
+/** The same clock, which gives its last good date again where it would give none. */
+export function withSteadyDate(clock: Clock): Clock {
+  let last = clock.now();
+  const now = (): number => {
+    last = readingOf(clock.now) ?? last;
+    return last;
+  };
+  return { ...clock, now };
+}
+
+/** Rings once after so long. */
+export function after(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
+  return clock.ringAt(clock.elapsed() + ms, ring, options);
+}
+
+/** Rings again and again. */
+export function every(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
+  const again = (): void => {
+    cancel = after(clock, ms, again, options);
+    ring();
+  };
+  let cancel = after(clock, ms, again, options);
+  return () => cancel();
+}
+
+/** Whether a clock's reading is a date. */
+export const isReading = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= READING_MAX;
+
+function startTimer(spanMs: number, ring: () => void, { keepAlive = true }: AlarmOptions = {}): () => void {
+  const timer = setTimeout(ring, Math.min(TIMER_MS_MAX, Math.max(0, Math.ceil(spanMs))));
+  if (!keepAlive) timer.unref();
+  return () => clearTimeout(timer);
+}
+
+/** A clock without its steps back, and without what is no reading. */
+function forwardsOf(now: () => number): () => number {
+  let last = readingOf(now);
+  let elapsed = last ?? 0;
+  return () => {
+    const reading = readingOf(now);
+    if (reading === null) return elapsed;
+    elapsed += Math.max(0, reading - (last ?? reading));
+    last = reading;
+    return elapsed;
+  };
+}
+
+/** A clock that throws says as little as one that answers NaN. */
+function readingOf(now: () => number): number | null {
+  try {
+    const reading: unknown = now();
+    return isReading(reading) ? reading : null;
+  } catch {
+    return null;
+  }
+}
