@@ -40,8 +40,11 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/verbs/verify.ts": ["engine"],
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
-/** A door beside index.ts: a command asks whether an error is the client's before it loads the client. */
-const SMALL_DOORS: readonly string[] = ["src/client/client-error.ts"];
+/**
+ * Doors beside index.ts, for what a short command loads: it asks whether an error is the client's before it loads the
+ * client, and the client needs two lines of core/base, not all of it.
+ */
+const SMALL_DOORS: readonly string[] = ["src/client/client-error.ts", "src/core/base/plain-object.ts"];
 /** The rooms of each layer: a room may import those before it. "." is the layer itself, whose index.ts imports all. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [

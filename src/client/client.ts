@@ -40,7 +40,7 @@ import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";
-import { type FollowOptions, followEvents } from "./follow-events.ts";
+import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
 import { restFor } from "./try-again.ts";
@@ -263,7 +263,9 @@ function serverMethods(
 ): Pick<Client, "events" | "eventPage" | "health" | "ready" | "metrics" | "openapi"> {
   const ask = askOf(wiring);
   return {
-    events: (options = {}) => followEvents(wiring, options),
+    events: async function* (options = {}) {
+      yield* (await import("./follow-events.ts")).followEvents(wiring, options);
+    },
     eventPage: (query = {}, options) => ask("events", { query }, options),
     health: (options) => ask("health", {}, options),
     ready: (options) => ask("ready", {}, options),

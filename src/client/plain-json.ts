@@ -5,8 +5,7 @@
  * Here all of these are faults, named by their path, by the same rules as in the engine's own process. A key whose
  * value is undefined is left out, as JSON does; in a list there is no such thing as leaving out.
  */
-import { isPlainObject, THROWS } from "../core/base/index.ts";
-import { kindInWords } from "./kind-in-words.ts";
+import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 
 export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };
 
@@ -93,3 +92,27 @@ const fault = (path: string, value: string, expected: string): JsonFault => ({
   value,
   expected,
 });
+
+/** What a value is, in words for the caller that handed over the wrong one: its kind, never what it holds. */
+export function kindInWords(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (typeof value === "string") return "text";
+  if (typeof value === "bigint") return "a BigInt";
+  if (typeof value === "number") return Number.isFinite(value) ? "a number" : String(value);
+  if (typeof value !== "object") return `a ${typeof value}`;
+  try {
+    if (Array.isArray(value)) return "a list";
+    return isPlainObject(value) ? "an object" : classInWords(value);
+  } catch {
+    return THROWS;
+  }
+}
+
+const NAME_LENGTH_MAX = 80;
+
+function classInWords(value: object): string {
+  const name: unknown = value.constructor?.name;
+  if (typeof name !== "string" || name === "" || name === "Object") return "an object of a class";
+  return `${/^[AEIO]/.test(name) ? "an" : "a"} ${name.slice(0, NAME_LENGTH_MAX)}`;
+}

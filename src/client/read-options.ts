@@ -4,10 +4,10 @@
  * An address under a misspelt name, or handed over without a name, must not leave a client that talks to the default
  * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
  */
-import { isPlainObject, THROWS } from "../core/base/index.ts";
+import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 import { ClientError } from "./client-error.ts";
 import type { Fetch } from "./exchange.ts";
-import { kindInWords } from "./kind-in-words.ts";
+import { kindInWords } from "./plain-json.ts";
 import type { Rest } from "./try-again.ts";
 
 export type ClientOptions = {

@@ -6,8 +6,7 @@
  */
 import type { CallName } from "../protocol/index.ts";
 import { ClientError } from "./client-error.ts";
-import { kindInWords } from "./kind-in-words.ts";
-import { type JsonFault, jsonFault } from "./plain-json.ts";
+import { type JsonFault, jsonFault, kindInWords } from "./plain-json.ts";
 
 /** How many levels of a body only wrap what is itself measured: a task of a batch, the result of an attempt. */
 const WRAPPED: { readonly [Name in CallName]?: number } = { submitBatch: 2, sync: 3 };

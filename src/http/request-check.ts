@@ -6,9 +6,8 @@
  */
 
 import type { IncomingMessage } from "node:http";
-import { sentence } from "../core/base/index.ts";
-
-import { PROTOCOL_HEADER, protocolRefusal } from "../protocol/index.ts";
+import { badField, sentence } from "../core/base/index.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
 import type { Door } from "./origin-check.ts";
 import { ServerRefusal } from "./problem.ts";
 
@@ -43,8 +42,12 @@ function repeated(raw: readonly string[], name: string): ServerRefusal | null {
 }
 
 function otherProtocol(asked: string | string[] | undefined): ServerRefusal | null {
-  const refusal = asked === undefined ? null : protocolRefusal(asked);
-  if (refusal === null) return null;
+  if (asked === undefined || asked === String(PROTOCOL_VERSION)) return null;
+  const refusal = badField(
+    `header ${PROTOCOL_HEADER}`,
+    asked,
+    `${PROTOCOL_VERSION}, the one version this server speaks, or absent; use a client of that version`,
+  );
   const { type: _, ...details } = refusal;
   return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
 }

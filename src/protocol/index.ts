@@ -43,6 +43,5 @@ export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
 export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire/codes.ts";
-export { type CallName, ENDPOINTS, type Endpoint, EVENTS_MAX, type Method, PAGE_MAX } from "./wire/endpoints.ts";
+export * from "./wire/endpoints.ts";
 export * from "./wire/task-state.ts";
-export { PROTOCOL_HEADER, PROTOCOL_VERSION, protocolRefusal } from "./wire/version.ts";

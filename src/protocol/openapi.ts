@@ -9,7 +9,7 @@ import { wireErrorSchema } from "./calls/wire-error.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES, type WireCode } from "./wire/codes.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/version.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
 
 export type OpenApiOptions = {
   /** The version of Drover. */

@@ -23,7 +23,7 @@ export {
 export { SIZE_PATTERN, size, sizeText } from "./byte-size.ts";
 export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
 export { distanceOf, nearest } from "./nearest.ts";
-export { isPlainObject } from "./plain-object.ts";
+export { isPlainObject, THROWS } from "./plain-object.ts";
 export {
   type Fields,
   finite,
@@ -45,7 +45,7 @@ export {
   text,
   whole,
 } from "./readers.ts";
-export { badField, brokenness, kindShown, type Refusal, sentence, shown, THROWS } from "./refusal.ts";
+export { badField, brokenness, kindShown, type Refusal, sentence, shown } from "./refusal.ts";
 export { isKeptForOthers, keptOf } from "./reserve.ts";
 export { BrokenInvariant, fail, invariant, ok, type Result } from "./result.ts";
 export { unreadable } from "./unreadable.ts";

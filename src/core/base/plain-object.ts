@@ -9,3 +9,6 @@ export function isPlainObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null;
 }
+
+/** How a getter or a proxy is shown that keeps its value to itself. */
+export const THROWS = "something that throws when it is read";

@@ -7,7 +7,7 @@
  */
 import { instantText } from "./instant-text.ts";
 import { nearest } from "./nearest.ts";
-import { isPlainObject } from "./plain-object.ts";
+import { isPlainObject, THROWS } from "./plain-object.ts";
 
 export type Refusal =
   | { readonly type: "bad-field"; readonly field: string; readonly value: string; readonly expected: string }
@@ -78,8 +78,6 @@ export type Refusal =
   | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
 
 const SHOWN_MAX = 80;
-/** How a getter or a proxy is shown that keeps its value to itself. */
-export const THROWS = "something that throws when it is read";
 
 /** A value as it is shown in a refusal: short, one line, never a whole payload. What is no plain data says its kind. */
 export function shown(value: unknown): string {

@@ -6,7 +6,8 @@
  * walked once more, to say where that lies. If nothing in it throws then the fault is not the caller's, and whoever
  * asked throws on what was thrown.
  */
-import { type Refusal, THROWS } from "./refusal.ts";
+import { THROWS } from "./plain-object.ts";
+import type { Refusal } from "./refusal.ts";
 import { fail, type Result } from "./result.ts";
 
 const DEPTH_MAX = 64;

@@ -4,6 +4,14 @@
  * Apart from the shapes on purpose: a client, a worker or a command starts without building a single schema.
  */
 
+/**
+ * One number for the whole protocol. It rises when a call, a field or a code changes its meaning or goes away; a field
+ * or a call that is added does not raise it, so callers pass over fields of an answer they do not know.
+ */
+export const PROTOCOL_VERSION = 1;
+/** Every answer carries the version. A caller may send it too: another one is refused at once, and in words. */
+export const PROTOCOL_HEADER = "drover-protocol";
+
 /** How many tasks, and how many events, one page holds at most. */
 export const PAGE_MAX = 1000;
 export const EVENTS_MAX = 1000;

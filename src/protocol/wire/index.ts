@@ -1,6 +1,5 @@
 /** What a caller needs to know of the wire without a single schema: this room loads no package. */
 
 export { codeOfStatus, WIRE_CODES, type WireCode } from "./codes.ts";
-export { type CallName, ENDPOINTS, type Endpoint, EVENTS_MAX, PAGE_MAX } from "./endpoints.ts";
+export * from "./endpoints.ts";
 export { isEnded, TASK_STATES, WAIT_MS_DEFAULT } from "./task-state.ts";
-export { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./version.ts";
