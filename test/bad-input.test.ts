@@ -254,7 +254,7 @@ for (const path of configLeaves(core.DEFAULT_CONFIG, ""))
     const isFine: (value: unknown) => boolean =
       path === "projects.default.provider" ? isWord : path === "artifacts.root" ? isText : () => false;
     for (const value of NOT_A_SPAN.filter((one) => !isFine(one)))
-      await refuses(() => drover.reload(configWith(path, value)), { field: field.split(".").at(-1) as string });
+      await refuses(() => drover.reload(wrong(configWith(path, value))), { field: field.split(".").at(-1) as string });
   });
 
 const isText = (value: unknown): boolean => typeof value === "string" && value !== "";
@@ -277,14 +277,15 @@ function configWith(path: string, value: unknown): unknown {
 
 test("reload refuses unknown fields at every level, and a retry that shrinks", async () => {
   for (const path of ["x", "scheduler.x", "scheduler.priority.x", "gates.default.x", "projects.p.x", "log.x"])
-    await refuses(() => drover.reload(configWith(path, 1)), { field: path });
+    await refuses(() => drover.reload(wrong(configWith(path, 1))), { field: path });
   await refuses(() => drover.reload({ scheduler: { retry: { base: "10m" } } }), { field: "scheduler.retry.max" });
   await refuses(() => drover.reload({ projects: { None: {} } }), { field: "projects.None" });
 });
 
 test("reload refuses what is no config, and changes nothing", async () => {
-  for (const value of NOT_AN_OBJECT) await refuses(() => drover.reload(value), { field: /^config is .* an object/ });
-  await refuses(() => openDrover({ config: null }), { field: "config is null" });
+  for (const value of NOT_AN_OBJECT)
+    await refuses(() => drover.reload(wrong(value)), { field: /^config is .* an object/ });
+  await refuses(() => openDrover({ config: wrong(null) }), { field: "config is null" });
 });
 
 test("a name that came out undefined does not pause the fleet", async () => {
@@ -322,7 +323,9 @@ test("a misspelt filter is refused with every field there is", async () => {
 
 test("a gate's setting is refused under the name it was given by", async () => {
   await refuses(() => drover.reload({ gates: { x: { window: "abc" } } }), { field: /^gates\.x\.window is "abc"/ });
-  await refuses(() => drover.reload({ gates: { x: { windowMs: "abc" } } }), { field: /^gates\.x\.windowMs is "abc"/ });
+  await refuses(() => drover.reload(wrong({ gates: { x: { windowMs: "abc" } } })), {
+    field: /^gates\.x\.windowMs is "abc"/,
+  });
 });
 
 test("a project nobody knows is refused without a word about settings that have no part in it", () =>

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createContext, runInContext } from "node:vm";
 import * as core from "../src/core/index.ts";
-import { createMemoryLog, type Drover, DroverError, openDrover } from "../src/engine/index.ts";
+import { type ConfigInput, createMemoryLog, type Drover, DroverError, openDrover } from "../src/engine/index.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 import { wrong } from "./kits/bad-calls.ts";
 
@@ -109,7 +109,7 @@ test("what is plain is taken wherever it was made", async () => {
   const { taskId } = await drover.submit({ agentId: "ann", action: "x", payload });
   assert.equal((await drover.task(taskId)).state, "queued");
   const source: string = "data:text/javascript,export const scheduler = { maxInFlight: 7 }";
-  const config: unknown = await import(source);
+  const config = (await import(source)) as ConfigInput;
   await using other = await openDrover({ config });
   assert.equal(other.effectiveConfig().scheduler.maxInFlight, 7);
 });

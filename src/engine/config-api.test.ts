@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { wrong } from "../../test/kits/bad-calls.ts";
 import { createTestDrover } from "../testing/index.ts";
 
 test("a patch lies over every config, survives a restart, and null takes it back", async () => {
@@ -53,7 +54,7 @@ test("P14 a patch is judged as a whole: zero and unknown fields are refused, and
     [[], "(body)"],
     [deep, "a"],
   ] as const)
-    await assert.rejects(drover.patchConfig(patch), (error: unknown) => {
+    await assert.rejects(drover.patchConfig(wrong(patch)), (error: unknown) => {
       assert.equal((error as { details: { field: string } }).details.field, field);
       return true;
     });

@@ -9,15 +9,17 @@ import { hash } from "node:crypto";
 import { CORE_VERSION, type Refusal } from "../core/base/index.ts";
 import { amendPatch, type Config, readConfig, withPatch } from "../core/config/index.ts";
 import { policyOf } from "../core/task/index.ts";
+import type { ConfigInput } from "../protocol/generated/index.ts";
+import type { ConfigPatchBody } from "../protocol/index.ts";
 
 import { badInput, refused } from "./writer/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 
 export type ConfigApi = {
   /** The whole config anew: what is absent has its default. A bad one changes nothing. */
-  reload(config: unknown): Promise<Config>;
+  reload(config: ConfigInput | Config): Promise<Config>;
   /** Changes fields of the scheduler section over every config that is given; null takes a field, or all, back. */
-  patchConfig(patch: unknown): Promise<Config>;
+  patchConfig(patch: ConfigPatchBody): Promise<Config>;
   /** What is in force. */
   effectiveConfig(): Config;
 };

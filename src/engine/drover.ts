@@ -28,6 +28,7 @@ import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
+import type { ConfigInput, ProjectInput } from "../protocol/generated/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
 import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
@@ -83,7 +84,7 @@ export type OpenOptions = {
   /** A log that is open already; it is closed with the Drover. */
   readonly log?: Log;
   /** What differs from the defaults; see docs/reference/config.md. Absent: what the log has stays in force. */
-  readonly config?: unknown;
+  readonly config?: ConfigInput | Config;
   readonly now?: () => number;
   /** Whether an input artifact is there; by default, whether the file exists under `artifacts.root`. */
   readonly artifactExists?: ArtifactExists;
@@ -122,7 +123,7 @@ export type Drover = AsyncDisposable &
     queue(): Promise<QueueView>;
     projects(): Promise<ProjectView[]>;
     /** Registers a project or changes its settings; what is absent keeps its value. */
-    putProject(id: string, settings: unknown): Promise<ProjectView>;
+    putProject(id: string, settings: ProjectInput): Promise<ProjectView>;
     gates(): Promise<GateView[]>;
     /** One gate, with what it has done in all and the calls that are out or wait. */
     gate(id: string): Promise<GateDetail>;

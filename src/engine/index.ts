@@ -6,6 +6,7 @@ import "./node-version.ts";
 export type { Config, GateClass, Refusal, Warning, Why } from "../core/index.ts";
 export { type Log, LogFailure } from "../log/index.ts";
 export { createMemoryLog } from "../log/memory/index.ts";
+export type * from "../protocol/generated/index.ts";
 export type { Clock } from "../std/index.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";

@@ -22,6 +22,7 @@ export {
   type TaskCallName,
 } from "./calls/calls.ts";
 export { type WireError, wireErrorSchema } from "./calls/wire-error.ts";
+export type * from "./generated/index.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export type { Schema } from "./schema/schema.ts";
 export { SPAN_PATTERN } from "./schema/schema.ts";

@@ -198,7 +198,7 @@ export const badCalls: { name: string; call: (drover: Drover) => unknown; expect
   },
   {
     name: "a project's unknown field",
-    call: (drover) => drover.putProject("p", { maxconcurrent: 1 }),
+    call: (drover) => drover.putProject("p", wrong({ maxconcurrent: 1 })),
     expected: { field: "maxconcurrent" },
   },
   {

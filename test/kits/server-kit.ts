@@ -6,6 +6,7 @@
  * status and headers too, because most tests of a wire are about those.
  */
 import { type OpenOptions, openDrover } from "../../src/engine/drover.ts";
+import type { ConfigInput } from "../../src/engine/index.ts";
 import {
   type Answered,
   type Asked,
@@ -63,7 +64,7 @@ export async function openServer(
 }
 
 /** What is the core's of the settings. */
-function coreOf(given: Record<string, unknown>): unknown {
+function coreOf(given: Record<string, unknown>): ConfigInput {
   const { server: _, webhooks: __, log: ___, ...core } = given;
   return core;
 }

@@ -11,6 +11,7 @@
  */
 
 import {
+  type ConfigInput,
   type Drover,
   type FeedEvent,
   type Handler,
@@ -99,7 +100,7 @@ async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{
 }
 
 /** The plan's config, with what the slots of this machine call for where the plan says nothing. */
-function configFor({ plan, slots }: RunRequest): unknown {
+function configFor({ plan, slots }: RunRequest): ConfigInput {
   const { config, killGraceMs, maxWorktrees } = plan;
   const { maxInFlight: said = slots } = config.scheduler;
   const maxInFlight = typeof said === "number" ? Math.min(said, slots) : said;
@@ -109,7 +110,7 @@ function configFor({ plan, slots }: RunRequest): unknown {
     scheduler: { maxPerAgentInFlight: Math.max(10, slots), ...config.scheduler, maxInFlight },
     projects: { ...projects, default: { maxConcurrent: Math.max(50, slots), ...ofProjects } },
     workers: { killGrace: killGraceMs + MARGIN_MS, maxWorktrees },
-  };
+  } as ConfigInput;
 }
 
 // --------------------------------------------------------------------- the run

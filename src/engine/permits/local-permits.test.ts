@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fewTurns, isPending } from "../../../test/kits/log-in-hand.ts";
+import type { ConfigInput } from "../../protocol/generated/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
@@ -56,7 +57,10 @@ test("calls go out by class, then by project share, then in the order they were 
 });
 
 test("a critical call of a project that may not be critical does not go before others that are high", async () => {
-  const config = { ...oneAtATime, projects: { calm: { maxPriority: "critical" }, rude: { maxPriority: "high" } } };
+  const config: ConfigInput = {
+    ...oneAtATime,
+    projects: { calm: { maxPriority: "critical" }, rude: { maxPriority: "high" } },
+  };
   const kit = await createTestDrover({ config });
   const { permits } = kit.drover;
   await permits.ask({ gate: "llm", id: "first" });

@@ -5,6 +5,7 @@
  * the two in step, knob by knob.
  */
 import { DEFAULT_CONFIG, type SchedulerRules, STRATEGIES } from "../../core/config/index.ts";
+import type { SchedulerInput } from "../generated/index.ts";
 import { type Knobs, knob, patchOf, type Section, section, spanKnob } from "../schema/knobs.ts";
 import * as s from "../schema/schema.ts";
 
@@ -68,8 +69,11 @@ export type QueueJson = {
   readonly projects: readonly ProjectQueue[];
 };
 export type PauseBody = { readonly project?: string; readonly task?: string };
+/** Fields to change; null takes a field back. */
+type Patch<Value> = Value extends object ? { readonly [Key in keyof Value]: Patch<Value[Key]> | null } : Value;
+/** Fields of the scheduler section to change. One that is null goes back to what the config says; null alone: all. */
+export type ConfigPatchBody = Patch<SchedulerInput> | null;
 export type PauseStatus = PauseBody & { readonly status: "paused" | "active" };
-export type ConfigPatchBody = Readonly<Record<string, unknown>> | null;
 
 const S = DEFAULT_CONFIG.scheduler;
 const SCORE_MAX = 1_000_000;
