@@ -12,21 +12,20 @@ import {
   type Config,
   completed,
   completedProject,
+  gateSettings,
   type PriorityRules,
   type ProjectSettings,
   settingsFor,
   typeLimit,
 } from "./config/config.ts";
 import { type ConfigPatch, withPatch } from "./config/config-patch.ts";
-import { newProject } from "./empty-state.ts";
 import { setTypeShut } from "./fleet/shape.ts";
 import { setRoom } from "./fleet/worker-tree.ts";
 import { configureGate } from "./gate/gate.ts";
 import type { Project, State } from "./model/state.ts";
 import { watchTabs } from "./task/browser-tab.ts";
-import { gateSettings } from "./task/permits.ts";
-import { setFull } from "./turn/agent-load.ts";
 import { restartHalvings } from "./turn/fairness.ts";
+import { newProject, setFull } from "./turn/members.ts";
 import { EXPRESS_PRIORITY } from "./turn/priority.ts";
 import { isOversize, projectPlace, queuedTasks, requeue, reseatProject, settleQueue } from "./turn/queue.ts";
 

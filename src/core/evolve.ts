@@ -7,17 +7,18 @@
 
 import type { Instant } from "./base/brand.ts";
 import { unreachable } from "./base/result.ts";
+import { AttemptSet } from "./collections/attempt-set.ts";
 import { peek, shift } from "./collections/fifo.ts";
 import { changeConfig, putProject } from "./config-change.ts";
-import { AttemptSet } from "./fleet/attempt-set.ts";
 import { zonePin } from "./fleet/pin.ts";
 import { countFilter, keyOfTakes } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet/worker-tree.ts";
-import type { RejectedCounts } from "./model/commands.ts";
+import type { RejectedCounts } from "./model/events.ts";
 import { type Event, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
 import { attach, detach } from "./task/attempt.ts";
 import { watchTabs } from "./task/browser-tab.ts";
+import { forgiveGate, noteAnswered, openGate, removeGate, strike } from "./task/gates.ts";
 import {
   armWake,
   bury,
@@ -33,7 +34,7 @@ import {
   watchPins,
 } from "./task/lifecycle.ts";
 import { countsAsLoss } from "./task/loss.ts";
-import { evolvePermit, forgiveGate, noteAnswered, openGate, removeGate, restartGates, strike } from "./task/permits.ts";
+import { evolvePermit, restartGates } from "./task/permits.ts";
 import { evolveSchedule } from "./task/schedule.ts";
 import { setTimer } from "./task/timers.ts";
 import { noteUsage, settle } from "./turn/budget.ts";
@@ -345,7 +346,14 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
     const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status, note };
     if (event.kind === "worker-joined") {
       if (known !== undefined) drop(state, known);
-      const holds = { attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 };
+      const holds = {
+        attempts: new AttemptSet<Attempt>(),
+        usedCpu: 0,
+        usedMemory: 0,
+        hold: null,
+        demands: [],
+        place: 0,
+      };
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;
       const target = endpoint === null ? null : { endpoint, path };
       const taking = { takes, filter: takes === null ? null : keyOfTakes(takes) };

@@ -48,7 +48,6 @@ export {
 export { decide } from "./decide.ts";
 export { emptyState } from "./empty-state.ts";
 export { evolve } from "./evolve.ts";
-export type { AffinityKind, Reason } from "./fleet/placement.ts";
 export { type GateClass, type GateSettings, type GateStanding, gateStanding } from "./gate/gate.ts";
 export {
   createWindow,
@@ -67,18 +66,20 @@ export type {
   Decision,
   Submission,
   Warning,
-  WorkerKind,
   WorkerSettings,
 } from "./model/commands.ts";
 export {
+  type AffinityKind,
   type Event,
   type EventKind,
   FIELDS,
   type LossCause,
   type Rank,
+  type Reason,
   type StopCause,
   type TaskSubmitted,
   taskOf,
+  type WorkerKind,
 } from "./model/events.ts";
 export type {
   Agent,

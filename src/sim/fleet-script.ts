@@ -5,7 +5,7 @@
  * Limits are small so that they bind, spans are mixed so that timers of very different lengths meet, and the same
  * seed always gives the same history.
  */
-import type { Takes } from "../core/fleet/index.ts";
+import type { Takes } from "../core/model/index.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
 import { createRandom, type Random } from "./random.ts";
 

@@ -6,8 +6,7 @@
  * what makes a long history that fails shrinkable to a short one, and readable when it is printed.
  */
 
-import type { Takes } from "../core/fleet/index.ts";
-import type { WorkerSettings } from "../core/model/index.ts";
+import type { Takes, WorkerSettings } from "../core/model/index.ts";
 import type { BatchBody, TaskBody } from "../engine/tasks/index.ts";
 import type { WorkerOptions } from "../engine/workers/index.ts";
 import type { AppendFault } from "./faulty-log.ts";

@@ -7,9 +7,8 @@
  * applied to it (shadow-events.ts) and say whether the event was allowed.
  */
 import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "../core/config/index.ts";
-import type { Takes } from "../core/fleet/index.ts";
 import type { GateSettings } from "../core/gate/index.ts";
-import type { TaskSubmitted } from "../core/model/index.ts";
+import type { Takes, TaskSubmitted } from "../core/model/index.ts";
 
 export type ShadowAttempt = {
   readonly number: number;

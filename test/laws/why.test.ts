@@ -9,7 +9,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Takes } from "../../src/core/fleet/worker-filter.ts";
 import {
   type Command,
   decide,
@@ -22,6 +21,7 @@ import {
   why,
   workerId,
 } from "../../src/core/index.ts";
+import type { Takes } from "../../src/core/model/events.ts";
 import { configOf, createWorld, submission, type World, workerSettings } from "../kits/conformance/driver.ts";
 
 const RUNS = process.env.DROVER_QUICK === "1" ? 100 : 3000;

@@ -6,7 +6,6 @@
  * here on. The effective config is itself an event in the log, so that a replay decides under the
  * rules of its day. Zero is never "unset": where nothing is meant, the value is null.
  */
-import type { ProjectId } from "../base/brand.ts";
 import { size } from "../base/byte-size.ts";
 import {
   type Fields,
@@ -481,7 +480,13 @@ export function readConfig(value: unknown): Result<Config, Refusal> {
 }
 
 /** The settings the config gives a project that was not put by hand. */
-export function settingsFor(config: Config, id: ProjectId): [ProjectSettings, "named" | "default"] {
+export function settingsFor(config: Config, id: string): [ProjectSettings, "named" | "default"] {
   const named = Object.hasOwn(config.projects.named, id) ? config.projects.named[id] : undefined;
   return named === undefined ? [config.projects.default, "default"] : [named, "named"];
+}
+
+/** The settings the config gives a gate. */
+export function gateSettings(config: Config, id: string): GateSettings {
+  const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
+  return named ?? config.gates.default;
 }

@@ -5,6 +5,7 @@ export {
   BYTES_MIN,
   type Config,
   DEFAULT_CONFIG,
+  gateSettings,
   type ProjectSettings,
   priority,
   projectFields,

@@ -5,8 +5,7 @@
  * which no id has, so the two are never taken for each other.
  */
 import type { Pin, WorkerId, ZonePin } from "../base/brand.ts";
-import type { State, Worker } from "../model/state.ts";
-import type { Fleet } from "./worker-tree.ts";
+import type { Fleet, State, Worker } from "../model/state.ts";
 
 const ZONE = "zone ";
 

@@ -9,22 +9,16 @@
  * task's shape, so waiting for one worker never holds up anybody else. A task that is a tombstone by now is still
  * known by the worker that ran it.
  */
+
 import type { Pin, TaskId, WorkerId } from "../base/brand.ts";
 import type { Strategy } from "../config/config.ts";
-import type { Ask, State, Task, Worker } from "../model/state.ts";
+import type { AffinityKind, Reason } from "../model/events.ts";
+import type { Ask, Demand, State, Task, Worker } from "../model/state.ts";
 import { zonePin } from "./pin.ts";
-import { couldServe, type Demand, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
+import { couldServe, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
 import { firstFrom, leastLoaded, placeOf, tightest } from "./worker-tree.ts";
 
-export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
-export type Reason =
-  | { readonly type: "only-worker-available" }
-  | { readonly type: "least-loaded"; readonly queueDepth: number }
-  | { readonly type: "resource-fit"; readonly availableCpu: number | null; readonly requiredCpu: number }
-  | { readonly type: "round-robin" }
-  | { readonly type: "random" }
-  | { readonly type: "affinity"; readonly reason: AffinityKind };
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
 export type Placement = { readonly worker: Worker; readonly reason: Reason };
 

@@ -15,60 +15,10 @@
  */
 
 import type { Pin } from "../base/brand.ts";
-import { type BitSet, bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
+import { bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
 import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "../collections/id-set.ts";
-import type { Ask, Attempt, Worker } from "../model/state.ts";
+import type { Ask, Attempt, Demand, GateUse, LockUse, Shape, Shapes, TypeUse, Worker } from "../model/state.ts";
 import { isMeantBy } from "./pin.ts";
-
-export type Demand = {
-  readonly key: string;
-  readonly capabilities: readonly string[];
-  readonly cpu: number;
-  readonly memory: number;
-  readonly pin: Pin | null;
-  /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
-  readonly refusedBy: readonly string[];
-  /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
-  readonly bloom: number;
-  readonly mask: IdSet;
-  shapes: number;
-  /** Workers that could serve it if they were empty, and workers with room for it now. */
-  capable: number;
-  feasible: number;
-};
-
-export type TypeUse = { readonly type: string; readonly mask: IdSet; inFlight: number; shapes: number };
-export type LockUse = { readonly key: string; readonly mask: IdSet; holder: Attempt | null; shapes: number };
-export type GateUse = { readonly name: string; readonly mask: IdSet; held: boolean; shapes: number };
-
-export type Shape = {
-  readonly id: number;
-  readonly key: string;
-  readonly type: TypeUse;
-  readonly demand: Demand;
-  readonly gate: GateUse | null;
-  readonly locks: readonly LockUse[];
-  queued: number;
-};
-
-export type Shapes = {
-  readonly byKey: Map<string, Shape>;
-  readonly byId: (Shape | undefined)[];
-  readonly demands: Map<string, Demand>;
-  readonly types: Map<string, TypeUse>;
-  readonly locks: Map<string, LockUse>;
-  readonly gates: Map<string, GateUse>;
-  readonly freeIds: number[];
-  idsUsed: number;
-  idle: number;
-  gatesHeld: number;
-  readonly shutByType: BitSet;
-  readonly shutByGate: BitSet;
-  readonly shutByLock: BitSet;
-  /** Type, gate or lock: everything but the workers. */
-  readonly shutOtherwise: BitSet;
-  readonly shutByWorkers: BitSet;
-};
 
 const IDLE_MAX = 1024;
 

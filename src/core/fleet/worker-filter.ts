@@ -9,17 +9,10 @@
  * moved as a whole, and only where they differ is a task put into its queue anew. Nothing else here walks over tasks. A
  * hundred thousand queued tasks cost about 15 ms then; a fleet has at most 256 filters.
  */
-import type { ProjectId } from "../base/brand.ts";
-import type { Fleet } from "./worker-tree.ts";
 
-/** What a filter lets through; null: whatever there is. */
-export type Takes = {
-  readonly actions: readonly string[] | null;
-  readonly types: readonly string[] | null;
-  readonly projects: readonly string[] | null;
-};
-/** A filter, and how many workers have it. */
-export type Filter = { readonly key: string; readonly takes: Takes; workers: number };
+import type { ProjectId } from "../base/brand.ts";
+import type { Takes } from "../model/events.ts";
+import type { Fleet } from "../model/state.ts";
 
 export const ACTION_NAME_MAX = 128;
 /** How many different filters the workers of one fleet may have. */

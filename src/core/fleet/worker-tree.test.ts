@@ -5,14 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Instant, WorkerId } from "../base/brand.ts";
-import type { Ask, Attempt, Hold, Worker } from "../model/state.ts";
-import { AttemptSet } from "./attempt-set.ts";
-import { couldServe, type Demand, hasRoomFor, internShape, newShapes, type Shapes } from "./shape.ts";
+import { AttemptSet } from "../collections/attempt-set.ts";
+import type { Ask, Attempt, Demand, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
+import { couldServe, hasRoomFor, internShape, newShapes } from "./shape.ts";
 import {
   addWorker,
   carry,
   dropWorker,
-  type Fleet,
   firstFrom,
   leastLoaded,
   newFleet,

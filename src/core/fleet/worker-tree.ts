@@ -11,35 +11,9 @@
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
  */
 import type { WorkerId } from "../base/brand.ts";
-import type { Attempt, Hold, Worker } from "../model/state.ts";
+import type { Attempt, Demand, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
-import { bloomOf, couldServe, type Demand, hasRoomFor, type Shapes, setDemandFeasible } from "./shape.ts";
-import type { Filter } from "./worker-filter.ts";
-
-export type Fleet = {
-  readonly byId: Map<WorkerId, Worker>;
-  /** In the order of their ids. */
-  order: Worker[];
-  /** By what they offer, then by id: the leaves of the tree. Alike stand together, so that one look rules out many. */
-  leaves: Worker[];
-  /** What may queue on a worker beyond its slots: placement.maxQueuePerWorker. */
-  room: number;
-  /** Workers that can take work: ready, whether or not they have a free slot. */
-  able: number;
-  /** How many leaves the tree has room for. */
-  width: number;
-  lightest: Float64Array;
-  cpuMost: Float64Array;
-  cpuLeast: Float64Array;
-  memoryMost: Float64Array;
-  blooms: Int32Array;
-  /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
-  offers: Int32Array;
-  /** How many workers offer each capability: a tab without an owner is one nobody offers. */
-  readonly offered: Map<string, number>;
-  /** What workers say of the tasks they take, by its key. */
-  readonly filters: Map<string, Filter>;
-};
+import { bloomOf, couldServe, hasRoomFor, setDemandFeasible } from "./shape.ts";
 
 const CAPABILITIES_SPAN = 65_536;
 

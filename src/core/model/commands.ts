@@ -20,9 +20,8 @@ import type { Refusal } from "../base/refusal.ts";
 import type { Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { Takes } from "../fleet/worker-filter.ts";
 import type { GateClass } from "../gate/gate.ts";
-import type { Event, OnLoss } from "./events.ts";
+import type { Event, OnLoss, RejectedCounts, Takes, WorkerKind } from "./events.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = {
@@ -60,7 +59,6 @@ export type Submission = {
   readonly callback?: boolean;
 };
 
-export type WorkerKind = "local" | "pull" | "push";
 /** Where a push worker is posted its tasks. */
 export type PushTarget = { readonly endpoint: string; readonly path: string | null };
 export type WorkerSettings = {
@@ -159,9 +157,6 @@ export type Command =
   | { readonly type: "remove-schedule"; readonly schedule: ScheduleId }
   | { readonly type: "count-rejected"; readonly counts: RejectedCounts }
   | { readonly type: "pump" };
-
-/** How many tasks of each agent found no room since this was last said. */
-export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
 /** What came of telling a caller that its task has ended. */
 export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };

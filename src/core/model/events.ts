@@ -21,10 +21,7 @@ import type {
 } from "../base/brand.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { Reason } from "../fleet/placement.ts";
-import type { Takes } from "../fleet/worker-filter.ts";
 import type { GateClass } from "../gate/gate.ts";
-import type { RejectedCounts, WorkerKind } from "./commands.ts";
 
 export type Rank = {
   readonly express: boolean;
@@ -37,6 +34,26 @@ export type Rank = {
   readonly overdue: boolean;
   readonly score: number;
 };
+
+/** Why a task went to this worker. */
+export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
+export type Reason =
+  | { readonly type: "only-worker-available" }
+  | { readonly type: "least-loaded"; readonly queueDepth: number }
+  | { readonly type: "resource-fit"; readonly availableCpu: number | null; readonly requiredCpu: number }
+  | { readonly type: "round-robin" }
+  | { readonly type: "random" }
+  | { readonly type: "affinity"; readonly reason: AffinityKind };
+
+export type WorkerKind = "local" | "pull" | "push";
+/** What a filter lets through; null: whatever there is. */
+export type Takes = {
+  readonly actions: readonly string[] | null;
+  readonly types: readonly string[] | null;
+  readonly projects: readonly string[] | null;
+};
+/** How many tasks of each agent found no room since this was last said. */
+export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
 type Told<Kind extends string, Fields> = Readonly<{ kind: Kind; at: Instant } & Fields>;
 

@@ -11,14 +11,27 @@ export type {
   Warning,
   WorkerSettings,
 } from "./commands.ts";
-export { ADDED, type Event, type EventKind, FIELDS, type Rank, type TaskSubmitted, taskOf } from "./events.ts";
+export {
+  ADDED,
+  type AffinityKind,
+  type Event,
+  type EventKind,
+  FIELDS,
+  type Rank,
+  type Reason,
+  type Takes,
+  type TaskSubmitted,
+  taskOf,
+} from "./events.ts";
 export {
   type Agent,
   type Attempt,
   type End,
+  type Ended,
   type EndPhase,
   hasEnded,
   type Project,
+  type Schedule,
   type State,
   type Task,
   type Tombstone,

@@ -20,25 +20,22 @@ import type {
   Pin,
   ProjectId,
   ScheduleId,
+  Seq,
   TaskId,
   WorkerId,
 } from "../base/brand.ts";
+import type { AttemptSet } from "../collections/attempt-set.ts";
 import type { BitSet } from "../collections/bit-set.ts";
 import type { Fifo } from "../collections/fifo.ts";
+import type { IdSet } from "../collections/id-set.ts";
 import type { IdTable } from "../collections/id-table.ts";
 import type { SortedList } from "../collections/sorted-list.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { AttemptSet } from "../fleet/attempt-set.ts";
-import type { Demand, Shape, Shapes } from "../fleet/shape.ts";
-import type { Takes } from "../fleet/worker-filter.ts";
-import type { Fleet } from "../fleet/worker-tree.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
-import type { Callbacks } from "../task/callbacks.ts";
-import type { Schedule } from "../task/schedule.ts";
-import type { PushTarget, WorkerKind } from "./commands.ts";
-import type { OnLoss, StopCause } from "./events.ts";
+import type { PushTarget } from "./commands.ts";
+import type { OnLoss, StopCause, Takes, WorkerKind } from "./events.ts";
 
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
@@ -66,6 +63,56 @@ export type Ask = {
   users: number;
   /** The shape of its tasks that are not pinned, once known; shapes may be swept. */
   shape: Shape | null;
+};
+
+export type Demand = {
+  readonly key: string;
+  readonly capabilities: readonly string[];
+  readonly cpu: number;
+  readonly memory: number;
+  readonly pin: Pin | null;
+  /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
+  readonly refusedBy: readonly string[];
+  /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
+  readonly bloom: number;
+  readonly mask: IdSet;
+  shapes: number;
+  /** Workers that could serve it if they were empty, and workers with room for it now. */
+  capable: number;
+  feasible: number;
+};
+
+export type TypeUse = { readonly type: string; readonly mask: IdSet; inFlight: number; shapes: number };
+export type LockUse = { readonly key: string; readonly mask: IdSet; holder: Attempt | null; shapes: number };
+export type GateUse = { readonly name: string; readonly mask: IdSet; held: boolean; shapes: number };
+
+export type Shape = {
+  readonly id: number;
+  readonly key: string;
+  readonly type: TypeUse;
+  readonly demand: Demand;
+  readonly gate: GateUse | null;
+  readonly locks: readonly LockUse[];
+  queued: number;
+};
+
+export type Shapes = {
+  readonly byKey: Map<string, Shape>;
+  readonly byId: (Shape | undefined)[];
+  readonly demands: Map<string, Demand>;
+  readonly types: Map<string, TypeUse>;
+  readonly locks: Map<string, LockUse>;
+  readonly gates: Map<string, GateUse>;
+  readonly freeIds: number[];
+  idsUsed: number;
+  idle: number;
+  gatesHeld: number;
+  readonly shutByType: BitSet;
+  readonly shutByGate: BitSet;
+  readonly shutByLock: BitSet;
+  /** Type, gate or lock: everything but the workers. */
+  readonly shutOtherwise: BitSet;
+  readonly shutByWorkers: BitSet;
 };
 
 /** What ties a task to others; absent where nothing does. */
@@ -273,12 +320,40 @@ export type Worker = {
   /** In its own words: why it takes nothing. */
   note: string | null;
   readonly joinedAt: Instant;
-  readonly attempts: AttemptSet;
+  readonly attempts: AttemptSet<Attempt>;
   usedCpu: number;
   usedMemory: number;
   hold: Hold | null;
   demands: Demand[];
   place: number;
+};
+
+/** A filter, and how many workers have it. */
+export type Filter = { readonly key: string; readonly takes: Takes; workers: number };
+
+export type Fleet = {
+  readonly byId: Map<WorkerId, Worker>;
+  /** In the order of their ids. */
+  order: Worker[];
+  /** By what they offer, then by id: the leaves of the tree. Alike stand together, so that one look rules out many. */
+  leaves: Worker[];
+  /** What may queue on a worker beyond its slots: placement.maxQueuePerWorker. */
+  room: number;
+  /** Workers that can take work: ready, whether or not they have a free slot. */
+  able: number;
+  /** How many leaves the tree has room for. */
+  width: number;
+  lightest: Float64Array;
+  cpuMost: Float64Array;
+  cpuLeast: Float64Array;
+  memoryMost: Float64Array;
+  blooms: Int32Array;
+  /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
+  offers: Int32Array;
+  /** How many workers offer each capability: a tab without an owner is one nobody offers. */
+  readonly offered: Map<string, number>;
+  /** What workers say of the tasks they take, by its key. */
+  readonly filters: Map<string, Filter>;
 };
 
 export type Tombstone = {
@@ -298,6 +373,40 @@ export type Tombstone = {
   children: number;
   /** Its time is up; it goes when its last child goes. */
   due: boolean;
+};
+
+/** An end that somebody is still to be told of. */
+export type DueCallback = {
+  readonly task: TaskId;
+  readonly end: Seq;
+  readonly phase: EndPhase;
+  /** Null: a snapshot of an older format did not say. */
+  readonly told: Ended | null;
+};
+/** A task as it had ended: what is shown of it, and where its body lies. */
+export type Ended = Readonly<
+  Pick<Task, "id" | "seq" | "createdAt" | "depth" | "priority" | "iteration" | "ownFailures" | "attempts"> &
+    Pick<Task, "runnableAt" | "startedAt" | "deadline" | "lastWorker">
+> & {
+  readonly phase: EndPhase;
+  readonly end: End;
+  readonly project: { readonly id: ProjectId };
+  readonly agent: { readonly id: AgentId };
+  readonly ask: { readonly onLoss: OnLoss };
+};
+export type Callbacks = {
+  readonly wanted: Set<TaskId>;
+  /** By the event that ended the task, oldest first. */
+  readonly due: Map<Seq, DueCallback>;
+};
+
+export type Schedule = {
+  readonly id: ScheduleId;
+  body: string;
+  /** null: none is left. */
+  nextAt: Instant | null;
+  lastAt: Instant | null;
+  lastTask: TaskId | null;
 };
 
 /** A browser tab that queued tasks need. */

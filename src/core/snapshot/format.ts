@@ -6,9 +6,9 @@
  */
 import type { Config } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { Takes } from "../fleet/worker-filter.ts";
 import type { GateFacts } from "../gate/gate.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
+import type { Takes } from "../model/events.ts";
 import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "../model/state.ts";
 
 /**

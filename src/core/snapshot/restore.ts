@@ -11,11 +11,11 @@
 
 import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "../base/brand.ts";
 import { BrokenInvariant } from "../base/result.ts";
+import { AttemptSet } from "../collections/attempt-set.ts";
 import { push } from "../collections/fifo.ts";
-import { completed, completedProject } from "../config/config.ts";
+import { completed, completedProject, gateSettings } from "../config/config.ts";
 import { withPatch } from "../config/config-patch.ts";
-import { emptyState, newProject } from "../empty-state.ts";
-import { AttemptSet } from "../fleet/attempt-set.ts";
+import { emptyState } from "../empty-state.ts";
 import { internAsk } from "../fleet/requirements.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
@@ -38,10 +38,10 @@ import type {
 import { attach } from "../task/attempt.ts";
 import { newTab, watchTabs } from "../task/browser-tab.ts";
 import { armWake, awaitArtifact, count, setPin } from "../task/lifecycle.ts";
-import { bookCall, gateSettings } from "../task/permits.ts";
+import { bookCall } from "../task/permits.ts";
 import { setTimer } from "../task/timers.ts";
-import { addAgent } from "../turn/agent-load.ts";
 import { takeHold } from "../turn/hold.ts";
+import { addAgent, newProject } from "../turn/members.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { endOf, loadCallback, loadSchedule } from "./extras.ts";
@@ -247,7 +247,7 @@ function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
   const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
   countFilter(state.fleet, takes, 1);
-  const attempts = new AttemptSet();
+  const attempts = new AttemptSet<Attempt>();
   addWorker(state.fleet, state.shapes, {
     id: id as WorkerId,
     kind,

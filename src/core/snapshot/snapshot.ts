@@ -20,8 +20,7 @@
  */
 
 import { gateFacts } from "../gate/gate.ts";
-import type { Agent, Ask, Attempt, End, Project, State, Task, Tombstone, Worker } from "../model/state.ts";
-import type { Ended } from "../task/callbacks.ts";
+import type { Agent, Ask, Attempt, End, Ended, Project, State, Task, Tombstone, Worker } from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";

@@ -8,8 +8,8 @@
 
 import { invariant } from "../base/result.ts";
 import type { Strategy } from "../config/config.ts";
-import type { Reason } from "../fleet/placement.ts";
 import { fnv1a } from "../fleet/shape.ts";
+import type { Reason } from "../model/events.ts";
 import type { Demand, PlanWorker, ReadyTask } from "./plan-round-input.ts";
 
 /** What is still asked for, and how often. */

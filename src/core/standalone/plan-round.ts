@@ -17,7 +17,7 @@
  * snapshot always gives the same plan, and nothing handed in is changed.
  */
 import { DEFAULT_CONFIG } from "../config/config.ts";
-import type { Reason } from "../fleet/placement.ts";
+import type { Reason } from "../model/events.ts";
 import {
   type Plan,
   type PlanProject,

@@ -6,6 +6,7 @@
  * agent's share of it is full, or the fleet is overloaded. The same id with the same body is the same
  * task again, however often it is sent. Nothing here depends on how many tasks there are.
  */
+
 import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import { badField, type Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";

@@ -11,7 +11,7 @@ import { typeLimit } from "../config/config.ts";
 import { lockUse, setLockHolder, setTypeShut, typeUse } from "../fleet/shape.ts";
 import { carry } from "../fleet/worker-tree.ts";
 import type { Attempt, State } from "../model/state.ts";
-import { setFull } from "../turn/agent-load.ts";
+import { setFull } from "../turn/members.ts";
 import { agentPlace, reseatAgent } from "../turn/queue.ts";
 
 /** `served` is the event that started it, where it starts: its agent was served then. */

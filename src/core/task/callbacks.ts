@@ -7,38 +7,10 @@
  * the next. Telling never changes the task, and what is told of an end is how the task had ended then, also when it has
  * run again since, or its record has gone.
  */
-import type { AgentId, Instant, ProjectId, Seq, TaskId } from "../base/brand.ts";
+import type { Instant, Seq } from "../base/brand.ts";
 import { ok } from "../base/result.ts";
 import type { CallbackOutcome, Decided } from "../model/commands.ts";
-import type { OnLoss } from "../model/events.ts";
-import type { End, EndPhase, State, Task } from "../model/state.ts";
-
-/** An end that somebody is still to be told of. */
-export type DueCallback = {
-  readonly task: TaskId;
-  readonly end: Seq;
-  readonly phase: EndPhase;
-  /** Null: a snapshot of an older format did not say. */
-  readonly told: Ended | null;
-};
-/** A task as it had ended: what is shown of it, and where its body lies. */
-export type Ended = Readonly<
-  Pick<Task, "id" | "seq" | "createdAt" | "depth" | "priority" | "iteration" | "ownFailures" | "attempts"> &
-    Pick<Task, "runnableAt" | "startedAt" | "deadline" | "lastWorker">
-> & {
-  readonly phase: EndPhase;
-  readonly end: End;
-  readonly project: { readonly id: ProjectId };
-  readonly agent: { readonly id: AgentId };
-  readonly ask: { readonly onLoss: OnLoss };
-};
-export type Callbacks = {
-  readonly wanted: Set<TaskId>;
-  /** By the event that ended the task, oldest first. */
-  readonly due: Map<Seq, DueCallback>;
-};
-
-export const newCallbacks = (): Callbacks => ({ wanted: new Set(), due: new Map() });
+import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
   if (callbacks.wanted.size === 0 || !callbacks.wanted.has(task.id)) return;

@@ -25,9 +25,9 @@ import {
   type Task,
   type Tombstone,
 } from "../model/state.ts";
-import { addAgent, dropAgent } from "../turn/agent-load.ts";
 import { comeBack } from "../turn/fairness.ts";
 import { dropHold } from "../turn/hold.ts";
+import { addAgent, dropAgent } from "../turn/members.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";

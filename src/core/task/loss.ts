@@ -19,7 +19,7 @@ import type { Event, LossCause } from "../model/events.ts";
 import type { Attempt, State } from "../model/state.ts";
 import { usedBy } from "../turn/budget.ts";
 import { restAfter } from "./attempt.ts";
-import { roomForGate } from "./permits.ts";
+import { roomForGate } from "./gates.ts";
 
 /** A provider that does not say for how long is left alone for so long at least. */
 const THROTTLED_MS_MIN = 1000;

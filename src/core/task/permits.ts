@@ -8,28 +8,23 @@
  * that are still out.
  */
 
-import type { GateId, Instant, PermitId } from "../base/brand.ts";
+import type { Instant, PermitId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
-import { fail, ok, type Result, unreachable } from "../base/result.ts";
-import type { Config } from "../config/config.ts";
-import { gateUse, setGateHeld } from "../fleet/shape.ts";
+import { fail, ok, unreachable } from "../base/result.ts";
+import { gateSettings } from "../config/config.ts";
 import {
   askPermit,
   classOf,
   dropTicket,
   expiredPermits,
   type Gate,
-  type GateSettings,
   grantPermit,
   isHeld,
-  newGate,
   nextGateInstant,
   nextGrant,
   releasePermit,
-  resetGate,
   restartGate,
-  strikeGate,
   type Ticket,
 } from "../gate/gate.ts";
 import type { AskPermit, Command, Decided } from "../model/commands.ts";
@@ -38,28 +33,11 @@ import type { Attempt, Project, State, Task } from "../model/state.ts";
 import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "../turn/budget.ts";
 import { chargeProject } from "../turn/fairness.ts";
 import { projectFor } from "./admission.ts";
+import { ensureGate, roomForGate } from "./gates.ts";
 import { stopForBudget } from "./stop.ts";
 
 const NONE: readonly Event[] = [];
-const GATES_MAX = 1000;
 const TICKETS_MAX = 100_000;
-/** So long after its block a gate that nobody uses is still known as struck: it gives its place to no other. */
-const STRIKES_KEPT_MS = 3_600_000;
-
-export function gateSettings(config: Config, id: GateId): GateSettings {
-  const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
-  return named ?? config.gates.default;
-}
-
-function ensureGate(state: State, id: GateId): Gate {
-  let gate = state.gates.get(id);
-  if (gate === undefined) {
-    gate = newGate(gateSettings(state.config, id));
-    state.gates.set(id, gate);
-  }
-  return gate;
-}
-
 type PermitEvent = Extract<Event, { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }>;
 
 export function evolvePermit(state: State, event: PermitEvent): void {
@@ -140,41 +118,6 @@ function attemptOf(state: State, ticket: { readonly task?: string; readonly atte
   return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
 }
 
-export function strike(
-  state: State,
-  id: GateId,
-  event: { readonly at: Instant; readonly permit: PermitId | null; readonly retryAfterMs: number },
-): void {
-  const gate = ensureGate(state, id);
-  strikeGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
-  setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
-}
-
-/**
- * A task of this provider that began after the block has ended well. Where nobody asks for permits that is all one
- * hears of a provider that answers again, and the strikes are forgotten.
- */
-export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
-  const gate = state.gates.get(task.ask.provider as GateId);
-  if (gate === undefined || gate.strikes === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
-  if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.strikes = 0;
-}
-
-export function openGate(state: State, id: GateId): void {
-  setGateHeld(state.shapes, gateUse(state.shapes, id), false);
-}
-
-/** What its provider said is forgotten: it feels its way, as in a new life, and those who wait keep their places. */
-export function forgiveGate(state: State, id: GateId): void {
-  resetGate(ensureGate(state, id));
-  openGate(state, id);
-}
-
-export function removeGate(state: State, id: GateId): void {
-  if (state.shapes.gates.has(id)) openGate(state, id);
-  state.gates.delete(id);
-}
-
 /** A new life: nobody waits any more, and every gate feels its way. */
 export function restartGates(state: State): void {
   for (const gate of state.gates.values()) {
@@ -184,62 +127,6 @@ export function restartGates(state: State): void {
   for (const [permit, id] of state.permits) {
     if (state.gates.get(id)?.held.has(permit) !== true) state.permits.delete(permit);
   }
-}
-
-export const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
-
-/**
- * Whether a gate that is not there yet may be made for a project, and what happens first. Those that the config names
- * always may. Where no place is left for the project, a gate that nobody has used lately gives way, the oldest first.
- */
-export function roomForGate(
-  state: State,
-  id: GateId,
-  project: string | null,
-  now: Instant,
-): Result<readonly Event[], Refusal> {
-  if (state.gates.has(id) || isConfigured(state, id)) return NOTHING_FIRST;
-  let [used, mine] = [0, 0];
-  let idle: GateId | null = null;
-  for (const [other, gate] of state.gates) {
-    if (isConfigured(state, other)) continue;
-    used++;
-    if (project === null || gate.queue.shares.has(project)) mine++;
-    if (idle === null && isIdle(gate, now)) idle = other;
-  }
-  const isKept = isKeptForOthers(GATES_MAX, used, mine);
-  if (used < GATES_MAX && !isKept) return NOTHING_FIRST;
-  if (idle !== null) return ok([{ kind: "gate-removed", at: now, gate: idle }]);
-  const kept = used < GATES_MAX ? { kept: keptOf(GATES_MAX) } : {};
-  return fail({ type: "too-many", what: "gates", max: GATES_MAX, ...kept });
-}
-const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok(NONE);
-
-/** Nothing is lost with it: no call is out or waits, none counts in its windows, no word of its provider is fresh. */
-function isIdle(gate: Gate, now: Instant): boolean {
-  const { held, queue, strikes, blockedUntil, requests, tokens } = gate;
-  if (held.size + queue.entries.size > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
-  if (strikes > 0 && now < (blockedUntil ?? 0) + STRIKES_KEPT_MS) return false;
-  for (const used of tokens.values()) if (used.total(now) > 0) return false;
-  return true;
-}
-
-export function decideReset(state: State, id: GateId, now: Instant): Decided {
-  const gate = state.gates.get(id);
-  if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
-  // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
-  if (gate.strikes === 0 && !isHeld(gate, now)) return REPEATED;
-  return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
-}
-const REPEATED: Decided = ok({ events: [], repeated: true });
-
-export function decideRemoval(state: State, id: GateId, now: Instant): Decided {
-  if (isConfigured(state, id)) return fail({ type: "gate-configured", gate: id });
-  const gate = state.gates.get(id);
-  if (gate === undefined) return fail({ type: "gate-unknown", gate: id });
-  const [running, queued] = [gate.held.size, gate.queue.entries.size];
-  if (running + queued > 0) return fail({ type: "gate-in-use", gate: id, running, queued });
-  return ok({ events: [{ kind: "gate-removed", at: now, gate: id }] });
 }
 
 /** Whether one more may wait at a gate; the last tenth of the places is kept for projects that have few. */

@@ -6,22 +6,13 @@
  * dealt with, and the task of an instant has an id made of both, so an instant is never run twice and never
  * lost, whenever a process dies in between.
  */
-import type { Instant, ScheduleId, TaskId } from "../base/brand.ts";
+import type { Instant } from "../base/brand.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
 import type { Command, Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
-import type { State } from "../model/state.ts";
+import type { Schedule, State } from "../model/state.ts";
 
 export const SCHEDULES_MAX = 10_000;
-
-export type Schedule = {
-  readonly id: ScheduleId;
-  body: string;
-  /** null: none is left. */
-  nextAt: Instant | null;
-  lastAt: Instant | null;
-  lastTask: TaskId | null;
-};
 
 type ScheduleCommand = Extract<Command, { type: "put-schedule" | "move-schedule" | "remove-schedule" }>;
 

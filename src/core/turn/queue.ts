@@ -21,9 +21,9 @@ import {
   sortedList,
 } from "../collections/sorted-list.ts";
 import { typeLimit } from "../config/config.ts";
-import { internShape, type Shape } from "../fleet/shape.ts";
+import { internShape } from "../fleet/shape.ts";
 import { mindsProjects, refusalsOf } from "../fleet/worker-filter.ts";
-import type { Agent, Group, Project, State, Task } from "../model/state.ts";
+import type { Agent, Group, Project, Shape, State, Task } from "../model/state.ts";
 import { expectsNone, signOfEstimate } from "./expected-tokens.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
 import { compareGroups, compareTasks } from "./total-orders.ts";

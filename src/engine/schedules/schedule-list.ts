@@ -4,7 +4,7 @@
  */
 
 import { isRecord, name, whole } from "../../core/base/index.ts";
-import type { Schedule } from "../../core/task/index.ts";
+import type { Schedule } from "../../core/model/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleBody } from "./schedule-body.ts";

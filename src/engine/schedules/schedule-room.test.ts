@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ScheduleId } from "../../core/base/brand.ts";
 import { sentence } from "../../core/base/refusal.ts";
-import type { Schedule } from "../../core/task/schedule.ts";
+import type { Schedule } from "../../core/model/state.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import { createScheduleRoom } from "./schedule-room.ts";
 

@@ -4,8 +4,10 @@
  * The last tenth of both is kept for projects and agents that have little of it. As with all that is stored, it is
  * judged here and not in the core: what is refused was never put, so a replay needs no knowledge of it.
  */
+
 import { isKeptForOthers, keptOf, type Refusal, type ScheduleId } from "../../core/base/index.ts";
-import { SCHEDULES_MAX, type Schedule } from "../../core/task/index.ts";
+import type { Schedule } from "../../core/model/index.ts";
+import { SCHEDULES_MAX } from "../../core/task/index.ts";
 import { factsOf, type ScheduleFacts } from "./schedule-list.ts";
 
 const BYTES_MAX = 64 * 1024 * 1024;

@@ -17,8 +17,7 @@ import {
   type ScheduleId,
   type TaskId,
 } from "../../core/base/index.ts";
-import { hasEnded } from "../../core/model/index.ts";
-import type { Schedule } from "../../core/task/index.ts";
+import { hasEnded, type Schedule } from "../../core/model/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";

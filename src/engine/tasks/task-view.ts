@@ -6,8 +6,7 @@
  */
 
 import { priority as readPriority } from "../../core/config/index.ts";
-import type { State, Task, Tombstone } from "../../core/model/index.ts";
-import type { Ended } from "../../core/task/index.ts";
+import type { Ended, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { TaskBody } from "./task-body.ts";
 

@@ -4,7 +4,9 @@
  * A gate that only the config names is shown as its first call would find it. Calls are listed as the library lists
  * them, those that are out in the order of their start and then those that wait, next first; the first so many of them.
  */
+
 import type { GateId } from "../../core/base/index.ts";
+import { gateSettings } from "../../core/config/index.ts";
 import {
   type Gate,
   type GateClass,
@@ -16,7 +18,7 @@ import {
   type Ticket,
 } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
-import { gateSettings, isConfigured } from "../../core/task/index.ts";
+import { isConfigured } from "../../core/task/index.ts";
 import { refused } from "../writer/drover-error.ts";
 
 const CALLS_MAX = 1000;

@@ -24,8 +24,7 @@ import {
   text,
   whole,
 } from "../../core/base/index.ts";
-import type { Takes } from "../../core/fleet/index.ts";
-import type { PushTarget, WorkerSettings } from "../../core/model/index.ts";
+import type { PushTarget, Takes, WorkerSettings } from "../../core/model/index.ts";
 import { tokensOf, type Usage } from "../permits/local-permits.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";

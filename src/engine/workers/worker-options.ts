@@ -3,8 +3,7 @@
  */
 
 import { name, orNull, type Reader, readSection, section, setOf, whole } from "../../core/base/index.ts";
-import type { Takes } from "../../core/fleet/index.ts";
-import type { WorkerSettings } from "../../core/model/index.ts";
+import type { Takes, WorkerSettings } from "../../core/model/index.ts";
 import { refused } from "../writer/drover-error.ts";
 
 /** A worker that tells more things apart than this is better told apart by a capability. */

@@ -7,8 +7,7 @@
  * `FIELDS`.
  */
 import { instant, type Seq, seq, type WorkerId } from "../../core/base/index.ts";
-import type { AffinityKind, Reason } from "../../core/fleet/index.ts";
-import type { Event, Rank, TaskSubmitted } from "../../core/model/index.ts";
+import type { AffinityKind, Event, Rank, Reason, TaskSubmitted } from "../../core/model/index.ts";
 import { corruptAt } from "../log.ts";
 import {
   AFFINITY,

@@ -18,8 +18,7 @@
  * `compact-read.ts` reads it.
  */
 
-import type { Reason } from "../../core/fleet/index.ts";
-import type { Event, Rank, TaskSubmitted } from "../../core/model/index.ts";
+import type { Event, Rank, Reason, TaskSubmitted } from "../../core/model/index.ts";
 import { type Block, makeRoom } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import {

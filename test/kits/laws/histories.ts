@@ -12,9 +12,9 @@
 import fc from "fast-check";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../../src/core/base/brand.ts";
 import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from "../../../src/core/config/config.ts";
-import type { Takes } from "../../../src/core/fleet/worker-filter.ts";
 import type { GateSettings } from "../../../src/core/gate/gate.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../../src/core/model/commands.ts";
+import type { Takes } from "../../../src/core/model/events.ts";
 import type { Attempt, State } from "../../../src/core/model/state.ts";
 import { tabCapability } from "../../../src/core/task/browser-tab.ts";
 import { serviceOrder } from "./service-orders.ts";

@@ -5,9 +5,9 @@
  * list: to take one out, the last takes its place, and nothing is looked up. The order of the list therefore hangs on
  * what has gone, which no decision may; so whoever walks over it is given them in the order of their tasks.
  */
-import type { Attempt } from "../model/state.ts";
+type Held = { place: number; readonly task: { readonly seq: number } };
 
-export class AttemptSet {
+export class AttemptSet<Attempt extends Held> {
   private readonly list: Attempt[] = [];
 
   get size(): number {
