@@ -12,6 +12,7 @@ import { type Event, taskOf } from "../core/model/index.ts";
 import { decodeEvent } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import { createBell } from "../log/integrity/index.ts";
+import type { AnyEvent } from "../protocol/index.ts";
 import { createFeedPages } from "./feed-pages.ts";
 import { abortSignal, readOptions } from "./writer/call-options.ts";
 
@@ -21,18 +22,8 @@ const PAGE_BYTES = 64 * 1024;
 /** Events that one reader gets in one turn of the event loop. */
 const SLICE = 128;
 
-export type FeedEvent = {
-  readonly seq: number;
-  readonly at: number;
-  readonly kind: Event["kind"];
-  readonly task?: string;
-  readonly attempt?: number;
-  readonly cause?: number;
-  readonly payload: Event;
-  readonly payloadHash?: string;
-  readonly priorHash: string;
-  readonly postHash: string;
-};
+/** A committed event: its instant is milliseconds since 1970. */
+export type FeedEvent = AnyEvent<number>;
 
 const hex = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
@@ -156,5 +147,5 @@ function envelope(event: Event, cause: Seq | null, at: Seq, priorHash: string, p
     ...(hash === null ? {} : { payloadHash: hash }),
     priorHash,
     postHash,
-  };
+  } as FeedEvent;
 }

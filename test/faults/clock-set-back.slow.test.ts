@@ -63,8 +63,10 @@ function checkOrder(events: readonly EventJson[]): void {
   for (const [index, { at, seq, kind }] of events.entries())
     assert.ok(at >= (events[index - 1]?.at ?? ""), `event ${seq}, ${kind}, is at ${at}, before the one before it`);
 }
-const find = (events: readonly EventJson[], kind: string, about: string): EventJson => {
-  const found = events.find(({ kind: is, task, payload }) => is === kind && (task ?? payload.permit) === about);
+const aboutOf = ({ task, payload }: EventJson): string | null | undefined =>
+  task ?? ("permit" in payload ? payload.permit : undefined);
+const find = (events: readonly EventJson[], kind: EventJson["kind"], about: string): EventJson => {
+  const found = events.find((event) => event.kind === kind && aboutOf(event) === about);
   assert.ok(found, `no ${kind} of ${about}`);
   return found;
 };

@@ -5,21 +5,39 @@
  * included, so that anybody can compare it with the log itself.
  */
 
+import type { Event, EventKind } from "../../core/model/index.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
 
-export type EventJson = {
+/** What an event is shown with, whatever its kind. `At` is how instants are given. */
+type Envelope<At> = {
+  /** Its number: its identity, its place in the log and the logical time. */
   readonly seq: number;
-  readonly at: string;
-  readonly kind: string;
+  /** When it happened, in log time. */
+  readonly at: At;
+  /** The task it is about, if it is about one. */
   readonly task?: string;
+  /** The attempt it is about, if it is about one. */
   readonly attempt?: number;
+  /** The number of the event that led to it, where one did. */
   readonly cause?: number;
-  readonly payload: Readonly<Record<string, unknown>>;
+  /** SHA-256 of the body or result that lies beside the log. */
   readonly payloadHash?: string;
+  /** The postHash of the event before; 64 zeros before the first. */
   readonly priorHash: string;
+  /** SHA-256 of priorHash and the stored bytes. */
   readonly postHash: string;
 };
+type EventOf<Kind extends EventKind, At> = Envelope<At> & {
+  /** What happened: it decides what the payload is. */
+  readonly kind: Kind;
+  /** As the log has it; instants are milliseconds since 1970. */
+  readonly payload: Extract<Event, { readonly kind: Kind }>;
+};
+/** An event of any kind; to look at its `kind` narrows its `payload`. */
+export type AnyEvent<At> = { readonly [Kind in EventKind]: EventOf<Kind, At> }[EventKind];
+/** An event on the wire: its instant is RFC 3339 text. */
+export type EventJson = AnyEvent<string>;
 export type EventsQuery = {
   readonly after?: number;
   readonly limit?: number;
@@ -35,7 +53,7 @@ export const EVENTS_DEFAULT = 100;
 const hash = (): s.Schema<string> => s.text(64, 64);
 export const eventJson: s.Schema<EventJson> = s.component(
   "Event",
-  s.answer<EventJson>({
+  s.answer<Envelope<string> & { readonly kind: string; readonly payload: Readonly<Record<string, unknown>> }>({
     seq: s.described(s.whole(1), "Its number: its identity, its place and the logical time."),
     at: s.instant(),
     kind: s.name(),
@@ -46,7 +64,7 @@ export const eventJson: s.Schema<EventJson> = s.component(
     payloadHash: s.described(s.optional(hash()), "SHA-256 of the body or result that lies beside the log."),
     priorHash: hash(),
     postHash: s.described(hash(), "SHA-256 of priorHash and the stored bytes."),
-  }),
+  }) as s.Schema<EventJson>,
 );
 export const eventsQuery: s.Schema<EventsQuery> = s.object<EventsQuery>({
   after: s.described(s.optional(s.whole(0)), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
