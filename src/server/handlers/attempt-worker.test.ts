@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { type AttemptWorkers, createAttemptWorkers } from "./attempt-worker.ts";
 
-const waits = new AbortController().signal;
+type Asked = Parameters<AttemptWorkers["find"]>[2];
+
+const waits: Asked = { signal: new AbortController().signal, inTurn: (look) => look() };
 /** Without the instant. */
 async function find(workers: AttemptWorkers, task: string, attempt: number | undefined) {
   const found = await workers.find(task, attempt, waits);
@@ -54,13 +56,18 @@ test("a task that is a tombstone is found in the log too", async () => {
   assert.equal(await find(workers, "t", 9), null);
 });
 
-test("a look goes so far and no further, and there is one at a time", async () => {
+test("a look goes so far and no further, and begins in its turn", async () => {
   await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, resultTtl: "10m" } } });
   await threeAttempts(kit);
   const workers = createAttemptWorkers(kit.drover, 3);
-  const first = find(workers, "t", 1);
-  await assert.rejects(find(workers, "t", 2), /another look for the worker of an attempt is under way; try again/);
-  assert.deepEqual(await first, { attempt: 1, worker: "ann" });
+  let turns = 0;
+  const inTurn: Asked["inTurn"] = (look) => {
+    turns++;
+    return look();
+  };
+  assert.equal((await workers.find("t", 1, { ...waits, inTurn }))?.worker, "ann");
+  assert.equal((await workers.find("t", 3, { ...waits, inTurn }))?.worker, "cid");
+  assert.equal(turns, 1, "what the task itself knows waits for nobody");
   await assert.rejects(find(workers, "t", 2), /task t is more than 3 events back in the log; look for its log on/);
   assert.deepEqual(await find(workers, "t", 3), { attempt: 3, worker: "cid" }, "the task itself knows its last one");
 });
@@ -85,7 +92,7 @@ test("a look ends when nobody waits for it any more, and the next one begins", a
   await threeAttempts(kit);
   const workers = createAttemptWorkers(kit.drover);
   const caller = new AbortController();
-  const first = workers.find("t", 2, caller.signal);
+  const first = workers.find("t", 2, { ...waits, signal: caller.signal });
   caller.abort(new Error("hung up"));
   await assert.rejects(first, /hung up/);
   assert.equal((await find(workers, "t", 2))?.worker, "bob");

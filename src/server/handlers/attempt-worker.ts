@@ -3,7 +3,7 @@
  *
  * Of its last attempt a task itself knows; of the others, and of a task that is a tombstone, only the log does. So
  * between the event that submitted it and the last one about it the log is read until the attempt is found: one such
- * look at a time, not further than so many events, and not longer than whoever asked waits.
+ * look at a time, in turns by caller, not further than so many events, and not longer than whoever asked waits.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
@@ -18,15 +18,17 @@ export type AttemptWorkers = {
   /** Of a task that is in memory: the number of its last attempt, 0 before the first, and when it was submitted. */
   known(task: string): { readonly last: number; readonly since: number } | undefined;
   /** Without a number, of the last attempt. Null if there was none, or the log does not know any more. */
-  find(task: string, attempt: number | undefined, signal: AbortSignal): Promise<RanBy | null>;
+  find(task: string, attempt: number | undefined, asked: Asked): Promise<RanBy | null>;
 };
+/** A look at the log begins in its turn, and ends when nobody waits for it any more. */
+type Asked = { readonly signal: AbortSignal; readonly inTurn: InTurn };
+type InTurn = (look: () => Promise<RanBy | null>) => Promise<RanBy | null>;
 
 export function createAttemptWorkers(
   drover: Pick<Drover, "state" | "events">,
   eventsMax: number = EVENTS_MAX,
 ): AttemptWorkers {
   const { state } = drover;
-  let isLooking = false;
 
   async function look(
     { task, attempt, signal }: { task: string; attempt: number | undefined; signal: AbortSignal },
@@ -49,7 +51,7 @@ export function createAttemptWorkers(
     return found;
   }
 
-  async function find(id: string, attempt: number | undefined, signal: AbortSignal): Promise<RanBy | null> {
+  async function find(id: string, attempt: number | undefined, { signal, inTurn }: Asked): Promise<RanBy | null> {
     const task = state.tasks.get(id as TaskId);
     if (task !== undefined && (attempt ?? task.attempts) === task.attempts)
       return task.lastWorker === null
@@ -58,16 +60,11 @@ export function createAttemptWorkers(
     const stone = state.tombstones.get(id as TaskId);
     const [from, to] = task === undefined ? [stone?.seq, stone?.endSeq] : [task.seq, task.lastSeq];
     if (from === undefined || to === undefined || (task !== undefined && (attempt ?? 0) > task.attempts)) return null;
-    if (isLooking)
-      throw new ServerRefusal("overloaded", "another look for the worker of an attempt is under way; try again");
-    isLooking = true;
     try {
-      return await look({ task: id, attempt, signal }, from, to);
+      return await inTurn(() => look({ task: id, attempt, signal }, from, to));
     } catch (error) {
       if (error instanceof LogFailure && error.code === "pruned") return null;
       throw error;
-    } finally {
-      isLooking = false;
     }
   }
 

@@ -21,6 +21,7 @@ import { LOG_WAIT_MS, type LogOutcome } from "./log-requests.ts";
 
 /** Each may be a mebibyte. */
 const READ_AT_ONCE = 8;
+const LOOKS_MAX = 100;
 
 type Place = { readonly taskId: string } & RanBy;
 type Asked = Omit<Place, "since">;
@@ -29,6 +30,8 @@ type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf">;
 export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exchange: Exchange) => Promise<TaskLogs> {
   const attempts = createAttemptWorkers(deps.drover);
   const inTurn = createTurnstile(READ_AT_ONCE);
+  /** For the worker of an attempt, through the log. */
+  const looks = createTurnstile(1, LOOKS_MAX);
 
   /** What lies beside the server; without an instant, whatever task of that id has written it. */
   async function beside(
@@ -65,7 +68,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
       if (here !== null) return here;
     }
     return deps.polls.hold(exchange, "other", async (signal) => {
-      const ran = await attempts.find(taskId, attempt, signal);
+      const ran = await attempts.find(taskId, attempt, { signal, inTurn: (look) => inItsTurn(looks, exchange, look) });
       if (ran !== null) {
         const { since } = ran;
         const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since, exchange }) : null;
