@@ -3,11 +3,10 @@
  *
  * JSON is UTF-8 and nothing else; bytes that are not would be replaced silently, and two different bodies would become
  * one. A key that is named twice counts as its last, and `__proto__` is a key like any other: it becomes a property of
- * its own, is unknown to every shape, and changes nobody's prototype. Where a text stops being JSON is said by line and
- * column, without repeating what stands there.
+ * its own, is unknown to every shape, and changes no prototype. What is wrong with a text is said in the parser's own
+ * words, without the part of them that quotes the text.
  */
 import { isUtf8 } from "node:buffer";
-import { placeOfFault } from "./json-fault.ts";
 import { ServerRefusal } from "./problem.ts";
 
 /** Undefined where nothing was sent. */
@@ -17,12 +16,12 @@ export function readJsonBody(bytes: Buffer): unknown {
   const text = bytes.toString("utf8");
   try {
     return JSON.parse(text) as unknown;
-  } catch {
-    const { line, column, expected } = placeOfFault(text);
-    const details = { field: "(body)", line, column };
-    throw unreadable(`the body is not JSON: line ${line}, column ${column} should have ${expected}`, details);
+  } catch (error) {
+    throw unreadable(`the body is not JSON: ${(error as Error).message.replace(QUOTE, "")}`);
   }
 }
 
-const unreadable = (message: string, details: Readonly<Record<string, unknown>> = { field: "(body)" }): ServerRefusal =>
-  new ServerRefusal("bad_request", message, { details });
+/** As in: Unexpected token 's', ..."token": sk-secret} is not valid JSON. */
+const QUOTE = /, (?:\.{3})?".*is not valid JSON$/s;
+const unreadable = (message: string): ServerRefusal =>
+  new ServerRefusal("bad_request", message, { details: { field: "(body)" } });
