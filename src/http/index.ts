@@ -12,13 +12,21 @@ export {
   type OutboundRequest,
   type ResolvedAddress,
 } from "./outbound.ts";
-export { forbidden, ServerRefusal } from "./problem.ts";
+export { bug, forbidden, type Problem, problem, ServerRefusal } from "./problem.ts";
 export { type BodyLimits, readBody } from "./request-body.ts";
 export { createKnock, type Knock } from "./request-check.ts";
 export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
-export { type Asker, cutOffSilent, headersOf, type SendParts, sendAnswer, sendProblem } from "./send-answer.ts";
+export {
+  type Asker,
+  cutOffSilent,
+  headersOf,
+  type OnAnswered,
+  type SendParts,
+  sendAnswer,
+  sendProblem,
+} from "./send-answer.ts";
 export { createSharedPlaces } from "./shared-places.ts";
-export { type Access, type Caller, createAccess, type Holder, holderOf, isTied } from "./tokens.ts";
+export { type Access, type Caller, createAccess, type Holder, holderOf, isTied, type KnownToken } from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";

@@ -10,7 +10,10 @@ const rows: [text: string, error: RegExp][] = [
   ['["', /Unterminated string in JSON at position 2 \(line 1 column 3\)$/],
   ["[1,]", /not JSON: Unexpected token '\]'$/],
   ['{"token": sk-secret}', /not JSON: Unexpected token 's'$/],
-  [`{"some": "more text before it", "token":\n sk-secret, "b": "more text behind it"}`, /not JSON: Unexpected token 's'$/],
+  [
+    `{"some": "more text before it", "token":\n sk-secret, "b": "more text behind it"}`,
+    /not JSON: Unexpected token 's'$/,
+  ],
 ];
 for (const [text, error] of rows)
   test(`what is wrong with ${JSON.stringify(text)} is said without quoting it`, () => {

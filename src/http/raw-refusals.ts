@@ -12,7 +12,7 @@
 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { WireCode } from "../protocol/index.ts";
+import type { WireCode } from "../protocol/wire/index.ts";
 import { realTimers } from "../std/index.ts";
 
 import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";

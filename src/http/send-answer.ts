@@ -1,5 +1,5 @@
 /**
- * How every answer leaves: its head and its body in one piece, and then whoever keeps count hears of it.
+ * How every answer leaves: its head and its body in one piece, and then the observers hear of it.
  *
  * A caller that takes nothing of its answer for a while is cut off. Nearly always the connection takes all of it at
  * once, so the timer for that is set where it did not: one for every request would be among the dearest parts of a
@@ -7,17 +7,18 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ServerPhase } from "../server/lifecycle.ts";
-import type { Onlookers, TellAnswered } from "../server/observe/index.ts";
-
 import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
-import { problemOf } from "./problem.ts";
+import type { Problem } from "./problem.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
+/** Hears that one request of a route was answered. */
+export type OnAnswered = (status: number, ms: number, traceparent: string | undefined) => void;
 export type SendParts = {
-  readonly phase: ServerPhase;
-  /** Who is to hear when a request of a route is answered. */
-  readonly answered: Onlookers["answered"];
+  /** Whether each answer is the last of its connection. */
+  readonly isClosing: () => boolean;
+  readonly problemOf: (error: unknown) => Problem;
+  /** The observer of a route. */
+  readonly observerOf: (method: string, route: string) => OnAnswered;
   /** Something that should never happen has; the log should have it. */
   readonly onBug: (error: unknown, route: string) => void;
   /** A caller that takes nothing for so long is gone. */
@@ -46,12 +47,12 @@ const SAFE: readonly string[] = Object.entries(SAFE_HEADERS).flat();
 export const headersOf = (media: string): readonly string[] => [...SAFE, "content-type", media];
 const PROBLEM = headersOf(JSON_TYPE);
 
-export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, tell: TellAnswered): void {
+export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, onAnswered: OnAnswered): void {
   const { request, response, route, startedAt } = asker;
   const { status, body, headers } = answer;
   const size = Buffer.byteLength(body);
   const head = headers.concat("content-length", String(size));
-  if (parts.phase.isClosing()) head.push("connection", "close");
+  if (parts.isClosing()) head.push("connection", "close");
   response.writeHead(status, head);
   response.end(typeof body === "string" && size > TEXT_MAX ? Buffer.from(body) : body);
   if (response.writableLength > 0 && !response.destroyed) {
@@ -59,9 +60,9 @@ export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, tell:
     if (typeof body === "string") response.once("close", parts.unread.hold(response, size));
   }
   try {
-    tell(status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
+    onAnswered(status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
   } catch (error) {
-    // The answer has gone out; whoever fails to count it changes nothing about it.
+    // The answer has gone out; an observer that fails changes nothing about it.
     parts.onBug(error, route);
   }
 }
@@ -75,7 +76,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PAT
 
 /** Says no; `more` are further headers. */
 export function sendProblem(parts: SendParts, asker: Asker, error: unknown, more: readonly string[] = []): void {
-  const { status, body, retryAfterS, isBug } = problemOf(error);
+  const { status, body, retryAfterS, isBug } = parts.problemOf(error);
   const isLate = asker.response.headersSent;
   if (isBug || isLate) parts.onBug(error, asker.route);
   // In the middle of another answer nothing can be said any more.
@@ -86,6 +87,6 @@ export function sendProblem(parts: SendParts, asker: Asker, error: unknown, more
     more,
   );
   const { method = "" } = asker.request;
-  const tell = parts.answered(METHODS.has(method) ? method : "other", asker.route);
-  sendAnswer(parts, asker, { status, body: JSON.stringify(body), headers }, tell);
+  const onAnswered = parts.observerOf(METHODS.has(method) ? method : "other", asker.route);
+  sendAnswer(parts, asker, { status, body: JSON.stringify(body), headers }, onAnswered);
 }

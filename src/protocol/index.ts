@@ -7,8 +7,6 @@ export {
   type Call,
   errorsOf,
   type Id,
-  ROLES,
-  type Role,
   type Tag,
 } from "./calls/call.ts";
 export {
@@ -21,7 +19,7 @@ export {
   type ServerCallName,
   type TaskCallName,
 } from "./calls/calls.ts";
-export { type WireError, wireErrorSchema } from "./calls/wire-error.ts";
+export { wireErrorSchema } from "./calls/wire-error.ts";
 export type * from "./generated/index.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export type { Schema } from "./schema/schema.ts";
@@ -43,6 +41,7 @@ export * from "./shapes/schedules.ts";
 export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
-export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode } from "./wire/codes.ts";
+export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./wire/codes.ts";
 export * from "./wire/endpoints.ts";
+export { ROLES, type Role } from "./wire/role.ts";
 export * from "./wire/task-state.ts";

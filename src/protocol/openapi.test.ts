@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { name } from "../core/base/readers.ts";
-import { errorsOf, ROLES } from "./calls/call.ts";
+import { errorsOf } from "./calls/call.ts";
 import { CALL_LIST, CALLS } from "./calls/calls.ts";
 import { wireErrorSchema } from "./calls/wire-error.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -12,6 +12,7 @@ import { NAME_PATTERN, notesOf, PRIVATE_NOTES } from "./schema/schema.ts";
 import { checkOf, readShape } from "./schema/validate.ts";
 import { settingsJsonSchema } from "./settings/schema.ts";
 import { CODE_NAMES, WIRE_CODES } from "./wire/codes.ts";
+import { ROLES } from "./wire/role.ts";
 
 type Operation = {
   operationId: string;

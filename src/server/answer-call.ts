@@ -31,6 +31,7 @@ import {
 } from "../http/index.ts";
 
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
+import type { ServerPhase } from "./access/phase.ts";
 import { checkTie } from "./access/token-scope.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
@@ -38,6 +39,7 @@ import { ANSWERED } from "./handlers/server.ts";
 export type CallParts = SendParts &
   BodyLimits & {
     readonly handlers: Handlers;
+    readonly phase: ServerPhase;
     readonly knock: Knock;
     readonly access: () => Access;
   };
@@ -170,13 +172,13 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   const status = Number(Object.keys(call.answers)[0]);
   const isText = !call.produces.includes("application/json");
   const always = headersOf(isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE);
-  const tell = parts.answered(call.method, routePath(call.path));
+  const onAnswered = parts.observerOf(call.method, routePath(call.path));
   return (exchange, answer) => {
     // A stream beats all the time, so one that is silent has nobody at its other end.
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
     const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : JSON.stringify(answer);
     const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);
-    sendAnswer(parts, exchange, { status, body, headers }, tell);
+    sendAnswer(parts, exchange, { status, body, headers }, onAnswered);
   };
 }
 

@@ -12,9 +12,8 @@ import type { Drover } from "../engine/index.ts";
 import { isStop } from "../engine/writer/index.ts";
 import { type Listener, type LongPolls, ServerRefusal } from "../http/index.ts";
 import type { Timers } from "../std/index.ts";
-
+import type { ServerPhase } from "./access/phase.ts";
 import type { EventStreams } from "./handlers/event-stream.ts";
-import type { ServerPhase } from "./lifecycle.ts";
 import type { PushDriver } from "./push/drivers.ts";
 import type { Webhooks } from "./webhooks/dispatcher.ts";
 

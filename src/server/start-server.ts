@@ -32,7 +32,8 @@ import {
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { realTimers, type Timers } from "../std/index.ts";
-
+import { createPhase } from "./access/phase.ts";
+import { knownTokens } from "./access/tokens.ts";
 import { createEventStreams, type StreamLimits } from "./handlers/event-stream.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
@@ -40,9 +41,9 @@ import { createLogDesk } from "./handlers/log-requests.ts";
 import { schedulerHandlers } from "./handlers/scheduler.ts";
 import { serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
-import { createPhase } from "./lifecycle.ts";
 import { createOnlookers, type Onlookers } from "./observe/observers.ts";
 import { createSpans, type Spans } from "./observe/spans.ts";
+import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
 import { type Ending, shutDown } from "./shutdown.ts";
@@ -168,7 +169,7 @@ function partsOf(
   const streams = createEventStreams({ drover, limits, timers, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
   const onlookers = createOnlookers({ drover, logger, spans, ...standing });
-  const { onWebhook: onOutcome, onTurnedAway, answered } = onlookers;
+  const { onWebhook: onOutcome, onTurnedAway, observerOf } = onlookers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
   const push = createPushDriver({
     drover,
@@ -195,7 +196,9 @@ function partsOf(
     {
       handlers: handlersOf(deps, streams, onlookers),
       phase,
-      answered,
+      isClosing: phase.isClosing,
+      problemOf,
+      observerOf,
       unread,
       silenceMs: limits.silenceMs,
       access: () => live.now().access,
@@ -238,7 +241,7 @@ type LiveSettings = { now(): InForce; prepare(settings: Settings): () => void };
 function liveSettings(first: Settings, host: string): LiveSettings {
   const read = (settings: Settings): InForce => ({
     settings,
-    access: createAccess(settings.server.tokens),
+    access: createAccess(knownTokens(settings.server.tokens)),
     door: createDoor({ ...settings.server, host }),
   });
   let inForce = read(first);

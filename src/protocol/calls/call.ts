@@ -8,10 +8,8 @@
 import type { Schema } from "../schema/schema.ts";
 import type { WireCode } from "../wire/codes.ts";
 import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
+import type { Role } from "../wire/role.ts";
 
-/** `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
-export type Role = "admin" | "agent" | "worker" | "viewer";
-export const ROLES: readonly Role[] = ["admin", "agent", "worker", "viewer"];
 export type Tag = "tasks" | "scheduler" | "projects" | "workers" | "schedules" | "gates" | "events" | "server";
 
 /** What a call takes. */

@@ -7,7 +7,8 @@ import * as permit from "../shapes/permits.ts";
 import * as project from "../shapes/projects.ts";
 import * as schedule from "../shapes/schedules.ts";
 import * as worker from "../shapes/workers.ts";
-import { type Call, call, type Id, type Role } from "./call.ts";
+import type { Role } from "../wire/role.ts";
+import { type Call, call, type Id } from "./call.ts";
 
 export type FleetCalls = {
   readonly projects: Call<Record<never, never>, project.ProjectList>;

@@ -5,7 +5,8 @@
 import * as s from "../schema/schema.ts";
 import * as event from "../shapes/events.ts";
 import * as scheduler from "../shapes/scheduler.ts";
-import { type Call, call, type Role } from "./call.ts";
+import type { Role } from "../wire/role.ts";
+import { type Call, call } from "./call.ts";
 
 type Nothing = Record<never, never>;
 export type ServerCalls = {

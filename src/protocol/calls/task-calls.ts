@@ -5,7 +5,8 @@
 import * as s from "../schema/schema.ts";
 import * as about from "../shapes/task-calls.ts";
 import * as task from "../shapes/tasks.ts";
-import { type Call, call, type Id, type Role } from "./call.ts";
+import type { Role } from "../wire/role.ts";
+import { type Call, call, type Id } from "./call.ts";
 
 export type TaskCalls = {
   readonly submit: Call<{ body: task.TaskBody }, task.Submitted>;

@@ -5,14 +5,7 @@
  * very same request may succeed later, `details` holds the facts.
  */
 import { answer, anyObject, component, described, flag, oneOf, optional, type Schema, text } from "../schema/schema.ts";
-import { CODE_NAMES, type WireCode } from "../wire/codes.ts";
-
-export type WireError = {
-  readonly error: string;
-  readonly code: WireCode;
-  readonly retryable?: boolean;
-  readonly details?: Readonly<Record<string, unknown>>;
-};
+import { CODE_NAMES, type WireError } from "../wire/codes.ts";
 
 /** The body of every answer that is an error. */
 export const wireErrorSchema: Schema<WireError> = component(

@@ -8,9 +8,9 @@
  */
 
 import { badField, isRecord, type Refusal } from "../../core/base/index.ts";
-import { ROLES, type Role } from "../calls/call.ts";
 import * as s from "../schema/schema.ts";
 import { readShape } from "../schema/validate.ts";
+import { ROLES, type Role } from "../wire/role.ts";
 
 export const TOKENS_MAX = 10_000;
 const FAULTS_MAX = 20;

@@ -11,6 +11,14 @@ export type WireCode =
   | ("bytes_per_minute" | "log_full" | "damaged")
   | ("overloaded" | "closed" | "deposed" | "log_failed" | "worker_silent");
 
+/** The body of every answer that is an error. */
+export type WireError = {
+  readonly error: string;
+  readonly code: WireCode;
+  readonly retryable?: boolean;
+  readonly details?: Readonly<Record<string, unknown>>;
+};
+
 type Meaning = { readonly status: number; readonly retryable: boolean; readonly meaning: string };
 
 const meaning = (status: number, text: string, retryable: boolean = false): Meaning => ({

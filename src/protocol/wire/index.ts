@@ -1,5 +1,6 @@
 /** What a caller needs to know of the wire without a single schema: this room loads no package. */
 
-export { codeOfStatus, WIRE_CODES, type WireCode } from "./codes.ts";
+export { codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./codes.ts";
 export * from "./endpoints.ts";
+export type { Role } from "./role.ts";
 export { isEnded, TASK_STATES, WAIT_MS_DEFAULT } from "./task-state.ts";

@@ -4,27 +4,17 @@
 
 import type { Logger } from "pino";
 import type { Drover } from "../../engine/index.ts";
+import type { OnAnswered } from "../../http/index.ts";
 
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { createLifecycleLog } from "./event-log.ts";
 import { createMetrics, type MetricsParts } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
-/** A request that was answered; `route` is the pattern, never the path itself. */
-export type Answered = {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly ms: number;
-  /** The caller's own span, if it sent one. */
-  readonly traceparent: string | undefined;
-};
-/** Hears that one request of a route was answered. */
-export type TellAnswered = (status: number, ms: number, traceparent: string | undefined) => void;
 export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
 export type Onlookers = {
   metrics(): Promise<string>;
-  answered(method: string, route: string): TellAnswered;
+  observerOf(method: string, route: string): OnAnswered;
   onWebhook(outcome: WebhookOutcome): void;
   onTurnedAway(task: TurnedAway): void;
   stop(): Promise<void>;
@@ -44,7 +34,7 @@ export function createOnlookers(
   void drover.failed.then(lines.onFailed);
   return {
     metrics: metrics.text,
-    answered(method, route) {
+    observerOf(method, route) {
       const add = metrics.answers.of(method, route);
       if (spans === null) return add;
       return (status, ms, traceparent) => {

@@ -22,14 +22,21 @@ import type { State, Task } from "../../core/model/index.ts";
 import { isEnd } from "../../engine/tasks/index.ts";
 import type { Applied } from "../../engine/writer/index.ts";
 
-import type { Answered } from "./observers.ts";
-
 const ENDPOINTS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] as const;
 const PACKAGES = "@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http";
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 /** What is not sent yet when the server stops may take so long. */
 const FLUSH_MS = 2000;
 
+/** A request that was answered; `route` is the pattern, never the path itself. */
+export type Answered = {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly ms: number;
+  /** The caller's own span, if it sent one. */
+  readonly traceparent: string | undefined;
+};
 export type Spans = {
   onAnswered(answered: Answered): void;
   onCommitted(batch: readonly Applied[]): void;

@@ -35,7 +35,7 @@ export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
 export function answerPage(route: string, parts: SendParts & { readonly knock: Knock }): RequestListener {
   const page = PAGES.get(route) as Page | (() => Promise<Page>);
-  const tell = parts.answered("GET", route);
+  const onAnswered = parts.observerOf("GET", route);
   return async (request, response) => {
     const asker = { request, response, route, startedAt: performance.now() };
     try {
@@ -43,7 +43,7 @@ export function answerPage(route: string, parts: SendParts & { readonly knock: K
       if (refusal !== null) throw refusal;
       const { status, headers, body } = typeof page === "function" ? await page() : page;
       const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();
-      sendAnswer(parts, asker, { status, body, headers: all }, tell);
+      sendAnswer(parts, asker, { status, body, headers: all }, onAnswered);
     } catch (error) {
       sendProblem(parts, asker, error);
     }

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import type { Refusal } from "../core/base/refusal.ts";
 import { LogFailure } from "../engine/index.ts";
 import { DroverError, refused } from "../engine/writer/drover-error.ts";
+import { ServerRefusal } from "../http/index.ts";
 import { readShape, wireErrorSchema } from "../protocol/index.ts";
-import { problemOf, ServerRefusal } from "./problem.ts";
+import { problemOf } from "./problem.ts";
 
 const rows: { name: string; error: unknown; status: number; code: string; details?: object; retryAfterS?: number }[] = [
   {

@@ -1,0 +1,45 @@
+/**
+ * The tokens of the config, as http/tokens.ts takes them: what the config gives in plain is hashed when the server
+ * starts.
+ */
+import { hash } from "node:crypto";
+import type { Caller, KnownToken } from "../../http/index.ts";
+import type { TokenSettings } from "../../protocol/index.ts";
+
+const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
+const TOKEN_LENGTH_MIN = 16;
+
+/** Throws where the config names a variable that is not set, or scopes a worker, which runs the tasks of all. */
+export function knownTokens(
+  tokens: readonly TokenSettings[],
+  env: NodeJS.ProcessEnv = process.env,
+): readonly KnownToken[] {
+  const seen = new Set<string>();
+  return tokens.map((settings, index) => {
+    const hash = hashOf(settings, index, env);
+    const key = hash.toString("hex");
+    // Two entries would mean two roles, and which of them counts would hang on their sequence.
+    if (seen.has(key)) throw new Error(`server.tokens[${index}] is a token that stands further up already`);
+    seen.add(key);
+    return { hash, caller: callerOf(settings, index) };
+  });
+}
+
+function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, env: NodeJS.ProcessEnv): Buffer {
+  if (tokenHash !== undefined) return Buffer.from(tokenHash, "hex");
+  const text = token ?? env[tokenEnv ?? ""] ?? "";
+  const at = token === undefined ? `server.tokens[${index}].tokenEnv names ${tokenEnv};` : `server.tokens[${index}]:`;
+  if (text.length < TOKEN_LENGTH_MIN) throw new Error(`${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
+  // One that no header can hold would never let its caller in, and no error would say why.
+  if (!SENDABLE.test(text)) throw new Error(`${at} a token is printable ASCII without blanks and line ends`);
+  return hash("sha256", text, "buffer");
+}
+
+function callerOf({ role, project, projects, agentId }: TokenSettings, index: number): Caller {
+  const own = projects ?? (project === undefined ? null : [project]);
+  if (role === "worker" && (own !== null || agentId !== undefined))
+    throw new Error(
+      `server.tokens[${index}] ties a worker to a project or agent; a worker runs the tasks of all, so leave both out`,
+    );
+  return { role, projects: own, agentId: agentId ?? null };
+}

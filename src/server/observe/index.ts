@@ -1,3 +1,0 @@
-/** What other layers may use of this room. */
-
-export type { Onlookers, TellAnswered } from "./observers.ts";

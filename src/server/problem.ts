@@ -1,0 +1,69 @@
+/**
+ * What the engine refuses, as the server answers it.
+ *
+ * The engine's codes are mapped by a table that does not compile when one is missing.
+ */
+import { LogFailure } from "../engine/index.ts";
+import { isoTime } from "../engine/tasks/index.ts";
+import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
+import { bug, type Problem, problem, ServerRefusal } from "../http/index.ts";
+import type { WireCode } from "../protocol/index.ts";
+
+/** The engine's words on the wire. */
+const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
+  bad_request: "bad_request",
+  not_found: "not_found",
+  conflict: "conflict",
+  queue_full: "queue_full",
+  backpressure: "backpressure",
+  batch_too_large: "batch_too_large",
+  limit: "limit",
+  bytes_per_minute: "bytes_per_minute",
+  log_full: "log_full",
+  session_lost: "session_lost",
+  stale_sync: "stale_sync",
+  budget_exhausted: "budget_exhausted",
+  stale_attempt: "stale_attempt",
+  log_failed: "log_failed",
+  deposed: "deposed",
+  overloaded: "overloaded",
+  closed: "closed",
+  stopped: "closed",
+  broken: "internal",
+  damaged: "damaged",
+};
+
+export function problemOf(error: unknown): Problem {
+  if (error instanceof DroverError) return ofEngine(error);
+  if (error instanceof ServerRefusal) return problem(error.code, error.message, error.details, error.retryAfterMs);
+  return error instanceof LogFailure ? ofLog(error) : bug();
+}
+
+function ofEngine(error: DroverError): Problem {
+  if (error.code === "broken") return bug();
+  return problem(WIRE_CODE[error.code], error.message, detailsOf(error), error.details.retryAfterMs);
+}
+
+/** A log that cannot be read: the caller may try later, and the server's log has why. */
+function ofLog({ code }: LogFailure): Problem {
+  if (code === "closed") return problem("closed", "the server is shutting down; try again later");
+  return { ...problem("log_failed", "the log cannot be read; the server's log says why"), isBug: true };
+}
+
+/** The core's short names are not those of the wire, and its instants are numbers. */
+const ON_THE_WIRE: ReadonlyMap<string, string> = new Map([
+  ["agent", "agentId"],
+  ["task", "taskId"],
+  ["worker", "workerId"],
+  ["permit", "permitId"],
+  ["schedule", "scheduleId"],
+]);
+
+function detailsOf({ details, refusal }: DroverError): Readonly<Record<string, unknown>> {
+  if (refusal?.type === "past-deadline") {
+    const { field, deadline, now } = refusal;
+    return { field, deadline: isoTime(deadline), now: isoTime(now) };
+  }
+  const named = Object.entries(details).map(([key, value]) => [ON_THE_WIRE.get(key) ?? key, value]);
+  return Object.fromEntries(named) as Record<string, unknown>;
+}
