@@ -8,9 +8,12 @@
  * nothing behind. This file must itself run on any Node of the last years, so it is plain JavaScript and imports nothing
  * of ours.
  */
-import { existsSync, readFileSync } from "node:fs";
 import module from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+
+// An import of node:fs would read every name it has, and with them load what most commands do without.
+const require = module.createRequire(import.meta.url);
+const { existsSync, readFileSync } = require("node:fs");
+const { fileURLToPath, pathToFileURL } = require("node:url");
 
 const NODE_MAJOR_MIN = 24;
 const EXIT_BROKEN = 6;

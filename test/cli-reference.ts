@@ -7,7 +7,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT_MEANINGS } from "../src/cli/shell/exit-code.ts";
+import { EXIT_MEANINGS } from "../src/cli/shell/problem.ts";
 import type { Verb } from "../src/cli/shell/verb.ts";
 import { LOADED_VERBS } from "./kits/cli/loaded-verbs.ts";
 

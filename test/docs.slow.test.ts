@@ -18,7 +18,7 @@ import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { parse } from "yaml";
-import { EXIT_MEANINGS } from "../src/cli/shell/exit-code.ts";
+import { EXIT_MEANINGS } from "../src/cli/shell/problem.ts";
 import { VERBS } from "../src/cli/verbs.ts";
 import * as client from "../src/client/index.ts";
 import { sentence } from "../src/core/base/index.ts";

@@ -11,8 +11,7 @@ import { promisify } from "node:util";
 import { LOADED_VERBS } from "../../test/kits/cli/loaded-verbs.ts";
 import { type TestTerminalOptions, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
-import { EXIT, EXIT_MEANINGS } from "./shell/exit-code.ts";
-import { CliProblem } from "./shell/problem.ts";
+import { CliProblem, EXIT, EXIT_MEANINGS } from "./shell/problem.ts";
 import {
   byteCount,
   cpuMillicores,

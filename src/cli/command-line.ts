@@ -6,12 +6,10 @@
  * process. `main.ts` is the only caller that has a real terminal.
  */
 import { ClientError } from "../client/client-error.ts";
-import { BadConfig, configProblem } from "./config/problem.ts";
-import { EXIT } from "./shell/exit-code.ts";
-import { createOutput } from "./shell/output.ts";
+import { createOutput, reportProblem } from "./shell/output.ts";
 import { parseCall } from "./shell/parse.ts";
-import { CliProblem, type Problem, reportProblem } from "./shell/problem.ts";
-import { InputTooLong, type Terminal } from "./shell/terminal.ts";
+import { CliProblem, EXIT, type Problem } from "./shell/problem.ts";
+import type { Terminal } from "./shell/terminal.ts";
 import type { ListedVerb } from "./shell/verb.ts";
 
 const HELP: ListedVerb = {
@@ -52,8 +50,6 @@ const wantsJson = (words: readonly string[]): boolean => {
 /** What went wrong, for whatever was thrown. A bug is not caught here. */
 async function problemOf(error: unknown): Promise<Problem> {
   if (error instanceof CliProblem) return error.problem;
-  if (error instanceof BadConfig) return configProblem(error);
   if (error instanceof ClientError) return (await import("./shell/connection.ts")).clientProblem(error);
-  if (error instanceof InputTooLong) return { message: error.message, code: "usage", exit: EXIT.usage };
   throw error;
 }

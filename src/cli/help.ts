@@ -2,8 +2,7 @@
  * Help for people who have just arrived: a short overview, and topics that belong to no single verb.
  */
 import type { Command } from "commander";
-import { EXIT, exitCodeHelp } from "./shell/exit-code.ts";
-import { usageProblem } from "./shell/problem.ts";
+import { EXIT, EXIT_MEANINGS, usageProblem } from "./shell/problem.ts";
 import { painter } from "./shell/text.ts";
 import type { ListedVerb, Program, VerbBody } from "./shell/verb.ts";
 
@@ -31,6 +30,14 @@ Not knobs: DROVER_URL and DROVER_TOKEN (how verbs find the server), DROVER_AGENT
 The server reads its files again when they change and on SIGHUP. A bad file changes nothing and is complained of;
 so does one that is gone or empty, and one that would take away the last token: that needs a restart.
 `;
+
+/** The text of `drover help exit-codes`. */
+function exitCodeHelp(): string {
+  const rows = EXIT_MEANINGS.map(
+    ([code, name, meaning]) => `  ${String(code).padStart(3)}  ${name.padEnd(12)} ${meaning}`,
+  );
+  return ["Exit codes", "", ...rows, ""].join("\n");
+}
 
 const TOPICS: Readonly<Record<string, () => string>> = { "exit-codes": exitCodeHelp, config: () => CONFIG_HELP };
 

@@ -6,7 +6,7 @@
  * worker or a server does goes on, and its exit code stays true. Whatever nobody expected is a bug and says so.
  */
 import { runCommandLine } from "./command-line.ts";
-import { EXIT } from "./shell/exit-code.ts";
+import { EXIT } from "./shell/problem.ts";
 import { processTerminal } from "./shell/terminal.ts";
 import { VERBS } from "./verbs.ts";
 

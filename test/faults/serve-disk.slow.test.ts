@@ -10,7 +10,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, type TestContext, test } from "node:test";
-import { EXIT } from "../../src/cli/shell/exit-code.ts";
+import { EXIT } from "../../src/cli/shell/problem.ts";
 import { cannotMakeReadOnly, cannotMount, makeReadOnly, mountSmallDisk } from "../kits/disk-kit.ts";
 import { MAIN, startServe } from "../kits/served.ts";
 import { clientOf } from "../kits/server-kit.ts";

@@ -5,8 +5,7 @@
  * and line, which variable or which flag said otherwise. Every problem carries that, and is shown the way compilers
  * show theirs, because editors and people know how to follow it.
  */
-import { EXIT } from "../shell/exit-code.ts";
-import type { Problem } from "../shell/problem.ts";
+import { CliProblem, EXIT } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 
 export type Origin =
@@ -22,12 +21,21 @@ export type ConfigProblem = {
   readonly source?: string | undefined;
 };
 
-export class BadConfig extends Error {
+export class BadConfig extends CliProblem {
   override readonly name: string = "BadConfig";
+  override readonly message: string;
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(problems.map(shownProblem).join("\n"));
+    const message = problems.map(shownProblem).join("\n");
+    super({
+      message: problems.length === 1 ? message : `the config has ${problems.length} problems\n${message}`,
+      code: "bad_config",
+      exit: EXIT.usage,
+      hint: "drover help config says where settings come from; drover config check tries a file without a server",
+      details: { problems },
+    });
+    this.message = message;
     this.problems = problems;
   }
 }
@@ -58,15 +66,4 @@ export function shownProblem({ message, origin, source }: ConfigProblem): string
   const shown = plain(source.replaceAll("\t", " ").slice(from, from + SOURCE_SHOWN_MAX));
   const caret = `${" ".repeat(number.length)} | ${" ".repeat(Math.max(0, origin.column - 1 - from))}^`;
   return `${plain(head)}\n  ${number} | ${shown}\n  ${caret}`;
-}
-
-export function configProblem(error: BadConfig): Problem {
-  const count = error.problems.length;
-  return {
-    message: count === 1 ? error.message : `the config has ${count} problems\n${error.message}`,
-    code: "bad_config",
-    exit: EXIT.usage,
-    hint: "drover help config says where settings come from; drover config check tries a file without a server",
-    details: { problems: error.problems },
-  };
 }

@@ -13,8 +13,7 @@ import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } fr
 import { recover } from "../../engine/writer/index.ts";
 
 import type { Plan } from "../plan/plan-file.ts";
-import { EXIT } from "../shell/exit-code.ts";
-import { CliProblem } from "../shell/problem.ts";
+import { CliProblem, EXIT } from "../shell/problem.ts";
 import type { Known, Placed, Placing } from "./identity.ts";
 import type { RunRequest } from "./session.ts";
 import type { Row, RowState } from "./state.ts";

@@ -5,8 +5,8 @@
  * is one JSON object with --json.
  */
 import { relative } from "node:path";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
 import type { Output } from "../shell/output.ts";
+import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Attempts } from "./attempts.ts";

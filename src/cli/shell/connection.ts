@@ -13,8 +13,7 @@ import {
   createClient,
   type Fetch,
 } from "../../client/index.ts";
-import { EXIT, type ExitCode } from "./exit-code.ts";
-import { asTyped, CliProblem, type Problem } from "./problem.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
 import type { Call } from "./verb.ts";
 
 /** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */

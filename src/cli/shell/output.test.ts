@@ -8,8 +8,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import type { TaskJson } from "../../protocol/index.ts";
 import { taskDetails } from "../show/task-view.ts";
 import { age, bytes, count, lasted, span } from "../show/time.ts";
-import { createOutput } from "./output.ts";
-import { list, table } from "./table.ts";
+import { createOutput, list, table } from "./output.ts";
 import { wantsColours } from "./terminal.ts";
 import { clip, painter, plain, plainLines, widthOf, wrap, wrapLine } from "./text.ts";
 

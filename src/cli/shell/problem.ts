@@ -6,9 +6,38 @@
  * object of the shape the API uses, also on standard error, so that standard output stays what was asked for.
  */
 import { dirname, join, relative, resolve, sep } from "node:path";
-import { EXIT, type ExitCode } from "./exit-code.ts";
-import type { Terminal } from "./terminal.ts";
-import { painter, plainLines } from "./text.ts";
+
+/**
+ * What the exit code of `drover` means. Scripts rely on these numbers: a meaning may be added, never moved.
+ *
+ * The codes answer the question a script asks next: did the work fail (look at it), was the call wrong (mend the
+ * script), is no server there (start one), does the state not allow it (read it first), or is there only no room now
+ * (try again)?
+ */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  unreachable: 3,
+  refused: 4,
+  noRoom: 5,
+  broken: 6,
+  interrupted: 130,
+  terminated: 143,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: readonly (readonly [code: ExitCode, name: string, meaning: string])[] = [
+  [EXIT.ok, "ok", "it is done"],
+  [EXIT.failed, "failed", "the work failed: a task did not end as done, a log is damaged, a law is broken"],
+  [EXIT.usage, "usage", "the call is wrong: a flag, a field, a file, the config; the message names it"],
+  [EXIT.unreachable, "unreachable", "no server answers there, or it is starting or stopping"],
+  [EXIT.refused, "refused", "the server says no: no such thing, its state does not allow this, or no right to it"],
+  [EXIT.noRoom, "no room", "the queue is full or a limit is reached: the same call may succeed later"],
+  [EXIT.broken, "broken", "the server or this machine failed: a full disk, a directory in use, a bug"],
+  [EXIT.interrupted, "interrupted", "Ctrl-C (SIGINT)"],
+  [EXIT.terminated, "terminated", "SIGTERM"],
+];
 
 export type Problem = {
   readonly message: string;
@@ -51,17 +80,3 @@ export function nameIn(cwd: string, thisFile: string): string {
 /** Commands in a text, as they are typed here. */
 export const asTyped = (text: string): string =>
   text.replaceAll(/(?<![\w./-]|npx )drover (?=[a-z])/g, () => `${ownName()} `);
-
-export function reportProblem(given: Problem, terminal: Terminal, isJson: boolean): void {
-  const problem = { ...given, hint: given.hint === undefined ? undefined : asTyped(given.hint) };
-  if (isJson) {
-    const { message, code, retryable, details, hint } = problem;
-    terminal.err(`${JSON.stringify({ error: message, code, retryable, details, hint })}\n`);
-    return;
-  }
-  const paint = painter(terminal.errorsHaveColours);
-  const [first = "", ...rest] = plainLines(problem.message).split("\n");
-  terminal.err(`${paint("red", "error:")} ${first}\n`);
-  for (const line of rest) terminal.err(`${line}\n`);
-  if (problem.hint !== undefined) terminal.err(`${paint("dim", "hint:")}  ${plainLines(problem.hint)}\n`);
-}

@@ -5,9 +5,10 @@
  * reads back exactly what a person would have seen, and sends it an interrupt without a signal. `main.ts` makes the
  * one real terminal.
  */
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { homedir } from "node:os";
-import type { Fetch } from "../../client/index.ts";
-import { verbFetch } from "./verb-fetch.ts";
+import type { Fetch, Fetched } from "../../client/index.ts";
+import { EXIT, type ExitCode, usageProblem } from "./problem.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 /** What ends a command from outside, by the name of its signal. */
@@ -32,8 +33,6 @@ export type Terminal = {
   /** Calls the listener at each of these signals until the returned function is called. */
   readonly onSignal: (signals: readonly StopSignal[], listener: (signal: StopSignal) => void) => () => void;
 };
-
-export class InputTooLong extends Error {}
 
 /** The terminal of this process. */
 export function processTerminal(): Terminal {
@@ -66,7 +65,7 @@ async function readInput(bytesMax: number): Promise<string> {
   for await (const chunk of process.stdin) {
     chunks.push(chunk as Buffer);
     size += (chunk as Buffer).length;
-    if (size > bytesMax) throw new InputTooLong(`standard input is longer than ${bytesMax} bytes`);
+    if (size > bytesMax) throw usageProblem(`standard input is longer than ${bytesMax} bytes`);
   }
   return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
 }
@@ -85,5 +84,87 @@ function onSignal(signals: readonly StopSignal[], listener: (signal: StopSignal)
   for (const signal of signals) process.on(signal, hear);
   return () => {
     for (const signal of signals) process.off(signal, hear);
+  };
+}
+
+// ------------------------------------------------------------- a command that lasts until a signal
+
+export const exitOf = (signal: StopSignal): ExitCode => (signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated);
+
+/** What `run` answers; or, once a signal has come, the exit code of the signal, after `onInterrupt` has had its say. */
+export async function interruptible(
+  terminal: Terminal,
+  run: (signal: AbortSignal) => Promise<ExitCode>,
+  onInterrupt: () => void = () => {},
+): Promise<ExitCode> {
+  const stop = new AbortController();
+  let heard: StopSignal | null = null;
+  const silence = terminal.onSignal(["SIGINT", "SIGTERM"], (signal) => {
+    heard ??= signal;
+    stop.abort();
+  });
+  try {
+    const code = await run(stop.signal);
+    return heard === null ? code : exitOf(heard);
+  } catch (error) {
+    if (heard === null) throw error;
+    onInterrupt();
+    return exitOf(heard);
+  } finally {
+    silence();
+  }
+}
+
+// ------------------------------------------------------------- one call over HTTP
+
+/** As long as the global `fetch` waits. */
+const CONNECT_MS = 10_000;
+
+/**
+ * `fetch` as far as a client needs it, made with node:http. A verb makes one call and ends. The global `fetch` takes as
+ * long to load as all the rest of the verb, and so does `import "node:http"`, which reads every name that module has,
+ * and with them what lies behind `WebSocket`. Redirects are never followed: the client asks for them as they are.
+ */
+export const verbFetch: Fetch = (url, { method = "GET", headers, signal, body }) => {
+  const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
+  const options: RequestOptions = { method, headers, signal };
+  const request = httpFor(url).request(url, options, (answer) => resolve(fetchedFrom(answer)));
+  request.on("error", reject);
+  limitConnecting(request);
+  request.end(body);
+  return promise;
+};
+
+const httpFor = (url: string): Pick<typeof import("node:http"), "request"> =>
+  url.startsWith("https:") ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
+
+function limitConnecting(request: ClientRequest): void {
+  const late = setTimeout(() => {
+    const error = new Error(`no connection within ${CONNECT_MS} ms`);
+    request.destroy(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
+  }, CONNECT_MS);
+  const isOver = (): void => clearTimeout(late);
+  request.on("close", isOver);
+  request.on("socket", (socket) => {
+    if (socket.connecting) socket.once("connect", isOver);
+    else isOver();
+  });
+}
+
+function fetchedFrom(answer: IncomingMessage): Fetched {
+  return {
+    status: answer.statusCode ?? 0,
+    headers: {
+      get: (name) => {
+        const value = answer.headers[name.toLowerCase()];
+        return value === undefined ? null : String(value);
+      },
+    },
+    body: answer,
+    text: async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of answer) chunks.push(chunk as Buffer);
+      return Buffer.concat(chunks).toString("utf8");
+    },
   };
 }

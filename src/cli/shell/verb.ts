@@ -7,8 +7,8 @@
  * is loaded when it is asked for.
  */
 import type { Command } from "commander";
-import type { ExitCode } from "./exit-code.ts";
 import type { Output } from "./output.ts";
+import type { ExitCode } from "./problem.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The flags every verb has. */

@@ -2,8 +2,7 @@
  * Tasks for people: a table of many, a list of everything about one.
  */
 import type { TaskJson, TaskState } from "../../protocol/index.ts";
-import type { Output } from "../shell/output.ts";
-import type { Column } from "../shell/table.ts";
+import type { Column, Output } from "../shell/output.ts";
 import { plainLines, type Tint, wrapLine } from "../shell/text.ts";
 import { age, bytes, count, lasted, span } from "./time.ts";
 

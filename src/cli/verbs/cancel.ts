@@ -10,8 +10,8 @@ import type { CancelFilter } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { clientFor, clientProblem } from "../shell/connection.ts";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { reportProblem, usageProblem } from "../shell/problem.ts";
+import { reportProblem } from "../shell/output.ts";
+import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import { type Call, each, type VerbBody } from "../shell/verb.ts";
 

@@ -2,7 +2,7 @@
  * `drover completion bash|zsh|fish`: prints the script that makes the Tab key work.
  */
 
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import type { VerbBody } from "../shell/verb.ts";
 import { completionScript, SHELLS, type Shell } from "./completion-script.ts";
 

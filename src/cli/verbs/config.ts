@@ -11,7 +11,7 @@ import { alternatives, type JsonSchema, schemaAt, shownPath } from "../config/kn
 import { toObject } from "../config/layers.ts";
 import { type Origin, shownOrigin } from "../config/problem.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "../config/settings.ts";
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "../shell/url-secret.ts";
 import { type Call, each, type FlagSpec, type Verb, type VerbBody } from "../shell/verb.ts";

@@ -6,8 +6,8 @@ import type { Client } from "../../client/index.ts";
 import type { EventJson } from "../../protocol/index.ts";
 import { EVENTS_MAX } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { interruptible } from "../shell/interrupt.ts";
+import { EXIT, type ExitCode } from "../shell/problem.ts";
+import { interruptible } from "../shell/terminal.ts";
 import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { eventLine } from "../show/event-view.ts";
 

@@ -3,7 +3,7 @@
  * one gate call by call; and how to lift a block or remove a gate that nobody wants.
  */
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
 import { callTable, gateTable, gateTotals } from "../show/fleet-view.ts";

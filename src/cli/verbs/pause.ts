@@ -3,8 +3,7 @@
  */
 import type { PauseBody, PauseStatus } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
-import { usageProblem } from "../shell/problem.ts";
+import { EXIT, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { FlagSpec, VerbBody } from "../shell/verb.ts";
 

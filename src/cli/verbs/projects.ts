@@ -3,8 +3,7 @@
  */
 import type { ProjectBody } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
-import { usageProblem } from "../shell/problem.ts";
+import { EXIT, usageProblem } from "../shell/problem.ts";
 import { BadValue, milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { projectTable } from "../show/fleet-view.ts";
 import { priorityFrom } from "./task-flags.ts";

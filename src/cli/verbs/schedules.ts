@@ -3,8 +3,7 @@
  */
 import type { ScheduleBody, ScheduleList, ScheduleTask } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
-import { usageProblem } from "../shell/problem.ts";
+import { EXIT, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import { type FlagSpec, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";

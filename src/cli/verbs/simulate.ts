@@ -7,10 +7,8 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { exitOf } from "../shell/interrupt.ts";
-import { usageProblem } from "../shell/problem.ts";
-import type { StopSignal, Terminal } from "../shell/terminal.ts";
+import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { VerbBody } from "../shell/verb.ts";
 
 const SIMULATOR = join(import.meta.dirname, "../../sim/main.ts");

@@ -6,9 +6,8 @@
  */
 import type { Submitted, TaskJson } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { interruptible } from "../shell/interrupt.ts";
-import { ownName } from "../shell/problem.ts";
+import { EXIT, type ExitCode, ownName } from "../shell/problem.ts";
+import { interruptible } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { shownValue, taskLine } from "../show/task-view.ts";

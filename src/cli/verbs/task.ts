@@ -4,8 +4,8 @@
 import { ClientError } from "../../client/index.ts";
 import type { TaskJson } from "../../protocol/index.ts";
 import { clientFor, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { interruptible } from "../shell/interrupt.ts";
+import { EXIT, type ExitCode } from "../shell/problem.ts";
+import { interruptible } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
 import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { taskDetails, taskLine } from "../show/task-view.ts";

@@ -7,7 +7,7 @@ import type { TaskPage, TaskState } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import { type FlagSpec, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";

@@ -2,7 +2,7 @@
  * `drover why ID`: every condition between a task and its start, now or as of an event in the past.
  */
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import { type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { whyPicture } from "../show/why-view.ts";
 

@@ -2,7 +2,7 @@
  * `drover workers`: who executes; and how to let one finish and go.
  */
 import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/exit-code.ts";
+import { EXIT } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
 import { workerTable } from "../show/fleet-view.ts";

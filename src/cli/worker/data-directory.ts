@@ -5,8 +5,7 @@
  * `git status`, and one day in a commit. It is made as a server's is; only what is said when it cannot be is its own.
  */
 import { makeOwnDirectory } from "../../std/index.ts";
-import { EXIT } from "../shell/exit-code.ts";
-import { CliProblem } from "../shell/problem.ts";
+import { CliProblem, EXIT } from "../shell/problem.ts";
 
 export function makeWorkerData(data: string): void {
   try {

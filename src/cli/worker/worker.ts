@@ -21,11 +21,8 @@ import {
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
 import { realExecHost } from "../../worker/process/index.ts";
-
-import { EXIT, type ExitCode } from "../shell/exit-code.ts";
-import { exitOf } from "../shell/interrupt.ts";
-import { asTyped, CliProblem, usageProblem } from "../shell/problem.ts";
-import type { StopSignal, Terminal } from "../shell/terminal.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
 import { makeWorkerData } from "./data-directory.ts";
 import { execOptionsFrom } from "./flags.ts";

@@ -1,8 +1,7 @@
 /**
  * A terminal for tests: what a person would see, and an interrupt without a signal.
  */
-import type { Environment, StopSignal, Terminal } from "../../../src/cli/shell/terminal.ts";
-import { verbFetch } from "../../../src/cli/shell/verb-fetch.ts";
+import { type Environment, type StopSignal, type Terminal, verbFetch } from "../../../src/cli/shell/terminal.ts";
 
 export type TestTerminal = Terminal & {
   readonly shown: () => string;

@@ -6,7 +6,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { ClientError, createClient, type Fetch } from "../../client/index.ts";
-import { verbFetch } from "./verb-fetch.ts";
+import { verbFetch } from "./terminal.ts";
 
 async function listening(listener: RequestListener): Promise<AsyncDisposable & { readonly url: string }> {
   const server = createServer(listener);
