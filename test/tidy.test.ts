@@ -25,7 +25,6 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
   closures: {
     "src/engine/permits/remote-permits.ts:createRemotePermits": 191,
     "src/engine/schedules/schedules.ts:createSchedules": 181,
-    "src/engine/workers/remote-workers.ts:createRemoteWorkers": 313,
     "src/engine/writer/writer.ts:startWriter": 228,
     "src/server/handlers/log-requests.ts:createLogDesk": 169,
     "src/server/push/driver.ts:startDrive": 188,
