@@ -25,7 +25,7 @@ export {
   sendAnswer,
   sendProblem,
 } from "./send-answer.ts";
-export { createSharedPlaces } from "./shared-places.ts";
+export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
 export { type Access, type Caller, createAccess, type Holder, holderOf, isTied, type KnownToken } from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";

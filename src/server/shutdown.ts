@@ -10,10 +10,9 @@
 import type { State } from "../core/model/index.ts";
 import type { Drover } from "../engine/index.ts";
 import { isStop } from "../engine/writer/index.ts";
-import { type Listener, type LongPolls, ServerRefusal } from "../http/index.ts";
+import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../http/index.ts";
 import type { Timers } from "../std/index.ts";
 import type { ServerPhase } from "./access/phase.ts";
-import type { EventStreams } from "./handlers/event-stream.ts";
 import type { PushDriver } from "./push/drivers.ts";
 import type { Webhooks } from "./webhooks/dispatcher.ts";
 
@@ -27,7 +26,7 @@ export type Ending = {
   readonly drover: Drover;
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
-  readonly streams: EventStreams;
+  readonly streams: Streams;
   readonly webhooks: Webhooks;
   readonly push: PushDriver;
   readonly timers: Timers;

@@ -23,18 +23,19 @@ import {
   createKnock,
   createListener,
   createLongPolls,
+  createStreams,
   createUnfinishedBodies,
   createUnreadAnswers,
   type Door,
   isLoopback,
   type Listener,
   type PipelineLimits,
+  type StreamLimits,
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { realTimers, type Timers } from "../std/index.ts";
 import { createPhase } from "./access/phase.ts";
 import { knownTokens } from "./access/tokens.ts";
-import { createEventStreams, type StreamLimits } from "./handlers/event-stream.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
 import { createLogDesk } from "./handlers/log-requests.ts";
@@ -166,7 +167,7 @@ function partsOf(
   const onProblem = (error: unknown): void => logger.error({ err: error }, "something went wrong");
   const polls = createLongPolls({ max: limits.pollsMax });
   const unread = createUnreadAnswers(limits);
-  const streams = createEventStreams({ drover, limits, timers, unread, onProblem });
+  const streams = createStreams({ limits, timers, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
   const onlookers = createOnlookers({ drover, logger, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, observerOf } = onlookers;

@@ -3,8 +3,9 @@
  */
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
+import { isoTime } from "../../engine/tasks/index.ts";
 import { badInput } from "../../engine/writer/index.ts";
-import { holderOf, ServerRefusal } from "../../http/index.ts";
+import { holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 
 import {
   EVENTS_DEFAULT,
@@ -14,11 +15,10 @@ import {
   openApiDocument,
   type Readiness,
 } from "../../protocol/index.ts";
-import { type EventStreams, eventJson } from "./event-stream.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
-export type ServerFaces = {
-  readonly streams: EventStreams;
+export type ServerParts = {
+  readonly streams: Streams;
   /** The numbers for Prometheus, as text. */
   readonly metrics: () => Promise<string>;
 };
@@ -28,19 +28,19 @@ const LOOKED_AT_MAX = 20_000;
 export const ANSWERED: unique symbol = Symbol("answered");
 
 type ServerNames = "events" | "health" | "ready" | "metrics" | "openapi";
-export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerNames> {
+export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<ServerNames> {
   const { drover, phase, version } = deps;
   /** Making it takes a while, and it changes only with where the server is: the same bytes are for everybody. */
   const document = { url: "", bytes: Buffer.alloc(0) };
   return {
-    events: ({ query }, exchange) => events(deps, faces.streams, query, exchange),
+    events: ({ query }, exchange) => events(deps, parts.streams, query, exchange),
     health: () => ({ status: "ok", version }),
     ready: async (): Promise<Readiness> => {
       const refusal = phase.refusal();
       if (refusal !== null) throw refusal;
       return { status: "ready", seq: drover.state.seq, logTimeAheadMs: drover.logTime().aheadMs };
     },
-    metrics: () => faces.metrics(),
+    metrics: () => parts.metrics(),
     openapi: () => {
       const url = deps.url();
       if (document.url !== url)
@@ -52,7 +52,7 @@ export function serverHandlers(deps: Deps, faces: ServerFaces): Handlers<ServerN
 
 async function events(
   { drover }: Deps,
-  streams: EventStreams,
+  streams: Streams,
   query: EventsQuery,
   { caller, request, response }: Exchange,
 ): Promise<EventPage> {
@@ -62,9 +62,23 @@ async function events(
   const wants = wantedBy(query);
   if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
-  streams.open({ response, holder: holderOf(caller, request) }, after, wants);
+  streams.open(
+    { response, holder: holderOf(caller, request) },
+    {
+      items: (signal) => drover.events({ after, follow: true, signal }),
+      message: (event) => (wants(event) ? messageOf(event) : null),
+    },
+  );
   return ANSWERED as never;
 }
+
+const eventJson = ({ at, ...event }: FeedEvent): EventJson => ({ ...event, at: isoTime(at) }) as EventJson;
+/** A reader that lost its connection says the last id it saw and goes on behind it. */
+const messageOf = (event: FeedEvent): StreamMessage => ({
+  id: event.seq,
+  event: event.kind,
+  data: JSON.stringify(eventJson(event)),
+});
 
 /** Where to begin: where was asked for, or with the first event there is. What is no longer there is refused. */
 async function beginningOf({ events }: Drover, asked: number | null): Promise<number> {

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
-import { handTimers } from "../../../test/kits/hand-timers.ts";
-import type { Drover } from "../../engine/drover.ts";
-import type { FeedEvent } from "../../engine/feed.ts";
-import { ServerRefusal } from "../../http/problem.ts";
-import { createUnreadAnswers } from "../../http/unread-answers.ts";
-import { createEventStreams } from "./event-stream.ts";
+import { handTimers } from "../../test/kits/hand-timers.ts";
+import { ServerRefusal } from "./problem.ts";
+import { createStreams, type Streams } from "./sse.ts";
+import { createUnreadAnswers } from "./unread-answers.ts";
+
+type Feed = Parameters<Streams["open"]>[1];
 
 /** A connection that takes what it is given only when the test says so. */
 function connection(): {
@@ -38,24 +38,27 @@ function connection(): {
   return { response: raw as unknown as ServerResponse, raw, taken: () => chunks.join(""), take, head };
 }
 
-/** A log of endless events, which counts how many were read from it. */
-function endless(): { drover: Pick<Drover, "events">; read: () => number } {
+/** Numbers without an end, of which it counts how many were read. */
+function endless(from = 1): { feed: Feed; read: () => number } {
   let count = 0;
-  async function* events({
-    after = 0,
-    signal,
-  }: {
-    after?: number;
-    signal?: AbortSignal;
-  } = {}): AsyncGenerator<FeedEvent> {
-    for (let seq = after + 1; signal?.aborted !== true; seq++) {
+  async function* items(signal: AbortSignal): AsyncGenerator<unknown> {
+    for (let id = from; !signal.aborted; id++) {
       // A stream that does not wait for its reader would read for ever.
       if (++count > 10_000) throw new Error("far too much was read");
-      yield { seq, at: 0, kind: "engine-started", payload: {}, priorHash: "", postHash: "" } as unknown as FeedEvent;
+      yield id;
     }
   }
-  return { drover: { events }, read: () => count };
+  const data = JSON.stringify("x".repeat(100));
+  const message: Feed["message"] = (id) =>
+    (id as number) % 2 === 0 ? { id: id as number, event: "even", data } : null;
+  return { feed: { items, message }, read: () => count };
 }
+const silent: Feed = {
+  async *items(signal) {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  },
+  message: () => null,
+};
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const limits = { streamsMax: 2, heartbeatMs: 15_000, stallMs: 30_000 };
@@ -63,11 +66,11 @@ const unread = createUnreadAnswers({ unreadBytesMax: 1_000_000 });
 const fail = (error: unknown): void => assert.fail(String(error));
 
 test("no more is read from the log than the reader takes", async () => {
-  const { drover, read } = endless();
+  const { feed, read } = endless();
   const timers = handTimers();
-  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
+  const streams = createStreams({ unread, limits, timers, onProblem: fail });
   const { response, raw, take } = connection();
-  streams.open({ response, holder: "ann" }, 0, () => true);
+  streams.open({ response, holder: "ann" }, feed);
   for (let round = 0; round < 20; round++) await turn();
   const first = read();
   assert.ok(first < 20, `${first} events were read for a reader that takes nothing`);
@@ -83,11 +86,11 @@ test("no more is read from the log than the reader takes", async () => {
 });
 
 test("a reader that takes nothing for a while is cut off, and its timers go with it", async () => {
-  const { drover } = endless();
+  const { feed } = endless();
   const timers = handTimers();
-  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
+  const streams = createStreams({ unread, limits, timers, onProblem: fail });
   const { response, raw } = connection();
-  streams.open({ response, holder: "ann" }, 0, () => true);
+  streams.open({ response, holder: "ann" }, feed);
   for (let round = 0; round < 20; round++) await turn();
   timers.advance(limits.stallMs - 1);
   assert.ok(!raw.destroyed);
@@ -98,28 +101,24 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
   assert.equal(timers.count(), 0);
 });
 
-test("each message has the event's number as its id and goes on behind the last one seen", async () => {
-  const { drover } = endless();
-  const streams = createEventStreams({ unread, drover, limits, timers: handTimers(), onProblem: fail });
+test("each message has its id and its event, and what the reader does not want is left out", async () => {
+  const streams = createStreams({ unread, limits, timers: handTimers(), onProblem: fail });
   const { response, raw, taken, take, head } = connection();
-  streams.open({ response, holder: "ann" }, 41, ({ seq }) => seq % 2 === 0);
+  streams.open({ response, holder: "ann" }, endless(41).feed);
   for (let round = 0; round < 5; round++) {
     take();
     await turn();
   }
   assert.deepEqual(head, ["200"]);
-  assert.match(taken(), /^retry: 1000\n\nid: 42\nevent: engine-started\ndata: \{"seq":42,.*\}\n\nid: 44\n/);
+  assert.match(taken(), /^retry: 1000\n\nid: 42\nevent: even\ndata: "x+"\n\nid: 44\n/);
   raw.destroy();
 });
 
 test("a heartbeat is a comment, and does not add to what a slow reader has not taken", async () => {
   const timers = handTimers();
-  async function* events({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<FeedEvent> {
-    await new Promise((resolve) => signal?.addEventListener("abort", resolve));
-  }
-  const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
+  const streams = createStreams({ unread, limits, timers, onProblem: fail });
   const { response, raw, taken, take } = connection();
-  streams.open({ response, holder: "ann" }, 0, () => true);
+  streams.open({ response, holder: "ann" }, silent);
   take();
   timers.advance(limits.heartbeatMs);
   take();
@@ -132,17 +131,14 @@ test("a heartbeat is a comment, and does not add to what a slow reader has not t
 
 test("there are so many readers and no more, and all end with a comment when the server stops", async () => {
   const timers = handTimers();
-  async function* events({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<FeedEvent> {
-    await new Promise((resolve) => signal?.addEventListener("abort", resolve));
-  }
-  const streams = createEventStreams({ unread, drover: { events }, limits, timers, onProblem: fail });
+  const streams = createStreams({ unread, limits, timers, onProblem: fail });
   const readers = [connection(), connection()];
   for (const { response, take } of readers) {
-    streams.open({ response, holder: "ann" }, 0, () => true);
+    streams.open({ response, holder: "ann" }, silent);
     take();
   }
   assert.throws(
-    () => streams.open({ response: connection().response, holder: "bob" }, 0, () => true),
+    () => streams.open({ response: connection().response, holder: "bob" }, silent),
     (error) => error instanceof ServerRefusal && error.code === "overloaded",
   );
   await streams.close();
@@ -151,14 +147,14 @@ test("there are so many readers and no more, and all end with a comment when the
 });
 
 test("a reader that hung up before its stream was opened leaves nothing behind", async () => {
-  const { drover, read } = endless();
+  const { feed, read } = endless();
   const timers = handTimers();
-  const streams = createEventStreams({ unread, drover, limits, timers, onProblem: fail });
+  const streams = createStreams({ unread, limits, timers, onProblem: fail });
   for (let reader = 0; reader <= limits.streamsMax; reader++) {
     const { response, raw, head } = connection();
     raw.destroy();
     await turn();
-    streams.open({ response, holder: "ann" }, 0, () => true);
+    streams.open({ response, holder: "ann" }, feed);
     assert.deepEqual(head, []);
   }
   assert.equal(streams.count(), 0);

@@ -1,20 +1,20 @@
 /**
- * The feed of events as a stream (SSE): each message has the event's number as its id, so a reader that lost its
- * connection goes on where it was by saying the last id it saw.
+ * Answers that never end: streams of messages (SSE).
  *
- * A reader reads at its own pace. Events are taken from the log one by one, and the next is taken only when the last
- * has left for the network, so nothing piles up here for a reader that is slow. One that takes nothing at all for a
- * while is cut off: it may come back and go on. Comments in between keep the connection alive through proxies, and show
- * both sides that the other is there. There may be so many readers at once and no more, and they
- * share the places (shared-places.ts).
+ * A reader reads at its own pace. Messages are made one by one, and the next is made only when the last has left for
+ * the network, so nothing piles up here for a reader that is slow. One that takes nothing at all for a while is cut
+ * off: it may come back and go on where it was, by the last id it saw. Comments in between keep the connection alive
+ * through proxies, and show both sides that the other is there. There may be so many readers at once and no more, and
+ * they share the slots (shared-places.ts).
  */
 
 import type { ServerResponse } from "node:http";
-import type { Drover, FeedEvent } from "../../engine/index.ts";
-import { isoTime } from "../../engine/tasks/index.ts";
-import { createSharedPlaces, type Holder, SAFE_HEADERS, ServerRefusal, type UnreadAnswers } from "../../http/index.ts";
-import type { EventJson } from "../../protocol/index.ts";
-import type { Timers } from "../../std/index.ts";
+import type { Timers } from "../std/index.ts";
+import { SAFE_HEADERS } from "./headers.ts";
+import { ServerRefusal } from "./problem.ts";
+import { createSharedPlaces } from "./shared-places.ts";
+import type { Holder } from "./tokens.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 export type StreamLimits = {
   /** Readers at once. */
@@ -24,9 +24,16 @@ export type StreamLimits = {
   readonly stallMs: number;
 };
 type Reader = { readonly response: ServerResponse; readonly holder: Holder };
-export type EventStreams = {
-  /** Answers with the stream of events behind `after`; nothing, if the caller has hung up. */
-  open(reader: Reader, after: number, wants: (event: FeedEvent) => boolean): void;
+type Feed<Item> = {
+  /** What it is made of, until the signal fires. */
+  items(signal: AbortSignal): AsyncIterable<Item>;
+  /** A message, or null for what this reader does not want. */
+  message(item: Item): StreamMessage | null;
+};
+export type StreamMessage = { readonly id: number; readonly event: string; readonly data: string };
+export type Streams = {
+  /** Answers with a stream; nothing, if the caller has hung up. */
+  open<Item>(reader: Reader, feed: Feed<Item>): void;
   count(): number;
   /** Every stream ends with a comment that says why. */
   close(): Promise<void>;
@@ -34,30 +41,27 @@ export type EventStreams = {
 
 const GOODBYE = ": the server stops; come back with Last-Event-ID\n\n";
 
-export const eventJson = ({ at, ...event }: FeedEvent): EventJson => ({ ...event, at: isoTime(at) }) as EventJson;
+const textOf = ({ id, event, data }: StreamMessage): string => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 
-const messageOf = (event: FeedEvent): string =>
-  `id: ${event.seq}\nevent: ${event.kind}\ndata: ${JSON.stringify(eventJson(event))}\n\n`;
-
-export function createEventStreams(deps: {
-  readonly drover: Pick<Drover, "events">;
+export function createStreams(deps: {
   readonly limits: StreamLimits;
   readonly timers: Timers;
   readonly unread: UnreadAnswers;
   readonly onProblem: (error: unknown) => void;
-}): EventStreams {
-  const { drover, limits, timers, unread, onProblem } = deps;
+}): Streams {
+  const { limits, timers, unread, onProblem } = deps;
   const open = new Map<AbortController, Promise<void>>();
   const places = createSharedPlaces(limits.streamsMax);
 
-  async function run(response: ServerResponse, signal: AbortSignal, after: number, wants: Wants): Promise<void> {
+  async function run<Item>(response: ServerResponse, signal: AbortSignal, feed: Feed<Item>): Promise<void> {
     const stopBeating = timers.every(limits.heartbeatMs, () => {
       if (!response.writableNeedDrain && !response.destroyed) response.write(":\n\n");
     });
     try {
-      for await (const event of drover.events({ after, follow: true, signal })) {
+      for await (const item of feed.items(signal)) {
         if (signal.aborted) break;
-        if (wants(event) && !response.write(messageOf(event))) await roomIn(response, signal);
+        const message = feed.message(item);
+        if (message !== null && !response.write(textOf(message))) await roomIn(response, signal);
       }
       if (!response.destroyed) response.end(GOODBYE);
     } catch (error) {
@@ -91,7 +95,7 @@ export function createEventStreams(deps: {
   }
 
   return {
-    open({ response, holder }, after, wants) {
+    open({ response, holder }, feed) {
       // One that hung up while its turn came closes no more, so nothing would ever end its stream.
       if (response.destroyed) return;
       const giveBack = places.take(holder);
@@ -102,7 +106,7 @@ export function createEventStreams(deps: {
       response.on("error", () => controller.abort());
       response.writeHead(200, { ...SAFE_HEADERS, ...STREAM_HEADERS });
       response.write("retry: 1000\n\n");
-      const running = run(response, controller.signal, after, wants).finally(() => {
+      const running = run(response, controller.signal, feed).finally(() => {
         open.delete(controller);
         giveBack();
       });
@@ -117,5 +121,4 @@ export function createEventStreams(deps: {
   };
 }
 
-type Wants = (event: FeedEvent) => boolean;
 const STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
