@@ -16,7 +16,7 @@ import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
-import { PACKED } from "./compact-write.ts";
+import { COMPACT } from "./compact-events.ts";
 import { fillBlanks } from "./deferred-hashes.ts";
 import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./payload-blocks.ts";
 
@@ -52,7 +52,7 @@ export function gather(
   const isBlank = payload !== undefined && event.kind === "task-submitted" && event.bodyHash === "";
   writeEvent(records, event, cause);
   // Only what is packed has room for a hash.
-  if (isBlank && records.bytes[start + LENGTH_BYTES] !== PACKED) {
+  if (isBlank && records.bytes[start + LENGTH_BYTES] !== COMPACT) {
     records.length = start + LENGTH_BYTES;
     writeEvent(records, { ...event, bodyHash: hash("sha256", payload, "hex") }, cause);
   } else if (isBlank) blanks.push(records.length - HASH_BYTES, beside.length);

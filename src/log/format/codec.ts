@@ -3,7 +3,8 @@
  *
  * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the
  * order that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written
- * in a shorter way (format 2, `compact-write.ts`), except where one holds what that cannot say; older logs hold them as
+ * in a shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs hold them
+ * as
  * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
  * character with the number of its format. The same event always gives the same bytes, whatever was written before,
  * which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a
@@ -14,8 +15,7 @@ import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { ADDED, type Event, type EventKind, FIELDS } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import { type Block, createBlock, writeText } from "./byte-block.ts";
-import { hotEvent, readPacked } from "./compact-read.ts";
-import { PACKED, writePacked } from "./compact-write.ts";
+import { COMPACT, eventFrom, readCompact, writeCompact } from "./compact-events.ts";
 
 const FORMAT = 1;
 const FIRST_PRINTABLE = 32;
@@ -37,7 +37,7 @@ export function writeEvent(block: Block, event: Event, cause: Seq | null): void 
   if (!Number.isSafeInteger(event.at) || event.at < 0) {
     invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
   }
-  if (!writePacked(block, event, cause)) writeText(block, JSON.stringify(allValues(event, cause)));
+  if (!writeCompact(block, event, cause)) writeText(block, JSON.stringify(allValues(event, cause)));
 }
 
 function allValues(event: Event, cause: Seq | null): unknown[] {
@@ -49,7 +49,7 @@ function allValues(event: Event, cause: Seq | null): unknown[] {
 
 export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
   const first = bytes[0] ?? FIRST_PRINTABLE;
-  if (first === PACKED) return readPacked(bytes, at);
+  if (first === COMPACT) return readCompact(bytes, at);
   if (first < FIRST_PRINTABLE) throw unsupported(first, at);
   const values = parse(bytes, at);
   const [format, kind, instant, cause] = values;
@@ -60,14 +60,14 @@ export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
   fillIn(kind as EventKind, fields, values);
   if (values.length !== HEADER_LENGTH + fields.length)
     throw corruptAt(at, `${String(kind)} has ${values.length} values`);
-  const event = hotEvent(values) ?? anyEvent(fields, values);
+  const event = eventFrom(kind as EventKind, instant, values, HEADER_LENGTH);
   return { event, cause: typeof cause === "number" ? seq(cause) : null };
 }
 
 const unsupported = (format: unknown, at: Seq): LogFailure =>
   new LogFailure(
     "unsupported-version",
-    `event ${at} has format ${String(format)}; this Drover reads ${FORMAT} and ${PACKED}`,
+    `event ${at} has format ${String(format)}; this Drover reads ${FORMAT} and ${COMPACT}`,
     at,
   );
 
@@ -80,12 +80,6 @@ function fillIn(kind: EventKind, fields: readonly string[], values: unknown[]): 
     if (!Object.hasOwn(added, field)) return;
     values.push(added[field]);
   }
-}
-
-function anyEvent(fields: readonly string[], values: readonly unknown[]): Event {
-  const event: Record<string, unknown> = { kind: values[1], at: values[2] };
-  for (const [index, field] of fields.entries()) event[field] = values[HEADER_LENGTH + index];
-  return event as unknown as Event;
 }
 
 function parse(bytes: Uint8Array, at: Seq): unknown[] {
