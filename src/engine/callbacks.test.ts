@@ -7,7 +7,7 @@ import { seq } from "../core/base/brand.ts";
 import { restore, snapshotLines } from "../core/snapshot/snapshot.ts";
 import { createMemoryLog, createMemoryStore } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
-import { neededBeside } from "./snapshots/snapshotter.ts";
+import { neededPayloads } from "./snapshots/snapshotter.ts";
 import { recover, snapshotChunks } from "./writer/recovery.ts";
 
 const callbackUrl = "https://example.com/done";
@@ -133,7 +133,7 @@ test("what is still to be told of a task outlives its record and its events", as
   assert.ok(!state.tasks.has("t" as never), "its record is gone");
   const at = seq(state.seq);
   await log.saveSnapshot({ seq: at, hash, chunks: snapshotChunks(state) });
-  await log.prune(at, neededBeside(state, at));
+  await log.prune(at, neededPayloads(state, at));
   await first.drover.close();
   const second = await createTestDrover({ log: createMemoryLog({ store }), config, at: first.clock.now() });
   assert.deepEqual(await second.drover.callbacks.snapshot(due?.seq as number), told);

@@ -39,7 +39,7 @@ export function createFeedPages(log: Pick<Log, "read">): FeedPages {
     if (found !== null) return found;
     const batches: ReadBatch[] = [];
     const seen = prunings;
-    for await (const batch of log.read(after, { beside: false, bytesMax: pageBytes })) batches.push(batch);
+    for await (const batch of log.read(after, { payloads: false, bytesMax: pageBytes })) batches.push(batch);
     const [first, last] = [batches[0], batches.at(-1)];
     if (first === undefined || last === undefined) return null;
     if (prunings === seen)

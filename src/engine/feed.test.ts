@@ -88,7 +88,7 @@ test("closing ends every follower", async () => {
 function spiedOn(log: Log): { readonly log: Log; readonly asked: string[] } {
   const asked: string[] = [];
   const read: Log["read"] = (after, options) => {
-    asked.push(`read ${after} ${options?.beside} ${options?.bytesMax}`);
+    asked.push(`read ${after} ${options?.payloads} ${options?.bytesMax}`);
     return log.read(after, options);
   };
   return { log: { ...log, read }, asked };

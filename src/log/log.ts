@@ -18,7 +18,7 @@
  * What cannot work (disk full, read-only, damaged, closed) rejects with a `LogFailure`, and nothing is
  * half-applied. What no correct caller asks for (an empty batch, a gap in the numbers) rejects with a
  * `BrokenInvariant`. Bytes are copied before `append` returns its promise: the caller may reuse its buffers at once,
- * unless it gave a `hollow` batch. Bytes that are read belong to the log: look, do not write.
+ * unless it gave an `unhashed` batch. Bytes that are read belong to the log: look, do not write.
  *
  * **Reading checks.** Every batch read is hashed again and compared; a damaged, missing or reordered
  * record stops the reader with code `corrupt` and the seq at which the chain breaks. Nothing repairs by
@@ -37,12 +37,12 @@ import type { Checkpoint } from "./integrity/checkpoint.ts";
 import type { SignRule } from "./integrity/signed-head.ts";
 
 export type LogRecord = {
-  /** The encoded event; hashed into the chain. Empty if the event was pruned and only `beside` was kept. */
+  /** The encoded event; hashed into the chain. Empty if the event was pruned and only `payload` was kept. */
   readonly bytes: Uint8Array;
   /** The payload of the event. Its hash is inside `bytes`. */
-  readonly beside?: Uint8Array;
-  /** That hash, where the event was pruned and only `beside` was kept. */
-  readonly besideHash?: string;
+  readonly payload?: Uint8Array;
+  /** That hash, where the event was pruned and only `payload` was kept. */
+  readonly payloadHash?: string;
 };
 
 export type Batch = {
@@ -54,13 +54,13 @@ export type Batch = {
    * The same without some hashes, for a driver that fills them in where that holds nobody up: see
    * `format/deferred-hashes.ts`.
    */
-  readonly hollow?: HollowBatch;
+  readonly unhashed?: UnhashedBatch;
   /** Whether the head is to be signed with this batch, and by which rule from now on. */
   readonly sign?: SignRule;
 };
 
 /** `bytes` as `format/batch-row.ts` frames records, `beside` as `format/payload-blocks.ts` frames payloads. */
-export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly beside: Uint8Array };
+export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly payloads: Uint8Array };
 
 /**
  * A packed batch, and where hashes are still to be written into its `bytes` before anything else is done with them.
@@ -68,10 +68,10 @@ export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; 
  * (a SharedArrayBuffer), a driver's own thread may read them as they are. What else a batch of the engine shows,
  * `packed` and `records`, lies in the same memory.
  */
-export type HollowBatch = PackedBatch & { readonly blanks: Blanks };
+export type UnhashedBatch = PackedBatch & { readonly deferred: DeferredHashes };
 
 /** Pairs: where in `bytes` the hash of a payload goes, and where in `beside` that payload's entry begins. */
-export type Blanks = readonly number[] | Uint32Array;
+export type DeferredHashes = readonly number[] | Uint32Array;
 
 export type ReadBatch = Batch & {
   readonly epoch: number;
@@ -98,7 +98,7 @@ export type AppendResult = Appended | Conflict | Unknown;
 
 export type ReadOptions = {
   /** Whether payloads are read too (default true). A recovery needs none and reads faster without. */
-  readonly beside?: boolean;
+  readonly payloads?: boolean;
   /** Ends with the batch that brings the bytes of events to about so many; a mebibyte at most. Absent: reads on. */
   readonly bytesMax?: number;
 };
@@ -167,7 +167,7 @@ export interface Log extends AsyncDisposable {
    * Drops whole batches that end at or before `beforeSeq` and the newest whole snapshot, whichever is
    * lower. Payloads of the seqs in `keepBeside` stay readable; earlier kept ones not listed again go.
    */
-  prune(beforeSeq: Seq, keepBeside: Iterable<Seq>): Promise<PruneReport>;
+  prune(beforeSeq: Seq, keepPayloads: Iterable<Seq>): Promise<PruneReport>;
   /** Signs the head now, and by this rule from now on. Absent where nothing is signed. */
   sign?(rule: SignRule): Promise<void>;
   /**

@@ -40,9 +40,9 @@ export function createLogInHand(store: MemoryStore = createMemoryStore()): LogIn
     inFlight++;
     try {
       appends.push({ batchId, firstSeq: batch.firstSeq, events: batch.records.length });
-      const given = Buffer.from(batch.hollow?.bytes ?? []);
+      const given = Buffer.from(batch.unhashed?.bytes ?? []);
       await held?.promise;
-      assert.ok(given.equals(batch.hollow?.bytes ?? given), "bytes on their way to the disk are left alone");
+      assert.ok(given.equals(batch.unhashed?.bytes ?? given), "bytes on their way to the disk are left alone");
       const fate = fates.shift();
       if (fate?.type === "fail") throw fate.error;
       if (fate?.type !== "lose") return await inner.append(...call);

@@ -46,7 +46,7 @@ export function createPast(log: Log): Past {
       throw new DroverError("limit", `event ${at} is more than ${EVENTS_MAX} events from where the log begins`);
     while (state.seq < at) {
       const before = state.seq;
-      for await (const { records } of log.read(seq(before), { beside: false, bytesMax: SLICE_BYTES }))
+      for await (const { records } of log.read(seq(before), { payloads: false, bytesMax: SLICE_BYTES }))
         for (const { bytes } of records) {
           if (state.seq === at) return state;
           evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);

@@ -15,7 +15,7 @@ import { openSqliteLog } from "../../log/sqlite/index.ts";
 import { OWN_FILE_MODE } from "../../std/index.ts";
 
 import { recover, snapshotChunks } from "../writer/recovery.ts";
-import { fileInProgress, neededBeside, type SnapshotDone } from "./snapshotter.ts";
+import { fileInProgress, neededPayloads, type SnapshotDone } from "./snapshotter.ts";
 import { giveWay } from "./thread-priority.ts";
 
 giveWay();
@@ -26,5 +26,5 @@ const isNew = state.seq > snapshotSeq;
 const file = isNew ? join(directory, fileInProgress(state.seq)) : "";
 if (isNew) await pipeline(Readable.from(snapshotChunks(state)), createWriteStream(file, { mode: OWN_FILE_MODE }));
 await log.close();
-const done: SnapshotDone = { seq: seq(state.seq), hash, file, keep: neededBeside(state, before) };
+const done: SnapshotDone = { seq: seq(state.seq), hash, file, keep: neededPayloads(state, before) };
 parentPort?.postMessage(done);

@@ -70,7 +70,7 @@ export function createSnapshotter(deps: {
     const { state, hash, snapshotSeq } = await recover(log);
     const at = { seq: seq(state.seq), hash };
     if (at.seq > snapshotSeq) await log.saveSnapshot({ ...at, chunks: snapshotChunks(state) });
-    return { seq: at.seq, keep: neededBeside(state, before) };
+    return { seq: at.seq, keep: neededPayloads(state, before) };
   }
 
   async function inThread(home: string, before: Seq): Promise<Made> {
@@ -161,7 +161,7 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
 }
 
 /** The events whose payloads are still needed: bodies and results of tasks that are readable, or to be told of. */
-export function neededBeside(state: State, before: number): Seq[] {
+export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
   // A task that is readable and to be told of names the same events twice.
   const needed = new Set<Seq>();

@@ -75,8 +75,8 @@ test("bodies at hand are bounded in bytes: those of ended tasks go first, then t
   const large = "x".repeat(1024 * 1024);
   const stored = new Map<number, Uint8Array>();
   const readRecord = async (seq: number) => {
-    const beside = stored.get(seq);
-    return beside === undefined ? null : { bytes: new Uint8Array(0), beside };
+    const payload = stored.get(seq);
+    return payload === undefined ? null : { bytes: new Uint8Array(0), payload };
   };
   const bodies = createBodyStore({ readRecord } as unknown as Log);
   const keep = (at: number): void => {

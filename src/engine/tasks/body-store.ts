@@ -97,8 +97,8 @@ export function createBodyStore(log: Log): BodyStore {
     async read(seq, hash = null) {
       const text = find(seq)?.text;
       if (text !== undefined) return text;
-      const beside = await soundBeside(log, seq, hash);
-      return beside === null ? null : decoder.decode(beside);
+      const payload = await soundPayload(log, seq, hash);
+      return payload === null ? null : decoder.decode(payload);
     },
   };
 }
@@ -106,10 +106,10 @@ export function createBodyStore(log: Log): BodyStore {
 const NOTHING: LogRecord = { bytes: new Uint8Array(0) };
 
 /** What lies beside an event, if it is what was written there; null if it was pruned. */
-async function soundBeside(log: Log, seq: Seq, hash: string | null): Promise<Uint8Array | null> {
+async function soundPayload(log: Log, seq: Seq, hash: string | null): Promise<Uint8Array | null> {
   try {
     const record = await log.readRecord(seq);
-    return checkedBeside(record ?? NOTHING, seq, hash);
+    return checkedPayload(record ?? NOTHING, seq, hash);
   } catch (error) {
     if (error instanceof LogFailure && error.code === "corrupt") throw new DamagedBody(seq);
     throw error;
@@ -117,10 +117,10 @@ async function soundBeside(log: Log, seq: Seq, hash: string | null): Promise<Uin
 }
 
 /** What lies beside an event, checked against the hash in it, or what is known of that. */
-export function checkedBeside(record: LogRecord, seq: Seq, hash: string | null = null): Uint8Array | null {
-  const { bytes, beside = null, besideHash = null } = record;
-  const told = bytes.length === 0 ? besideHash : payloadHashOf(decodeEvent(bytes, seq).event);
+export function checkedPayload(record: LogRecord, seq: Seq, hash: string | null = null): Uint8Array | null {
+  const { bytes, payload = null, payloadHash = null } = record;
+  const told = bytes.length === 0 ? payloadHash : payloadHashOf(decodeEvent(bytes, seq).event);
   const expected = hash ?? told;
-  if (expected !== null && (beside === null || hashOfPayload(beside) !== expected)) throw new DamagedBody(seq);
-  return beside;
+  if (expected !== null && (payload === null || hashOfPayload(payload) !== expected)) throw new DamagedBody(seq);
+  return payload;
 }

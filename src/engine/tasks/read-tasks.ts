@@ -23,7 +23,7 @@ import type { Log } from "../../log/index.ts";
 import { nextTurn } from "../../std/index.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
-import { type BodyStore, checkedBeside, DamagedBody, damagedReason } from "./body-store.ts";
+import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
 import { parseStored, type TaskBody } from "./task-body.ts";
 import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
@@ -128,10 +128,10 @@ async function endOf(log: Log, id: TaskId, seq: Seq): Promise<{ result?: unknown
   if (record === null || record.bytes.length === 0) return {};
   const { event } = decodeEvent(record.bytes, seq);
   if (event.kind === "task-done") {
-    const read = async () => checkedBeside(record, seq);
+    const read = async () => checkedPayload(record, seq);
     const result = await resultOf(
       id,
-      read().then((beside) => (beside === null ? null : Buffer.from(beside).toString())),
+      read().then((payloads) => (payloads === null ? null : Buffer.from(payloads).toString())),
     );
     return { attempt: event.attempt, ...result };
   }

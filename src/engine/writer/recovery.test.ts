@@ -93,7 +93,7 @@ test("C17 a restart finds the state to the byte, from the log, from a snapshot, 
   for (const withSnapshot of [true, false]) {
     const twin = createMemoryStore();
     Object.assign(twin, { head: store.head, base: store.base, rows: [...store.rows] });
-    for (const [at, bytes] of store.besides) twin.besides.set(at, bytes);
+    for (const [at, bytes] of store.payloads) twin.payloads.set(at, bytes);
     if (withSnapshot) {
       twin.checkpoints = store.checkpoints;
       for (const [at, chunks] of store.snapshots) twin.snapshots.set(at, chunks);

@@ -36,7 +36,7 @@ export async function recover(log: Log): Promise<Recovered> {
 /** A log that was pruned begins with a snapshot; if none of them is whole, it has lost its beginning. */
 async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
   try {
-    yield* log.read(after, { beside: false });
+    yield* log.read(after, { payloads: false });
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "pruned" || after > 0) throw error;
     throw corruptAt(seq(1), `events up to ${error.seq} were pruned, and no snapshot of what they led to is whole`);

@@ -33,7 +33,7 @@ export function readingStories(tell: Tell): void {
     );
     assert.deepEqual(eventsOf(batches), namesOf(1, 8));
     const payloads = batches.flatMap(({ records }) =>
-      records.map(({ beside }) => beside && Buffer.from(beside).toString()),
+      records.map(({ payload }) => payload && Buffer.from(payload).toString()),
     );
     const none = undefined;
     assert.deepEqual(payloads, [none, none, "payload 3", none, none, "payload 6", none, none]);
@@ -71,14 +71,14 @@ export function readingStories(tell: Tell): void {
 
 export function pagingStories(tell: Tell): void {
   tell("a log of many pages is read whole, and without payloads if they are not wanted", async ({ log }) => {
-    const records = Array.from({ length: 20 }, () => ({ bytes: new Uint8Array(30_000), beside: text("payload") }));
+    const records = Array.from({ length: 20 }, () => ({ bytes: new Uint8Array(30_000), payload: text("payload") }));
     for (let first = 1; first <= 101; first += 20) {
       await log.append(seq(first - 1), 0, { firstSeq: seq(first), records }, `batch-${first}`);
     }
     const withPayloads = await collect(log.read(seq(0)));
-    assert.equal(withPayloads.flatMap((batch) => batch.records).filter(({ beside }) => beside).length, 120);
-    const without = await collect(log.read(seq(0), { beside: false }));
-    assert.equal(without.flatMap((batch) => batch.records).filter(({ beside }) => beside).length, 0);
+    assert.equal(withPayloads.flatMap((batch) => batch.records).filter(({ payload }) => payload).length, 120);
+    const without = await collect(log.read(seq(0), { payloads: false }));
+    assert.equal(without.flatMap((batch) => batch.records).filter(({ payload }) => payload).length, 0);
     assert.equal(without.flatMap((batch) => batch.records).length, 120);
   });
 
@@ -106,16 +106,16 @@ export function pagingStories(tell: Tell): void {
     await fill(log, [5, 5]);
     const record = await log.readRecord(seq(6));
     assert.equal(Buffer.from(record?.bytes ?? []).toString(), "event 6");
-    assert.equal(Buffer.from(record?.beside ?? []).toString(), "payload 6");
+    assert.equal(Buffer.from(record?.payload ?? []).toString(), "payload 6");
     assert.deepEqual(Object.keys((await log.readRecord(seq(7))) ?? {}), ["bytes"]);
     assert.equal(await log.readRecord(seq(11)), null);
     assert.equal(await log.readRecord(seq(0)), null);
   });
 
   tell("an empty event and an empty payload are not nothing", async ({ log }) => {
-    const records = [{ bytes: new Uint8Array(0), beside: new Uint8Array(0) }, { bytes: text("b") }];
+    const records = [{ bytes: new Uint8Array(0), payload: new Uint8Array(0) }, { bytes: text("b") }];
     await log.append(seq(0), 0, { firstSeq: seq(1), records }, "a");
-    assert.deepEqual(await log.readRecord(seq(1)), { bytes: new Uint8Array(0), beside: new Uint8Array(0) });
+    assert.deepEqual(await log.readRecord(seq(1)), { bytes: new Uint8Array(0), payload: new Uint8Array(0) });
   });
 }
 
@@ -206,28 +206,28 @@ function sharedCopy(bytes: Uint8Array): Uint8Array {
 export function bytesStories(tell: Tell): void {
   tell("the caller may reuse its buffers as soon as append has returned", async ({ log }) => {
     const bytes = text("event 1");
-    const beside = text("payload");
-    const appended = log.append(seq(0), 0, { firstSeq: seq(1), records: [{ bytes, beside }] }, "a");
+    const payload = text("payload");
+    const appended = log.append(seq(0), 0, { firstSeq: seq(1), records: [{ bytes, payload }] }, "a");
     bytes.fill(0);
-    beside.fill(0);
+    payload.fill(0);
     await appended;
-    assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), beside: text("payload") });
+    assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), payload: text("payload") });
   });
 
   tell("so it may where its bytes are packed and shared, unless it says that it leaves them alone", async ({ log }) => {
-    const whole = { firstSeq: seq(1), records: [{ bytes: text("event 1"), beside: text("payload") }] };
+    const whole = { firstSeq: seq(1), records: [{ bytes: text("event 1"), payload: text("payload") }] };
     const { count, ...own } = packedOf(whole);
-    const packed = { count, bytes: sharedCopy(own.bytes), beside: sharedCopy(own.beside) };
+    const packed = { count, bytes: sharedCopy(own.bytes), payloads: sharedCopy(own.payloads) };
     const appended = log.append(seq(0), 0, { ...whole, packed }, "a");
     packed.bytes.fill(120);
-    packed.beside.fill(120);
+    packed.payloads.fill(120);
     await appended;
-    assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), beside: text("payload") });
+    assert.deepEqual(await log.readRecord(seq(1)), { bytes: text("event 1"), payload: text("payload") });
   });
 
   tell("views into a larger buffer store only what they show", async ({ log }) => {
     const whole = text("..event 1..payload..");
-    const record = { bytes: whole.subarray(2, 9), beside: whole.subarray(11, 18) };
+    const record = { bytes: whole.subarray(2, 9), payloads: whole.subarray(11, 18) };
     await log.append(seq(0), 0, { firstSeq: seq(1), records: [record] }, "a");
     assert.deepEqual(eventsOf(await collect(log.read(seq(0)))), ["event 1"]);
     assert.equal(await payloadAt(log, 1), "payload");
@@ -235,7 +235,7 @@ export function bytesStories(tell: Tell): void {
 
   tell("large batches and large records are stored whole", async ({ log }) => {
     const count = 20_000;
-    const large = { bytes: new Uint8Array(2_000_000).fill(1), beside: new Uint8Array(3_000_000).fill(2) };
+    const large = { bytes: new Uint8Array(2_000_000).fill(1), payload: new Uint8Array(3_000_000).fill(2) };
     await fill(log, [count]);
     const after = seq(count);
     await log.append(after, 0, { firstSeq: seq(count + 1), records: [large, { bytes: text("z") }] }, "large");

@@ -60,7 +60,7 @@ function submitted(task: number, more: object = {}): Event {
 }
 
 /** Gathers a submit for each payload between events of other kinds; one that has its hash keeps it. */
-export function gatherBlanks(gathering: Gathering, first: number): Map<number, string> {
+export function gatherDeferred(gathering: Gathering, first: number): Map<number, string> {
   const expected = new Map<number, string>();
   let at = first;
   const add = (event: Event, payload?: string): void => gather(gathering, at++, event, null, payload);
@@ -95,19 +95,19 @@ async function checkStored(log: Log, expected: ReadonlyMap<number, string>): Pro
 async function storeTwice(log: Log): Promise<void> {
   const { epoch } = await log.acquireLead("node", seconds(1));
   const gathering = createGathering();
-  const one = gatherBlanks(gathering, 1);
+  const one = gatherDeferred(gathering, 1);
   const { head } = (await log.append(seq(0), epoch, batchOf(gathering, seq(1)), "one")) as { head: { seq: number } };
   // Said again, it is the same batch; and what is gathered next does not remember it.
   assert.equal((await log.append(seq(0), epoch, batchOf(gathering, seq(1)), "one")).type, "appended");
   const again = emptied(gathering);
   assert.equal(again, gathering);
-  const two = gatherBlanks(gathering, head.seq + 1);
+  const two = gatherDeferred(gathering, head.seq + 1);
   const next = await log.append(seq(head.seq), epoch, batchOf(gathering, seq(head.seq + 1)), "two");
   assert.equal(next.type, "appended");
   await checkStored(log, new Map([...one, ...two]));
 }
 
-export function blankStories(tell: Tell): void {
+export function deferredHashStories(tell: Tell): void {
   tell("a hash that was left blank is that of the payload, also of a batch that was said twice", ({ log }) =>
     storeTwice(log),
   );

@@ -22,7 +22,7 @@ import {
   readingStories,
   repeatingStories,
 } from "./append-and-read.ts";
-import { blankStories } from "./deferred-hashes.ts";
+import { deferredHashStories } from "./deferred-hashes.ts";
 import {
   keepingStories,
   prunedStories,
@@ -54,7 +54,7 @@ export function logContract(name: string, open: OpenSubject): void {
     appendingStories(tell);
     repeatingStories(tell);
     bytesStories(tell);
-    blankStories(tell);
+    deferredHashStories(tell);
     fencingStories(tell);
     snapshotStories(tell);
     pruningStories(tell);

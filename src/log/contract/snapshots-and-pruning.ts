@@ -119,7 +119,7 @@ export function keepingStories(tell: Tell): void {
     await save(log, await fill(log, [6, 3]));
     await log.prune(seq(6), [seq(6)]);
     const kept = await log.readRecord(seq(6));
-    assert.deepEqual([kept?.bytes, kept?.beside], [new Uint8Array(0), text("payload 6")]);
+    assert.deepEqual([kept?.bytes, kept?.payload], [new Uint8Array(0), text("payload 6")]);
     assert.equal(await log.readRecord(seq(3)), null);
     const again = await reopen();
     await again.prune(seq(9), [seq(9), seq(6), seq(6)]);

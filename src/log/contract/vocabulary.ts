@@ -29,7 +29,7 @@ export function batchOf(first: number, count: number): Batch {
   const records = Array.from({ length: count }, (_, index): LogRecord => {
     const number = first + index;
     const bytes = text(`event ${number}`);
-    return number % 3 === 0 ? { bytes, beside: text(`payload ${number}`) } : { bytes };
+    return number % 3 === 0 ? { bytes, payload: text(`payload ${number}`) } : { bytes };
   });
   return { firstSeq: seq(first), records };
 }
@@ -86,7 +86,7 @@ export function referenceHash(sizes: readonly number[], upTo: number): string {
 
 export async function payloadAt(log: Log, at: number): Promise<string | null> {
   const record = await log.readRecord(seq(at));
-  return record?.beside === undefined ? null : Buffer.from(record.beside).toString();
+  return record?.payload === undefined ? null : Buffer.from(record.payload).toString();
 }
 
 export async function save(

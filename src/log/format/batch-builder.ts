@@ -11,28 +11,33 @@ import { type Seq, seq } from "../../core/base/index.ts";
 import type { Event } from "../../core/model/index.ts";
 
 import type { SignRule } from "../integrity/signed-head.ts";
-import type { Batch, HollowBatch, LogRecord, PackedBatch } from "../log.ts";
+import type { Batch, LogRecord, PackedBatch, UnhashedBatch } from "../log.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { COMPACT } from "./compact-events.ts";
-import { fillBlanks } from "./deferred-hashes.ts";
-import { besideSize, collectBeside, ENTRY_FRAME_BYTES, LENGTH_AT, packBeside } from "./payload-blocks.ts";
+import { fillDeferredHashes } from "./deferred-hashes.ts";
+import { collectPayloads, ENTRY_FRAME_BYTES, LENGTH_AT, packPayloads, payloadsSize } from "./payload-blocks.ts";
 
 const ROOM_AT_FIRST = 65_536;
 
-export type Gathering = { count: number; readonly records: Block; readonly beside: Block; readonly blanks: number[] };
+export type Gathering = {
+  count: number;
+  readonly records: Block;
+  readonly payloads: Block;
+  readonly deferred: number[];
+};
 
 export const createGathering = (): Gathering => ({
   count: 0,
   records: createSharedBlock(ROOM_AT_FIRST),
-  beside: createSharedBlock(ROOM_AT_FIRST),
-  blanks: [],
+  payloads: createSharedBlock(ROOM_AT_FIRST),
+  deferred: [],
 });
 
 /** How many bytes have been gathered. */
-export const gatheredBytes = ({ records, beside }: Gathering): number => records.length + beside.length;
+export const gatheredBytes = ({ records, payloads }: Gathering): number => records.length + payloads.length;
 
 /**
  * Adds the event with this number, and the text that lies beside it if there is one. A submit whose bodyHash is empty
@@ -45,47 +50,47 @@ export function gather(
   cause: Seq | null,
   payload: string | undefined,
 ): void {
-  const { records, beside, blanks } = into;
+  const { records, payloads, deferred } = into;
   const start = records.length;
   makeRoom(records, LENGTH_BYTES);
   records.length += LENGTH_BYTES;
-  const isBlank = payload !== undefined && event.kind === "task-submitted" && event.bodyHash === "";
+  const isDeferred = payload !== undefined && event.kind === "task-submitted" && event.bodyHash === "";
   writeEvent(records, event, cause);
   // Only what is packed has room for a hash.
-  if (isBlank && records.bytes[start + LENGTH_BYTES] !== COMPACT) {
+  if (isDeferred && records.bytes[start + LENGTH_BYTES] !== COMPACT) {
     records.length = start + LENGTH_BYTES;
     writeEvent(records, { ...event, bodyHash: hash("sha256", payload, "hex") }, cause);
-  } else if (isBlank) blanks.push(records.length - HASH_BYTES, beside.length);
+  } else if (isDeferred) deferred.push(records.length - HASH_BYTES, payloads.length);
   records.view.setUint32(start, records.length - start - LENGTH_BYTES);
   into.count++;
   if (payload === undefined) return;
-  const entry = beside.length;
-  makeRoom(beside, ENTRY_FRAME_BYTES);
-  beside.length += ENTRY_FRAME_BYTES;
-  writeText(beside, payload);
-  beside.view.setFloat64(entry, at);
-  beside.view.setUint32(entry + LENGTH_AT, beside.length - entry - ENTRY_FRAME_BYTES);
+  const entry = payloads.length;
+  makeRoom(payloads, ENTRY_FRAME_BYTES);
+  payloads.length += ENTRY_FRAME_BYTES;
+  writeText(payloads, payload);
+  payloads.view.setFloat64(entry, at);
+  payloads.view.setUint32(entry + LENGTH_AT, payloads.length - entry - ENTRY_FRAME_BYTES);
 }
 
 /** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied or added to. */
 export function batchOf(
-  { count, records, beside, blanks }: Gathering,
+  { count, records, payloads, deferred }: Gathering,
   firstSeq: Seq,
   sign: SignRule | null = null,
 ): Batch {
   const written = ({ bytes, length }: Block): Uint8Array => bytes.subarray(0, length);
-  const hollow: HollowBatch = { count, bytes: written(records), beside: written(beside), blanks };
+  const unhashed: UnhashedBatch = { count, bytes: written(records), payloads: written(payloads), deferred };
   return {
     firstSeq,
-    hollow,
+    unhashed,
     ...(sign === null ? {} : { sign }),
     get packed() {
-      fillBlanks(hollow);
-      return hollow;
+      fillDeferredHashes(unhashed);
+      return unhashed;
     },
     get records() {
-      fillBlanks(hollow);
-      return unpack(firstSeq, hollow);
+      fillDeferredHashes(unhashed);
+      return unpack(firstSeq, unhashed);
     },
   };
 }
@@ -93,30 +98,30 @@ export function batchOf(
 /** Empty again, with the room it keeps. */
 export function emptied(gathering: Gathering): Gathering {
   emptyBlock(gathering.records);
-  emptyBlock(gathering.beside);
-  gathering.count = gathering.blanks.length = 0;
+  emptyBlock(gathering.payloads);
+  gathering.count = gathering.deferred.length = 0;
   return gathering;
 }
 
 /** A batch as it is stored, but for hashes that may be blank. */
-export const hollowOf = (batch: Batch): HollowBatch => batch.hollow ?? { ...packedOf(batch), blanks: [] };
+export const unhashedOf = (batch: Batch): UnhashedBatch => batch.unhashed ?? { ...packedOf(batch), deferred: [] };
 
 /** A batch as it is stored. */
 export function packedOf(batch: Batch): PackedBatch {
   if (batch.packed !== undefined) return batch.packed;
   const bytes = new Uint8Array(packedSize(batch.records));
   packRecords(batch.records, bytes);
-  const beside = new Uint8Array(besideSize(batch.records));
-  packBeside(batch, beside);
-  return { count: batch.records.length, bytes, beside };
+  const payloads = new Uint8Array(payloadsSize(batch.records));
+  packPayloads(batch, payloads);
+  return { count: batch.records.length, bytes, payloads };
 }
 
-function unpack(firstSeq: Seq, { count, bytes, beside }: PackedBatch): LogRecord[] {
+function unpack(firstSeq: Seq, { count, bytes, payloads }: PackedBatch): LogRecord[] {
   const { starts, ends } = spansOf(firstSeq, bytes, count);
-  const besides = collectBeside([{ firstSeq, bytes: beside }]);
+  const bySeq = collectPayloads([{ firstSeq, bytes: payloads }]);
   return Array.from({ length: count }, (_, index) => {
     const record = bytes.subarray(starts[index], ends[index]);
-    const payload = besides.get(seq(firstSeq + index));
-    return payload === undefined ? { bytes: record } : { bytes: record, beside: payload };
+    const payload = bySeq.get(seq(firstSeq + index));
+    return payload === undefined ? { bytes: record } : { bytes: record, payload };
   });
 }

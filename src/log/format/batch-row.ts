@@ -46,7 +46,7 @@ export function checkAppend(after: Seq, epoch: number, batch: Batch, batchId: st
   invariant(Number.isSafeInteger(epoch) && epoch >= 0, `an epoch is a whole number from 0, got ${epoch}`);
   invariant(typeof batchId === "string" && batchId !== "", "a batch has an id that is not empty");
   invariant(batchId.length <= BATCH_ID_CHARACTERS_MAX, `a batch id has at most ${BATCH_ID_CHARACTERS_MAX} characters`);
-  const length = (batch.hollow ?? batch.packed)?.count ?? batch.records.length;
+  const length = (batch.unhashed ?? batch.packed)?.count ?? batch.records.length;
   invariant(length > 0, "a batch has at least one record");
   invariant(length <= BATCH_RECORDS_MAX, `a batch has at most ${BATCH_RECORDS_MAX} records, got ${length}`);
   invariant(
@@ -120,7 +120,7 @@ export function checkRow(row: BatchRow, expectedFirst: Seq, expectedPrior: Uint8
 }
 
 /** The row as its reader sees it, without the events up to `after`. Nothing is copied. */
-export function unpackRow(row: BatchRow, after: Seq, besides?: ReadonlyMap<Seq, Uint8Array>): ReadBatch {
+export function unpackRow(row: BatchRow, after: Seq, payloads?: ReadonlyMap<Seq, Uint8Array>): ReadBatch {
   const skipped = Math.max(0, after - row.firstSeq + 1);
   const count = row.lastSeq - row.firstSeq + 1;
   const { starts, ends } = spansOf(row.firstSeq, row.bytes, count);
@@ -128,8 +128,8 @@ export function unpackRow(row: BatchRow, after: Seq, besides?: ReadonlyMap<Seq, 
   const hashes: Uint8Array[] = [];
   for (let index = skipped; index < count; index++) {
     const bytes = row.bytes.subarray(starts[index], ends[index]);
-    const beside = besides?.get(seqAt(row.firstSeq, index));
-    records.push(beside === undefined ? { bytes } : { bytes, beside });
+    const payload = payloads?.get(seqAt(row.firstSeq, index));
+    records.push(payload === undefined ? { bytes } : { bytes, payload });
     hashes.push(hashOf(row.hashes, index));
   }
   const priorHash = skipped === 0 ? row.priorHash : hashOf(row.hashes, skipped - 1);

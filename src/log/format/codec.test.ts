@@ -62,14 +62,14 @@ test("what is gathered is the batch that would be packed record by record", () =
         const event = { kind: "pin-released", at: instant(index), task: taskId(task) } as const;
         gather(gathering, 7 + index, event, null, payload);
         const bytes = new Uint8Array(encodeEvent(event, null));
-        return payload === undefined ? { bytes } : { bytes, beside: new TextEncoder().encode(payload) };
+        return payload === undefined ? { bytes } : { bytes, payload: new TextEncoder().encode(payload) };
       });
       const batch = batchOf(gathering, seq(7));
       const packed = packedOf({ firstSeq: seq(7), records });
       assert.equal(batch.packed?.count, records.length);
       assert.deepEqual(new Uint8Array(batch.packed.bytes), packed.bytes);
-      assert.deepEqual(new Uint8Array(batch.packed.beside), packed.beside);
-      const plain = ({ bytes, beside }: LogRecord) => [new Uint8Array(bytes), beside && new Uint8Array(beside)];
+      assert.deepEqual(new Uint8Array(batch.packed.payloads), packed.payloads);
+      const plain = ({ bytes, payload }: LogRecord) => [new Uint8Array(bytes), payload && new Uint8Array(payload)];
       assert.deepEqual(batch.records.map(plain), records.map(plain));
     }),
   );

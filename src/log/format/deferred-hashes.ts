@@ -8,18 +8,18 @@
  * A driver that knows nothing of this is given batches that are whole.
  */
 import { hash } from "node:crypto";
-import type { HollowBatch } from "../log.ts";
+import type { UnhashedBatch } from "../log.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { ENTRY_FRAME_BYTES, LENGTH_AT } from "./payload-blocks.ts";
 
-export function fillBlanks({ bytes, beside, blanks }: Omit<HollowBatch, "count">): void {
-  if (blanks.length === 0) return;
+export function fillDeferredHashes({ bytes, payloads, deferred }: Omit<UnhashedBatch, "count">): void {
+  if (deferred.length === 0) return;
   const target = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const payloads = Buffer.from(beside.buffer, beside.byteOffset, beside.byteLength);
-  for (let index = 0; index < blanks.length; index += 2) {
-    const entry = blanks[index + 1] as number;
+  const stored = Buffer.from(payloads.buffer, payloads.byteOffset, payloads.byteLength);
+  for (let index = 0; index < deferred.length; index += 2) {
+    const entry = deferred[index + 1] as number;
     const start = entry + ENTRY_FRAME_BYTES;
-    const payload = payloads.subarray(start, start + payloads.readUInt32BE(entry + LENGTH_AT));
-    target.write(hash("sha256", payload, "binary"), blanks[index] as number, HASH_BYTES, "latin1");
+    const payload = stored.subarray(start, start + stored.readUInt32BE(entry + LENGTH_AT));
+    target.write(hash("sha256", payload, "binary"), deferred[index] as number, HASH_BYTES, "latin1");
   }
 }

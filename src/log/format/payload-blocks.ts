@@ -22,23 +22,23 @@ export const LENGTH_AT = 8;
 
 export type Block = { readonly firstSeq: Seq; readonly bytes: Uint8Array };
 
-export function besideSize(records: readonly LogRecord[]): number {
+export function payloadsSize(records: readonly LogRecord[]): number {
   let size = 0;
-  for (const { beside } of records) if (beside !== undefined) size += ENTRY_FRAME_BYTES + beside.length;
+  for (const { payload } of records) if (payload !== undefined) size += ENTRY_FRAME_BYTES + payload.length;
   invariant(size <= BATCH_BYTES_MAX, `a batch has at most ${BATCH_BYTES_MAX} bytes beside it, got ${size}`);
   return size;
 }
 
 /** Writes every payload of the batch into `target`, which is `besideSize` long. */
-export function packBeside({ firstSeq, records }: Batch, target: Uint8Array): void {
+export function packPayloads({ firstSeq, records }: Batch, target: Uint8Array): void {
   const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
   let at = 0;
-  for (const [index, { beside }] of records.entries()) {
-    if (beside === undefined) continue;
+  for (const [index, { payload }] of records.entries()) {
+    if (payload === undefined) continue;
     view.setFloat64(at, seqAt(firstSeq, index));
-    view.setUint32(at + LENGTH_AT, beside.length);
-    target.set(beside, at + ENTRY_FRAME_BYTES);
-    at += ENTRY_FRAME_BYTES + beside.length;
+    view.setUint32(at + LENGTH_AT, payload.length);
+    target.set(payload, at + ENTRY_FRAME_BYTES);
+    at += ENTRY_FRAME_BYTES + payload.length;
   }
 }
 
@@ -57,7 +57,7 @@ export function cutBlocks(packed: Uint8Array): Block[] {
   return blocks;
 }
 
-export function findBeside({ firstSeq, bytes }: Block, wanted: Seq): Uint8Array | null {
+export function findPayload({ firstSeq, bytes }: Block, wanted: Seq): Uint8Array | null {
   for (const entry of entries(bytes, firstSeq)) if (entry.seq === wanted) return bytes.subarray(entry.start, entry.end);
   return null;
 }
@@ -74,7 +74,7 @@ export function keepEntries({ firstSeq, bytes }: Block, isKept: (seq: Seq) => bo
   return first === null ? null : { firstSeq: first, bytes: Buffer.concat(kept) };
 }
 
-export function collectBeside(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+export function collectPayloads(blocks: readonly Block[]): Map<Seq, Uint8Array> {
   const found = new Map<Seq, Uint8Array>();
   for (const { firstSeq, bytes } of blocks) {
     for (const { seq, start, end } of entries(bytes, firstSeq)) found.set(seq, bytes.subarray(start, end));

@@ -4,7 +4,7 @@
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import { hashOfPayload } from "../format/event-facts.ts";
-import { collectStored, findBeside } from "../format/payload-blocks.ts";
+import { collectStored, findPayload } from "../format/payload-blocks.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";
 import type { Kept, KeptRange } from "../sqlite/signed-tables.ts";
 import type { LogTables } from "../sqlite/tables.ts";
@@ -83,7 +83,7 @@ export function payloadProblem(at: Seq, expected: string | null, payload: Uint8A
 function payloadOf(tables: LogTables, at: Seq): Uint8Array | null {
   try {
     const block = tables.blockBefore(seq(at));
-    return block === null ? null : findBeside(block, at);
+    return block === null ? null : findPayload(block, at);
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "corrupt") throw error;
     return null;

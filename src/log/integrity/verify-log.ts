@@ -104,9 +104,9 @@ async function walk({ base, head, batches }: Verification, covered: Seq, wanted:
       for (const [index, post] of posts.entries()) {
         const seq = seqAt(firstSeq, index);
         if (wanted.has(seq)) hashes.set(seq, toHex(hashOf(post, 0)));
-        const { bytes = new Uint8Array(0), beside = null } = records[index] ?? {};
+        const { bytes = new Uint8Array(0), payload = null } = records[index] ?? {};
         const { at, payloadHash } = factsOf(bytes, seq);
-        const message = payloadProblem(seq, payloadHash, beside);
+        const message = payloadProblem(seq, payloadHash, payload);
         if (message !== null) problems.push({ seq, message });
         else if (payloadHash !== null) count.payloads++;
         if (seq <= covered || seq > head.seq) continue;

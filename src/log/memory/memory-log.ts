@@ -17,7 +17,7 @@ import { packedOf } from "../format/batch-builder.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import { checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
-import { collectBeside } from "../format/payload-blocks.ts";
+import { collectPayloads } from "../format/payload-blocks.ts";
 import { type Checkpoint, isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
 import type { RowPage, RowSource } from "../integrity/page.ts";
@@ -46,7 +46,7 @@ export type MemoryStore = {
   head: Head;
   base: Anchor;
   rows: BatchRow[];
-  readonly besides: Map<Seq, Uint8Array>;
+  readonly payloads: Map<Seq, Uint8Array>;
   checkpoints: Checkpoint[];
   readonly snapshots: Map<Seq, readonly Uint8Array[]>;
   readonly bell: Bell;
@@ -57,7 +57,7 @@ export function createMemoryStore(): MemoryStore {
     head: { ...GENESIS, epoch: 0, batchId: "" },
     base: GENESIS,
     rows: [],
-    besides: new Map(),
+    payloads: new Map(),
     checkpoints: [],
     snapshots: new Map(),
     bell: createBell(),
@@ -73,12 +73,12 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
     if (closing.signal.aborted) throw closedFailure();
     return work();
   }
-  const pagesOf = (withBeside: boolean): FetchPage => {
+  const pagesOf = (withPayloads: boolean): FetchPage => {
     return (cursor, bytesMax) =>
-      whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor, bytesMax), cursor.after, withBeside));
+      whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor, bytesMax), cursor.after, withPayloads));
   };
-  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
-    readBatches(pagesOf(beside), startAfter(after), bytesMax);
+  const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
+    readBatches(pagesOf(payloads), startAfter(after), bytesMax);
   const close = async () => closing.abort();
   return {
     directory: null,
@@ -107,10 +107,10 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
   };
 }
 
-function bytesOf({ rows, besides }: MemoryStore): number {
+function bytesOf({ rows, payloads }: MemoryStore): number {
   let bytes = 0;
   for (const row of rows) bytes += row.bytes.length;
-  for (const payload of besides.values()) bytes += payload.length;
+  for (const payload of payloads.values()) bytes += payload.length;
   return bytes;
 }
 
@@ -125,12 +125,12 @@ type AppendCall = {
 
 function append(store: MemoryStore, { after, epoch, batch, batchId }: AppendCall): AppendResult {
   checkAppend(after, epoch, batch, batchId);
-  const { count, bytes, beside } = packedOf(batch);
+  const { count, bytes, payloads } = packedOf(batch);
   const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
   if (plan.type !== "store") return plan;
   store.rows.push(plan.row);
-  const payloads = collectBeside([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(beside) }]);
-  for (const [at, payload] of payloads) store.besides.set(at, payload);
+  const bySeq = collectPayloads([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(payloads) }]);
+  for (const [at, payload] of bySeq) store.payloads.set(at, payload);
   store.head = plan.head;
   store.bell.ring();
   return { type: "appended", head: plan.head };
@@ -171,18 +171,18 @@ function rowsBefore(rows: readonly BatchRow[], first: Seq): number {
   return low;
 }
 
-function pageOf(store: MemoryStore, { rows, ...page }: RowPage, after: Seq, withBeside: boolean): Page {
-  return { ...page, batches: rows.map((row) => unpackRow(row, after, withBeside ? store.besides : undefined)) };
+function pageOf(store: MemoryStore, { rows, ...page }: RowPage, after: Seq, withPayloads: boolean): Page {
+  return { ...page, batches: rows.map((row) => unpackRow(row, after, withPayloads ? store.payloads : undefined)) };
 }
 
 function readRecord(store: MemoryStore, wanted: Seq): LogRecord | null {
   checkSeq(wanted);
-  const beside = store.besides.get(wanted);
+  const payload = store.payloads.get(wanted);
   const row = store.rows[rowsBefore(store.rows, seq(wanted + 1)) - 1];
   const isStored = row !== undefined && wanted <= row.lastSeq;
-  if (!isStored && beside === undefined) return null;
+  if (!isStored && payload === undefined) return null;
   const bytes = isStored ? recordBytes(row, wanted) : new Uint8Array(0);
-  return beside === undefined ? { bytes } : { bytes, beside };
+  return payload === undefined ? { bytes } : { bytes, payload };
 }
 
 async function saveSnapshot(store: MemoryStore, { seq: at, hash, chunks }: SnapshotInput): Promise<Checkpoint> {
@@ -241,6 +241,6 @@ function prune(store: MemoryStore, before: Seq, keep: ReadonlySet<Seq>): PruneRe
     store.rows = store.rows.slice(dropped.length);
     store.checkpoints = store.checkpoints.filter(({ seq }) => seq >= store.base.seq);
   }
-  for (const at of store.besides.keys()) if (at <= store.base.seq && !keep.has(at)) store.besides.delete(at);
+  for (const at of store.payloads.keys()) if (at <= store.base.seq && !keep.has(at)) store.payloads.delete(at);
   return { base: store.base, droppedBatches: dropped.length };
 }

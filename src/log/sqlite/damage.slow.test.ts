@@ -230,7 +230,7 @@ test("one damaged record is refused when asked for alone; a damaged payload is i
   );
   const log = await openSqliteLog({ directory, readOnly: true });
   await assert.rejects(log.readRecord(seq(5)), failsWith("corrupt", 5));
-  assert.equal(Buffer.from((await log.readRecord(seq(3)))?.beside ?? []).toString(), "paXload 3");
+  assert.equal(Buffer.from((await log.readRecord(seq(3)))?.payload ?? []).toString(), "paXload 3");
   edit(directory, "UPDATE beside SET bytes = substr(bytes, 1, 15) WHERE first_seq = 3");
   await assert.rejects(log.readRecord(seq(3)), failsWith("corrupt", 3));
   await log.close();

@@ -15,7 +15,7 @@ import type { BatchRow } from "../format/batch-row.ts";
 import { recordBytes } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";
 import { factsOf, hashOfPayload } from "../format/event-facts.ts";
-import { findBeside, keepEntries } from "../format/payload-blocks.ts";
+import { findPayload, keepEntries } from "../format/payload-blocks.ts";
 import { isCheckpointSigned } from "../integrity/checkpoint.ts";
 import { createListCheck } from "../integrity/kept-check.ts";
 import { createListHash, signKeptList } from "../integrity/kept-list.ts";
@@ -129,7 +129,7 @@ function createListing(database: Database, signer: Signer, { limit, keep }: Prun
     const known = told ?? database.keptHash(inForce, at);
     if (known !== null || row === null) return known;
     const block = database.blockBefore(at);
-    const payload = block === null ? null : findBeside(block, at);
+    const payload = block === null ? null : findPayload(block, at);
     return payload === null ? null : hashOfPayload(payload);
   }
   function addSome(): void {

@@ -343,7 +343,7 @@ test("when its thread dies, an append is unknown, and later questions are refuse
 test("pruned space is used again", async (context) => {
   const directory = directoryFor(context);
   const log = await openFor(context, { directory });
-  const records = [{ bytes: new Uint8Array(100_000), beside: new Uint8Array(100_000) }];
+  const records = [{ bytes: new Uint8Array(100_000), payload: new Uint8Array(100_000) }];
   const sizes: number[] = [];
   for (let round = 0; round < 6; round++) {
     const { seq: after } = await log.head();

@@ -17,7 +17,7 @@
 import { resolve } from "node:path";
 import { invariant, type Seq } from "../../core/base/index.ts";
 
-import { hollowOf } from "../format/batch-builder.ts";
+import { unhashedOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";
 import type { Checkpoint } from "../integrity/checkpoint.ts";
@@ -92,8 +92,8 @@ function createHandle(session: Session): Log {
     return session;
   };
   const state = () => thread.ask("state", undefined);
-  const read: Log["read"] = (after, { beside = true, bytesMax } = {}) =>
-    readBatches(pagesOf(thread, beside), startAfter(after), bytesMax);
+  const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
+    readBatches(pagesOf(thread, payloads), startAfter(after), bytesMax);
 
   async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
     const found = await findProblems(session);
@@ -155,12 +155,12 @@ type AppendCall = {
 
 async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
   checkAppend(after, epoch, batch, batchId);
-  const { count, bytes, beside, blanks } = hollowOf(batch);
-  const isLeftAlone = batch.hollow !== undefined;
-  const sent = [bytes, beside].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
-  const holes = new Uint32Array(blanks);
+  const { count, bytes, payloads, deferred } = unhashedOf(batch);
+  const isLeftAlone = batch.unhashed !== undefined;
+  const sent = [bytes, payloads].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
+  const holes = new Uint32Array(deferred);
   const sign = batch.sign ?? null;
-  const input = { after, epoch, batchId, count, bytes: sent[0], beside: sent[1], blanks: holes, sign };
+  const input = { after, epoch, batchId, count, bytes: sent[0], payloads: sent[1], deferred: holes, sign };
   try {
     const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
     const result = await thread.ask("append", input, moved);
@@ -181,11 +181,11 @@ function copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return copy;
 }
 
-function pagesOf(thread: StoreThread, beside: boolean): FetchPage {
+function pagesOf(thread: StoreThread, payloads: boolean): FetchPage {
   return async (cursor, bytesMax) => {
-    const { rows, blocks, ...page } = await thread.ask("page", { cursor, beside, bytesMax });
-    const besides = collectStored(blocks);
-    return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, besides)) };
+    const { rows, blocks, ...page } = await thread.ask("page", { cursor, payloads, bytesMax });
+    const bySeq = collectStored(blocks);
+    return { ...page, batches: rows.map((row) => unpackRow(row, cursor.after, bySeq)) };
   };
 }
 

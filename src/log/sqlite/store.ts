@@ -13,9 +13,9 @@
 
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { checkSeq, recordBytes } from "../format/batch-row.ts";
-import { fillBlanks } from "../format/deferred-hashes.ts";
+import { fillDeferredHashes } from "../format/deferred-hashes.ts";
 import type { Block } from "../format/payload-blocks.ts";
-import { cutBlocks, findBeside } from "../format/payload-blocks.ts";
+import { cutBlocks, findPayload } from "../format/payload-blocks.ts";
 import type { Checkpoint } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
 import { checkKept, type KeptCheck } from "../integrity/kept-check.ts";
@@ -23,7 +23,7 @@ import type { KeptList } from "../integrity/kept-list.ts";
 import type { Cursor, RowPage } from "../integrity/page.ts";
 import { hashAt, readPage } from "../integrity/page.ts";
 import type { SignedHead, SignRule } from "../integrity/signed-head.ts";
-import type { Anchor, AppendResult, Blanks, Head, LogRecord, VerifyProblem } from "../log.ts";
+import type { Anchor, AppendResult, DeferredHashes, Head, LogRecord, VerifyProblem } from "../log.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import type { Database, OpenOptions } from "./database.ts";
 import { openDatabase } from "./database.ts";
@@ -39,12 +39,12 @@ export type AppendInput = {
   readonly count: number;
   /** The packed records and the packed payloads. They may be the caller's own: nothing is kept of them. */
   readonly bytes: Uint8Array;
-  readonly beside: Uint8Array;
-  readonly blanks: Blanks;
+  readonly payloads: Uint8Array;
+  readonly deferred: DeferredHashes;
   readonly sign: SignRule | null;
 };
 
-export type PageInput = { readonly cursor: Cursor; readonly beside: boolean; readonly bytesMax?: number | undefined };
+export type PageInput = { readonly cursor: Cursor; readonly payloads: boolean; readonly bytesMax?: number | undefined };
 export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
 export type StoreState = {
   readonly head: Head;
@@ -124,28 +124,28 @@ export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): 
   };
 }
 
-function storeBatch(database: Database, { beside, blanks, ...input }: Omit<AppendInput, "sign">): AppendResult {
-  fillBlanks({ bytes: input.bytes, beside, blanks });
+function storeBatch(database: Database, { payloads, deferred, ...input }: Omit<AppendInput, "sign">): AppendResult {
+  fillDeferredHashes({ bytes: input.bytes, payloads, deferred });
   const plan = planAppend(database.source(), input);
   if (plan.type !== "store") return plan;
   database.putRow(plan.row);
-  for (const block of cutBlocks(beside)) database.putBlock(block);
+  for (const block of cutBlocks(payloads)) database.putBlock(block);
   database.putHead(plan.head);
   return { type: "appended", head: plan.head };
 }
 
-function readStored(database: Database, { cursor, beside, bytesMax }: PageInput): StoredPage {
+function readStored(database: Database, { cursor, payloads, bytesMax }: PageInput): StoredPage {
   const page = readPage(database.source(), cursor, bytesMax);
   const first = page.rows[0];
   const last = page.rows.at(-1);
-  const blocks = beside && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
+  const blocks = payloads && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
   return { ...page, blocks };
 }
 
 function readRecord(database: Database, wanted: Seq): LogRecord | null {
   checkSeq(wanted);
   const block = database.blockBefore(wanted);
-  const found = block === null ? null : findBeside(block, wanted);
+  const found = block === null ? null : findPayload(block, wanted);
   const row = database.rowWith(wanted);
   if (row === null && found === null) return null;
   // Copied, so that posting one record does not post the whole batch it lies in.
@@ -155,7 +155,7 @@ function readRecord(database: Database, wanted: Seq): LogRecord | null {
   if (row === null && hash === null && database.isOfFormat3) {
     throw corruptAt(wanted, "its payload is there, but neither the event nor a signed hash of it");
   }
-  return { bytes, beside: Uint8Array.from(found), ...(hash === null ? {} : { besideHash: hash }) };
+  return { bytes, payload: Uint8Array.from(found), ...(hash === null ? {} : { payloadHash: hash }) };
 }
 
 function raiseEpoch(database: Database, signing: Signing): number {

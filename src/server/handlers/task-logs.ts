@@ -34,7 +34,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
   const looks = createTurnstile(1, LOOKS_MAX);
 
   /** What lies beside the server; without an instant, whatever task of that id has written it. */
-  async function beside(
+  async function payloads(
     taskId: string,
     attempt: number | undefined,
     { lines, since, exchange }: { lines: number; since?: number; exchange: Exchange },
@@ -64,18 +64,18 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     if (known !== undefined) {
       const number = attempt ?? known.last;
       if (number === 0 || number > known.last) throw unknownAttempt(taskId, attempt, known.last);
-      const here = await beside(taskId, number, { lines, since: known.since, exchange });
+      const here = await payloads(taskId, number, { lines, since: known.since, exchange });
       if (here !== null) return here;
     }
     return deps.polls.hold(exchange, "other", async (signal) => {
       const ran = await attempts.find(taskId, attempt, { signal, inTurn: (look) => inItsTurn(looks, exchange, look) });
       if (ran !== null) {
         const { since } = ran;
-        const here = known === undefined ? await beside(taskId, ran.attempt, { lines, since, exchange }) : null;
+        const here = known === undefined ? await payloads(taskId, ran.attempt, { lines, since, exchange }) : null;
         return here ?? fromFar({ taskId, ...ran }, lines, signal);
       }
       // Of a task that is forgotten nobody knows whose it was.
-      const left = known !== undefined || isTied(caller) ? null : await beside(taskId, attempt, { lines, exchange });
+      const left = known !== undefined || isTied(caller) ? null : await payloads(taskId, attempt, { lines, exchange });
       if (left !== null) return left;
       if (known === undefined && !deps.drover.state.tombstones.has(taskId as TaskId))
         throw refused({ type: "task-unknown", task: taskId });
