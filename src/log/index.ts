@@ -8,6 +8,7 @@ export {
   LogFailure,
   type LogRecord,
   type ReadBatch,
+  type SignRule,
   type Snapshot,
   type VerifyReport,
 } from "./log.ts";

@@ -33,8 +33,6 @@
  */
 
 import type { Duration, Seq } from "../core/base/index.ts";
-import type { Checkpoint } from "./integrity/checkpoint.ts";
-import type { SignRule } from "./integrity/signed-head.ts";
 
 export type LogRecord = {
   /** The encoded event; hashed into the chain. Empty if the event was pruned and only `payload` was kept. */
@@ -84,6 +82,17 @@ export type ReadBatch = Batch & {
 
 /** A point in the chain: the hash, in 64 hex digits, after the event with this number. */
 export type Anchor = { readonly seq: Seq; readonly hash: string };
+
+/** A signed word that the chain had this hash at this event, and that this snapshot is the state there. */
+export type Checkpoint = Anchor & {
+  /** sha256 of the snapshot's bytes, in hex. */
+  readonly snapshotHash: string;
+  /** ed25519 over seq, hash and snapshotHash, in hex. */
+  readonly signature: string;
+};
+
+/** How much may be unsigned: so many events, and so many milliseconds from the first of them to the last. */
+export type SignRule = { readonly events: number; readonly time: number };
 
 export type Head = Anchor & {
   readonly epoch: number;

@@ -4,8 +4,7 @@
  * left unsigned when nothing more happens is signed by an alarm; a log that is closed signs its head itself.
  */
 
-import type { Log } from "../../log/index.ts";
-import type { SignRule } from "../../log/integrity/index.ts";
+import type { Log, SignRule } from "../../log/index.ts";
 /** A batch on its way: how many events it has, and when the last of them happened. */
 export type Leaving = { readonly count: number; readonly at: number };
 

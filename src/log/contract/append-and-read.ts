@@ -227,7 +227,7 @@ export function bytesStories(tell: Tell): void {
 
   tell("views into a larger buffer store only what they show", async ({ log }) => {
     const whole = text("..event 1..payload..");
-    const record = { bytes: whole.subarray(2, 9), payloads: whole.subarray(11, 18) };
+    const record = { bytes: whole.subarray(2, 9), payload: whole.subarray(11, 18) };
     await log.append(seq(0), 0, { firstSeq: seq(1), records: [record] }, "a");
     assert.deepEqual(eventsOf(await collect(log.read(seq(0)))), ["event 1"]);
     assert.equal(await payloadAt(log, 1), "payload");

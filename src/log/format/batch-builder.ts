@@ -9,9 +9,7 @@
 import { hash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { Event } from "../../core/model/index.ts";
-
-import type { SignRule } from "../integrity/signed-head.ts";
-import type { Batch, LogRecord, PackedBatch, UnhashedBatch } from "../log.ts";
+import type { Batch, LogRecord, PackedBatch, SignRule, UnhashedBatch } from "../log.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
 import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";

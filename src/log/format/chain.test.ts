@@ -7,8 +7,9 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { seq } from "../../core/base/brand.ts";
-import { type Checkpoint, isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
+import type { Checkpoint } from "../log.ts";
 import { chainBatch, hashOf, postHash, toHex, ZERO_HASH, ZERO_HASH_HEX } from "./chain.ts";
 
 const sha256 = (...parts: Uint8Array[]): Buffer => createHash("sha256").update(Buffer.concat(parts)).digest();

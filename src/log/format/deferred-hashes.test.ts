@@ -1,5 +1,6 @@
 /**
- * A hash that was left blank is filled in for a driver that knows nothing of deferred hashes. The contract says the rest.
+ * A hash that was left blank is filled in for a driver that knows nothing of deferred hashes. The contract says the
+ * rest.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -6,15 +6,8 @@
  * so the checkpoint must be something that nobody else can write (`signing-key.ts`).
  */
 
-import type { Anchor } from "../log.ts";
+import type { Checkpoint } from "../log.ts";
 import type { Signer, Verifier } from "./signing-key.ts";
-
-export type Checkpoint = Anchor & {
-  /** sha256 of the snapshot's bytes, in hex. */
-  readonly snapshotHash: string;
-  /** ed25519 over seq, hash and snapshotHash, in hex. */
-  readonly signature: string;
-};
 
 export type CheckpointClaim = Omit<Checkpoint, "signature">;
 

@@ -1,4 +1,3 @@
 /** What other layers may use of this room. */
 
 export { createBell } from "./read-log.ts";
-export type { SignRule } from "./signed-head.ts";

@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import type { Seq } from "../../core/base/index.ts";
 
+import { hashOfPayload } from "../format/event-facts.ts";
 import type { Signer, Verifier } from "./signing-key.ts";
 
 export type KeptList = KeptClaim & { readonly signature: string };
@@ -41,3 +42,10 @@ export const isListSigned = (verifier: Verifier, list: KeptList): boolean =>
   verifier.holds(signedText(list), list.signature);
 
 const signedText = ({ run, upTo, hash }: KeptClaim): string => `drover kept 1 ${run} ${upTo} ${hash}`;
+
+/** What is wrong with what lies beside an event; null if nothing is. */
+export function payloadProblem(at: Seq, expected: string | null, payload: Uint8Array | null): string | null {
+  if (expected === null) return null;
+  if (payload === null) return `the payload of event ${at} is missing`;
+  return hashOfPayload(payload) === expected ? null : `the payload of event ${at} is not what was written`;
+}

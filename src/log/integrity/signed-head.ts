@@ -9,11 +9,9 @@
  */
 import type { Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
-import type { Anchor, Head, VerifyProblem } from "../log.ts";
+import type { Anchor, Head, SignRule, VerifyProblem } from "../log.ts";
 import type { Signer, Verifier } from "./signing-key.ts";
 
-/** How much may be unsigned: so many events, and so many milliseconds from the first of them to the last. */
-export type SignRule = { readonly events: number; readonly time: number };
 export const DEFAULT_SIGN_RULE: SignRule = { events: 10_000, time: 60_000 };
 
 export type HeadClaim = Head & { readonly rule: SignRule; readonly isClosed: boolean };

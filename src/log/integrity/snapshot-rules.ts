@@ -8,9 +8,8 @@
 
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
-import type { Anchor, VerifyProblem } from "../log.ts";
+import type { Anchor, Checkpoint, VerifyProblem } from "../log.ts";
 import { corruptAt } from "../log.ts";
-import type { Checkpoint } from "./checkpoint.ts";
 
 /** How many snapshots are kept: the newest, and one to fall back on. */
 export const SNAPSHOTS_KEPT = 2;

@@ -12,10 +12,10 @@
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { hashOf, isHash, seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/event-facts.ts";
-import type { Anchor, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
+import type { Anchor, Checkpoint, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
 import { LogFailure } from "../log.ts";
-import { type Checkpoint, isCheckpointSigned } from "./checkpoint.ts";
-import { payloadProblem } from "./kept-check.ts";
+import { isCheckpointSigned } from "./checkpoint.ts";
+import { payloadProblem } from "./kept-list.ts";
 import { headProblem, isHeadSigned, type SignedHead } from "./signed-head.ts";
 import type { Verifier } from "./signing-key.ts";
 

@@ -18,7 +18,7 @@ import type { BatchRow } from "../format/batch-row.ts";
 import { checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { collectPayloads } from "../format/payload-blocks.ts";
-import { type Checkpoint, isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
 import type { RowPage, RowSource } from "../integrity/page.ts";
 import { hashAt, readPage } from "../integrity/page.ts";
@@ -31,6 +31,7 @@ import type {
   Anchor,
   AppendResult,
   Batch,
+  Checkpoint,
   Head,
   Log,
   LogRecord,

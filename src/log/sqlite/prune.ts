@@ -17,12 +17,12 @@ import { fromHex, toHex } from "../format/chain.ts";
 import { factsOf, hashOfPayload } from "../format/event-facts.ts";
 import { findPayload, keepEntries } from "../format/payload-blocks.ts";
 import { isCheckpointSigned } from "../integrity/checkpoint.ts";
-import { createListCheck } from "../integrity/kept-check.ts";
 import { createListHash, signKeptList } from "../integrity/kept-list.ts";
 import { type Cursor, hashAt, readPage } from "../integrity/page.ts";
 import type { Signer, Verifier } from "../integrity/signing-key.ts";
 import { type Anchor, corruptAt, LogFailure } from "../log.ts";
 import type { Database } from "./database.ts";
+import { createListCheck } from "./kept-check.ts";
 
 const ROWS_PER_STEP = 32;
 const ENTRIES_PER_STEP = 256;

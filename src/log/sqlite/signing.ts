@@ -6,8 +6,9 @@
  * of the log.
  */
 
-import { DEFAULT_SIGN_RULE, type SignedHead, type SignRule, signHead } from "../integrity/signed-head.ts";
+import { DEFAULT_SIGN_RULE, type SignedHead, signHead } from "../integrity/signed-head.ts";
 import type { Signer } from "../integrity/signing-key.ts";
+import type { SignRule } from "../log.ts";
 import { type Head, LogFailure } from "../log.ts";
 import type { Database } from "./database.ts";
 

@@ -16,17 +16,25 @@ import { checkSeq, recordBytes } from "../format/batch-row.ts";
 import { fillDeferredHashes } from "../format/deferred-hashes.ts";
 import type { Block } from "../format/payload-blocks.ts";
 import { cutBlocks, findPayload } from "../format/payload-blocks.ts";
-import type { Checkpoint } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
-import { checkKept, type KeptCheck } from "../integrity/kept-check.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import type { Cursor, RowPage } from "../integrity/page.ts";
 import { hashAt, readPage } from "../integrity/page.ts";
-import type { SignedHead, SignRule } from "../integrity/signed-head.ts";
-import type { Anchor, AppendResult, DeferredHashes, Head, LogRecord, VerifyProblem } from "../log.ts";
+import type { SignedHead } from "../integrity/signed-head.ts";
+import type {
+  Anchor,
+  AppendResult,
+  Checkpoint,
+  DeferredHashes,
+  Head,
+  LogRecord,
+  SignRule,
+  VerifyProblem,
+} from "../log.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import type { Database, OpenOptions } from "./database.ts";
 import { openDatabase } from "./database.ts";
+import { checkKept, type KeptCheck } from "./kept-check.ts";
 import type { PruneAsk, PruneStep } from "./prune.ts";
 import { createPruning } from "./prune.ts";
 import type { KeptRange } from "./signed-tables.ts";

@@ -5,15 +5,22 @@
  * for that; and a snapshot that has gone is missed only if it should still be there.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
-import { LIST_NOT_SIGNED } from "../integrity/kept-check.ts";
 import { createListHash, isListSigned } from "../integrity/kept-list.ts";
+import type { Signer } from "../integrity/signing-key.ts";
 import { SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
 import type { VerifyProblem } from "../log.ts";
+import { LIST_NOT_SIGNED } from "./kept-check.ts";
 import { hashSnapshot } from "./snapshot-files.ts";
-import type { Session } from "./sqlite-log.ts";
-import { startStoreThread } from "./thread-client.ts";
+import { type StoreThread, startStoreThread } from "./thread-client.ts";
 
 const ENTRIES_PER_PAGE = 64;
+
+type Session = {
+  readonly directory: string;
+  readonly readOnly: boolean;
+  readonly thread: StoreThread;
+  readonly signer: Signer;
+};
 
 export async function findProblems(session: Session): Promise<VerifyProblem[]> {
   return [...(await examined(session)), ...(await snapshotProblems(session)), ...(await keptProblems(session))];

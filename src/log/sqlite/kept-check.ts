@@ -5,11 +5,11 @@
 import { type Seq, seq } from "../../core/base/index.ts";
 import { hashOfPayload } from "../format/event-facts.ts";
 import { collectStored, findPayload } from "../format/payload-blocks.ts";
+import { createListHash, isListSigned, type KeptClaim, payloadProblem } from "../integrity/kept-list.ts";
+import type { Verifier } from "../integrity/signing-key.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";
-import type { Kept, KeptRange } from "../sqlite/signed-tables.ts";
-import type { LogTables } from "../sqlite/tables.ts";
-import { createListHash, isListSigned, type KeptClaim } from "./kept-list.ts";
-import type { Verifier } from "./signing-key.ts";
+import type { Kept, KeptRange } from "./signed-tables.ts";
+import type { LogTables } from "./tables.ts";
 
 const BLOCKS_PER_PAGE = 64;
 const NO_LIMIT = -1;
@@ -70,13 +70,6 @@ export function checkKept(tables: LogTables, range: KeptRange): KeptCheck {
     if (message !== null) problems.push({ seq: at, message });
   }
   return { kept, problems };
-}
-
-/** What is wrong with what lies beside an event; null if nothing is. */
-export function payloadProblem(at: Seq, expected: string | null, payload: Uint8Array | null): string | null {
-  if (expected === null) return null;
-  if (payload === null) return `the payload of event ${at} is missing`;
-  return hashOfPayload(payload) === expected ? null : `the payload of event ${at} is not what was written`;
 }
 
 /** A payload that cannot be read is as good as none. */
