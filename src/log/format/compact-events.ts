@@ -21,8 +21,7 @@
  * something else gets another number, except that a submit may be given more fields at the end of USUAL.
  */
 import { instant, type Seq, seq } from "../../core/base/index.ts";
-import type { Reason } from "../../core/fleet/index.ts";
-import { type Event, type EventKind, FIELDS } from "../../core/model/index.ts";
+import { type Event, type EventKind, FIELDS, type Reason } from "../../core/model/index.ts";
 import { corruptAt } from "../log.ts";
 import { type Block, makeRoom } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
