@@ -20,7 +20,7 @@ const CONFIGURATION = {
 };
 const START = `Scalar.createApiReference("#app", ${JSON.stringify(CONFIGURATION)})`;
 
-export const REFERENCE_PAGE = `<!doctype html>
+export const REFERENCE_PAGE: string = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
