@@ -125,7 +125,7 @@ function describe({ payload: event }: FeedEvent): string | null {
       return `${yellow("■")} ${event.task} cancelled: ${event.reason}`;
     case "task-failed":
       return `${red("✘")} ${event.task} failed: ${event.reason}`;
-    case "gate-struck":
+    case "gate-throttled":
       return `${yellow("⏸")} gate ${event.gate} said 429, wait ${event.retryAfterMs} ms ${dim("(2 s at least)")}`;
     case "gate-opened":
       return `${green("⏵")} gate ${event.gate} opens again, with one probe`;

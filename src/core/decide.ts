@@ -58,7 +58,7 @@ type WorldCommand = Extract<
   Command,
   {
     type:
-      | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "strike-gate")
+      | ("start-engine" | "set-config" | "put-project" | "set-paused" | "artifact-ready" | "throttle-gate")
       | ("reset-gate" | "remove-gate")
       | ("join-worker" | "change-worker" | "leave-worker" | "settle-callback")
       | ("put-schedule" | "move-schedule" | "remove-schedule" | "count-rejected");
@@ -77,11 +77,11 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
       return decidePause(state, command, now);
     case "artifact-ready":
       return decideArtifact(state, command.artifact, now);
-    case "strike-gate": {
+    case "throttle-gate": {
       const { gate, permit, retryAfterMs } = command;
       const room = roomForGate(state, gate, null, now);
       if (!room.ok) return room;
-      return ok({ events: [...room.value, { kind: "gate-struck", at: now, gate, permit, retryAfterMs }] });
+      return ok({ events: [...room.value, { kind: "gate-throttled", at: now, gate, permit, retryAfterMs }] });
     }
     case "reset-gate":
       return decideReset(state, command.gate, now);

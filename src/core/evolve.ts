@@ -18,19 +18,19 @@ import { type Event, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
 import { attach, detach } from "./task/attempt.ts";
 import { watchTabs } from "./task/browser-tab.ts";
-import { forgiveGate, noteAnswered, openGate, removeGate, strike } from "./task/gates.ts";
+import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./task/gates.ts";
 import {
   armWake,
   bury,
   endTask,
   forget,
   meetArtifact,
+  notifyDependents,
   queueTask,
   reviveTask,
   setPhase,
   setPin,
   submitTask,
-  tellDependents,
   watchPins,
 } from "./task/lifecycle.ts";
 import { countsAsLoss } from "./task/loss.ts";
@@ -84,8 +84,8 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "permit-dropped":
     case "permit-settled":
       return evolvePermit(state, event);
-    case "gate-struck":
-      return strike(state, event.gate, event);
+    case "gate-throttled":
+      return throttle(state, event.gate, event);
     case "gate-opened":
       return openGate(state, event.gate);
     case "gate-reset":
@@ -154,8 +154,8 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
         task.deadline = event.deadline ?? -1;
       });
       return setTimer(state, task, "deadline", task.deadline);
-    case "dependents-told":
-      return tellDependents(state, task, event.count);
+    case "dependents-notified":
+      return notifyDependents(state, task, event.count);
     case "pin-released":
       return requeue(state, task, () => setPin(state, task, null, event.at));
     case "hold-released":

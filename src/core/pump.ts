@@ -19,7 +19,7 @@ import { place } from "./fleet/placement.ts";
 import type { Event, Rank } from "./model/events.ts";
 import type { Project, State } from "./model/state.ts";
 import { due } from "./task/deadlines.ts";
-import { nextRipe, nextTold } from "./task/dependency.ts";
+import { nextNotified, nextReady } from "./task/dependency.ts";
 import { nextPermit } from "./task/permits.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./turn/fairness.ts";
 import { idleHold, nextHold } from "./turn/hold.ts";
@@ -32,10 +32,10 @@ const NONE: readonly Event[] = [];
 export function pump(state: State, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;
-  const told = nextTold(state, now);
-  if (told.length > 0) return told;
-  const ripe = nextRipe(state, now);
-  if (ripe.length > 0) return ripe;
+  const notified = nextNotified(state, now);
+  if (notified.length > 0) return notified;
+  const ready = nextReady(state, now);
+  if (ready.length > 0) return ready;
   const stray = strayPins(state, now);
   if (stray.length > 0) return stray;
   // Permits before starts: a call that may go out never waits for a burst of starts.

@@ -1,5 +1,5 @@
 /**
- * Ends that somebody is to be told of, for whoever does the telling.
+ * Ends whose callback is due, for the dispatcher that sends them.
  *
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
@@ -44,15 +44,15 @@ export function createCallbacks(deps: {
     async snapshot(at) {
       const due = state.callbacks.due.get(at as Seq);
       if (due === undefined) return null;
-      const { task, phase, told } = due;
+      const { task, phase, ended } = due;
       // An older log did not keep it: as well as can be.
-      if (told === null) return { ...(await deps.task(task)), state: phase };
+      if (ended === null) return { ...(await deps.task(task)), state: phase };
       await writer.settled();
-      const body = await bodies.read(told.seq as Seq);
-      const { resultSeq } = told.end;
+      const body = await bodies.read(ended.seq as Seq);
+      const { resultSeq } = ended.end;
       const result = resultSeq === null ? null : await bodies.read(resultSeq as Seq);
       return {
-        ...endedView(told, body === null ? null : parseStored(body)),
+        ...endedView(ended, body === null ? null : parseStored(body)),
         ...(result === null ? {} : { result: JSON.parse(result) as unknown }),
       };
     },

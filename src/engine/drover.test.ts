@@ -46,10 +46,10 @@ const alarms: { name: string; config?: object; tell: (kit: TestDrover) => Promis
   {
     name: "a gate's block",
     tell: async ({ drover }) => {
-      let isStruck = false;
+      let isThrottled = false;
       void drover.withPermit("llm", () => {
-        if (!isStruck) {
-          isStruck = true;
+        if (!isThrottled) {
+          isThrottled = true;
           throw limited;
         }
       });

@@ -127,7 +127,7 @@ export type Drover = AsyncDisposable &
     gates(): Promise<GateView[]>;
     /** One gate, with what it has done in all and the calls that are out or wait. */
     gate(id: string): Promise<GateDetail>;
-    /** Lifts the block of a gate, and forgets its strikes: it begins with a probe. */
+    /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
     resetGate(gate: string): Promise<void>;
     /** Removes a gate that the config does not name and nobody uses. */
     removeGate(gate: string): Promise<void>;

@@ -29,7 +29,7 @@ import {
   rateLimit,
   releasePermit,
   roomLimit,
-  strikeGate,
+  throttleGate,
   type Waiting,
   waitingOf,
 } from "../core/gate/index.ts";
@@ -133,7 +133,7 @@ export class GateHost {
     }
   }
 
-  /** Back in the queue with its age, after it was struck; its permit is released. */
+  /** Back in the queue with its age, after it was throttled; its permit is released. */
   acquireAgain(permit: Permit, signal: AbortSignal | undefined): Promise<Permit> {
     try {
       signal?.throwIfAborted();
@@ -189,7 +189,7 @@ export class GateHost {
     const restMs = parseRetryAfter(retryAfterMs);
     if (id !== undefined) checkId(id);
     const now = this.advance();
-    strikeGate(this.gate, { at: now, retryAfterMs: restMs, id });
+    throttleGate(this.gate, { at: now, retryAfterMs: restMs, id });
     this.advanceTo(now);
   }
 

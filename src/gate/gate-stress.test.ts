@@ -12,7 +12,7 @@ const RINGS_MAX = 2000;
 const CALLS_MAX = 12;
 
 type Timer = { readonly at: number; readonly fire: () => void };
-type Call = { readonly does: "ends" | "is struck" | "is forgotten"; readonly tokens: number };
+type Call = { readonly does: "ends" | "is throttled" | "is forgotten"; readonly tokens: number };
 
 const limits = fc.record({
   maxConcurrent: fc.integer({ min: 1, max: 3 }),
@@ -22,7 +22,7 @@ const limits = fc.record({
   tokens: fc.constantFrom({}, { perMinute: 100 }, { perMinute: 100, kind: "fixed" as const }),
 });
 const call: fc.Arbitrary<Call> = fc.record({
-  does: fc.constantFrom("ends", "ends", "is struck", "is forgotten"),
+  does: fc.constantFrom("ends", "ends", "is throttled", "is forgotten"),
   tokens: fc.constantFrom(0, 40, 100),
 });
 /** How far a reading moves the clock on, and how early a timer rings; taken in turn, again and again. */
@@ -59,7 +59,7 @@ function createWorld(steps: readonly number[]) {
 
 function meet(gate: PermitGate, permit: Permit, { does }: Call, isAgain: boolean): void {
   if (does === "is forgotten") return;
-  if (does === "is struck" && !isAgain) gate.rateLimited(10, permit.id);
+  if (does === "is throttled" && !isAgain) gate.rateLimited(10, permit.id);
   permit.release({ ok: does === "ends" || isAgain });
 }
 

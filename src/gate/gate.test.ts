@@ -176,18 +176,18 @@ test("T7 a 429 blocks for what the provider asked, not for a window", () => {
   }
 });
 
-test("T8 nobody sleeps with a slot in his hand: a struck call gives it back and queues with its age", async () => {
+test("T8 nobody sleeps with a slot in his hand: a throttled call gives it back and queues with its age", async () => {
   const { gate, turn } = stage({ maxConcurrent: 1 });
   let tries = 0;
-  const call = gate.withPermit("struck", () => {
+  const call = gate.withPermit("throttled", () => {
     if (tries++ === 0) throw Object.assign(new Error("slow down"), { status: 429, retryAfterMs: 5000 });
     return "answer";
   });
   await settled();
-  assert.deepEqual([ids(gate, "running"), ids(gate, "queued"), tries], [[], ["struck"], 1]);
+  assert.deepEqual([ids(gate, "running"), ids(gate, "queued"), tries], [[], ["throttled"], 1]);
   turn(10);
   gate.schedule("later");
-  assert.deepEqual(ids(gate, "queued"), ["struck", "later"]);
+  assert.deepEqual(ids(gate, "queued"), ["throttled", "later"]);
   turn(4990);
   await settled();
   assert.equal(await call, "answer");
@@ -223,7 +223,7 @@ test("T11 wait and service time are summed apart, and the estimate rests on serv
   assert.deepEqual(gate.schedule("d"), { status: "queued", position: 1, estimatedWaitMs: 2000 });
 });
 
-test("T11 the time a struck call ran is not counted as waiting", async () => {
+test("T11 the time a throttled call ran is not counted as waiting", async () => {
   const { gate, turn } = stage();
   let tries = 0;
   const call = gate.withPermit("a", () => {
@@ -320,7 +320,7 @@ test("W1 ten loops that work without a permit never wait for each other's", asyn
   assert.equal(gate.queueState().stats.peakRunning, 2);
 });
 
-test("L9 a burst of 429s is one strike, a smaller hint shortens nothing, and one probe goes out", async () => {
+test("L9 a burst of 429s is one throttle, a smaller hint shortens nothing, and one probe goes out", async () => {
   const { gate, turn } = stage({ maxConcurrent: 6 });
   const burst = ["a", "b", "c", "d", "e", "f"];
   for (const id of burst) gate.schedule(id);
@@ -337,9 +337,9 @@ test("L9 a burst of 429s is one strike, a smaller hint shortens nothing, and one
 
 test("L10 a late success of an old call does not end the back-off", () => {
   const { gate, turn } = stage();
-  for (const id of ["old", "struck"]) gate.schedule(id);
-  gate.rateLimited(1000, "struck");
-  gate.complete("struck", { ok: false });
+  for (const id of ["old", "throttled"]) gate.schedule(id);
+  gate.rateLimited(1000, "throttled");
+  gate.complete("throttled", { ok: false });
   gate.complete("old");
   for (const id of ["p", "q"]) gate.schedule(id);
   turn(1999);
@@ -365,7 +365,7 @@ test("L11 a loop that already runs is held too: every call passes the gate", asy
   assert.deepEqual(made, ["call-1", "call-2"]);
 });
 
-test("D12 a success reported for a probe that was struck does not clear the back-off", () => {
+test("D12 a success reported for a probe that was throttled does not clear the back-off", () => {
   const { gate, turn } = stage();
   gate.rateLimited(0);
   gate.schedule("probe");

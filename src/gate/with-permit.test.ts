@@ -30,7 +30,7 @@ test("withPermit gives back what fn gives and releases the permit", async () => 
   assert.deepEqual(gate.queueState().running, 0);
 });
 
-test("withPermit throws on what fn throws, releases, and is no strike", async () => {
+test("withPermit throws on what fn throws, releases, and is no throttle", async () => {
   const { gate } = stage();
   const own = new Error("mine");
   await assert.rejects(
@@ -116,7 +116,7 @@ test("aborted after the grant: the permit is the caller's, and the signal holds 
   assert.equal(gate.queueState().running, 0);
 });
 
-test("a struck call that waits for its next turn can be aborted", async () => {
+test("a throttled call that waits for its next turn can be aborted", async () => {
   const { gate } = stage();
   const controller = new AbortController();
   const reason = new Error("enough");

@@ -197,13 +197,13 @@ const rows: Row[] = [
     name: "a gate does not hear a 429",
     rule: "gate-block",
     faults: ["storm"],
-    plant: () => ({ ...shown("permit-granted", (event) => [event, struck(event)])(), deafTo: ["gate"] }),
+    plant: () => ({ ...shown("permit-granted", (event) => [event, throttled(event)])(), deafTo: ["gate"] }),
   },
   {
     name: "a gate stays shut though somebody has opened it",
     rule: "gate",
     faults: ["storm"],
-    plant: shown("gate-struck", (event) => [event, { kind: "gate-reset", at: event.at, gate: event.gate }]),
+    plant: shown("gate-throttled", (event) => [event, { kind: "gate-reset", at: event.at, gate: event.gate }]),
   },
   {
     name: "a gate opens though nobody has opened it",
@@ -226,7 +226,7 @@ const rows: Row[] = [
     name: "a task's 429 is told to no gate",
     rule: "throttle",
     faults: ["storm"],
-    plant: shown("gate-struck", () => []),
+    plant: shown("gate-throttled", () => []),
   },
   { name: "a gate forgets who is out", rule: "gate-concurrency", plant: shown("permit-settled", () => []) },
   {
@@ -262,8 +262,8 @@ const skipped = ({ task, at, attempt }: { task: string; at: number; attempt: num
   ...{ kind: "task-assigned", at, task, attempt: attempt + 2, worker: "w1", charge: 1e9, reserve: 1e6 },
   ...{ reason: { type: "random" }, rank: { express: true, hold: false } },
 });
-const struck = ({ gate, at }: { gate: string; at: number }): unknown => ({
-  ...{ kind: "gate-struck", at, gate, permit: null, retryAfterMs: 60_000 },
+const throttled = ({ gate, at }: { gate: string; at: number }): unknown => ({
+  ...{ kind: "gate-throttled", at, gate, permit: null, retryAfterMs: 60_000 },
 });
 
 for (const { name, rule, plant, faults = NO_FAULTS, budget = null } of rows)

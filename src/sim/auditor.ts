@@ -136,13 +136,13 @@ function compare(shadow: Shadow, state: State, complain: Complain): void {
   if (reserved !== state.reserved) complain("budget", `${reserved} tokens are reserved, but it says ${state.reserved}`);
 }
 
-/** Every gate stands as what was said at it makes it stand: its block, its strikes, how many may go out after them. */
+/** Every gate stands as its reports make it stand: its block, its throttles, how many may go out after them. */
 function compareGates(shadow: Shadow, state: State, complain: Complain): void {
-  for (const [id, { blockedUntil, strikes, slow }] of shadow.gates) {
+  for (const [id, { blockedUntil, throttles, slow }] of shadow.gates) {
     const gate = state.gates.get(id as never);
     const [ours, theirs] = [
-      [blockedUntil, strikes, slow],
-      [gate?.blockedUntil ?? -1, gate?.strikes ?? 0, gate?.slowStart ?? Number.POSITIVE_INFINITY],
+      [blockedUntil, throttles, slow],
+      [gate?.blockedUntil ?? -1, gate?.throttles ?? 0, gate?.slowStart ?? Number.POSITIVE_INFINITY],
     ];
     if (ours.join() !== theirs.join()) complain("gate", `${id} should stand at ${ours}, but stands at ${theirs}`);
   }

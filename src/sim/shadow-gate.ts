@@ -2,7 +2,7 @@
  * Gates as the auditor understands them: who waits, who is out, and what the provider said.
  *
  * An episode begins with a 429 that nobody had warned of, or with a new engine. Calls of an older episode are out
- * still, but prove nothing: their 429s are no new strikes and their successes end nothing. Within an episode at most
+ * still, but prove nothing: their 429s are no new throttles and their successes end nothing. Within an episode at most
  * `slow` calls may be out: one at first (the probe), doubled by every success, without bound once it
  * reaches the gate's own limit.
  */
@@ -10,7 +10,7 @@
 import type { Event } from "../core/model/index.ts";
 import { addToLevel, book, gateSettingsOf, noteUsage, type Shadow, type ShadowGate } from "./shadow.ts";
 
-const STRIKES_THAT_COUNT = 6;
+const THROTTLES_THAT_COUNT = 6;
 
 export function gateOf(shadow: Shadow, id: string): ShadowGate {
   const known = shadow.gates.get(id);
@@ -21,7 +21,7 @@ export function gateOf(shadow: Shadow, id: string): ShadowGate {
     grants: [],
     spent: [],
     blockedUntil: -1,
-    strikes: 0,
+    throttles: 0,
     episode: 0,
     slow: Number.POSITIVE_INFINITY,
   };
@@ -49,13 +49,13 @@ export function noteGates(shadow: Shadow, event: Event): void {
       return;
     case "permit-settled":
       return noteSettled(shadow, event);
-    case "gate-struck":
-      return noteStrike(gateOf(shadow, event.gate), event);
+    case "gate-throttled":
+      return noteThrottle(gateOf(shadow, event.gate), event);
     case "gate-reset": {
       const gate = gateOf(shadow, event.gate);
       begin(gate);
       gate.blockedUntil = -1;
-      gate.strikes = 0;
+      gate.throttles = 0;
       return;
     }
     case "gate-removed":
@@ -90,7 +90,7 @@ function noteSettled(shadow: Shadow, event: Extract<Event, { kind: "permit-settl
   // A call whose attempt is over was paid for with it; a call of no task pays for itself.
   else if (permit.task === null) payFor(shadow, permit.project, tokens);
   if (!event.ok || permit.episode !== gate.episode || gate.slow === Number.POSITIVE_INFINITY) return;
-  gate.strikes = 0;
+  gate.throttles = 0;
   const doubled = gate.slow * 2;
   gate.slow = doubled >= gateSettingsOf(shadow, event.gate).maxConcurrent ? Number.POSITIVE_INFINITY : doubled;
 }
@@ -107,17 +107,17 @@ function payFor(shadow: Shadow, id: string, tokens: number): void {
 export function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
   const gate = provider === null ? undefined : shadow.gates.get(provider);
   if (gate === undefined || gate.out.size > 0 || gate.waiting.size > 0) return;
-  if (gate.blockedUntil >= 0 && assignedAt >= gate.blockedUntil) gate.strikes = 0;
+  if (gate.blockedUntil >= 0 && assignedAt >= gate.blockedUntil) gate.throttles = 0;
 }
 
-function noteStrike(gate: ShadowGate, event: Extract<Event, { kind: "gate-struck" }>): void {
+function noteThrottle(gate: ShadowGate, event: Extract<Event, { kind: "gate-throttled" }>): void {
   const permit = event.permit === null ? undefined : gate.out.get(event.permit);
   const isOfThisEpisode = permit === undefined ? event.at < gate.blockedUntil : permit.episode !== gate.episode;
-  if (gate.strikes === 0 || !isOfThisEpisode) {
-    gate.strikes++;
+  if (gate.throttles === 0 || !isOfThisEpisode) {
+    gate.throttles++;
     gate.episode++;
   }
   gate.slow = 1;
-  const rest = Math.max(event.retryAfterMs, 1000 * 2 ** Math.min(gate.strikes, STRIKES_THAT_COUNT));
+  const rest = Math.max(event.retryAfterMs, 1000 * 2 ** Math.min(gate.throttles, THROTTLES_THAT_COUNT));
   gate.blockedUntil = Math.max(gate.blockedUntil, event.at + rest);
 }

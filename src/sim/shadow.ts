@@ -85,7 +85,7 @@ export type ShadowGate = {
   /** What settled calls used, while tokens are limited; a limit counts from when it was set. */
   spent: { readonly at: number; readonly tokens: number }[];
   blockedUntil: number;
-  strikes: number;
+  throttles: number;
   episode: number;
   /** How many calls of this episode may be out; infinite when all is well. */
   slow: number;

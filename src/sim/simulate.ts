@@ -85,7 +85,7 @@ function report(history: History, { store, tally, world }: Stage, { counts, comp
       tasks: count("task-submitted"),
       attempts: count("task-assigned"),
       losses: count("attempt-lost"),
-      rateLimits: count("gate-struck"),
+      rateLimits: count("gate-throttled"),
       resets: count("gate-reset"),
       permits: count("permit-granted"),
       crashes: tally.crashes,

@@ -142,9 +142,9 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
   }
 
   function settle(permit: PermitId, call: Call): void {
-    const isStruck = where.isStorm(call.gate);
-    if (isStruck) deliver({ type: "strike-gate", gate: call.gate as never, permit, retryAfterMs: RETRY_AFTER_MS });
-    send({ type: "settle-permit", permit, ok: !isStruck, tokens: isStruck ? 0 : call.used });
+    const isThrottled = where.isStorm(call.gate);
+    if (isThrottled) deliver({ type: "throttle-gate", gate: call.gate as never, permit, retryAfterMs: RETRY_AFTER_MS });
+    send({ type: "settle-permit", permit, ok: !isThrottled, tokens: isThrottled ? 0 : call.used });
   }
 
   function finish(job: Job, does: Act["does"] | "cancelled"): void {

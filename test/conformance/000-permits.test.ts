@@ -226,7 +226,7 @@ test("complete: opens a slot, counts, and starts the next by priority and then b
 // handle_rate_limit
 
 // The seed fills the window with false samples and sleeps with the slot in hand (T7, T8). Drover blocks for as long as
-// the provider asked, at least 2^strikes s, apart from the window, and returns at once.
+// the provider asked, at least 2^throttles s, apart from the window, and returns at once.
 test("handle_rate_limit: nobody starts until the time is over, whoever reported it", () => {
   const { gate, turn } = stage();
   gate.schedule("a");

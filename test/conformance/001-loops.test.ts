@@ -188,7 +188,7 @@ for (const [type, limit] of Object.entries(DEFAULT_CONFIG.scheduler.perType))
 
 test("Rate Limit Coordination: no loop of a blocked provider starts, and others do", () => {
   const world = createWorld();
-  world.strike("anthropic/default", 30_000);
+  world.throttle("anthropic/default", 30_000);
   world.submit("held", { provider: "anthropic/default" });
   world.submit("other", { provider: "openai/default" });
   world.submit("none");
@@ -199,25 +199,25 @@ test("Rate Limit Coordination: no loop of a blocked provider starts, and others 
   assert.equal(world.phaseOf("held"), "assigned");
 });
 
-for (const [strikes, backoff] of [
+for (const [throttles, backoff] of [
   [1, 2],
   [2, 4],
   [3, 8],
   [6, 64],
   [7, 64],
 ] as const)
-  test(`Rate Limit Coordination: strike ${strikes} backs off 2^min(strikes, 6) = ${backoff} s`, () => {
+  test(`Rate Limit Coordination: throttle ${throttles} backs off 2^min(throttles, 6) = ${backoff} s`, () => {
     const world = createWorld();
     let until = 0;
-    for (let strike = 0; strike < strikes; strike++) {
-      until = strikeOnce(world) - world.now();
+    for (let throttle = 0; throttle < throttles; throttle++) {
+      until = throttleOnce(world) - world.now();
       world.wait(until);
     }
     assert.equal(until, backoff * 1000);
   });
 
-function strikeOnce(world: World): number {
-  world.strike("g");
+function throttleOnce(world: World): number {
+  world.throttle("g");
   const [gate] = world.state.gates.values();
   return gate?.blockedUntil ?? 0;
 }
@@ -281,18 +281,18 @@ test("L7 a cycle is refused at submit", () => {
 
 test("L8 a later, smaller retry-after never shortens the back-off", () => {
   const world = createWorld();
-  world.strike("g", 60_000);
+  world.throttle("g", 60_000);
   world.wait(1000);
-  world.strike("g", 1000);
+  world.throttle("g", 1000);
   const [gate] = world.state.gates.values();
   assert.equal(gate?.blockedUntil, 60_000);
 });
 
-test("L9 six 429s of one burst are one strike", () => {
+test("L9 six 429s of one burst are one throttle", () => {
   const world = createWorld();
-  for (let call = 0; call < 6; call++) world.strike("g", 500);
+  for (let call = 0; call < 6; call++) world.throttle("g", 500);
   const [gate] = world.state.gates.values();
-  assert.deepEqual([gate?.strikes, gate?.blockedUntil], [1, 2000]);
+  assert.deepEqual([gate?.throttles, gate?.blockedUntil], [1, 2000]);
 });
 
 test("L13 children of a failed parent are skipped, with the reason", () => {

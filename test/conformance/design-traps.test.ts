@@ -166,7 +166,7 @@ test("D9 a blocked provider and full workers are two causes too", () => {
   const world = createWorld();
   world.join("w");
   world.submit("busy");
-  world.strike("g", 5000);
+  world.throttle("g", 5000);
   world.submit("t", { provider: "g" });
   world.finish("busy");
   assert.equal(world.phaseOf("t"), "queued");
@@ -317,7 +317,7 @@ test("D7 a gate that is well, or recovers, is not slowed down by a reset", () =>
   };
   const standing = () => world.state.gates.get(gateId("g"));
   const reset = () => world.must({ type: "reset-gate", gate: gateId("g") });
-  world.strike("g");
+  world.throttle("g");
   assert.equal(reset().repeated ?? false, false, "there was something to forgive");
   assert.deepEqual([standing()?.blockedUntil, standing()?.slowStart], [null, 1]);
   for (let count = 0; count < 2; count++) call();

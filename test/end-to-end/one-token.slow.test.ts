@@ -58,11 +58,11 @@ test("an agent's word shuts a gate for ten minutes at most, and an admin opens i
   const gate = () => at.drover.state.gates.get("llm" as never);
   const blocks: number[] = [];
   at.drover.watch((batch) => {
-    for (const { event } of batch) if (event.kind === "gate-struck") blocks.push(event.retryAfterMs);
+    for (const { event } of batch) if (event.kind === "gate-throttled") blocks.push(event.retryAfterMs);
   });
-  const strike = { ok: false, rateLimited: { retryAfterMs: 31_556_952_000_000 } };
+  const throttle = { ok: false, rateLimited: { retryAfterMs: 31_556_952_000_000 } };
   await at.ask("askPermit", { body: { gate: "llm", id: "one" } }, rude);
-  await at.ask("settlePermit", { params: { id: "one" }, body: strike }, rude);
+  await at.ask("settlePermit", { params: { id: "one" }, body: throttle }, rude);
   assert.deepEqual(blocks, [600_000]);
   const waits = at.ask("askPermit", { body: { gate: "llm", id: "two", waitMs: 60_000 } }, calm);
   while (!at.drover.state.permits.has("two" as never)) await at.ask("health", {});
@@ -72,12 +72,12 @@ test("an agent's word shuts a gate for ten minutes at most, and an admin opens i
     gate: "llm",
   });
   assert.equal((await waits).json.status, "granted", "the probe goes out at once");
-  assert.deepEqual([gate()?.blockedUntil, gate()?.strikes], [null, 0]);
+  assert.deepEqual([gate()?.blockedUntil, gate()?.throttles], [null, 0]);
   assert.equal((await at.ask("resetGate", { params: { id: "no-such" } }, admin)).status, 404);
   const { session } = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json;
   await at.ask("settlePermit", { params: { id: "two" }, body: {} }, calm);
   await at.ask("askPermit", { body: { gate: "llm", id: "three", session } }, worker);
-  await at.ask("settlePermit", { params: { id: "three" }, body: { ...strike, session } }, worker);
+  await at.ask("settlePermit", { params: { id: "three" }, body: { ...throttle, session } }, worker);
   assert.deepEqual(blocks, [600_000, 24 * 3_600_000], "a worker has read its provider's header");
 });
 

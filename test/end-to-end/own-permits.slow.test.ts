@@ -15,7 +15,7 @@ const tokens = [
 ];
 const [admin, worker, ann, bob] = [tokenOf("admin"), tokenOf("worker"), tokenOf("ann"), tokenOf("bob")];
 const open = (gates = {}): Promise<TestServer> => openServer({ settings: { server: { tokens }, gates } });
-const strike = { ok: false, rateLimited: { retryAfterMs: 60_000 } };
+const throttle = { ok: false, rateLimited: { retryAfterMs: 60_000 } };
 
 test("ids that a tied caller names before Drover gives them are not its own afterwards", async () => {
   await using at = await open({ g: { maxConcurrent: 1 } });
@@ -25,7 +25,7 @@ test("ids that a tied caller names before Drover gives them are not its own afte
   while (at.drover.state.permits.size < 2) await at.ask("health", {});
   for (const id of at.drover.state.permits.keys()) {
     assert.match(id, /^p([123]?\d|40)$/, "it is one of those that were named");
-    assert.equal((await at.ask("settlePermit", { params: { id }, body: strike }, ann)).status, 404, id);
+    assert.equal((await at.ask("settlePermit", { params: { id }, body: throttle }, ann)).status, 404, id);
     assert.equal((await at.ask("dropPermit", { params: { id }, query: {} }, ann)).status, 404, id);
   }
   assert.equal((await at.ask("settlePermit", { params: { id: granted }, body: {} }, admin)).status, 200);
@@ -68,7 +68,7 @@ test("the place of a call that met a 429 is its caller's alone", async () => {
     const gate = `gate-of-${first}`;
     const asked = await at.ask("askPermit", { body: { gate, id: first, ...said } }, who);
     assert.equal(asked.json.status, "granted", asked.text);
-    const settled = await at.ask("settlePermit", { params: { id: first }, body: { ...strike, ...said } }, who);
+    const settled = await at.ask("settlePermit", { params: { id: first }, body: { ...throttle, ...said } }, who);
     assert.equal(settled.status, 200, settled.text);
     const ask = async (id: string, token: { token: string }, more: object): Promise<number | undefined> => {
       const { json, text } = await at.ask(
@@ -139,8 +139,8 @@ test("a worker token asks for, settles and drops the permits of its own session 
     const { permitId: id } = (await ask({ ...body, session: mine })).json;
     const params = { id };
     assert.equal((await ask({ gate: "g", id, session: other })).status, 404);
-    assert.equal((await at.ask("settlePermit", { params, body: strike }, worker)).status, 400);
-    assert.equal((await at.ask("settlePermit", { params, body: { ...strike, session: other } }, worker)).status, 404);
+    assert.equal((await at.ask("settlePermit", { params, body: throttle }, worker)).status, 400);
+    assert.equal((await at.ask("settlePermit", { params, body: { ...throttle, session: other } }, worker)).status, 404);
     assert.equal((await at.ask("dropPermit", { params, query: { session: other } }, worker)).status, 404);
     assert.equal((await at.ask("settlePermit", { params, body: { session: mine } }, worker)).status, 200);
   }

@@ -214,8 +214,8 @@ test("a permit that is no task's is that agent's who asked for it, however its i
   const [ann, admin] = [{ token: tokenOf("ann") }, { token: tokenOf("admin") }];
   const { permitId } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
   assert.equal((await at.ask("askPermit", { body: { gate: "g", id: permitId } }, ann)).status, 404);
-  const strike = { rateLimited: { retryAfterMs: 3_600_000 } };
-  assert.equal((await at.ask("settlePermit", { params: { id: permitId }, body: strike }, ann)).status, 404);
+  const throttle = { rateLimited: { retryAfterMs: 3_600_000 } };
+  assert.equal((await at.ask("settlePermit", { params: { id: permitId }, body: throttle }, ann)).status, 404);
   assert.equal((await at.ask("dropPermit", { params: { id: permitId }, query: {} }, ann)).status, 404);
   for (const id of [undefined, "anns"]) {
     const body = { gate: "g", ...(id === undefined ? {} : { id }) };

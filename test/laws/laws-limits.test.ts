@@ -63,7 +63,7 @@ test("no start that reserves tokens overspends a budget: used in the window, plu
   });
 });
 
-test("no start finds its worker full, unfit, unwilling or held for another, a lock taken, or its gate struck", () => {
+test("no start finds its worker full, unfit, unwilling or held for another, a lock taken, or its gate blocked", () => {
   atEveryStart(9000, (state, ledger, start, { ask, project }) => {
     const worker = state.fleet.byId.get(start.worker);
     assert.ok(worker !== undefined && worker.status === "ready", "it takes work");
@@ -118,7 +118,7 @@ test("no call is more urgent than its project's maxPriority lets its tasks be, w
   });
 });
 
-test("a gate that somebody resets has no block and no strikes, and lets one call out to see", () => {
+test("a gate that somebody resets has no block and no throttles, and lets one call out to see", () => {
   let resets = 0;
   holds(9000, history, (seeds) => {
     live(seeds, {
@@ -126,12 +126,12 @@ test("a gate that somebody resets has no block and no strikes, and lets one call
         if (event.kind !== "gate-reset") return;
         resets++;
         const gate = state.gates.get(event.gate);
-        assert.deepEqual([gate?.blockedUntil, gate?.strikes, gate?.slowStart, gate?.fresh], [null, 0, 1, 0]);
+        assert.deepEqual([gate?.blockedUntil, gate?.throttles, gate?.slowStart, gate?.fresh], [null, 0, 1, 0]);
         assert.notEqual(state.shapes.gates.get(event.gate)?.held, true, "tasks of this provider may start");
       },
     });
   });
-  if (process.env.DROVER_QUICK === undefined) assert.ok(resets > 0, "no history resets a gate that was struck");
+  if (process.env.DROVER_QUICK === undefined) assert.ok(resets > 0, "no history resets a gate that was throttled");
 });
 
 test("holds are one per project and at most a tenth of the workers, one at least, when they are placed", () => {

@@ -124,7 +124,7 @@ test("a state restored while dependents are being told goes on with the next of 
   pumpDry(life, now, {});
   step(life, { type: "cancel-task", task: parent, reason: null }, now, {});
   for (let pumps = 0; pumps < 2; pumps++) step(life, { type: "pump" }, now, {});
-  assert.equal(life.state.tasks.get(parent)?.links?.told, 256);
+  assert.equal(life.state.tasks.get(parent)?.links?.notified, 256);
   const copy: Life = { state: copyOf(life.state), log: [], story: [] };
   life.log.length = 0;
   for (const each of [life, copy]) pumpDry(each, now, {});

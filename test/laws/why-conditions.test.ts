@@ -70,7 +70,7 @@ const SHUT: Readonly<Record<WhyCode, Shut>> = {
   position: { story: (world) => [world.submit("first"), world.submit("second"), world.submit("t")] },
   "type-limit": { config: { scheduler: { perType: { code: 1 } } }, story: afterAnother({ type: "code" }) },
   lock: { story: afterAnother({ locks: ["repo"] }) },
-  provider: { story: (world) => [world.strike("g", 5000), world.submit("t", { provider: "g" })] },
+  provider: { story: (world) => [world.throttle("g", 5000), world.submit("t", { provider: "g" })] },
   "no-workers": { story: (world) => [world.leave("w"), world.submit("t")] },
   "never-fits": { story: (world) => world.submit("t", { capabilities: ["gpu"] }) },
   "worker-room": {

@@ -183,7 +183,7 @@ const command: fc.Arbitrary<Step["act"]> = fc.oneof(
     weight: 1,
     arbitrary: fc.constant(
       (): Command => ({
-        ...{ type: "strike-gate", gate: gateId("anthropic/default"), permit: null, retryAfterMs: 3000 },
+        ...{ type: "throttle-gate", gate: gateId("anthropic/default"), permit: null, retryAfterMs: 3000 },
       }),
     ),
   },

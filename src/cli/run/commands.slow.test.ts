@@ -187,7 +187,7 @@ tasks:
       Date.parse(events.find((one) => one.event === event && one.task === task)?.at ?? "");
     assert.ok(
       at("started", "second") - at("again", "first") >= 1000,
-      "the gate is shut for two seconds after a strike",
+      "the gate is shut for two seconds after a throttle",
     );
     assert.deepEqual(place.ran().filter((name) => name === "first").length, 2);
   });

@@ -26,7 +26,7 @@ for (const [name, script] of COMMANDS)
     await until(server, "attempt-lost");
     const { gates } = await createClient({ url: server.url }).gates();
     assert.deepEqual(
-      gates.map(({ id, strikes }) => [id, strikes]),
+      gates.map(({ id, throttles }) => [id, throttles]),
       [["acme/default", 1]],
     );
   });

@@ -44,7 +44,7 @@ const shortly = (value: unknown): string => (typeof value === "string" ? value :
 
 function tintOf(kind: string): Tint | null {
   if (/-(done|opened|joined)$/.test(kind)) return "green";
-  if (/-(failed|lost|struck|expired)$/.test(kind)) return "red";
+  if (/-(failed|lost|throttled|expired)$/.test(kind)) return "red";
   if (/-(cancelled|skipped|paused|left)$/.test(kind)) return "yellow";
   return /-(assigned|running|started)$/.test(kind) ? "cyan" : null;
 }

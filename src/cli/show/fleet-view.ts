@@ -69,7 +69,7 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
       of: ({ requests, requestsUsed, windowMs }) => `${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`,
     },
     { title: "TOKENS", of: shownTokens, shrinks: true },
-    { title: "STRIKES", of: ({ strikes }) => (strikes === 0 ? "" : String(strikes)), align: "right" },
+    { title: "THROTTLES", of: ({ throttles }) => (throttles === 0 ? "" : String(throttles)), align: "right" },
     {
       title: "STATE",
       of: (gate) => gateState(gate, now),

@@ -246,21 +246,21 @@ describe("projects", () => {
 
 describe("gates", () => {
   const open = {
-    ...{ id: "anthropic/default", running: 3, queued: 7, limit: 10, maxConcurrent: 10, strikes: 0, slowStart: null },
+    ...{ id: "anthropic/default", running: 3, queued: 7, limit: 10, maxConcurrent: 10, throttles: 0, slowStart: null },
     ...{ requests: 50, requestsUsed: 12, windowMs: 60_000, tokensReserved: 0, held: null },
     tokensUsed: { perMinute: { limit: 40_000, used: 1200 }, perHour: null, perDay: null },
   };
   const none = { perMinute: null, perHour: null, perDay: null };
   test("are a table with countdowns", async () => {
     const blockedUntil = "2026-01-31T12:00:12Z";
-    const blocked = { ...open, id: "openai", strikes: 2, blockedUntil, tokensUsed: none };
+    const blocked = { ...open, id: "openai", throttles: 2, blockedUntil, tokensUsed: none };
     const { out } = await drover(["gates"], { "GET /gates": { gates: [open, blocked], count: 2 } });
     assert.equal(
       out,
       lines(
-        "GATE                   OUT  WAITING  REQUESTS        TOKENS                 STRIKES  STATE",
-        "anthropic/default  3 of 10        7  12 of 50 in 1m  1 200 of 40 000 in 1m           open",
-        "openai             3 of 10        7  12 of 50 in 1m                               2  blocked, opens in 12s",
+        "GATE                   OUT  WAITING  REQUESTS        TOKENS                 THROTTLES  STATE",
+        "anthropic/default  3 of 10        7  12 of 50 in 1m  1 200 of 40 000 in 1m             open",
+        "openai             3 of 10        7  12 of 50 in 1m                                 2  blocked, opens in 12s",
       ),
     );
   });

@@ -24,7 +24,7 @@ const show: Verb<Record<never, never>> = {
 
 const reset: Verb<Record<never, never>> = {
   name: "reset",
-  summary: "lift the block of a gate, and forget its strikes",
+  summary: "lift the block of a gate, and forget its throttles",
   takes: [id],
   examples: [["drover gates reset anthropic/default", "a caller has said more than the provider did"]],
   run: async (call) => {

@@ -26,8 +26,8 @@ import {
   queuedTickets,
   releasePermit,
   restartGate,
-  strikeGate,
   type Ticket,
+  throttleGate,
   ticketPosition,
 } from "./gate.ts";
 
@@ -197,7 +197,7 @@ test("T7 a 429 blocks for what the provider asked and leaves the request window 
     [null, 2000],
   ] as const) {
     const gate = gateWith();
-    strikeGate(gate, { at: 0, retryAfterMs });
+    throttleGate(gate, { at: 0, retryAfterMs });
     assert.equal(gate.blockedUntil, until);
     assert.equal(gateStanding(gate, 0).requestsUsed, 0);
     assert.deepEqual([isHeld(gate, until - 1), isHeld(gate, until)], [true, false]);
@@ -239,32 +239,32 @@ test("T17 a permit is a lease: it runs out at its TTL, not before, and is charge
 
 test("L8 a later, smaller retry-after never shortens the block", () => {
   const gate = gateWith();
-  strikeGate(gate, { at: 0, retryAfterMs: 30_000 });
-  strikeGate(gate, { at: 1000, retryAfterMs: 1000 });
+  throttleGate(gate, { at: 0, retryAfterMs: 30_000 });
+  throttleGate(gate, { at: 1000, retryAfterMs: 1000 });
   assert.equal(gate.blockedUntil, 30_000);
-  strikeGate(gate, { at: 2000, retryAfterMs: 40_000 });
+  throttleGate(gate, { at: 2000, retryAfterMs: 40_000 });
   assert.equal(gate.blockedUntil, 42_000);
 });
 
-test("L9 six 429s of one burst are one strike, named or not", () => {
+test("L9 six 429s of one burst are one throttle, named or not", () => {
   for (const named of [true, false]) {
     const gate = gateWith();
     const ids = ["a", "b", "c", "d", "e", "f"];
     for (const id of ids) ask(gate, id);
     pump(gate, 0);
-    for (const id of ids) strikeGate(gate, { at: 10, retryAfterMs: 0, id: named ? id : undefined });
-    assert.deepEqual([gate.strikes, gate.blockedUntil], [1, 2010]);
+    for (const id of ids) throttleGate(gate, { at: 10, retryAfterMs: 0, id: named ? id : undefined });
+    assert.deepEqual([gate.throttles, gate.blockedUntil], [1, 2010]);
   }
 });
 
-test("strikes rise first and double the rest up to 64 s; a failed probe is a new strike", () => {
+test("throttles rise first and double the rest up to 64 s; a failed probe is a new throttle", () => {
   const gate = gateWith({ requests: 1000 });
   const rests: number[] = [];
   let now = 0;
   for (let round = 0; round < 8; round++) {
     ask(gate, `probe-${round}`);
     const [id = ""] = pump(gate, now);
-    strikeGate(gate, { at: now, retryAfterMs: null, id });
+    throttleGate(gate, { at: now, retryAfterMs: null, id });
     done(gate, id, now, false);
     rests.push((gate.blockedUntil ?? 0) - now);
     now = gate.blockedUntil ?? 0;
@@ -274,13 +274,13 @@ test("strikes rise first and double the rest up to 64 s; a failed probe is a new
 
 test("L10 a late success of a call that began before the episode proves nothing", () => {
   const gate = gateWith();
-  for (const id of ["old", "struck"]) ask(gate, id);
+  for (const id of ["old", "throttled"]) ask(gate, id);
   pump(gate, 0);
-  strikeGate(gate, { at: 0, retryAfterMs: 1000, id: "struck" });
-  done(gate, "struck", 0, false);
+  throttleGate(gate, { at: 0, retryAfterMs: 1000, id: "throttled" });
+  done(gate, "throttled", 0, false);
   done(gate, "old", 0);
   assert.deepEqual(
-    [gate.strikes, gate.slowStart, isHeld(gate, 1)],
+    [gate.throttles, gate.slowStart, isHeld(gate, 1)],
     [1, 1, true],
     "the same millisecond, and yet before",
   );
@@ -290,7 +290,7 @@ test("one probe after the block, though old calls are still out; then 2, 4, 8 an
   const gate = gateWith({ requests: 1000 });
   for (let index = 0; index < 40; index++) ask(gate, `c${index}`);
   pump(gate, 0);
-  strikeGate(gate, { at: 0, retryAfterMs: 0, id: "c0" });
+  throttleGate(gate, { at: 0, retryAfterMs: 0, id: "c0" });
   for (let index = 0; index < 8; index++) done(gate, `c${index}`, 1, false);
   assert.deepEqual(pump(gate, 1999), []);
   const [probe = "", ...more] = pump(gate, 2000);
@@ -299,7 +299,7 @@ test("one probe after the block, though old calls are still out; then 2, 4, 8 an
   assert.equal(gateStanding(gate, 2000).held, "probe");
   const limits: (number | null)[] = [];
   done(gate, probe, 2001);
-  assert.equal(gate.strikes, 0);
+  assert.equal(gate.throttles, 0);
   for (let at = 2001; at < 2005; at++) {
     limits.push(gate.slowStart);
     const [next = ""] = pump(gate, at);
@@ -309,26 +309,26 @@ test("one probe after the block, though old calls are still out; then 2, 4, 8 an
   assert.equal(gate.held.size + pump(gate, 2010).length, 10);
 });
 
-test("D12 a success reported for a call that was struck does not clear the back-off", () => {
+test("D12 a success reported for a call that was throttled does not clear the back-off", () => {
   const gate = gateWith();
   ask(gate, "a");
   pump(gate, 0);
-  strikeGate(gate, { at: 0, retryAfterMs: 0, id: "a" });
+  throttleGate(gate, { at: 0, retryAfterMs: 0, id: "a" });
   done(gate, "a", 0, true);
   ask(gate, "probe");
   pump(gate, 2000);
-  strikeGate(gate, { at: 2001, retryAfterMs: 0, id: "probe" });
+  throttleGate(gate, { at: 2001, retryAfterMs: 0, id: "probe" });
   done(gate, "probe", 2001, true);
-  assert.deepEqual([gate.strikes, gate.blockedUntil, gate.slowStart], [2, 6001, 1]);
+  assert.deepEqual([gate.throttles, gate.blockedUntil, gate.slowStart], [2, 6001, 1]);
 });
 
-test("a probe that fails for another reason is neither a success nor a strike: the next probe may go", () => {
+test("a probe that fails for another reason is neither a success nor a throttle: the next probe may go", () => {
   const gate = gateWith();
-  strikeGate(gate, { at: 0, retryAfterMs: 0 });
+  throttleGate(gate, { at: 0, retryAfterMs: 0 });
   for (const id of ["a", "b"]) ask(gate, id);
   assert.deepEqual(pump(gate, 2000), ["a"]);
   done(gate, "a", 2100, false);
-  assert.deepEqual([gate.strikes, ...pump(gate, 2100)], [1, "b"]);
+  assert.deepEqual([gate.throttles, ...pump(gate, 2100)], [1, "b"]);
 });
 
 test("after a restart nobody waits, what was out stays out, and the gate begins with a probe", () => {

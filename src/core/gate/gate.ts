@@ -10,11 +10,11 @@
  * happens and at `nextGateInstant`. `drover/gate` is one host, the event-sourced core is another. The verbs here
  * change the gate they are given and choose nothing; all choosing is in waiting-line.ts and limits.ts.
  *
- * When the provider says 429 or 529 an episode begins. Strikes rise first, then the gate is blocked for
- * max(what the provider asked, 2^min(strikes, 6) s), never less than it already was. All calls that were out at that
- * moment belong to the same episode: their 429s are no further strikes and their successes prove nothing. After the
- * block one probe goes out. If it succeeds the strikes are forgotten and the limit doubles with each success until it
- * is maxConcurrent again; if it is struck too, the next episode begins one strike higher.
+ * When the provider says 429 or 529 an episode begins. Throttles rise first, then the gate is blocked for
+ * max(what the provider asked, 2^min(throttles, 6) s), never less than it already was. All calls that were out at that
+ * moment belong to the same episode: their 429s are no further throttles and their successes prove nothing. After the
+ * block one probe goes out. If it succeeds the throttles are forgotten and the limit doubles with each success until it
+ * is maxConcurrent again; if it is throttled too, the next episode begins one throttle higher.
  *
  * A permit is charged at its estimate when granted and corrected when released; a release that does not know its
  * tokens stays at the estimate. Every permit runs out, so an abandoned one returns by itself.
@@ -76,7 +76,7 @@ export type PermitOutcome = {
   readonly expired?: boolean;
 };
 
-const STRIKES_THAT_COUNT = 6;
+const THROTTLES_THAT_COUNT = 6;
 
 /** The id must be new here: neither queued nor held. `at` is when it takes its place; its age may be older. */
 export function askPermit(gate: Gate, ticket: Ticket, at: number = ticket.askedAt): void {
@@ -127,21 +127,21 @@ export function releasePermit(gate: Gate, id: string, outcome: PermitOutcome): P
 }
 
 /** The provider said 429 or 529, to the call that holds permit `id` if given. */
-export function strikeGate(
+export function throttleGate(
   gate: Gate,
-  strike: { readonly at: number; readonly retryAfterMs: number | null; readonly id?: string | undefined },
+  throttle: { readonly at: number; readonly retryAfterMs: number | null; readonly id?: string | undefined },
 ): void {
   gate.totals.rateLimited++;
-  const permit = strike.id === undefined ? undefined : gate.held.get(strike.id);
+  const permit = throttle.id === undefined ? undefined : gate.held.get(throttle.id);
   // A call nobody can name is taken to belong to the episode whose block still lasts.
-  const isOfThisEpisode = permit === undefined ? isHeld(gate, strike.at) : permit.episode !== gate.episode;
-  if (gate.strikes === 0 || !isOfThisEpisode) {
-    gate.strikes++;
+  const isOfThisEpisode = permit === undefined ? isHeld(gate, throttle.at) : permit.episode !== gate.episode;
+  if (gate.throttles === 0 || !isOfThisEpisode) {
+    gate.throttles++;
     beginEpisode(gate);
   }
   gate.slowStart = 1;
-  const restMs = Math.max(strike.retryAfterMs ?? 0, 1000 << Math.min(gate.strikes, STRIKES_THAT_COUNT));
-  gate.blockedUntil = Math.max(gate.blockedUntil ?? strike.at, strike.at + restMs);
+  const restMs = Math.max(throttle.retryAfterMs ?? 0, 1000 << Math.min(gate.throttles, THROTTLES_THAT_COUNT));
+  gate.blockedUntil = Math.max(gate.blockedUntil ?? throttle.at, throttle.at + restMs);
 }
 
 /**
@@ -155,10 +155,10 @@ export function restartGate(gate: Gate, _now: number): void {
   gate.slowStart = 1;
 }
 
-/** The strikes and the block are forgotten; whether that was right the first call will show. */
+/** The throttles and the block are forgotten; whether that was right the first call will show. */
 export function resetGate(gate: Gate): void {
   gate.blockedUntil = null;
-  gate.strikes = 0;
+  gate.throttles = 0;
   beginEpisode(gate);
   gate.slowStart = 1;
 }
@@ -188,7 +188,7 @@ function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
 /** A call that began after the episode did has succeeded. */
 function recover(gate: Gate): void {
   if (gate.slowStart === null) return;
-  gate.strikes = 0;
+  gate.throttles = 0;
   const doubled = gate.slowStart * 2;
   gate.slowStart = doubled >= gate.settings.maxConcurrent ? null : doubled;
 }

@@ -26,8 +26,8 @@ export {
   rateLimit,
   releasePermit,
   roomLimit,
-  strikeGate,
   type Ticket,
+  throttleGate,
   type Waiting,
   waitingOf,
 } from "./gate.ts";

@@ -30,8 +30,8 @@ import {
   queuedTickets,
   releasePermit,
   restartGate,
-  strikeGate,
   type Ticket,
+  throttleGate,
   ticketPosition,
 } from "./gate.ts";
 
@@ -41,7 +41,7 @@ type Step =
   | { type: "ask"; id: number; class: number; project: number; tokens: number }
   | { type: "drop" | "again"; id: number }
   | { type: "release"; id: number; ok: boolean; tokens: number | null }
-  | { type: "strike"; id: number | null; retryAfterMs: number }
+  | { type: "throttle"; id: number | null; retryAfterMs: number }
   | { type: "restart" }
   | { type: "pause"; ms: number };
 
@@ -70,7 +70,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      type: fc.constant("strike" as const),
+      type: fc.constant("throttle" as const),
       id: fc.option(id, { nil: null }),
       retryAfterMs: fc.nat(4000),
     }),
@@ -165,17 +165,17 @@ function naiveRelease(naive: Naive, released: string, tokens: number | null, at:
   naive.levels.set(permit.project, (naive.levels.get(permit.project) ?? 0) + correction);
 }
 
-type World = { gate: Gate; naive: Naive; now: number; order: number; struck: Permit | null };
+type World = { gate: Gate; naive: Naive; now: number; order: number; throttled: Permit | null };
 
 function newWorld(chosen: GateSettings): World {
   const naive: Naive = { settings: chosen, queue: [], held: [], grants: [], used: [], levels: new Map(), served: 0 };
-  return { gate: newGate(chosen), naive, now: 0, order: 0, struck: null };
+  return { gate: newGate(chosen), naive, now: 0, order: 0, throttled: null };
 }
 
 function releaseBoth(world: World, name: string, ok: boolean, tokens: number | null): void {
   const permit = releasePermit(world.gate, name, { ok, tokens, at: world.now });
   naiveRelease(world.naive, name, tokens, world.now);
-  if (permit !== null && !ok) world.struck = permit;
+  if (permit !== null && !ok) world.throttled = permit;
 }
 
 function askBoth(world: World, ticket: Ticket): void {
@@ -199,8 +199,8 @@ function play(world: World, next: Step): void {
       });
     }
     case "again": {
-      if (world.struck === null) return;
-      const { grantedAt: _g, expiresAt: _e, probe: _p, episode: _o, ...ticket } = world.struck;
+      if (world.throttled === null) return;
+      const { grantedAt: _g, expiresAt: _e, probe: _p, episode: _o, ...ticket } = world.throttled;
       return askBoth(world, ticket);
     }
     case "drop":
@@ -208,9 +208,9 @@ function play(world: World, next: Step): void {
       return void dropTicket(gate, `c${next.id}`);
     case "release":
       return releaseBoth(world, `c${next.id}`, next.ok, next.tokens);
-    case "strike": {
+    case "throttle": {
       const named = next.id === null ? {} : { id: `c${next.id}` };
-      return strikeGate(gate, { at: world.now, retryAfterMs: next.retryAfterMs, ...named });
+      return throttleGate(gate, { at: world.now, retryAfterMs: next.retryAfterMs, ...named });
     }
     case "restart":
       naive.queue = [];

@@ -27,7 +27,7 @@ export type GateStanding = {
   readonly limit: number;
   readonly maxConcurrent: number;
   readonly blockedUntil: number | null;
-  readonly strikes: number;
+  readonly throttles: number;
   readonly slowStart: number | null;
   readonly requests: number;
   readonly requestsUsed: number;
@@ -92,7 +92,7 @@ export function gateStanding(gate: Gate, now: number): GateStanding {
     limit: Math.min(slowStart ?? settings.maxConcurrent, settings.maxConcurrent),
     maxConcurrent: settings.maxConcurrent,
     blockedUntil: isHeld(gate, now) ? gate.blockedUntil : null,
-    strikes: gate.strikes,
+    throttles: gate.throttles,
     slowStart,
     requests: settings.requests,
     requestsUsed: gate.requests.total(now),

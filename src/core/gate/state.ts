@@ -36,7 +36,7 @@ export type Gate = {
   /** The estimates of all that is held. */
   reserved: number;
   blockedUntil: number | null;
-  strikes: number;
+  throttles: number;
   episode: number;
   /** How many calls of this episode may be out; null when there is nothing to recover from. */
   slowStart: number | null;
@@ -54,7 +54,9 @@ export type GateFacts = {
   readonly requests: RollingFacts;
   readonly tokens: readonly (readonly [limit: TokenLimit, used: SumFacts])[];
   readonly blockedUntil: number | null;
-  readonly strikes: number;
+  /** Called `strikes` in what an older version wrote. */
+  readonly throttles: number;
+  readonly strikes?: number;
   readonly episode: number;
   readonly slowStart: number | null;
   /** Absent in what an older version wrote. */
@@ -80,7 +82,7 @@ export function newGate(settings: GateSettings): Gate {
     tokens: new Map(),
     reserved: 0,
     blockedUntil: null,
-    strikes: 0,
+    throttles: 0,
     episode: 0,
     slowStart: null,
     fresh: 0,
@@ -116,7 +118,7 @@ export function gateFacts(gate: Gate): GateFacts {
       return sum === undefined ? [] : [[limit, sum.facts()] as const];
     }),
     blockedUntil: gate.blockedUntil,
-    strikes: gate.strikes,
+    throttles: gate.throttles,
     episode: gate.episode,
     slowStart: gate.slowStart,
     totals: { ...gate.totals },
@@ -127,7 +129,7 @@ export function gateFromFacts(settings: GateSettings, facts: GateFacts): Gate {
   const gate = newGate(settings);
   const { queue } = gate;
   gate.blockedUntil = facts.blockedUntil;
-  gate.strikes = facts.strikes;
+  gate.throttles = facts.throttles ?? facts.strikes;
   gate.episode = facts.episode;
   gate.slowStart = facts.slowStart;
   Object.assign(gate.totals, facts.totals);

@@ -60,9 +60,9 @@ function checkTask(state: State, task: Task, complain: Complain): void {
 
 function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
   for (const task of callbacks.wanted)
-    complain(tasks.has(task), () => `${task} is to be told of, so its record is still there`);
+    complain(tasks.has(task), () => `${task} wants a callback, so its record is still there`);
   for (const { end, task } of callbacks.due.values())
-    complain(end <= seq, () => `the end of ${task} that is to be told has been`);
+    complain(end <= seq, () => `the end of ${task} whose callback is due has been`);
 }
 
 function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Complain): void {
@@ -191,7 +191,7 @@ function checkTies(state: State, complain: Complain): void {
   };
   for (const task of state.tasks.values()) {
     countChild(task.links?.parent ?? null);
-    for (const dependent of task.links?.dependents.slice(task.links.told) ?? []) {
+    for (const dependent of task.links?.dependents.slice(task.links.notified) ?? []) {
       edges.set(dependent, (edges.get(dependent) ?? 0) + 1);
     }
   }
@@ -206,7 +206,7 @@ function checkTies(state: State, complain: Complain): void {
     if (task.phase === "waiting")
       complain((links?.unmet ?? 0) === (edges.get(task) ?? 0), say("counts what it waits for"));
     else complain(hasEnded(task) || !edges.has(task), say("waits for no task any longer"));
-    // One that runs after a failure too was told, and does not wait for a second end.
+    // One that runs after a failure too was notified, and does not wait for a second end.
     if (task.phase !== "waiting" || links === null || task.ask.onDependencyFailure === "run") continue;
     for (const id of dependenciesOf(links)) {
       const found = state.tasks.get(id);
@@ -232,12 +232,13 @@ function checkEnds(state: State, complain: Complain): void {
     seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq),
     "ends are in the order in which they came",
   );
-  const untold = kept
+  const unnotified = kept
     .map(({ task }) => task)
-    .filter(({ links }) => links !== null && links.told < links.dependents.length);
+    .filter(({ links }) => links !== null && links.notified < links.dependents.length);
   complain(
-    untold.length === state.untold.size && [...state.untold].every((task, index) => task === untold[index]),
-    "tasks whose dependents were not all told are known, in the order of their ends",
+    unnotified.length === state.unnotified.size &&
+      [...state.unnotified].every((task, index) => task === unnotified[index]),
+    "tasks whose dependents were not all notified are known, in the order of their ends",
   );
 }
 
@@ -294,7 +295,7 @@ function checkGates(state: State, complain: Complain): void {
   complain(permits === state.permits.size, "every known permit is queued or held");
   for (const { name, held } of state.shapes.gates.values()) {
     const blockedUntil = state.gates.get(name as never)?.blockedUntil ?? null;
-    complain(!held || blockedUntil !== null, () => `gate ${name} is held only if it was struck`);
+    complain(!held || blockedUntil !== null, () => `gate ${name} is held only if it was throttled`);
     complain(
       held || blockedUntil === null || blockedUntil <= state.at,
       () => `gate ${name} is held while it is blocked`,

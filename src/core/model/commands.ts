@@ -55,7 +55,7 @@ export type Submission = {
   readonly onLoss?: OnLoss | null;
   /** The name of its action; "" if that is a sentence. */
   readonly action: string;
-  /** Whether somebody is to be told when it ends. */
+  /** Whether a callback is sent when it ends. */
   readonly callback?: boolean;
 };
 
@@ -132,7 +132,7 @@ export type Command =
   | { readonly type: "drop-permit"; readonly permit: PermitId }
   | { readonly type: "settle-permit"; readonly permit: PermitId; readonly ok: boolean; readonly tokens: number | null }
   | {
-      readonly type: "strike-gate";
+      readonly type: "throttle-gate";
       readonly gate: GateId;
       readonly permit: PermitId | null;
       readonly retryAfterMs: number;

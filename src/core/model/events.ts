@@ -55,9 +55,9 @@ export type Takes = {
 /** How many tasks of each agent found no room since this was last said. */
 export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
-type Told<Kind extends string, Fields> = Readonly<{ kind: Kind; at: Instant } & Fields>;
+type Variant<Kind extends string, Fields> = Readonly<{ kind: Kind; at: Instant } & Fields>;
 
-export type TaskSubmitted = Told<
+export type TaskSubmitted = Variant<
   "task-submitted",
   {
     task: TaskId;
@@ -108,23 +108,26 @@ export type LossCause = "worker-lost" | "worker-left" | "not-begun" | "budget" |
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
 export type Event =
-  | Told<"engine-started", { coreVersion: string; policyHash: string }>
+  | Variant<"engine-started", { coreVersion: string; policyHash: string }>
   /** The config as the host gave it, and what was changed over it by hand. */
-  | Told<"config-changed", { config: Config; patch: ConfigPatch | null }>
-  | Told<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
-  | Told<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
+  | Variant<"config-changed", { config: Config; patch: ConfigPatch | null }>
+  | Variant<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
+  | Variant<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
   | TaskSubmitted
-  | Told<"task-queued", { task: TaskId; cause: Seq | null; pin: Pin | null }>
-  | Told<
+  | Variant<"task-queued", { task: TaskId; cause: Seq | null; pin: Pin | null }>
+  | Variant<
       "task-assigned",
       { task: TaskId; attempt: number; worker: WorkerId; reason: Reason; rank: Rank; charge: number; reserve: number }
     >
-  | Told<"attempt-started", { task: TaskId; attempt: number }>
-  | Told<"attempt-used", { task: TaskId; attempt: number; tokens: number }>
-  | Told<"attempt-stopping", { task: TaskId; attempt: number; cause: "timeout" | "budget"; stopBy: Instant }>
-  | Told<"attempt-stopped", { task: TaskId; attempt: number; tokens: number | null }>
-  | Told<"attempt-failed", { task: TaskId; attempt: number; tokens: number | null; error: string; restUntil: Instant }>
-  | Told<
+  | Variant<"attempt-started", { task: TaskId; attempt: number }>
+  | Variant<"attempt-used", { task: TaskId; attempt: number; tokens: number }>
+  | Variant<"attempt-stopping", { task: TaskId; attempt: number; cause: "timeout" | "budget"; stopBy: Instant }>
+  | Variant<"attempt-stopped", { task: TaskId; attempt: number; tokens: number | null }>
+  | Variant<
+      "attempt-failed",
+      { task: TaskId; attempt: number; tokens: number | null; error: string; restUntil: Instant }
+    >
+  | Variant<
       "attempt-lost",
       {
         task: TaskId;
@@ -137,11 +140,11 @@ export type Event =
         reason: string | null;
       }
     >
-  | Told<
+  | Variant<
       "task-done",
       { task: TaskId; attempt: number; tokens: number | null; resultHash: string | null; resultSize: number }
     >
-  | Told<
+  | Variant<
       "task-failed",
       {
         task: TaskId;
@@ -152,16 +155,16 @@ export type Event =
         stopBy: Instant | null;
       }
     >
-  | Told<"task-cancelled", { task: TaskId; reason: string; stopBy: Instant | null }>
-  | Told<"task-skipped", { task: TaskId; cause: Seq | null; dependency: TaskId; reason: string }>
-  | Told<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: Pin | null }>
-  | Told<"task-patched", { task: TaskId; priority: number; deadline: Instant | null }>
-  | Told<"dependents-told", { task: TaskId; count: number }>
-  | Told<"artifact-appeared", { artifact: string }>
-  | Told<"pin-released", { task: TaskId }>
-  | Told<"hold-placed", { task: TaskId; worker: WorkerId }>
-  | Told<"hold-released", { task: TaskId; worker: WorkerId }>
-  | Told<
+  | Variant<"task-cancelled", { task: TaskId; reason: string; stopBy: Instant | null }>
+  | Variant<"task-skipped", { task: TaskId; cause: Seq | null; dependency: TaskId; reason: string }>
+  | Variant<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: Pin | null }>
+  | Variant<"task-patched", { task: TaskId; priority: number; deadline: Instant | null }>
+  | Variant<"dependents-notified", { task: TaskId; count: number }>
+  | Variant<"artifact-appeared", { artifact: string }>
+  | Variant<"pin-released", { task: TaskId }>
+  | Variant<"hold-placed", { task: TaskId; worker: WorkerId }>
+  | Variant<"hold-released", { task: TaskId; worker: WorkerId }>
+  | Variant<
       "worker-joined",
       {
         worker: WorkerId;
@@ -179,7 +182,7 @@ export type Event =
         takes: Takes | null;
       }
     >
-  | Told<
+  | Variant<
       "worker-changed",
       {
         worker: WorkerId;
@@ -192,10 +195,10 @@ export type Event =
         note: string | null;
       }
     >
-  | Told<"worker-left", { worker: WorkerId; lost: boolean }>
+  | Variant<"worker-left", { worker: WorkerId; lost: boolean }>
   /** Another worker named tabs of this one, which it does not own any more. */
-  | Told<"tabs-moved", { worker: WorkerId; to: WorkerId; capabilities: readonly string[] }>
-  | Told<
+  | Variant<"tabs-moved", { worker: WorkerId; to: WorkerId; capabilities: readonly string[] }>
+  | Variant<
       "permit-asked",
       {
         permit: PermitId;
@@ -212,21 +215,24 @@ export type Event =
         order: number | null;
       }
     >
-  | Told<"permit-granted", { permit: PermitId; gate: GateId }>
-  | Told<"permit-dropped", { permit: PermitId; gate: GateId }>
-  | Told<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
-  | Told<"gate-struck", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
-  | Told<"gate-opened", { gate: GateId }>
-  | Told<"gate-reset", { gate: GateId }>
-  | Told<"gate-removed", { gate: GateId }>
-  | Told<"callback-asked", { task: TaskId }>
-  | Told<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
-  | Told<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
-  | Told<"schedule-moved", { schedule: ScheduleId; lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }>
-  | Told<"schedule-removed", { schedule: ScheduleId }>
-  | Told<"tasks-rejected", { counts: RejectedCounts }>
-  | Told<"results-expired", { count: number }>
-  | Told<"tombstones-forgotten", { count: number }>;
+  | Variant<"permit-granted", { permit: PermitId; gate: GateId }>
+  | Variant<"permit-dropped", { permit: PermitId; gate: GateId }>
+  | Variant<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
+  | Variant<"gate-throttled", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
+  | Variant<"gate-opened", { gate: GateId }>
+  | Variant<"gate-reset", { gate: GateId }>
+  | Variant<"gate-removed", { gate: GateId }>
+  | Variant<"callback-asked", { task: TaskId }>
+  | Variant<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
+  | Variant<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
+  | Variant<
+      "schedule-moved",
+      { schedule: ScheduleId; lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }
+    >
+  | Variant<"schedule-removed", { schedule: ScheduleId }>
+  | Variant<"tasks-rejected", { counts: RejectedCounts }>
+  | Variant<"results-expired", { count: number }>
+  | Variant<"tombstones-forgotten", { count: number }>;
 
 export type EventKind = Event["kind"];
 type FieldsOf<Kind extends EventKind> = readonly Exclude<keyof Extract<Event, { kind: Kind }>, "kind" | "at">[];
@@ -280,7 +286,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-skipped": ["task", "cause", "dependency", "reason"],
   "task-retried": ["task", "waitFor", "runnable", "pin"],
   "task-patched": ["task", "priority", "deadline"],
-  "dependents-told": ["task", "count"],
+  "dependents-notified": ["task", "count"],
   "artifact-appeared": ["artifact"],
   "pin-released": ["task"],
   "hold-placed": ["task", "worker"],
@@ -318,7 +324,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "permit-granted": ["permit", "gate"],
   "permit-dropped": ["permit", "gate"],
   "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
-  "gate-struck": ["gate", "permit", "retryAfterMs"],
+  "gate-throttled": ["gate", "permit", "retryAfterMs"],
   "gate-opened": ["gate"],
   "gate-reset": ["gate"],
   "gate-removed": ["gate"],
@@ -340,6 +346,12 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
   "permit-asked": { remote: false, order: null },
+};
+
+/** Kinds that older logs know by another name. */
+export const RENAMED: Readonly<Record<string, EventKind>> = {
+  "gate-struck": "gate-throttled",
+  "dependents-told": "dependents-notified",
 };
 
 /** The task an event is about, if it is about one. */

@@ -18,6 +18,7 @@ export {
   type EventKind,
   FIELDS,
   type Rank,
+  RENAMED,
   type Reason,
   type Takes,
   type TaskSubmitted,

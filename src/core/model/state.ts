@@ -123,9 +123,9 @@ export type Links = {
   unmet: number;
   /** The input artifact it still waits for. */
   artifact: string | null;
-  /** Tasks that wait for this one, in submission order, and how many of them were told of its end. */
+  /** Tasks that wait for this one, in submission order, and how many of them were notified of its end. */
   readonly dependents: Task[];
-  told: number;
+  notified: number;
   /** Tasks and tombstones that name this one as parent: while there are any, it is remembered. */
   children: number;
 };
@@ -154,7 +154,7 @@ export type Task = {
   readonly depth: number;
   phase: Phase;
   /** It waits for nothing any more and will be queued in its turn. */
-  ripe: boolean;
+  ready: boolean;
   paused: boolean;
   priority: number;
   iteration: number;
@@ -375,13 +375,13 @@ export type Tombstone = {
   due: boolean;
 };
 
-/** An end that somebody is still to be told of. */
+/** An end of which a callback is still to be sent. */
 export type DueCallback = {
   readonly task: TaskId;
   readonly end: Seq;
   readonly phase: EndPhase;
   /** Null: a snapshot of an older format did not say. */
-  readonly told: Ended | null;
+  readonly ended: Ended | null;
 };
 /** A task as it had ended: what is shown of it, and where its body lies. */
 export type Ended = Readonly<
@@ -470,9 +470,9 @@ export type State = {
   readonly pins: Map<Pin, SortedList<Task>>;
   readonly strayPins: Set<Pin>;
   /** Waiting tasks that wait for nothing any more, in the order of submission. */
-  readonly ripe: SortedList<Task>;
-  /** Ended tasks whose dependents were not all told, in the order of their ends. */
-  readonly untold: Set<Task>;
+  readonly ready: SortedList<Task>;
+  /** Ended tasks whose dependents were not all notified, in the order of their ends. */
+  readonly unnotified: Set<Task>;
   /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */
   readonly ended: Fifo<{ readonly task: Task; readonly end: End }>;
   /** How many ended tasks there are. */

@@ -10,7 +10,7 @@ import * as format from "./format.ts";
 
 /** Tasks are there already. */
 export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRow): void {
-  const [, task, end, phase, told = null] = row;
+  const [, task, end, phase, ended = null] = row;
   if (end === undefined) {
     callbacks.wanted.add(task as TaskId);
     return;
@@ -18,10 +18,10 @@ export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRo
   const due = { task: task as TaskId, end: end as Seq, phase: format.PHASES[phase as number] as EndPhase };
   const known = tasks.get(due.task);
   const seen = known !== undefined && known.end?.seq === end ? endedOf(known) : null;
-  callbacks.due.set(due.end, { ...due, told: told === null ? seen : toldBy(due, told) });
+  callbacks.due.set(due.end, { ...due, ended: ended === null ? seen : endedFrom(due, ended) });
 }
 
-function toldBy({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.ToldRow): Ended {
+function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): Ended {
   const [seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts] = row;
   const [, , , , , , , , , runnableAt, startedAt, deadline, lastWorker, onLoss, end] = row;
   return {

@@ -14,7 +14,7 @@ import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "../mode
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
  * a tombstone was created; format 4, what a task that was lost is to become, its requeues, which worker ran one that is
- * a tombstone, how many were rejected, and how a task had ended of which somebody is to be told.
+ * a tombstone, how many were rejected, and how a task had ended whose callback is due.
  */
 export const SNAPSHOT_FORMAT = 4;
 /** How a phase is written. The number is its place here: add to the end only. */
@@ -52,7 +52,7 @@ export type AskRow = [
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
-  ...[dependents: Numbers, told: number, children: number],
+  ...[dependents: Numbers, notified: number, children: number],
 ];
 export type EndRow = [
   ...[at: number, seq: number, error: string | null],
@@ -82,10 +82,10 @@ export type StoneRow = [
   ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
   ...[createdAt?: number, lastWorker?: string | null],
 ];
-/** A task that is to be told of when it ends, or an end that is still to be told. */
-export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number, told?: ToldRow | null];
+/** A task that wants a callback when it ends, or an end whose callback is due. */
+export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number, ended?: EndedRow | null];
 /** How it had ended. */
-export type ToldRow = [
+export type EndedRow = [
   ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
   ...[iteration: number, ownFailures: number, attempts: number, runnableAt: number, startedAt: number],
   ...[deadline: number, lastWorker: string | null, onLoss: Ask["onLoss"], end: EndRow],

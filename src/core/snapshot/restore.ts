@@ -325,7 +325,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     createdAt: row[6] as Instant,
     depth: row[7],
     phase,
-    ripe: false,
+    ready: false,
     paused: more[0],
     priority: row[9],
     iteration: row[10],
@@ -373,9 +373,9 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
-  const [parent, needs, unmet, artifact, seqs, told, children] = row;
+  const [parent, needs, unmet, artifact, seqs, notified, children] = row;
   const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[] };
-  const links: Links = { ...ties, unmet, artifact, dependents: [], told, children };
+  const links: Links = { ...ties, unmet, artifact, dependents: [], notified, children };
   task.links = links;
   if (seqs.length > 0) later.push({ links, seqs, owner: task });
 }
@@ -480,7 +480,7 @@ function finish(loading: Loading): State {
   ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
   for (const task of ended) {
     push(state.ended, { task, end: task.end as End });
-    if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+    if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
   }
   for (const task of loading.tasks) settleQueue(state, task);
   state.levels.highest = loading.highest;
@@ -488,5 +488,5 @@ function finish(loading: Loading): State {
   return state;
 }
 
-/** Stands for a dependent that has ended and is kept no longer: it is counted when told, and does nothing. */
+/** Stands for a dependent that has ended and is kept no longer: it is counted when notified, and does nothing. */
 const gone = (owner: Task): Task => ({ ...owner, phase: "skipped", links: null, timers: null, group: null });

@@ -13,9 +13,9 @@
  * The order is canonical: the same facts give the same bytes, whatever indices were built in between. Where order is
  * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which
  * mean was learned last) it is kept; where it means nothing, lines are sorted by id. A tie of an ended
- * task to one that is no longer kept is written as 0: it is counted when dependents are told, and nothing else.
+ * task to one that is no longer kept is written as 0: it is counted when dependents are notified, and nothing else.
  *
- * The last line says how many went before it, so a file that was cut is told from a whole one. Whether
+ * The last line says how many went before it, so a file that was cut does not pass for a whole one. Whether
  * bytes were changed is for whoever stores them to know, by their hash.
  */
 
@@ -66,8 +66,8 @@ function* rowsOf(state: State): Generator<format.Row> {
   for (const stone of stones) yield stoneRow(stone);
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
-  for (const { task, end, phase, told } of state.callbacks.due.values()) {
-    yield ["callback", task, end, format.PHASES.indexOf(phase), told === null ? null : toldRow(told)];
+  for (const { task, end, phase, ended } of state.callbacks.due.values()) {
+    yield ["callback", task, end, format.PHASES.indexOf(phase), ended === null ? null : endedRow(ended)];
   }
   for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
     yield ["schedule", id, body, nextAt, lastAt, lastTask];
@@ -180,22 +180,29 @@ const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): for
   ...([at, seq, error, resultHash, resultSize, resultSeq] as const),
 ];
 
-function toldRow(told: Ended): format.ToldRow {
-  const { seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts } = told;
+function endedRow(ended: Ended): format.EndedRow {
+  const { seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts } = ended;
   return [
     ...([seq, project.id, agent.id, createdAt, depth, priority, iteration, ownFailures, attempts] as const),
-    ...([told.runnableAt, told.startedAt, told.deadline, told.lastWorker, told.ask.onLoss, endRow(told.end)] as const),
+    ...([
+      ended.runnableAt,
+      ended.startedAt,
+      ended.deadline,
+      ended.lastWorker,
+      ended.ask.onLoss,
+      endRow(ended.end),
+    ] as const),
   ];
 }
 
 /** Null also where links are there and say nothing. */
 function linksRow(state: State, task: Task): format.LinksRow | null {
   if (task.links === null) return null;
-  const { parent, needs, unmet, artifact, dependents, told, children } = task.links;
+  const { parent, needs, unmet, artifact, dependents, notified, children } = task.links;
   const isEmpty = parent === null && needs.length === 0 && artifact === null && unmet === 0;
   if (isEmpty && dependents.length === 0 && children === 0) return null;
   const waiting = dependents.map((dependent) => (state.tasks.get(dependent.id) === dependent ? dependent.seq : 0));
-  return [parent, needs, unmet, artifact, waiting, told, children];
+  return [parent, needs, unmet, artifact, waiting, notified, children];
 }
 
 function attemptRow(attempt: Attempt): format.AttemptRow {

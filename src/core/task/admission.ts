@@ -183,12 +183,12 @@ function readTies(state: State, task: Submission): Result<Ties, Refusal> {
   return ok({ depth, priority, prioritised, unmet, failed });
 }
 
-/** Ends that nobody has been told of yet, beyond which no more tasks that want it are taken. */
+/** Callbacks that are due, beyond which no more tasks with a callback are taken. */
 const CALLBACKS_MAX = 1_000_000;
 
 function refusalForRoom(state: State, task: Submission): Refusal | null {
   if (task.callback === true && state.callbacks.due.size >= CALLBACKS_MAX)
-    return { type: "too-many", what: "ends that nobody was told of", max: CALLBACKS_MAX };
+    return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
   const queued = state.waiting + state.queued;
   const agent = task.agent as string;

@@ -1,10 +1,10 @@
 /**
- * Who is to be told when a task ends.
+ * The callbacks of tasks that have ended.
  *
  * A task may carry an address to be called at its end. The core knows only that there is one: a set of tasks that
- * want it, and the ends that nobody has been told of yet, each by the number of the event that ended it. An end
+ * want it, and the ends whose callback is due, each by the number of the event that ended it. An end
  * leaves that list by an event of its own, so a delivery that was under way when a process died is taken up by
- * the next. Telling never changes the task, and what is told of an end is how the task had ended then, also when it has
+ * the next. A callback never changes the task, and says how the task had ended then, also when it has
  * run again since, or its record has gone.
  */
 import type { Instant, Seq } from "../base/brand.ts";
@@ -14,7 +14,7 @@ import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
   if (callbacks.wanted.size === 0 || !callbacks.wanted.has(task.id)) return;
-  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, told: endedOf(task) });
+  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, ended: endedOf(task) });
 }
 
 /** Of a task that has ended. */

@@ -69,7 +69,7 @@ function unresolved(tab: Tab, now: Instant): Event[] {
   });
 }
 
-/** How many ended tasks are kept no longer. One whose dependents have not all been told is kept. */
+/** How many ended tasks are kept no longer. One whose dependents have not all been notified is kept. */
 function expiredResults(state: State, now: Instant): number {
   const { resultTtl, resultMax } = state.config.scheduler;
   const { ended } = state;
@@ -78,7 +78,7 @@ function expiredResults(state: State, now: Instant): number {
     const { task, end } = itemAt(ended, index);
     if (task.end !== end) continue;
     if (end.at + resultTtl > now && state.results - count <= resultMax) break;
-    if (state.untold.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
+    if (state.unnotified.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
     count++;
   }
   return count;
@@ -122,7 +122,7 @@ function nextExpiry(state: State): number {
   for (const { task, end } of waiting(state.ended)) {
     if (task.end !== end) continue;
     // One that cannot go yet is let go by an event, not by the clock.
-    if (!state.untold.has(task) && task.attempt === null) next = end.at + state.config.scheduler.resultTtl;
+    if (!state.unnotified.has(task) && task.attempt === null) next = end.at + state.config.scheduler.resultTtl;
     break;
   }
   const stone = peek(state.remembered);

@@ -6,7 +6,7 @@
  * depend on a refused one. Outside a batch a cycle cannot arise, since a dependency must be known before
  * the task that names it.
  *
- * When a task ends its dependents are told in slices, so that a parent of a hundred thousand never stops
+ * When a task ends its dependents are notified in slices, so that a parent of a hundred thousand never stops
  * the world: those whose last dependency it was are queued, and after a bad end they are skipped.
  */
 
@@ -18,16 +18,16 @@ import type { Event } from "../model/events.ts";
 import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
 
-export const TOLD_AT_ONCE_MAX = 256;
+export const NOTIFIED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
 
-/** The next slice of dependents to be told of a dependency's end. */
-export function nextTold(state: State, now: Instant): readonly Event[] {
-  if (state.untold.size === 0) return NONE;
-  for (const task of state.untold) {
+/** The next slice of dependents, notified of a dependency's end. */
+export function nextNotified(state: State, now: Instant): readonly Event[] {
+  if (state.unnotified.size === 0) return NONE;
+  for (const task of state.unnotified) {
     const links = task.links as Links;
-    const slice = links.dependents.slice(links.told, links.told + TOLD_AT_ONCE_MAX);
-    const events: Event[] = [{ kind: "dependents-told", at: now, task: task.id, count: slice.length }];
+    const slice = links.dependents.slice(links.notified, links.notified + NOTIFIED_AT_ONCE_MAX);
+    const events: Event[] = [{ kind: "dependents-notified", at: now, task: task.id, count: slice.length }];
     for (const dependent of slice) {
       const event = consequence(state, task, dependent, now);
       if (event !== null) events.push(event);
@@ -113,7 +113,7 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
 }
 
 /** Tasks that wait for nothing any more, a slice of them: their artifact has appeared. */
-export function nextRipe(state: State, now: Instant): readonly Event[] {
-  if (state.ripe.size === 0) return NONE;
-  return front(state.ripe, TOLD_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
+export function nextReady(state: State, now: Instant): readonly Event[] {
+  if (state.ready.size === 0) return NONE;
+  return front(state.ready, NOTIFIED_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
 }

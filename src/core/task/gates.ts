@@ -12,7 +12,7 @@ import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { gateSettings } from "../config/config.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
-import { resetGate, strikeGate } from "../gate/gate.ts";
+import { resetGate, throttleGate } from "../gate/gate.ts";
 import { isHeld } from "../gate/limits.ts";
 import { type Gate, newGate } from "../gate/state.ts";
 import type { Decided } from "../model/commands.ts";
@@ -20,8 +20,8 @@ import type { Event } from "../model/events.ts";
 import type { Attempt, State } from "../model/state.ts";
 
 const GATES_MAX = 1000;
-/** So long after its block a gate that nobody uses is still known as struck: it gives its place to no other. */
-const STRIKES_KEPT_MS = 3_600_000;
+/** So long after its block a gate that nobody uses is still known as throttled: it gives its place to no other. */
+const THROTTLES_KEPT_MS = 3_600_000;
 
 export function ensureGate(state: State, id: GateId): Gate {
   let gate = state.gates.get(id);
@@ -32,24 +32,24 @@ export function ensureGate(state: State, id: GateId): Gate {
   return gate;
 }
 
-export function strike(
+export function throttle(
   state: State,
   id: GateId,
   event: { readonly at: Instant; readonly permit: PermitId | null; readonly retryAfterMs: number },
 ): void {
   const gate = ensureGate(state, id);
-  strikeGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
+  throttleGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
   setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
 }
 
 /**
  * A task of this provider that began after the block has ended well. Where nobody asks for permits that is all one
- * hears of a provider that answers again, and the strikes are forgotten.
+ * hears of a provider that answers again, and the throttles are forgotten.
  */
 export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
   const gate = state.gates.get(task.ask.provider as GateId);
-  if (gate === undefined || gate.strikes === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
-  if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.strikes = 0;
+  if (gate === undefined || gate.throttles === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
+  if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.throttles = 0;
 }
 
 export function openGate(state: State, id: GateId): void {
@@ -98,9 +98,9 @@ const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok([]);
 
 /** Nothing is lost with it: no call is out or waits, none counts in its windows, no word of its provider is fresh. */
 function isIdle(gate: Gate, now: Instant): boolean {
-  const { held, queue, strikes, blockedUntil, requests, tokens } = gate;
+  const { held, queue, throttles, blockedUntil, requests, tokens } = gate;
   if (held.size + queue.entries.size > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
-  if (strikes > 0 && now < (blockedUntil ?? 0) + STRIKES_KEPT_MS) return false;
+  if (throttles > 0 && now < (blockedUntil ?? 0) + THROTTLES_KEPT_MS) return false;
   for (const used of tokens.values()) if (used.total(now) > 0) return false;
   return true;
 }
@@ -109,7 +109,7 @@ export function decideReset(state: State, id: GateId, now: Instant): Decided {
   const gate = state.gates.get(id);
   if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
   // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
-  if (gate.strikes === 0 && !isHeld(gate, now)) return REPEATED;
+  if (gate.throttles === 0 && !isHeld(gate, now)) return REPEATED;
   return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
 }
 const REPEATED: Decided = ok({ events: [], repeated: true });

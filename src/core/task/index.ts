@@ -4,5 +4,5 @@ export { isThrottling, policyOf, refusalForMaking } from "./admission.ts";
 export { nextChange } from "./deadlines.ts";
 export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";
-export { STRUCK_MS_MAX } from "./loss.ts";
+export { THROTTLED_MS_MAX } from "./loss.ts";
 export { SCHEDULES_MAX } from "./schedule.ts";

@@ -55,7 +55,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     createdAt: event.at,
     depth: event.depth,
     phase: "waiting",
-    ripe: false,
+    ready: false,
     paused: false,
     priority: event.priority,
     iteration: event.iteration,
@@ -87,7 +87,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
 }
 
 export function linksOf(task: Task): Links {
-  task.links ??= { parent: null, needs: [], unmet: 0, artifact: null, dependents: [], told: 0, children: 0 };
+  task.links ??= { parent: null, needs: [], unmet: 0, artifact: null, dependents: [], notified: 0, children: 0 };
   return task.links;
 }
 
@@ -100,7 +100,7 @@ function tie(state: State, task: Task, event: TaskSubmitted): void {
     unmet: 0,
     artifact: event.artifact,
     dependents: [],
-    told: 0,
+    notified: 0,
     children: 0,
   };
   if (event.parent !== null) countChild(state, event.parent, 1);
@@ -124,41 +124,41 @@ export function waitForTask(state: State, task: Task, id: TaskId): void {
 }
 
 /** The next dependents of an ended task learn of its end. */
-export function tellDependents(state: State, task: Task, count: number): void {
+export function notifyDependents(state: State, task: Task, count: number): void {
   const links = linksOf(task);
-  for (const dependent of links.dependents.slice(links.told, links.told + count)) {
+  for (const dependent of links.dependents.slice(links.notified, links.notified + count)) {
     linksOf(dependent).unmet--;
     armWake(state, dependent);
   }
-  links.told += count;
-  forgetTold(state, task, links);
+  links.notified += count;
+  forgetNotified(state, task, links);
 }
 
-function forgetTold(state: State, task: Task, links: Links): void {
-  if (links.told < links.dependents.length) return;
+function forgetNotified(state: State, task: Task, links: Links): void {
+  if (links.notified < links.dependents.length) return;
   links.dependents.length = 0;
-  links.told = 0;
-  state.untold.delete(task);
+  links.notified = 0;
+  state.unnotified.delete(task);
 }
 
 /**
- * A task that runs again before everybody was told of its end: those not yet told wait on. And what it waited for
- * itself may have ended without having told it: it will not hear of that end, since it knows already.
+ * A task that runs again before all its dependents were notified of its end: the others wait on. And what it waited
+ * for itself may have ended without notifying it: it is not notified any more, since its new run counts that end.
  */
 function takeBackEnd(state: State, task: Task): void {
-  if (state.untold.delete(task) && task.links !== null) {
-    task.links.dependents.splice(0, task.links.told);
-    task.links.told = 0;
+  if (state.unnotified.delete(task) && task.links !== null) {
+    task.links.dependents.splice(0, task.links.notified);
+    task.links.notified = 0;
   }
-  if (state.untold.size === 0 || task.links === null) return;
+  if (state.unnotified.size === 0 || task.links === null) return;
   for (const id of dependenciesOf(task.links)) {
     const dependency = state.tasks.get(id);
-    if (dependency === undefined || dependency.links === null || !state.untold.has(dependency)) continue;
+    if (dependency === undefined || dependency.links === null || !state.unnotified.has(dependency)) continue;
     const { links } = dependency;
-    const place = links.dependents.indexOf(task, links.told);
+    const place = links.dependents.indexOf(task, links.notified);
     if (place < 0) continue;
     links.dependents.splice(place, 1);
-    forgetTold(state, dependency, links);
+    forgetNotified(state, dependency, links);
   }
 }
 
@@ -189,24 +189,24 @@ export function meetArtifact(state: State, artifact: string): void {
 export const isMet = (task: Task): boolean =>
   task.links === null || (task.links.unmet === 0 && task.links.artifact === null);
 
-/** A task that waits for nothing but the clock gets a timer; one that waits for nothing at all is ripe. */
+/** A task that waits for nothing but the clock gets a timer; one that waits for nothing at all is ready. */
 export function armWake(state: State, task: Task): void {
   const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
   setTimer(state, task, "wake", waits ? task.restUntil : -1);
-  setRipe(state, task, task.phase === "waiting" && isMet(task) && task.restUntil < 0);
+  setReady(state, task, task.phase === "waiting" && isMet(task) && task.restUntil < 0);
 }
 
-function setRipe(state: State, task: Task, ripe: boolean): void {
-  if (task.ripe === ripe) return;
-  task.ripe = ripe;
-  if (ripe) insert(state.ripe, task);
-  else remove(state.ripe, task);
+function setReady(state: State, task: Task, ready: boolean): void {
+  if (task.ready === ready) return;
+  task.ready = ready;
+  if (ready) insert(state.ready, task);
+  else remove(state.ready, task);
 }
 
 /** The task is runnable from now on, or its rest is over. */
 export function queueTask(state: State, task: Task, at: Instant, pin: Pin | null): void {
   task.restUntil = -1;
-  setRipe(state, task, false);
+  setReady(state, task, false);
   setTimer(state, task, "wake", -1);
   if (task.runnableAt < 0) task.runnableAt = at;
   setPin(state, task, pin, at);
@@ -273,7 +273,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
 
 /** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */
 export function endTask(state: State, task: Task, phase: EndPhase, end: End): void {
-  setRipe(state, task, false);
+  setReady(state, task, false);
   setPhase(state, task, phase);
   settleQueue(state, task);
   if (task.timers !== null) for (const kind of ENDED_BY_END) setTimer(state, task, kind, -1);
@@ -284,7 +284,7 @@ export function endTask(state: State, task: Task, phase: EndPhase, end: End): vo
   task.end = end;
   push(state.ended, { task, end });
   state.results++;
-  if (task.links !== null && task.links.told < task.links.dependents.length) state.untold.add(task);
+  if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
   noteEnd(state, task, phase, state.seq);
   tally(state, task, phase);
 }

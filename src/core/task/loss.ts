@@ -24,7 +24,7 @@ import { roomForGate } from "./gates.ts";
 /** A provider that does not say for how long is left alone for so long at least. */
 const THROTTLED_MS_MIN = 1000;
 /** Nobody's word shuts a gate, or puts off a task, for longer: then the next one asks the provider itself. */
-export const STRUCK_MS_MAX: number = 24 * 3_600_000;
+export const THROTTLED_MS_MAX: number = 24 * 3_600_000;
 const REASON_SHOWN_MAX = 200;
 
 /** A worker that leaves in good order costs its tasks nothing, however often it does. */
@@ -81,15 +81,15 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   if (gate === null || room?.ok !== true) {
     const restMs = Math.max(
       THROTTLED_MS_MIN,
-      Math.min(askedMs, STRUCK_MS_MAX),
+      Math.min(askedMs, THROTTLED_MS_MAX),
       restOf(state, attempt, task.throttles + 1),
     );
     return [lost(attempt, back, after(now, restMs), now)];
   }
-  const retryAfterMs = Math.min(askedMs, STRUCK_MS_MAX);
-  const struck: Event = { kind: "gate-struck", at: now, gate, permit: null, retryAfterMs };
+  const retryAfterMs = Math.min(askedMs, THROTTLED_MS_MAX);
+  const throttled: Event = { kind: "gate-throttled", at: now, gate, permit: null, retryAfterMs };
   const again = lost(attempt, back, now, now);
-  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, struck, again];
+  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, throttled, again];
 }
 
 /** It went out before the block that is over by now, with those that brought it about, and asks for nothing more. */

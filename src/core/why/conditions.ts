@@ -85,7 +85,7 @@ function dependencyConditions(state: State, task: Task): WhyCondition[] {
   const conditions: WhyCondition[] = [];
   for (const id of all) {
     const found = state.tasks.get(id);
-    if (found === undefined || (hasEnded(found) && !state.untold.has(found))) continue;
+    if (found === undefined || (hasEnded(found) && !state.unnotified.has(found))) continue;
     const role = id === parent ? "parent" : "need";
     const numbers = { dependency: id, role, state: found.phase, dependencies: all.length, unmet };
     conditions.push(finding("dependency", false, numbers, ["", `its ${role} ${id} is ${found.phase}`]));
@@ -185,13 +185,13 @@ function providerCondition(state: State, provider: string | null, now: number): 
   if (provider === null) return finding("provider", true, {}, ["it names no provider", ""]);
   const gate = state.gates.get(provider as Parameters<State["gates"]["get"]>[0]);
   const isBlocked = gate !== undefined && isHeld(gate, now);
-  const strikes = gate?.strikes ?? 0;
+  const throttles = gate?.throttles ?? 0;
   const numbers = isBlocked
-    ? { provider, strikes, blockedUntil: gate.blockedUntil, until: gate.blockedUntil }
-    : { provider, strikes, blockedUntil: null };
+    ? { provider, throttles, blockedUntil: gate.blockedUntil, until: gate.blockedUntil }
+    : { provider, throttles, blockedUntil: null };
   return finding("provider", !isBlocked, numbers, [
     `provider ${provider} is not blocked`,
-    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${counted(strikes, "strike")}`,
+    `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${counted(throttles, "throttle")}`,
   ]);
 }
 

@@ -72,11 +72,11 @@ test("a critical call of a project that may not be critical does not go before o
   );
 });
 
-test("a 429 strikes the gate, gives the slot back, and the call returns to the queue with its age", async () => {
+test("a 429 throttles the gate, gives the slot back, and the call returns to the queue with its age", async () => {
   const kit = await createTestDrover({ config: oneAtATime });
   const order: string[] = [];
   const first = openCall();
-  const struck = kit.drover.withPermit("llm", async () => {
+  const throttled = kit.drover.withPermit("llm", async () => {
     order.push("old");
     return first.call();
   });
@@ -92,9 +92,9 @@ test("a 429 strikes the gate, gives the slot back, and the call returns to the q
   await kit.clock.advance(4999);
   assert.deepEqual(order, ["old"]);
   await kit.clock.advance(1);
-  await Promise.all([struck, young]);
+  await Promise.all([throttled, young]);
   assert.deepEqual(order, ["old", "old", "young"], "who asked first goes first again");
-  assert.equal((await kit.drover.gates())[0]?.strikes, 0);
+  assert.equal((await kit.drover.gates())[0]?.throttles, 0);
 });
 
 test("calls of one instant keep their order after a 429", async () => {
@@ -139,14 +139,14 @@ test("a gate that the config names is listed before its first use, and looking c
   ]);
 });
 
-test("a call that is struck ten times is given up with the provider's error", async () => {
+test("a call that is throttled ten times is given up with the provider's error", async () => {
   const kit = await createTestDrover();
   let calls = 0;
-  const struck = kit.drover.withPermit("llm", () => {
+  const throttled = kit.drover.withPermit("llm", () => {
     calls++;
     throw limited(0);
   });
-  const refused = assert.rejects(struck, { message: "slow down", status: 429 });
+  const refused = assert.rejects(throttled, { message: "slow down", status: 429 });
   await kit.clock.advance(20 * 64_000);
   await refused;
   assert.equal(calls, 10);
@@ -241,7 +241,7 @@ test("W3 W4 the 429 handler has a caller: a provider that says no holds back eve
       { signal: AbortSignal.abort() },
     ),
   );
-  const struck = kit.drover.withPermit("anthropic", () => {
+  const throttled = kit.drover.withPermit("anthropic", () => {
     if (started.length === 0) throw limited(30_000);
   });
   await kit.settle();
@@ -253,7 +253,7 @@ test("W3 W4 the 429 handler has a caller: a provider that says no holds back eve
   assert.deepEqual(started, ["free"]);
   await kit.clock.advance(1);
   assert.deepEqual(started, ["free", "held"]);
-  await struck;
+  await throttled;
 });
 
 test("an answer that comes after the engine stopped is still the caller's", async () => {

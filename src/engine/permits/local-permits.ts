@@ -147,7 +147,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
           settle(id, false, used);
           throw error;
         }
-        notify(writer, { type: "strike-gate", gate, permit: id, retryAfterMs });
+        notify(writer, { type: "throttle-gate", gate, permit: id, retryAfterMs });
         settle(id, false, used ?? 0);
         if (tries >= TRIES_MAX) throw error;
       }

@@ -25,7 +25,7 @@ import {
 } from "../../core/base/index.ts";
 import { type GateClass, waitingOf } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
-import { STRUCK_MS_MAX } from "../../core/task/index.ts";
+import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
 import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
@@ -217,8 +217,8 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
 
   async function settle(permit: string, body: SettleBody = {}, options?: SettleOptions): Promise<void> {
     const id = readId(permit);
-    const { retryAfterMsMax = STRUCK_MS_MAX } = readOptions<SettleOptions>(
-      { retryAfterMsMax: whole(0, STRUCK_MS_MAX) },
+    const { retryAfterMsMax = THROTTLED_MS_MAX } = readOptions<SettleOptions>(
+      { retryAfterMsMax: whole(0, THROTTLED_MS_MAX) },
       options,
     );
     const { ok: went = true, usage, rateLimited } = readSettle(body);
@@ -230,7 +230,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     if (rateLimited !== undefined) {
       const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), retryAfterMsMax);
       keepPlace(gate, id);
-      writer.execute({ type: "strike-gate", gate, permit: id, retryAfterMs });
+      writer.execute({ type: "throttle-gate", gate, permit: id, retryAfterMs });
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
     const used = rateLimited === undefined ? tokens : (tokens ?? 0);

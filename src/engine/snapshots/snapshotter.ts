@@ -163,12 +163,12 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
 /** The events whose payloads are still needed: bodies and results of tasks that are readable, or to be told of. */
 export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
-  // A task that is readable and to be told of names the same events twice.
+  // A task that is readable and whose callback is due names the same events twice.
   const needed = new Set<Seq>();
   const need = (task: { readonly seq: number; readonly end: End | null }): void => {
     for (const at of [task.seq, task.end?.resultSeq ?? null]) if (at !== null && at <= before) needed.add(seq(at));
   };
   for (const task of state.tasks.values()) need(task);
-  for (const { told } of state.callbacks.due.values()) if (told !== null) need(told);
+  for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended);
   return [...needed];
 }

@@ -21,7 +21,7 @@ test("a 429 shuts the gate of the task's provider for as long as the provider as
   world.join("w", { slots: 9 });
   world.submit("t", { provider: "acme" });
   world.finish("t", { ...RATE_LIMITED, retryAfterMs: 90_000 });
-  assert.deepEqual([gateOf(world)?.blockedUntil, gateOf(world)?.strikes], [90_000, 1]);
+  assert.deepEqual([gateOf(world)?.blockedUntil, gateOf(world)?.throttles], [90_000, 1]);
   assert.deepEqual([world.phaseOf("t"), tally(world.taskOf("t"))], ["queued", [0, 0, 0]]);
   world.submit("same", { provider: "acme" });
   world.submit("other", { provider: "else" });
@@ -52,24 +52,24 @@ test("the gate is told, and why the task came back is in its event", () => {
   world.join("w");
   world.submit("t", { provider: "acme" });
   world.finish("t", RATE_LIMITED);
-  const [struck, lost] = world.log.slice(-2);
-  assert.partialDeepStrictEqual(struck, { kind: "gate-struck", gate: "acme", permit: null, retryAfterMs: 0 });
+  const [throttled, lost] = world.log.slice(-2);
+  assert.partialDeepStrictEqual(throttled, { kind: "gate-throttled", gate: "acme", permit: null, retryAfterMs: 0 });
   assert.partialDeepStrictEqual(lost, { kind: "attempt-lost", cause: "rate-limited", reason: "HTTP 429" });
   world.wait(2000);
   world.finish("t", { outcome: "requeue", error: "the disk is full" });
   assert.partialDeepStrictEqual(lostIn(world.log).at(-1), { cause: "requeue", reason: "the disk is full" });
 });
 
-test("many that fail together are one strike, also those that say so when the block is over", () => {
+test("many that fail together are one throttle, also those that say so when the block is over", () => {
   const world = createWorld({ scheduler: { maxPerAgentInFlight: 50 } });
   world.join("w", { slots: 50 });
   for (let n = 0; n < 40; n++) world.submit(`t${n}`, { provider: "acme" });
   for (let n = 0; n < 20; n++) world.finish(`t${n}`, RATE_LIMITED);
   world.wait(2000);
   for (let n = 20; n < 40; n++) world.finish(`t${n}`, RATE_LIMITED);
-  assert.deepEqual([gateOf(world)?.strikes, gateOf(world)?.blockedUntil], [1, 2000]);
+  assert.deepEqual([gateOf(world)?.throttles, gateOf(world)?.blockedUntil], [1, 2000]);
   world.finish("t0", RATE_LIMITED);
-  assert.equal(gateOf(world)?.strikes, 2, "it went out after the block");
+  assert.equal(gateOf(world)?.throttles, 2, "it went out after the block");
 });
 
 test("a provider that answers again is forgiven, where nobody asks for permits", () => {
@@ -79,10 +79,10 @@ test("a provider that answers again is forgiven, where nobody asks for permits",
   world.submit("t", { provider: "acme" });
   world.finish("t", RATE_LIMITED);
   world.finish("early", { outcome: "done" });
-  assert.equal(gateOf(world)?.strikes, 1, "it began before the block");
+  assert.equal(gateOf(world)?.throttles, 1, "it began before the block");
   world.wait(2000);
   world.finish("t", { outcome: "done" });
-  assert.equal(gateOf(world)?.strikes, 0);
+  assert.equal(gateOf(world)?.throttles, 0);
 });
 
 test("a task without a provider backs off alone: a second at least, longer each time, up to retry.max", () => {

@@ -12,7 +12,7 @@ import { type Drover, openDrover } from "../drover.ts";
 const MOVES_MAX = 3;
 const STARTED_AT = 1_000_000;
 const task = { agentId: "ann", action: "x" };
-const struck = (retryAfterMs: number): Error => Object.assign(new Error("too many"), { status: 429, retryAfterMs });
+const throttled = (retryAfterMs: number): Error => Object.assign(new Error("too many"), { status: 429, retryAfterMs });
 
 type Story = {
   readonly name: string;
@@ -57,12 +57,12 @@ const stories: Story[] = [
     waitMs: 130_000,
   },
   {
-    name: "a gate that was struck opens again",
+    name: "a gate that was throttled opens again",
     config: gateOf({}),
     async begin(drover, done) {
       let tries = 0;
       const call = (): void => {
-        if (++tries < 3) throw struck(700);
+        if (++tries < 3) throw throttled(700);
         done();
       };
       void drover.withPermit("g", call);

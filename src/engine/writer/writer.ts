@@ -82,7 +82,7 @@ const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
 /** What tells of something that has happened already: it is taken down even if the clock has nothing to say. */
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["start-attempt", "report-usage", "finish-attempt", "artifact-ready"] as const),
-  ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "strike-gate"] as const),
+  ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "throttle-gate"] as const),
   ...(["lose-attempt", "return-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 

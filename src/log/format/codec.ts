@@ -12,7 +12,7 @@
  * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
  */
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
-import { ADDED, type Event, type EventKind, FIELDS } from "../../core/model/index.ts";
+import { ADDED, type Event, type EventKind, FIELDS, RENAMED } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
 import { type Block, createBlock, writeText } from "./byte-block.ts";
 import { COMPACT, eventFrom, readCompact, writeCompact } from "./compact-events.ts";
@@ -52,12 +52,14 @@ export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
   if (first === COMPACT) return readCompact(bytes, at);
   if (first < FIRST_PRINTABLE) throw unsupported(first, at);
   const values = parse(bytes, at);
-  const [format, kind, instant, cause] = values;
+  const [format, , instant, cause] = values;
   if (format !== FORMAT) throw unsupported(format, at);
-  const fields: readonly string[] | undefined = FIELDS[kind as EventKind];
+  let kind = values[1] as EventKind;
+  if (FIELDS[kind] === undefined) values[1] = kind = RENAMED[kind] ?? kind;
+  const fields: readonly string[] | undefined = FIELDS[kind];
   if (fields === undefined || typeof instant !== "number")
     throw corruptAt(at, `it is of no known kind (${String(kind)})`);
-  fillIn(kind as EventKind, fields, values);
+  fillIn(kind, fields, values);
   if (values.length !== HEADER_LENGTH + fields.length)
     throw corruptAt(at, `${String(kind)} has ${values.length} values`);
   const event = eventFrom(kind as EventKind, instant, values, HEADER_LENGTH);

@@ -227,7 +227,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     tag: "gates",
     roles: ADMIN,
     params: gateId,
-    summary: "Lift the block of a gate, and forget its strikes",
+    summary: "Lift the block of a gate, and forget its throttles",
     description:
       "For when a caller has said more than its provider did. The gate begins with a probe, as after a restart; " +
       "calls that wait keep their places, and what was used in its windows stays used.",

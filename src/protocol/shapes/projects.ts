@@ -37,7 +37,7 @@ export type GateJson = {
   readonly limit: number;
   readonly maxConcurrent: number;
   readonly blockedUntil?: string;
-  readonly strikes: number;
+  readonly throttles: number;
   readonly slowStart: number | null;
   readonly requests: number;
   readonly requestsUsed: number;
@@ -137,7 +137,7 @@ const gateFields: s.Fields<GateJson> = {
   limit: s.described(s.whole(0), "How many may run now: maxConcurrent, or fewer while it recovers."),
   maxConcurrent: s.whole(1),
   blockedUntil: s.described(s.optional(s.instant()), "The provider said 429 or 529: nothing goes out until then."),
-  strikes: s.described(s.whole(0), "Episodes of 429 in a row."),
+  throttles: s.described(s.whole(0), "Episodes of 429 in a row."),
   slowStart: s.nullable(s.whole(1)),
   requests: s.whole(0),
   requestsUsed: s.finite(0, 1e300),

@@ -69,8 +69,8 @@ function lineOf(event: Event, state: State, isDetailed: boolean): Line | null {
       return line("info", "config changed", { isPatched: event.patch !== null });
     case "pause-changed":
       return line("info", event.paused ? "paused" : "resumed", { scope: event.scope, id: event.id });
-    case "gate-struck":
-      return line("warn", "gate struck", { gate: event.gate, retryAfterMs: event.retryAfterMs });
+    case "gate-throttled":
+      return line("warn", "gate throttled", { gate: event.gate, retryAfterMs: event.retryAfterMs });
     default:
       return ofService(event);
   }

@@ -143,7 +143,7 @@ test("a 429 is told to the gate, the permit goes back, and the call goes out aga
   assert.equal(await called, "answer");
 });
 
-test("a call that is struck ten times is given up with the provider's error", async () => {
+test("a call that is throttled ten times is given up with the provider's error", async () => {
   const { desk, holder, clock, held, queued } = await kit();
   let calls = 0;
   const called = desk.withPermit(

@@ -190,8 +190,8 @@ export function createWorld(config?: unknown) {
         project: projectId(id),
         settings: { ...state.config.projects.default, ...fields },
       }),
-    strike: (gate: string, retryAfterMs = 0): Decision =>
-      must({ type: "strike-gate", gate: gateId(gate), permit: null, retryAfterMs }),
+    throttle: (gate: string, retryAfterMs = 0): Decision =>
+      must({ type: "throttle-gate", gate: gateId(gate), permit: null, retryAfterMs }),
     askPermit: (id: string, gate: string, task: string, tokens: number): Decision =>
       must({
         ...{ type: "ask-permit", permit: permitId(id), gate: gateId(gate), task: taskId(task), class: null, tokens },

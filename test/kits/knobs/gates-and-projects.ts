@@ -64,7 +64,7 @@ export const rowsOfProjects: Readonly<Record<string, Knob>> = {
       ["llm", 0],
     ],
     tell: async (kit) => {
-      await strike(kit);
+      await throttle(kit);
       return runningOf(kit, 1);
     },
   },
@@ -88,11 +88,11 @@ export const rowsOfProjects: Readonly<Record<string, Knob>> = {
   },
 };
 
-async function strike(kit: Story): Promise<void> {
-  const struck = kit.drover.withPermit("llm", () => {
+async function throttle(kit: Story): Promise<void> {
+  const throttled = kit.drover.withPermit("llm", () => {
     throw Object.assign(new Error("slow down"), { status: 429, retryAfterMs: 60_000 });
   });
-  struck.catch(() => {}); // It is still in the queue when the story ends.
+  throttled.catch(() => {}); // It is still in the queue when the story ends.
   await kit.settle();
 }
 

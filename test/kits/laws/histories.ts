@@ -7,7 +7,7 @@
  * report mostly names a live attempt and sometimes a stale one, an id is mostly free and sometimes taken.
  *
  * There are few ids, small limits and short spans on purpose: collisions are where the bugs are, and everything
- * that can happen (a deadline, a lost worker, a full budget, a struck gate) should happen within forty steps.
+ * that can happen (a deadline, a lost worker, a full budget, a throttled gate) should happen within forty steps.
  */
 import fc from "fast-check";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../../src/core/base/brand.ts";
@@ -150,7 +150,7 @@ function gateOrder(dice: Dice, state: State, now: Instant): Command {
       return { type: "drop-permit", permit };
     case 2:
       return {
-        type: "strike-gate",
+        type: "throttle-gate",
         gate,
         permit: dice.chance(50) ? permit : null,
         retryAfterMs: dice.pick([0, 1, 5000]),
