@@ -13,7 +13,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WireCode } from "../protocol/wire/index.ts";
-import { realTimers } from "../std/index.ts";
+import { realClock, ringAfter } from "../std/index.ts";
 
 import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
 
@@ -34,7 +34,7 @@ export function refuseTunnel(socket: Duplex): void {
   socket.on("error", () => socket.destroy());
   // Behind a request that is not answered yet the refusal would be taken for the answer to that one.
   if (isAnswering(socket)) return void socket.destroy();
-  const cancel = realTimers.after(LINGER.ms, () => socket.destroy());
+  const cancel = ringAfter(realClock, LINGER.ms, () => socket.destroy(), { keepAlive: false });
   socket.once("close", cancel);
   let room = LINGER.bytes;
   socket.on("data", (chunk: Buffer) => {

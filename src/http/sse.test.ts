@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
-import { handTimers } from "../../test/kits/hand-timers.ts";
+import { createHandClock } from "../std/hand-clock.ts";
 import { ServerRefusal } from "./problem.ts";
 import { createStreams, type Streams } from "./sse.ts";
 import { createUnreadAnswers } from "./unread-answers.ts";
@@ -67,8 +67,8 @@ const fail = (error: unknown): void => assert.fail(String(error));
 
 test("no more is read from the log than the reader takes", async () => {
   const { feed, read } = endless();
-  const timers = handTimers();
-  const streams = createStreams({ unread, limits, timers, onProblem: fail });
+  const clock = createHandClock({ at: 0 });
+  const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const { response, raw, take } = connection();
   streams.open({ response, holder: "ann" }, feed);
   for (let round = 0; round < 20; round++) await turn();
@@ -87,22 +87,22 @@ test("no more is read from the log than the reader takes", async () => {
 
 test("a reader that takes nothing for a while is cut off, and its timers go with it", async () => {
   const { feed } = endless();
-  const timers = handTimers();
-  const streams = createStreams({ unread, limits, timers, onProblem: fail });
+  const clock = createHandClock({ at: 0 });
+  const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const { response, raw } = connection();
   streams.open({ response, holder: "ann" }, feed);
   for (let round = 0; round < 20; round++) await turn();
-  timers.advance(limits.stallMs - 1);
+  clock.turn(limits.stallMs - 1);
   assert.ok(!raw.destroyed);
-  timers.advance(1);
+  clock.turn(1);
   await turn();
   assert.ok(raw.destroyed);
   assert.equal(streams.count(), 0);
-  assert.equal(timers.count(), 0);
+  assert.equal(clock.alarms().length, 0);
 });
 
 test("each message has its id and its event, and what the reader does not want is left out", async () => {
-  const streams = createStreams({ unread, limits, timers: handTimers(), onProblem: fail });
+  const streams = createStreams({ unread, limits, clock: createHandClock({ at: 0 }), onProblem: fail });
   const { response, raw, taken, take, head } = connection();
   streams.open({ response, holder: "ann" }, endless(41).feed);
   for (let round = 0; round < 5; round++) {
@@ -115,23 +115,23 @@ test("each message has its id and its event, and what the reader does not want i
 });
 
 test("a heartbeat is a comment, and does not add to what a slow reader has not taken", async () => {
-  const timers = handTimers();
-  const streams = createStreams({ unread, limits, timers, onProblem: fail });
+  const clock = createHandClock({ at: 0 });
+  const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const { response, raw, taken, take } = connection();
   streams.open({ response, holder: "ann" }, silent);
   take();
-  timers.advance(limits.heartbeatMs);
+  clock.turn(limits.heartbeatMs);
   take();
-  timers.advance(limits.heartbeatMs);
+  clock.turn(limits.heartbeatMs);
   assert.equal(taken(), "retry: 1000\n\n:\n\n:\n\n");
-  for (let beat = 0; beat < 10_000; beat++) timers.advance(limits.heartbeatMs);
+  for (let beat = 0; beat < 10_000; beat++) clock.turn(limits.heartbeatMs);
   assert.ok(raw.writableLength < 1100, `${raw.writableLength} bytes wait`);
   raw.destroy();
 });
 
 test("there are so many readers and no more, and all end with a comment when the server stops", async () => {
-  const timers = handTimers();
-  const streams = createStreams({ unread, limits, timers, onProblem: fail });
+  const clock = createHandClock({ at: 0 });
+  const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const readers = [connection(), connection()];
   for (const { response, take } of readers) {
     streams.open({ response, holder: "ann" }, silent);
@@ -148,8 +148,8 @@ test("there are so many readers and no more, and all end with a comment when the
 
 test("a reader that hung up before its stream was opened leaves nothing behind", async () => {
   const { feed, read } = endless();
-  const timers = handTimers();
-  const streams = createStreams({ unread, limits, timers, onProblem: fail });
+  const clock = createHandClock({ at: 0 });
+  const streams = createStreams({ unread, limits, clock, onProblem: fail });
   for (let reader = 0; reader <= limits.streamsMax; reader++) {
     const { response, raw, head } = connection();
     raw.destroy();
@@ -158,6 +158,6 @@ test("a reader that hung up before its stream was opened leaves nothing behind",
     assert.deepEqual(head, []);
   }
   assert.equal(streams.count(), 0);
-  assert.equal(timers.count(), 0);
+  assert.equal(clock.alarms().length, 0);
   assert.equal(read(), 0);
 });

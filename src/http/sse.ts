@@ -9,7 +9,7 @@
  */
 
 import type { ServerResponse } from "node:http";
-import type { Timers } from "../std/index.ts";
+import { type Clock, ringAfter, ringEvery } from "../std/index.ts";
 import { SAFE_HEADERS } from "./headers.ts";
 import { ServerRefusal } from "./problem.ts";
 import { createSharedPlaces } from "./shared-places.ts";
@@ -45,18 +45,19 @@ const textOf = ({ id, event, data }: StreamMessage): string => `id: ${id}\nevent
 
 export function createStreams(deps: {
   readonly limits: StreamLimits;
-  readonly timers: Timers;
+  readonly clock: Clock;
   readonly unread: UnreadAnswers;
   readonly onProblem: (error: unknown) => void;
 }): Streams {
-  const { limits, timers, unread, onProblem } = deps;
+  const { limits, clock, unread, onProblem } = deps;
   const open = new Map<AbortController, Promise<void>>();
   const places = createSharedPlaces(limits.streamsMax);
 
   async function run<Item>(response: ServerResponse, signal: AbortSignal, feed: Feed<Item>): Promise<void> {
-    const stopBeating = timers.every(limits.heartbeatMs, () => {
+    const beat = (): void => {
       if (!response.writableNeedDrain && !response.destroyed) response.write(":\n\n");
-    });
+    };
+    const stopBeating = ringEvery(clock, limits.heartbeatMs, beat, { keepAlive: false });
     try {
       for await (const item of feed.items(signal)) {
         if (signal.aborted) break;
@@ -84,10 +85,11 @@ export function createStreams(deps: {
         signal.removeEventListener("abort", over);
         resolve();
       };
-      const callOff = timers.after(limits.stallMs, () => {
+      const cutOff = (): void => {
         response.destroy();
         over();
-      });
+      };
+      const callOff = ringAfter(clock, limits.stallMs, cutOff, { keepAlive: false });
       response.once("drain", over);
       response.once("close", over);
       signal.addEventListener("abort", over, { once: true });

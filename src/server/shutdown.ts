@@ -11,7 +11,7 @@ import type { State } from "../core/model/index.ts";
 import type { Drover } from "../engine/index.ts";
 import { isStop } from "../engine/writer/index.ts";
 import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../http/index.ts";
-import type { Timers } from "../std/index.ts";
+import { type Clock, ringAfter, ringEvery } from "../std/index.ts";
 import type { ServerPhase } from "./access/phase.ts";
 import type { PushDriver } from "./push/drivers.ts";
 import type { Webhooks } from "./webhooks/dispatcher.ts";
@@ -29,12 +29,12 @@ export type Ending = {
   readonly streams: Streams;
   readonly webhooks: Webhooks;
   readonly push: PushDriver;
-  readonly timers: Timers;
+  readonly clock: Clock;
   readonly graceMs: number;
 };
 
 export async function shutDown(ending: Ending): Promise<void> {
-  const { listener, drover, timers } = ending;
+  const { listener, drover, clock } = ending;
   try {
     await letEnd(ending);
   } finally {
@@ -42,25 +42,25 @@ export async function shutDown(ending: Ending): Promise<void> {
     try {
       await drover.close();
     } finally {
-      await stopListening(listener, timers);
+      await stopListening(listener, clock);
     }
   }
 }
 
 /** What runs ends, or its time is over; whoever waits is told. */
-async function letEnd({ drover, phase, polls, streams, webhooks, push, timers, graceMs }: Ending): Promise<void> {
-  const end = timers.now() + graceMs;
+async function letEnd({ drover, phase, polls, streams, webhooks, push, clock, graceMs }: Ending): Promise<void> {
+  const end = clock.elapsed() + graceMs;
   const isDead = (): boolean => phase.failure() !== null;
   phase.close(end);
   polls.letWorkersGo();
   const isIdle = (): boolean => isDead() || !isAnythingRunning(drover.state);
-  await Promise.all([push.stop({ graceMs }), until(isIdle, timers, end)]);
+  await Promise.all([push.stop({ graceMs }), until(isIdle, clock, end)]);
   await durable(drover, phase);
-  await webhooks.stop({ graceMs: Math.max(0, end - timers.now()) });
+  await webhooks.stop({ graceMs: Math.max(0, end - clock.elapsed()) });
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   await streams.close();
   // Whoever waited for what has just ended still reads it.
-  await until(() => isDead() || phase.underWay() === 0, timers, timers.now() + FLUSH_MS);
+  await until(() => isDead() || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
 }
 
 /** A read answers when all before it is on disk; so whoever waits for an end hears of it before the wait is cut. */
@@ -73,15 +73,16 @@ async function durable(drover: Drover, phase: ServerPhase): Promise<void> {
 }
 
 /** Resolves when it is so, or when the time is over. */
-function until(isSo: () => boolean, timers: Timers, end: number): Promise<void> {
-  const isOver = (): boolean => isSo() || timers.now() >= end;
+function until(isSo: () => boolean, clock: Clock, end: number): Promise<void> {
+  const isOver = (): boolean => isSo() || clock.elapsed() >= end;
   if (isOver()) return Promise.resolve();
   return new Promise((resolve) => {
-    const stop = timers.every(LOOK_MS, () => {
+    const look = (): void => {
       if (!isOver()) return;
       stop();
       resolve();
-    });
+    };
+    const stop = ringEvery(clock, LOOK_MS, look, { keepAlive: false });
   });
 }
 
@@ -93,8 +94,8 @@ function isAnythingRunning({ fleet }: State): boolean {
   );
 }
 
-async function stopListening(listener: Listener, timers: Timers): Promise<void> {
-  const cut = timers.after(FLUSH_MS, listener.closeAllConnections);
+async function stopListening(listener: Listener, clock: Clock): Promise<void> {
+  const cut = ringAfter(clock, FLUSH_MS, listener.closeAllConnections, { keepAlive: false });
   try {
     await listener.close();
   } finally {

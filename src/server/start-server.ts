@@ -33,7 +33,7 @@ import {
   type StreamLimits,
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
-import { realTimers, type Timers } from "../std/index.ts";
+import { type Clock, realClock } from "../std/index.ts";
 import { createPhase } from "./access/phase.ts";
 import { knownTokens } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
@@ -86,7 +86,7 @@ export type ServerOptions = {
   /** Where to listen, if not where the settings say. */
   readonly host?: string;
   readonly limits?: Partial<ServerLimits>;
-  readonly timers?: Timers;
+  readonly clock?: Clock;
 };
 export type Server = AsyncDisposable & {
   readonly url: string;
@@ -102,7 +102,7 @@ export type Server = AsyncDisposable & {
 };
 
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { drover, settings, logger = pino({ enabled: false }), timers = realTimers } = options;
+  const { drover, settings, logger = pino({ enabled: false }), clock = realClock } = options;
   const host = options.host ?? settings.server.host;
   checkHost(host, settings);
   const live = liveSettings(settings, host);
@@ -110,7 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const onWarning = (message: string): void => logger.warn(message);
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
-  const parts = partsOf({ ...options, logger, timers }, spans, version, live);
+  const parts = partsOf({ ...options, logger, clock }, spans, version, live);
   const { listener, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
@@ -123,7 +123,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   logger.info({ url: listening.url, version }, "the server is up");
   let closing: Promise<void> | null = null;
   function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
-    const ending: Ending = { listener, drover, phase, polls, streams, webhooks, push, timers, graceMs };
+    const ending: Ending = { listener, drover, phase, polls, streams, webhooks, push, clock, graceMs };
     closing ??= end(ending, onlookers, logger);
     return closing;
   }
@@ -148,26 +148,26 @@ async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promis
   logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
 }
 
-type Running = Omit<Ending, "drover" | "timers" | "graceMs"> & {
+type Running = Omit<Ending, "drover" | "clock" | "graceMs"> & {
   readonly onlookers: Onlookers;
   readonly listening: Listening;
 };
 
 /** Everything the server consists of, not listening yet. */
 function partsOf(
-  options: ServerOptions & { readonly logger: Logger; readonly timers: Timers },
+  options: ServerOptions & { readonly logger: Logger; readonly clock: Clock },
   spans: Spans | null,
   version: string,
   live: LiveSettings,
 ): Running {
-  const { drover, settings, logger, timers } = options;
+  const { drover, settings, logger, clock } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
-  const phase = createPhase(timers.now);
+  const phase = createPhase(clock.elapsed);
   void drover.failed.then((error) => phase.fail(error));
   const onProblem = (error: unknown): void => logger.error({ err: error }, "something went wrong");
   const polls = createLongPolls({ max: limits.pollsMax });
   const unread = createUnreadAnswers(limits);
-  const streams = createStreams({ limits, timers, unread, onProblem });
+  const streams = createStreams({ limits, clock, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
   const onlookers = createOnlookers({ drover, logger, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, observerOf } = onlookers;
@@ -188,7 +188,7 @@ function partsOf(
     onTurnedAway,
     settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
-    logs: createLogDesk({ drover, timers, bodyLimit: settings.server.bodyLimit }),
+    logs: createLogDesk({ drover, clock, bodyLimit: settings.server.bodyLimit }),
     onReload: options.onReload ?? (async () => {}),
     onRejected: (task) => webhooks.rejected(task),
     url: () => listening.url,

@@ -16,7 +16,7 @@ export type Clock = {
   /** Rings once when so much has elapsed, or soon after; answers how to call it off. A span of weeks may be cut. */
   ringAt(at: number, ring: () => void, options?: AlarmOptions): () => void;
 };
-/** Whether the process stays alive until it has rung; it does unless told otherwise. */
+/** Whether the process stays alive until it has rung: by default it does. */
 export type AlarmOptions = { readonly keepAlive?: boolean };
 type Alarms = Pick<Clock, "elapsed" | "ringAt">;
 
@@ -60,19 +60,22 @@ export function withSteadyDate(clock: Clock): Clock {
 }
 
 /** Rings once after so long. */
-export function after(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
+export function ringAfter(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
   return clock.ringAt(clock.elapsed() + ms, ring, options);
 }
 
 /** Rings again and again. */
-export function every(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
+export function ringEvery(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
   const again = (): void => {
-    cancel = after(clock, ms, again, options);
+    cancel = ringAfter(clock, ms, again, options);
     ring();
   };
-  let cancel = after(clock, ms, again, options);
+  let cancel = ringAfter(clock, ms, again, options);
   return () => cancel();
 }
+
+/** All other work has a turn of the event loop first. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 /** Whether a clock's reading is a date. */
 export const isReading = (value: unknown): value is number =>

@@ -10,7 +10,7 @@
  * their time, as those of a real machine may. Code that reads the clock twice for one decision is found out by that.
  */
 
-import type { Clock } from "./clock.ts";
+import { type Clock, nextTurn } from "./clock.ts";
 
 /** So many turns without coming to rest is a cycle, not work. */
 const TURNS_MAX = 1_000_000;
@@ -30,7 +30,7 @@ export type HandClock = Clock &
     /** Resolves when no turn is put off any more. Work that waits for something real is not waited for. */
     settle(): Promise<void>;
     /** Turns the clock on at once: what an alarm sets off has not come to rest when the next one rings. */
-    skip(ms: number): void;
+    turn(ms: number): void;
     /** In how many milliseconds each alarm rings that is set. */
     alarms(): number[];
   };
@@ -107,7 +107,7 @@ export function createHandClock(options: HandClockOptions): HandClock {
       elapsed = Math.max(elapsed, until);
       await settle();
     },
-    skip(ms) {
+    turn(ms) {
       const until = elapsed + checkInstant("ms", ms);
       while (ringNext(until));
       elapsed = Math.max(elapsed, until);
@@ -125,8 +125,6 @@ export function createHandClock(options: HandClockOptions): HandClock {
     alarms: () => [...alarms].map(({ at }) => at - elapsed),
   };
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 function checkInstant(field: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 0)

@@ -2,16 +2,16 @@
 
 export {
   type AlarmOptions,
-  after,
   type Clock,
   clockFrom,
-  every,
   isReading,
+  nextTurn,
   realClock,
+  ringAfter,
+  ringEvery,
   withSteadyDate,
 } from "./clock.ts";
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { rateLimitOf } from "./rate-limit.ts";
 export { readRetryAfter } from "./retry-after.ts";
-export { nextTurn, realTimers, type Timers } from "./timers.ts";

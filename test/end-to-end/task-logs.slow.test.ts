@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { test } from "node:test";
 import type { Answered, LogBody, SyncBody, WantedLog } from "../../src/protocol/index.ts";
+import { createHandClock } from "../../src/std/hand-clock.ts";
 import { startWorker, type WorkerLogs } from "../../src/worker/index.ts";
-import { handTimers } from "../kits/hand-timers.ts";
 import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
 
 const POLL_MS = 60_000;
@@ -112,8 +112,8 @@ test("each attempt is asked of the worker that ran it, or of who has taken over 
 });
 
 test("what stands in the way is said, with the worker's name and what to do", async () => {
-  const timers = handTimers();
-  await using at = await openServer({ server: { timers } });
+  const clock = createHandClock({ at: 0 });
+  await using at = await openServer({ server: { clock } });
   await submit(at, "waits", { capabilities: ["gpu"] });
   assert.match((await logs(at, "waits")).problem.error, /no log of task waits is here: it has not begun yet/);
   for (const query of [{}, { attempt: 3 }]) {
@@ -142,7 +142,7 @@ test("what stands in the way is said, with the worker's name and what to do", as
 
   const unanswered = logs(at, "t");
   const { id } = await ann.wanted();
-  timers.advance(5000);
+  clock.turn(5000);
   const { status, problem } = await unanswered;
   assert.deepEqual([status, problem.code, problem.retryable], [504, "worker_silent", undefined]);
   assert.match(problem.error, /^worker ann did not hand in the log of attempt 1 of task t within 5000 ms; try again/);
@@ -157,7 +157,7 @@ test("what stands in the way is said, with the worker's name and what to do", as
 });
 
 test("a worker that lies is refused by name, and the waiting are not answered by it", async () => {
-  await using at = await openServer({ server: { timers: handTimers() } });
+  await using at = await openServer({ server: { clock: createHandClock({ at: 0 }) } });
   const ann = await join(at, "ann", "here");
   const bob = await join(at, "bob", "there");
   await submit(at, "t");

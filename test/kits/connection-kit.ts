@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
-import { createLeaseCell } from "../../src/worker/pull/clock.ts";
 import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
+import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
 import type { FromCrew, ToCrew } from "../../src/worker/pull/messages.ts";
 
 export const LEASE_MS = 10_000;
@@ -62,11 +62,7 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
       sync: (_, body, limitMs) => call("sync", body, limitMs),
       leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
     },
-    clock: {
-      now: clock.elapsed,
-      defer: clock.defer,
-      setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }),
-    },
+    clock,
     ...more,
   });
   await settle();

@@ -10,10 +10,11 @@
 import { type Drover, openDrover } from "../../src/engine/index.ts";
 import { createMemoryLog, createMemoryStore } from "../../src/log/memory/memory-log.ts";
 import type { SyncAnswer } from "../../src/protocol/index.ts";
+import type { Clock } from "../../src/std/clock.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
-import { type Clock, createLeaseCell } from "../../src/worker/pull/clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
 import { createCrew, type Perform } from "../../src/worker/pull/handlers.ts";
+import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
 import type { Stop, ToCrew } from "../../src/worker/pull/messages.ts";
 import { createNewsDesk } from "../../src/worker/pull/progress.ts";
 import type { Wire } from "../../src/worker/pull/wire.ts";
@@ -75,18 +76,19 @@ export type Fleet = Pick<HandClock, "settle"> & {
 function whileThawed(clock: Clock, frozenUntil: () => number): Clock {
   const missed: (() => void)[] = [];
   const goOn = (): void => {
-    if (clock.now() < frozenUntil()) return void clock.setAlarm(frozenUntil(), goOn);
+    if (clock.elapsed() < frozenUntil()) return void clock.ringAt(frozenUntil(), goOn);
     for (const turn of missed.splice(0)) turn();
   };
   const thawed = (turn: () => void): void => {
-    if (missed.length === 0 && clock.now() >= frozenUntil()) return turn();
-    if (missed.push(turn) === 1) clock.setAlarm(frozenUntil(), goOn);
+    if (missed.length === 0 && clock.elapsed() >= frozenUntil()) return turn();
+    if (missed.push(turn) === 1) clock.ringAt(frozenUntil(), goOn);
   };
   return {
     now: clock.now,
-    setAlarm: (at, ring) => {
+    elapsed: clock.elapsed,
+    ringAt: (at, ring) => {
       let isOff = false;
-      const cancel = clock.setAlarm(at, () => thawed(() => void (isOff || ring())));
+      const cancel = clock.ringAt(at, () => thawed(() => void (isOff || ring())));
       return () => {
         isOff = true;
         cancel();
@@ -118,8 +120,9 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   const clock = createHandClock({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
   const { settle } = clock;
   const clockFor = (isDead: () => boolean): Clock => ({
-    now: clock.elapsed,
-    setAlarm: (at, ring) => clock.ringAt(at, () => void (isDead() || ring()), { keepAlive: false }),
+    now: clock.now,
+    elapsed: clock.elapsed,
+    ringAt: (at, ring) => clock.ringAt(at, () => void (isDead() || ring()), { keepAlive: false }),
     defer: (turn) => clock.defer(() => void (isDead() || turn())),
   });
 
@@ -195,7 +198,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       world.begun.set(key, live);
       return new Promise((resolve, reject) => {
         const isFailure = kind === "fails-once" && attempt === 1;
-        own.setAlarm(own.now() + ms, () => {
+        own.ringAt(own.elapsed() + ms, () => {
           others.delete(live);
           if (isFailure) reject(new Error("the first time it fails"));
           else resolve({ outcome: "done", result: JSON.stringify({ taskId }) });

@@ -9,6 +9,7 @@
  */
 import { type FSWatcher, lstatSync, readlinkSync, watch } from "node:fs";
 import { isAbsolute, join, parse, resolve, sep } from "node:path";
+import { realClock, ringAfter } from "../../std/index.ts";
 
 /** An editor's save is a burst of several events; this is longer than a burst and shorter than patience. */
 export const QUIET_MS = 150;
@@ -33,10 +34,7 @@ export const realWorld: WatchWorld = {
     watcher.on("error", onError);
     return () => watcher.close();
   },
-  setTimer: (run, ms) => {
-    const timer = setTimeout(run, ms);
-    return () => clearTimeout(timer);
-  },
+  setTimer: (run, ms) => ringAfter(realClock, ms, run),
   wayTo,
 };
 

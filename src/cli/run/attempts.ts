@@ -7,6 +7,7 @@
  */
 
 import { join, resolve } from "node:path";
+import type { Clock } from "../../std/index.ts";
 import {
   type AssignedTask,
   type Attempt,
@@ -22,7 +23,7 @@ import {
   startAttempt,
 } from "../../worker/exec/index.ts";
 import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
-import { createRuns, type ExecHost, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
+import { createRuns, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
 import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/index.ts";
 
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
@@ -52,7 +53,7 @@ export type AttemptsPlan = {
   readonly plan: Plan;
   readonly data: string;
   readonly env: Environment;
-  readonly host?: ExecHost;
+  readonly clock?: Clock;
   readonly onWarning: (text: string) => void;
   /** Every line a command writes. */
   readonly onOutput?: (id: string, line: string) => void;
@@ -143,7 +144,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
 }
 
 /** What the exec worker needs to know to run this task. Throws, in plain words, where it makes no sense. */
-function optionsFor(task: PlanTask, { plan, data, env, host }: AttemptsPlan): ExecOptions {
+function optionsFor(task: PlanTask, { plan, data, env, clock }: AttemptsPlan): ExecOptions {
   const { work, rules } = task;
   return {
     ...toolOf(work.command),
@@ -156,7 +157,7 @@ function optionsFor(task: PlanTask, { plan, data, env, host }: AttemptsPlan): Ex
     idleTimeoutMs: rules.idleTimeoutMs,
     maxWorktrees: plan.maxWorktrees,
     ...(work.worktree === null ? {} : { isolation: "worktree", base: work.worktree.base }),
-    ...(host === undefined ? {} : { host }),
+    ...(clock === undefined ? {} : { clock }),
   };
 }
 

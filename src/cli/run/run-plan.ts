@@ -11,7 +11,7 @@ import { availableParallelism } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { nearest } from "../../core/base/index.ts";
 
-import { type ExecHost, realExecHost } from "../../worker/process/index.ts";
+import { type Clock, realClock } from "../../std/index.ts";
 
 import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
@@ -38,7 +38,7 @@ const NAMES_SHOWN_MAX = 10;
 const ONE_INTERRUPT_MS = 300;
 
 /** The clock and timers may be given, for tests. */
-export async function runPlan(call: Call<RunFlags>, host: ExecHost = realExecHost): Promise<ExitCode> {
+export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): Promise<ExitCode> {
   const { flags, terminal, output } = call;
   if (flags.printSchema === true) {
     terminal.out(planSchemaText());
@@ -58,7 +58,7 @@ export async function runPlan(call: Call<RunFlags>, host: ExecHost = realExecHos
   }
   await checkWorktrees(tasks, plan.directory, () => (flags.fresh === true ? [] : knownBefore(data)));
   if (flags.fresh === true) await moveAside(data, terminal);
-  return await perform({ call, plan, tasks, data, slots, host });
+  return await perform({ call, plan, tasks, data, slots, clock });
 }
 
 type Prepared = {
@@ -67,23 +67,23 @@ type Prepared = {
   readonly tasks: readonly PlanTask[];
   readonly data: string;
   readonly slots: number;
-  readonly host: ExecHost;
+  readonly clock: Clock;
 };
 
-async function perform({ call, plan, tasks, data, slots, host }: Prepared): Promise<ExitCode> {
+async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Promise<ExitCode> {
   const { flags, terminal, output } = call;
   const startedAt = terminal.now();
   const { name } = plan;
   const attempts = createAttempts({
     plan,
     data,
-    host,
+    clock,
     env: terminal.env,
     onWarning: (text) => show.noted(text),
     ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
   });
   const { lastLine } = attempts;
-  const show = createShow({ terminal, output, name, data, slots, lastLine, setTimer: host.setTimer });
+  const show = createShow({ terminal, output, name, data, slots, lastLine, clock });
   const running = startRun({
     plan,
     tasks,
@@ -91,7 +91,7 @@ async function perform({ call, plan, tasks, data, slots, host }: Prepared): Prom
     slots,
     attempts,
     now: terminal.now,
-    host,
+    clock,
     hears: show,
     retriesFailed: flags.retryFailed !== false,
     failsFast: flags.failFast === true,

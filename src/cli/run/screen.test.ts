@@ -49,11 +49,14 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
   const board = createBoard(rows);
   const show = createShow({
     ...{ terminal, output: createOutput(terminal, { json }), name: "p", data: "/w/d", slots: 2, lastLine },
-    setTimer: (_, then) => {
-      ring = then;
-      return () => {
-        ring = () => {};
-      };
+    clock: {
+      elapsed: () => now,
+      ringAt: (_, then) => {
+        ring = then;
+        return () => {
+          ring = () => {};
+        };
+      },
     },
   });
   show.begun(board);

@@ -21,8 +21,8 @@ import {
   type TaskContext,
   TaskRequeue,
 } from "../../engine/index.ts";
+import type { Clock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
-import type { ExecHost } from "../../worker/process/index.ts";
 
 import type { Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
@@ -43,7 +43,7 @@ export type RunRequest = {
   /** Whether nothing more starts once a task has failed. */
   readonly failsFast: boolean;
   readonly now: () => number;
-  readonly host: ExecHost;
+  readonly clock: Clock;
   readonly hears: RunEars;
 };
 /** Whoever shows what happens. */
@@ -155,7 +155,7 @@ type RunCrew = {
  * as many trees as there may be. Together they run no more than the slots: that is the run's maxInFlight.
  */
 async function gather(stage: Stage): Promise<RunCrew> {
-  const { drover, attempts, board, slots, hears, host } = stage;
+  const { drover, attempts, board, slots, hears, clock } = stage;
   const done = new Set<string>();
   const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
   const hasTrees = board.rows.some(wantsTree);
@@ -165,7 +165,7 @@ async function gather(stage: Stage): Promise<RunCrew> {
     room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
     slots,
     warn: hears.noted,
-    host,
+    clock,
     limit: (count, note) => {
       isShort = count === 0;
       forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.

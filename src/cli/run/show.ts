@@ -4,7 +4,9 @@
  * On a terminal the picture is drawn again when something happened and twice a second, for the clocks in it. The three
  * ways say the same things; whoever runs the plan does not know which of them listens.
  */
+
 import { relative } from "node:path";
+import { type Clock, ringEvery } from "../../std/index.ts";
 import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { plain, plainLines } from "../shell/text.ts";
@@ -25,8 +27,7 @@ export type ShowParts = {
   readonly data: string;
   readonly slots: number;
   readonly lastLine: (id: string) => string;
-  /** Rings once after the span; answers how to call it off. */
-  readonly setTimer: (spanMs: number, ring: () => void) => () => void;
+  readonly clock: Pick<Clock, "elapsed" | "ringAt">;
 };
 
 const REDRAW_MS = 500;
@@ -70,7 +71,7 @@ export function createShow(parts: ShowParts): Show {
 
 type Live = { readonly screen: Screen; begin(): void; end(): void };
 
-function createLive({ terminal, output, lastLine, setTimer }: ShowParts, board: () => Board | null): Live {
+function createLive({ terminal, output, lastLine, clock }: ShowParts, board: () => Board | null): Live {
   let cancel = (): void => {};
   let isOn = false;
   const screen = createScreen(terminal.out, () => {
@@ -79,18 +80,12 @@ function createLive({ terminal, output, lastLine, setTimer }: ShowParts, board: 
     const sizes = { width: terminal.width ?? 80, nameWidth: nameWidth(shown) };
     return pictureOf({ board: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
   });
-  const arm = (): void => {
-    cancel = setTimer(REDRAW_MS, () => {
-      screen.refresh();
-      arm();
-    });
-  };
   return {
     screen,
     begin() {
       isOn = true;
       screen.refresh();
-      arm();
+      cancel = ringEvery(clock, REDRAW_MS, screen.refresh);
     },
     end() {
       cancel();

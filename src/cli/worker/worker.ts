@@ -11,6 +11,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import type { WorkerResources } from "../../protocol/index.ts";
+import { realClock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
 import {
   createExecHandler,
@@ -20,7 +21,6 @@ import {
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
-import { realExecHost } from "../../worker/process/index.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
@@ -63,7 +63,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     room: async () => heed(await joined.promise).room(),
     slots,
     warn,
-    host: realExecHost,
+    clock: realClock,
     limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
   });
   try {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { handTimers } from "../../../test/kits/hand-timers.ts";
 import { openDrover } from "../../engine/drover.ts";
 import { DroverError } from "../../engine/writer/drover-error.ts";
 import { ServerRefusal } from "../../http/problem.ts";
 import type { LogBody } from "../../protocol/index.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import {
   ASKED_AT_ONCE_MAX,
   createLogDesk,
@@ -22,8 +22,8 @@ const about = (worker: string, taskId = "t", lines = 10) => ({ worker, taskId, a
 /** A desk before a real engine, with workers that have joined and said where their logs lie. */
 async function kit(workers: Record<string, string | undefined> = { ann: "here" }, bodyLimit = 1_048_576) {
   const drover = await openDrover();
-  const timers = handTimers();
-  const desk = createLogDesk({ drover, timers, bodyLimit });
+  const clock = createHandClock({ at: 0 });
+  const desk = createLogDesk({ drover, clock, bodyLimit });
   const sessions = new Map<string, string>();
   const join = async (id: string, place?: string): Promise<void> => {
     const { session } = await drover.remote.join({ id });
@@ -39,7 +39,7 @@ async function kit(workers: Record<string, string | undefined> = { ann: "here" }
   };
   const handIn = (worker: string, body: LogBody) =>
     desk.take(worker, { session: sessions.get(worker) as string, ...body });
-  return { drover, timers, desk, sessions, join, ask, handIn, [Symbol.asyncDispose]: () => drover.close() };
+  return { drover, clock, desk, sessions, join, ask, handIn, [Symbol.asyncDispose]: () => drover.close() };
 }
 
 const refusesWith =
@@ -69,7 +69,7 @@ test("a worker hears at once all that is wanted of it, every time, and what it h
   assert.deepEqual(at.handIn("ann", body), { status: "taken", id: wanted?.id }, "the same again changes nothing");
   at.handIn("ann", { id: second.id, text: null });
   assert.deepEqual(await second.outcome, { kind: "none" });
-  assert.deepEqual([at.desk.tell("ann"), at.timers.count()], [[], 0]);
+  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
   stop();
 });
 
@@ -81,17 +81,17 @@ test("what is not handed in is told again each second, and nobody waits longer t
     rings++;
     at.desk.tell("ann");
   });
-  at.timers.advance(999);
+  at.clock.turn(999);
   assert.equal(rings, 0);
-  at.timers.advance(1);
+  at.clock.turn(1);
   assert.equal(rings, 1);
-  at.timers.advance(LOG_WAIT_MS - 1001);
+  at.clock.turn(LOG_WAIT_MS - 1001);
   assert.equal(rings, 4);
   assert.equal(at.desk.tell("ann").length, 1);
-  at.timers.advance(1);
+  at.clock.turn(1);
   assert.deepEqual(await outcome, { kind: "silent" });
   assert.deepEqual(at.handIn("ann", { id, text: "x" }), { status: "late", id });
-  assert.deepEqual([at.desk.tell("ann"), at.timers.count()], [[], 0]);
+  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
 });
 
 test("two who want the same share a request until the worker has heard of it, and not after", async () => {
@@ -135,7 +135,7 @@ test("who hangs up is forgotten, and the request with the last of them", async (
   const left = at.ask("ann", "u", leaving.signal);
   leaving.abort(new Error("hung up"));
   await assert.rejects(left.outcome, /hung up/);
-  assert.deepEqual([at.desk.tell("ann"), at.timers.count()], [[], 0]);
+  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
   assert.deepEqual(at.handIn("ann", { id: left.id, text: "x" }), { status: "late", id: left.id });
 });
 
@@ -259,7 +259,7 @@ test("where nobody knows the place some who are there are asked, and the first t
   at.handIn("w6", { id: idOf("w6"), text: null, error: "EACCES" });
   at.handIn("heir", { id: idOf("heir"), text: "kept" });
   assert.deepEqual(await found, { kind: "tail", text: "kept", truncated: false });
-  assert.deepEqual([at.desk.tell("w7"), at.timers.count()], [[], 0], "the others are asked no longer");
+  assert.deepEqual([at.desk.tell("w7"), at.clock.alarms().length], [[], 0], "the others are asked no longer");
   const none = at.desk.askAny(["w5", "w6"], request, waits);
   for (const worker of ["w5", "w6"]) at.handIn(worker, { id: idOf(worker), text: null });
   assert.deepEqual(await none, { kind: "gone" });

@@ -22,7 +22,7 @@ import type { Drover } from "../../engine/index.ts";
 import { badInput, refused } from "../../engine/writer/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
-import type { Timers } from "../../std/index.ts";
+import { type Clock, ringAfter, ringEvery } from "../../std/index.ts";
 
 /** How long somebody waits for a log. */
 export const LOG_WAIT_MS = 5000;
@@ -77,11 +77,11 @@ const NOTHING: readonly WantedLog[] = [];
 
 export function createLogDesk(deps: {
   readonly drover: Pick<Drover, "state">;
-  readonly timers: Timers;
+  readonly clock: Clock;
   /** The largest body a worker may send. */
   readonly bodyLimit: number;
 }): LogDesk {
-  const { drover, timers } = deps;
+  const { drover, clock } = deps;
   const bytesMax = Math.min(LOG_BYTES_MAX, deps.bodyLimit - FRAME_BYTES);
   const wanted = new Map<string, Wanted>();
   const closed = new Map<string, { readonly worker: string; readonly status: LogStatus["status"] }>();
@@ -120,7 +120,7 @@ export function createLogDesk(deps: {
   }
 
   const isDue = (worker: string): boolean =>
-    wanted.size > 0 && wantedOf(worker).some(({ toldAt }) => timers.now() - toldAt >= SAY_AGAIN_MS);
+    wanted.size > 0 && wantedOf(worker).some(({ toldAt }) => clock.elapsed() - toldAt >= SAY_AGAIN_MS);
   const ring = (worker: string): void => {
     if (isDue(worker)) bells.get(worker)?.();
   };
@@ -136,8 +136,8 @@ export function createLogDesk(deps: {
       throw new ServerRefusal("overloaded", `${own.length} logs are wanted of worker ${worker} already; try again`);
     if (wanted.size >= WANTED_MAX)
       throw new ServerRefusal("overloaded", `${wanted.size} logs are wanted of workers already; try again`);
-    const stopWaiting = timers.after(LOG_WAIT_MS, () => close(one, { kind: "silent" }));
-    const stopSaying = timers.every(SAY_AGAIN_MS, () => ring(worker));
+    const stopWaiting = ringAfter(clock, LOG_WAIT_MS, () => close(one, { kind: "silent" }), { keepAlive: false });
+    const stopSaying = ringEvery(clock, SAY_AGAIN_MS, () => ring(worker), { keepAlive: false });
     const one: Wanted = {
       ...request,
       id: `log_${randomUUID()}`,
@@ -237,7 +237,7 @@ export function createLogDesk(deps: {
     tell(worker) {
       if (wanted.size === 0 || typeof places.get(worker) !== "string") return NOTHING;
       return wantedOf(worker).map((one) => {
-        one.toldAt = timers.now();
+        one.toldAt = clock.elapsed();
         const { id, taskId, attempt, lines, taskAgeMs } = one;
         return { id, taskId, attempt, lines, bytes: bytesMax, ...(taskAgeMs === undefined ? {} : { taskAgeMs }) };
       });

@@ -17,8 +17,7 @@
 
 import type { Assignment, ResultReport, SyncAnswer } from "../../engine/workers/index.ts";
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
-import type { Clock } from "../../std/index.ts";
-import { readRetryAfter } from "../../std/index.ts";
+import { type Clock, readRetryAfter } from "../../std/index.ts";
 import type { Health } from "./probe.ts";
 import { type PushTarget, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";

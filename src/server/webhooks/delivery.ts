@@ -15,8 +15,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
-import { readRetryAfter } from "../../std/index.ts";
+import { type Clock, readRetryAfter } from "../../std/index.ts";
 
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
 import { signatureOf } from "./signature.ts";

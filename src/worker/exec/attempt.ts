@@ -5,7 +5,9 @@
  * goes. Whatever goes wrong on our side (a full disk, a directory that cannot be written) sends the task back: it is no
  * fault of the task. Nothing of a run outlives its outcome except its log, its session and a tree with work in it.
  */
+
 import { stat, writeFile } from "node:fs/promises";
+import { ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
 import { createOutputLog, type OutputLog } from "../output/log.ts";
@@ -74,9 +76,9 @@ export function startAttempt(tools: AttemptTools, task: AssignedTask, context: E
   const redact = createRedactor([setup.inherited, given, { DROVER_RUN_TOKEN: runToken }]);
   const ear: Work["ear"] = { listener: null };
   const path = outputs.pathOf(task.taskId, context.attempt);
-  const { host, logBytesMax: bytesMax } = setup;
+  const { clock, logBytesMax: bytesMax } = setup;
   const onLine: Listener["line"] = (...line) => ear.listener?.line(...line);
-  const log = createOutputLog({ path, bytesMax, host, redact, onLine });
+  const log = createOutputLog({ path, bytesMax, clock, redact, onLine });
   const stopper = createStopper(context.signal);
   outputs.hold(path);
   const work: Work = { tools, task, context, runToken, stopper, log, redact, ear };
@@ -235,11 +237,11 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
 async function cleanUp(work: Work, scene: Scene, script: string): Promise<void> {
   const { setup } = work.tools;
   // A stop that has come already must not stop the cleaning up; but that may not take for ever either.
-  const { host, ladder } = setup;
+  const { clock, ladder } = setup;
   const graceMs = ladder.interruptGraceMs + ladder.terminateGraceMs;
   const limitMs = work.stopper.cause === null ? CLEANUP_MS_MAX : Math.min(CLEANUP_MS_MAX, graceMs);
   const limit = new AbortController();
-  const cancel = host.setTimer(limitMs, () => limit.abort());
+  const cancel = ringAfter(clock, limitMs, () => limit.abort());
   const stopper = createStopper(limit.signal);
   work.ear.listener = silenced(work.ear.listener);
   try {
@@ -261,11 +263,11 @@ async function runProcess(
   { argv, stdin, what }: { argv: readonly string[]; stdin: string; what: "setup" | "command" | "cleanup" },
 ): Promise<ProcessEnd> {
   const { stopper, log } = work;
-  const { host, table, ladder, startTimeoutMs, idleTimeoutMs, onWarning } = work.tools.setup;
+  const { clock, table, ladder, startTimeoutMs, idleTimeoutMs, onWarning } = work.tools.setup;
   const limits =
     what === "command" ? { startMs: startTimeoutMs, idleMs: idleTimeoutMs } : { startMs: null, idleMs: null };
-  const watch = createWatch({ host, ...limits, onSilence: (kind, spanMs) => stopper.stop({ kind, spanMs }) });
-  const startedAt = host.elapsed();
+  const watch = createWatch({ clock, ...limits, onSilence: (kind, spanMs) => stopper.stop({ kind, spanMs }) });
+  const startedAt = clock.elapsed();
   log.note(`${what}: ${argv.map(shown).join(" ")}`);
   try {
     const plan = {
@@ -280,14 +282,14 @@ async function runProcess(
       },
       onSignal: (signal: NodeJS.Signals) => log.note(`sent ${signal}`),
     };
-    const child = await startProcess(plan, { host, table, ladder });
+    const child = await startProcess(plan, { clock, table, ladder });
     stopper.guard(child);
     await scene.place
       .noteLeader(child.leader)
       .catch((error) => onWarning(`a run is not written down: ${error.message}`));
     const end = await child.ended;
     log.endLines();
-    noteEnd(work, end, host.elapsed() - startedAt);
+    noteEnd(work, end, clock.elapsed() - startedAt);
     return end;
   } finally {
     stopper.guard(null);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createStage, exists, handHost, temporaryHome } from "../../../test/kits/faults/exec-stage.ts";
+import { createStage, execClock, exists, temporaryHome } from "../../../test/kits/faults/exec-stage.ts";
 import type { AssignedTask } from "./handler.ts";
 
 const whole: AssignedTask = {
@@ -163,26 +163,26 @@ test("a task that is to be stopped before it begins never begins", async (t) => 
 });
 
 test("a child that writes nothing is stopped: from the start, or after its last byte", async (t) => {
-  const host = handHost();
+  const clock = execClock();
   const stage = createStage(t, {
-    host,
+    clock,
     idleTimeoutMs: 1000,
     startTimeoutMs: 5000,
     script: `say a; echo b >&2; linger`,
   });
   const run = stage.start();
-  await host.armed(5000);
+  await clock.armed(5000);
   await run.said("a");
-  await host.armed(1000);
-  host.advance(999);
-  host.advance(1);
+  await clock.armed(1000);
+  clock.turn(999);
+  clock.turn(1);
   assert.match((await run.outcome).error ?? "", /it wrote nothing for 1000 ms and was stopped \(idle timeout\)/);
-  const silent = createStage(t, { host, idleTimeoutMs: 1000, startTimeoutMs: 5000, script: "linger" }).start({
+  const silent = createStage(t, { clock, idleTimeoutMs: 1000, startTimeoutMs: 5000, script: "linger" }).start({
     taskId: "t2",
   });
-  await host.armed(5000);
-  host.advance(4999);
-  host.advance(1);
+  await clock.armed(5000);
+  clock.turn(4999);
+  clock.turn(1);
   assert.match((await silent.outcome).error ?? "", /it wrote nothing in its first 5000 ms/);
 });
 

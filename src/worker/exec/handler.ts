@@ -126,7 +126,7 @@ function createTools(options: ExecOptions): AttemptTools {
 
 async function sweepWith({ setup, runs, sessions, outputs, worktrees }: AttemptTools): Promise<SweepReport> {
   const problems: string[] = [];
-  const dead = await runs.dead(setup.host.now());
+  const dead = await runs.dead(setup.clock.now());
   let killed = 0;
   for (const run of dead) {
     const leader = provenLeader(run, setup.table);
@@ -137,7 +137,7 @@ async function sweepWith({ setup, runs, sessions, outputs, worktrees }: AttemptT
   }
   // Only when nobody works in them any more.
   const trees = (await worktrees?.sweep()) ?? { removed: [], kept: [], problems: [] };
-  sessions.prune(setup.host.now());
+  sessions.prune(setup.clock.now());
   await outputs.trim();
   return {
     runs: dead.length,

@@ -5,18 +5,18 @@
  * that one is set). Output is noted by the
  * clock alone; one timer is set for the earliest instant at which a limit could be passed, and set again if it was not.
  */
-import type { ExecHost } from "../process/timers.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
 
 export type Watch = { noteOutput(): void; end(): void };
 
 export function createWatch(options: {
-  readonly host: ExecHost;
+  readonly clock: Pick<Clock, "elapsed" | "ringAt">;
   readonly startMs: number | null;
   readonly idleMs: number | null;
   onSilence(kind: "start" | "idle", spanMs: number): void;
 }): Watch {
-  const { host, startMs, idleMs, onSilence } = options;
-  let lastAt = host.elapsed();
+  const { clock, startMs, idleMs, onSilence } = options;
+  let lastAt = clock.elapsed();
   let hasSpoken = false;
   let cancel = (): void => {};
 
@@ -28,10 +28,10 @@ export function createWatch(options: {
     cancel();
     const next = limit();
     if (next === null) return;
-    cancel = host.setTimer(Math.max(1, lastAt + next.spanMs - host.elapsed()), () => {
+    cancel = ringAfter(clock, Math.max(1, lastAt + next.spanMs - clock.elapsed()), () => {
       const due = limit();
       if (due === null) return;
-      if (host.elapsed() - lastAt >= due.spanMs) onSilence(due.kind, due.spanMs);
+      if (clock.elapsed() - lastAt >= due.spanMs) onSilence(due.kind, due.spanMs);
       else arm();
     });
   }
@@ -39,7 +39,7 @@ export function createWatch(options: {
   arm();
   return {
     noteOutput() {
-      lastAt = host.elapsed();
+      lastAt = clock.elapsed();
       if (hasSpoken) return;
       hasSpoken = true;
       arm();

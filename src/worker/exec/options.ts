@@ -4,10 +4,11 @@
  * The kill grace is the whole time from the first signal to SIGKILL, because that is what the fleet counts on: an
  * attempt that lost its lease may act until lease + kill grace and no longer. SIGINT has the first half of it.
  */
+
 import { resolve } from "node:path";
+import { type Clock, realClock } from "../../std/index.ts";
 import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
-import { type ExecHost, realExecHost } from "../process/timers.ts";
 import { argvOf } from "./command-words.ts";
 import type { AssignedTask } from "./contract.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
@@ -53,7 +54,7 @@ export type ExecOptions = {
   readonly logBytesTotalMax?: number;
   /** Told what an operator should know and no task is told. */
   readonly onWarning?: (text: string) => void;
-  readonly host?: ExecHost;
+  readonly clock?: Clock;
   readonly table?: ProcessTable;
 };
 export type ExecSetup = {
@@ -81,7 +82,7 @@ export type ExecSetup = {
   readonly logBytesMax: number;
   readonly logBytesTotalMax: number;
   readonly onWarning: (text: string) => void;
-  readonly host: ExecHost;
+  readonly clock: Clock;
   readonly table: ProcessTable;
 };
 
@@ -116,7 +117,7 @@ export function readExecOptions(options: ExecOptions): ExecSetup {
     logBytesMax: whole(options.logBytesMax, LOG_BYTES_MAX, LOG_BYTES_MIN, "logBytesMax"),
     logBytesTotalMax: whole(options.logBytesTotalMax, LOG_BYTES_TOTAL_MAX, LOG_BYTES_MIN, "logBytesTotalMax"),
     onWarning: options.onWarning ?? (() => {}),
-    host: options.host ?? realExecHost,
+    clock: options.clock ?? realClock,
     table: options.table ?? systemProcessTable(),
   };
 }

@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { handHost } from "../../../test/kits/faults/exec-stage.ts";
+import { execClock } from "../../../test/kits/faults/exec-stage.ts";
 import { watchRoom } from "./worktree-room.ts";
 
 /** A worker with two slots, in a place with room for so many trees. */
 function stage(count: number) {
-  const host = handHost();
+  const clock = execClock();
   const at: { room: { count: number; note: string } | null } = { room: { count, note: "3 worktrees of 3: a, b, c" } };
   const limits: [number, string | null][] = [];
   const warnings: string[] = [];
   const watch = watchRoom({
-    ...{ slots: 2, host, warn: (text) => void warnings.push(text) },
+    ...{ slots: 2, clock, warn: (text) => void warnings.push(text) },
     room: async () => at.room,
     limit: (most, note) => void limits.push([most, note]),
   });
   /** What a timer sets off has come to rest. */
   const advance = async (ms: number): Promise<void> => {
-    host.advance(ms);
+    clock.turn(ms);
     await new Promise(setImmediate);
   };
   return { at, limits, warnings, watch, advance };
@@ -59,11 +59,11 @@ test("nothing is said after its end", async () => {
 });
 
 test("one look at a time: those asked for meanwhile share the next, and leave one timer", async () => {
-  const host = handHost();
+  const clock = execClock();
   const asked: ((room: { count: number; note: string }) => void)[] = [];
   const limits: number[] = [];
   const watch = watchRoom({
-    ...{ slots: 2, host, warn: () => {} },
+    ...{ slots: 2, clock, warn: () => {} },
     room: () => new Promise((resolve) => void asked.push(resolve)),
     limit: (most) => void limits.push(most),
   });
@@ -80,7 +80,7 @@ test("one look at a time: those asked for meanwhile share the next, and leave on
   }
   await Promise.all(looks);
   assert.deepEqual(limits, [0, 1]);
-  host.advance(5000);
+  clock.turn(5000);
   await new Promise(setImmediate);
   assert.equal(asked.length, 3);
   watch.end();

@@ -7,7 +7,7 @@
  * could, since a tree may have gone.
  */
 
-import type { ExecHost } from "../process/timers.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
 import type { ExecHandler } from "./contract.ts";
 
 const LOOK_MS = 5000;
@@ -23,9 +23,9 @@ export function watchRoom(deps: {
   readonly slots: number;
   readonly limit: (count: number, note: string | null) => void;
   readonly warn: (text: string) => void;
-  readonly host: ExecHost;
+  readonly clock: Pick<Clock, "elapsed" | "ringAt">;
 }): RoomWatch {
-  const { slots, limit, warn, host } = deps;
+  const { slots, limit, warn, clock } = deps;
   let cancel = (): void => {};
   let isOver = false;
   let told = "";
@@ -52,7 +52,7 @@ export function watchRoom(deps: {
     if (note !== null && note !== told) warn(`no task with a worktree is taken: ${note}`);
     if (note === null && told !== "") warn("there is room for a worktree again: tasks are taken");
     told = note ?? "";
-    if (isShort) cancel = host.setTimer(LOOK_MS, () => void look());
+    if (isShort) cancel = ringAfter(clock, LOOK_MS, () => void look());
   }
 
   return {

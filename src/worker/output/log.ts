@@ -6,7 +6,7 @@
  * looks for events and results, gets the line as it was.
  */
 
-import type { ExecHost } from "../process/timers.ts";
+import type { Clock } from "../../std/index.ts";
 import { type CappedFile, createCappedFile } from "./capped-file.ts";
 import { createFollowers, type Following } from "./follow.ts";
 import { createLineSplitter, type LineSplitter, shorten } from "./lines.ts";
@@ -33,7 +33,7 @@ export type OutputLog = {
 export type OutputLogPlan = {
   readonly path: string;
   readonly bytesMax: number;
-  readonly host: ExecHost;
+  readonly clock: Pick<Clock, "now">;
   readonly redact: Redactor;
   /** Every line of the children, unchanged; over-long ones are cut, and told how much is lost. */
   onLine(stream: "out" | "err", text: string, lostBytes: number): void;
@@ -46,7 +46,7 @@ const KEPT_LINE_MAX = 16 * 1024;
 const RING_MAX = 256 * 1024;
 const RECENT_MAX = 16 * 1024;
 
-export function createOutputLog({ path, bytesMax, host, redact, onLine }: OutputLogPlan): OutputLog {
+export function createOutputLog({ path, bytesMax, clock, redact, onLine }: OutputLogPlan): OutputLog {
   const file: CappedFile = createCappedFile(path, bytesMax);
   const ring = createRing(RING_MAX);
   const recent = createRing(RECENT_MAX);
@@ -67,7 +67,7 @@ export function createOutputLog({ path, bytesMax, host, redact, onLine }: Output
 
   /** Many lines share an instant, and spelling it costs more than all the rest of a line. */
   function stamp(): string {
-    const now = host.now();
+    const now = clock.now();
     if (now !== instant.at) Object.assign(instant, { at: now, text: new Date(now).toISOString() });
     return instant.text;
   }

@@ -9,13 +9,14 @@
  * pipes are read all the time, whether anybody wants the output or not: a child whose pipe is full stands still. What
  * still holds a pipe open after all that is not ours; it is waited for a moment and then left.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { type Clock, ringAfter } from "../../std/index.ts";
 import { createPump } from "../output/pump.ts";
 import { killLeftovers, type Leader, type Leftovers, sendSignal } from "./leftovers.ts";
 import type { ProcessTable } from "./table.ts";
-import type { ExecHost } from "./timers.ts";
 
 export type Ladder = {
   /** From SIGINT to SIGTERM. */
@@ -48,7 +49,7 @@ export type RunningProcess = {
   /** SIGKILL to the group at once, for a worker that has no time left. */
   kill(): void;
 };
-export type ProcessTools = { readonly host: ExecHost; readonly table: ProcessTable; readonly ladder: Ladder };
+export type ProcessTools = { readonly clock: Clock; readonly table: ProcessTable; readonly ladder: Ladder };
 
 /** How long a pipe may stay open after everything of ours is dead. */
 const PIPE_MS_MAX = 500;
@@ -111,7 +112,7 @@ function connect(
 
 type LadderRun = { stop(): void; kill(): void; end(): void };
 
-function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { host, ladder }: ProcessTools): LadderRun {
+function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clock, ladder }: ProcessTools): LadderRun {
   let hasBegun = false;
   let cancelTimer = (): void => {};
   const isOver = (): boolean => child.exitCode !== null || child.signalCode !== null;
@@ -123,14 +124,14 @@ function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { hos
   }
   function terminate(): void {
     send("SIGTERM");
-    cancelTimer = host.setTimer(ladder.terminateGraceMs, () => send("SIGKILL"));
+    cancelTimer = ringAfter(clock, ladder.terminateGraceMs, () => send("SIGKILL"));
   }
   return {
     stop() {
       if (hasBegun || isOver()) return;
       hasBegun = true;
       send("SIGINT");
-      cancelTimer = host.setTimer(ladder.interruptGraceMs, terminate);
+      cancelTimer = ringAfter(clock, ladder.interruptGraceMs, terminate);
     },
     kill: () => send("SIGKILL"),
     end: () => cancelTimer(),

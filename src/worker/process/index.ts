@@ -4,4 +4,3 @@ export { readAddition } from "./environment.ts";
 export { thisOwner } from "./owner.ts";
 export { createRuns } from "./runs.ts";
 export { systemProcessTable } from "./table.ts";
-export { type ExecHost, realExecHost } from "./timers.ts";

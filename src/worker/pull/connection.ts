@@ -17,7 +17,8 @@
  * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
 import type { JoinBody, Joined, SyncAnswer } from "../../protocol/index.ts";
-import type { Clock, LeaseCell } from "./clock.ts";
+import type { Clock } from "../../std/index.ts";
+import type { LeaseCell } from "./lease-cell.ts";
 import type { FromCrew, Stop, ToCrew } from "./messages.ts";
 import { createPullSession } from "./session.ts";
 import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, type Wire } from "./wire.ts";
@@ -104,7 +105,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
 
   function step(): void {
     if (at.phase === "over") return;
-    const now = clock.now();
+    const now = clock.elapsed();
     if (session.isAtWork && now >= session.leaseEnd) expire();
     if (at.phase === "joining") stepJoining(now);
     else if (at.phase === "joined") stepJoined(now);
@@ -153,7 +154,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     } else if (at.phase !== "over" && !at.isCalling && !(at.phase === "joining" && session.isDraining))
       due.push(at.retryAt);
     const next = Math.min(...due);
-    if (next < NEVER) at.cancelAlarm = clock.setAlarm(Math.max(next, clock.now()), step);
+    if (next < NEVER) at.cancelAlarm = clock.ringAt(Math.max(next, clock.elapsed()), step);
   }
 
   function join(now: number): void {
@@ -168,7 +169,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     at.isCalling = false;
     session.join(joined, sentAt);
     cell.write(session.leaseEnd);
-    Object.assign(at, { phase: "joined", hasJoined: true, joinedAt: clock.now(), current: null });
+    Object.assign(at, { phase: "joined", hasJoined: true, joinedAt: clock.elapsed(), current: null });
     onAnswer();
     at.dueAt = AT_ONCE;
     const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
@@ -199,7 +200,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
 
   function onHeard(n: number, answer: SyncAnswer): void {
     if (at.phase !== "joined" || !session.isOpen(n)) return;
-    const now = clock.now();
+    const now = clock.elapsed();
     const { start, stop: stops, refused, drain, lost, wanted, isNews } = session.hear(n, answer, now);
     cell.write(session.leaseEnd);
     tellTerms(answer);
@@ -248,7 +249,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
   }
 
   function onAway(error: unknown): void {
-    const now = clock.now();
+    const now = clock.elapsed();
     at.failures++;
     at.awaySince = Math.min(at.awaySince, now);
     at.retryAt = now + restMs(at.failures, deps.chance(), session.isAtWork ? session.leaseMs / 10 : REST_MS.max);
@@ -267,7 +268,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
   }
 
   function lose(error: unknown): void {
-    const now = clock.now();
+    const now = clock.elapsed();
     const isShort = now - at.joinedAt < SHORT_LIFE_MS;
     at.shortLives = isShort ? at.shortLives + 1 : 0;
     at.taken = isTaken(error) ? (isShort ? at.taken : 0) + 1 : 0;
@@ -288,7 +289,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
     const gone = (): void => finish();
     wire.leave(session.workerId ?? "", session.session, Math.max(1, at.leaveBy - now)).then(gone, (error: unknown) => {
       at.isCalling = false;
-      const isOver = failureKind(error) !== "away" || clock.now() >= at.leaveBy;
+      const isOver = failureKind(error) !== "away" || clock.elapsed() >= at.leaveBy;
       if (isOver) return finish();
       onAway(error);
       at.retryAt = Math.min(at.retryAt, at.leaveBy);
@@ -357,7 +358,7 @@ export function startConnection(deps: ConnectionDeps): Connection {
         session.close();
         break;
       case "leave":
-        if (!at.isAskedToLeave) Object.assign(at, { isAskedToLeave: true, leaveBy: clock.now() + LEAVE_MS });
+        if (!at.isAskedToLeave) Object.assign(at, { isAskedToLeave: true, leaveBy: clock.elapsed() + LEAVE_MS });
         break;
       default:
         message satisfies never;

@@ -17,19 +17,14 @@ type Run = {
 function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
-  const own = {
-    now: clock.now,
-    defer: clock.defer,
-    setAlarm: (at: number, ring: () => void) => clock.ringAt(at, ring, { keepAlive: false }),
-  };
   const posts: FromCrew[] = [];
   const runs: Run[] = [];
   const warnings: string[] = [];
   const post = (message: FromCrew): void => void posts.push(message);
   const warn = (text: string): void => void warnings.push(text);
   const crew: Crew = createCrew({
-    ...{ slots, killGraceMs: 500, clock: own, post, warn, isLeaseHeld },
-    news: createNewsDesk({ clock: own, warn, post: (items) => post({ type: "news", items }) }),
+    ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
+    news: createNewsDesk({ clock, warn, post: (items) => post({ type: "news", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
     perform: async ({ taskId, attempt }, context, used) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();

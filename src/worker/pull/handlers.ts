@@ -8,7 +8,7 @@
  * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
 import type { AttemptRef, TaskJson, Usage } from "../../protocol/index.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
 import { type FromCrew, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
 import type { HeldPermit, PermitDesk, PermitOptions } from "./permits.ts";
@@ -168,7 +168,7 @@ export function createCrew(deps: {
       return;
     }
     if (entry.controller.signal.aborted) return;
-    entry.cancelGrace = clock.setAlarm(clock.now() + deps.killGraceMs, () => giveUp(key, entry));
+    entry.cancelGrace = ringAfter(clock, deps.killGraceMs, () => giveUp(key, entry));
     entry.controller.abort(new AttemptStopped(cause));
   }
 

@@ -5,8 +5,8 @@
  * itself, nobody renews any lease: every worker is told that its connection failed and stops what it runs.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
-import type { LeaseCell } from "./clock.ts";
 import type { ConnectionSettings } from "./connection.ts";
+import type { LeaseCell } from "./lease-cell.ts";
 import type { FromCrew, ToCrew } from "./messages.ts";
 
 export type OpenRequest = {

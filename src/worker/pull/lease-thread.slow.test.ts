@@ -7,7 +7,7 @@ import { type Asked, type Fault, startWorkerServer } from "../../../test/kits/wo
 import { openDrover } from "../../engine/index.ts";
 import type { AttemptResult, SyncBody } from "../../protocol/index.ts";
 import { startWorker } from "../index.ts";
-import { createLeaseCell } from "./clock.ts";
+import { createLeaseCell } from "./lease-cell.ts";
 import { openThreadLink } from "./lease-thread-client.ts";
 import type { ToCrew } from "./messages.ts";
 

@@ -8,8 +8,9 @@
  */
 import { type MessagePort, parentPort } from "node:worker_threads";
 import { createClient } from "../../client/index.ts";
-import { createLeaseCell, realClock } from "./clock.ts";
+import { realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
+import { createLeaseCell } from "./lease-cell.ts";
 import type { OpenRequest } from "./lease-thread-client.ts";
 import type { FromCrew, ToCrew } from "./messages.ts";
 import { wireOf } from "./wire.ts";

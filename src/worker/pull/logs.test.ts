@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { handTimers } from "../../../test/kits/hand-timers.ts";
 import type { LogBody, LogStatus } from "../../protocol/index.ts";
+import { createHandClock } from "../../std/hand-clock.ts";
 import { createLogCounter, READ_MS, STUCK_MAX, type WorkerLogs, withinBytes } from "./logs.ts";
 
 const wanted = (...ids: string[]) => ({
@@ -15,10 +15,10 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
   const given: [string, LogBody][] = [];
   const warnings: string[] = [];
   const heard = new Set<() => void>();
-  const { now, after, advance, count } = handTimers();
+  const clock = createHandClock({ at: 0 });
   const counter = createLogCounter({
     logs: { place: "here", read },
-    clock: { now, setAlarm: (at, ring) => after(at - now(), ring) },
+    clock,
     warn: (message) => warnings.push(message),
     handIn: async (workerId, body) => {
       given.push([workerId, body]);
@@ -36,7 +36,7 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
       look();
     });
   const settled = () => new Promise((resolve) => setImmediate(resolve));
-  return { ...counter, given, warnings, handedIn, settled, advance, alarms: count };
+  return { ...counter, given, warnings, handedIn, settled, advance: clock.turn, alarms: () => clock.alarms().length };
 }
 const taken = ({ id }: LogBody): LogStatus => ({ status: "taken", id });
 const refusal = (code: string): Error => Object.assign(new Error(`refused: ${code}`), { code });

@@ -7,7 +7,7 @@
  * up after as long as anybody waits, and what has waited here that long is dropped: the next ones get their turn.
  */
 import { LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
-import { type Clock, realClock } from "./clock.ts";
+import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { messageOf } from "./wire.ts";
 
 /** The end of what an attempt wrote. */
@@ -43,7 +43,7 @@ export function createLogCounter(deps: {
   readonly logs: WorkerLogs;
   readonly handIn: (workerId: string, body: LogBody) => Promise<LogStatus>;
   readonly warn: (message: string) => void;
-  readonly clock?: Pick<Clock, "now" | "setAlarm">;
+  readonly clock?: Pick<Clock, "elapsed" | "ringAt">;
 }): LogCounter {
   const { logs, handIn, warn, clock = realClock } = deps;
   const waiting = new Map<string, { readonly since: number; readonly work: () => Promise<void> }>();
@@ -56,7 +56,7 @@ export function createLogCounter(deps: {
     if (open >= STUCK_MAX + AT_ONCE_MAX) throw new Error(`${open} reads of other logs have not ended`);
     const late = Promise.withResolvers<never>();
     const giveUp = (): void => late.reject(new Error(`reading it has taken more than ${READ_MS} ms`));
-    const stopAlarm = clock.setAlarm(clock.now() + READ_MS, giveUp);
+    const stopAlarm = ringAfter(clock, READ_MS, giveUp);
     open++;
     const reading = (async () => logs.read(wish))().finally(() => open--);
     try {
@@ -81,7 +81,7 @@ export function createLogCounter(deps: {
     for (const [id, { since, work }] of waiting) {
       if (underWay.size >= AT_ONCE_MAX) return;
       waiting.delete(id);
-      if (clock.now() - since >= READ_MS) continue;
+      if (clock.elapsed() - since >= READ_MS) continue;
       underWay.add(id);
       void work().finally(() => {
         underWay.delete(id);
@@ -94,7 +94,7 @@ export function createLogCounter(deps: {
     want({ workerId, session, logs: wanted }) {
       for (const one of wanted) {
         if (done.has(one.id) || underWay.has(one.id) || waiting.has(one.id) || waiting.size >= WAITING_MAX) continue;
-        waiting.set(one.id, { since: clock.now(), work: () => serve(workerId, session, one) });
+        waiting.set(one.id, { since: clock.elapsed(), work: () => serve(workerId, session, one) });
       }
       next();
     },

@@ -51,7 +51,7 @@ async function kit() {
   const desk = createPermitDesk({
     ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
     session: () => "the session of w",
-    clock: { now: clock.now, defer: clock.defer, setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }) },
+    clock,
   });
   await drover.submit({ id: "t", agentId: "ann", action: "go" });
   await drover.remote.join({ id: "w" });

@@ -10,9 +10,7 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
-import { rateLimitOf } from "../../std/index.ts";
-
-import type { Clock } from "./clock.ts";
+import { type Clock, rateLimitOf, ringAfter } from "../../std/index.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 
 const TRIES_MAX = 10;
@@ -116,12 +114,12 @@ export function createPermitDesk(deps: {
 
   async function untilGranted(body: PermitBody, signal: AbortSignal): Promise<void> {
     for (let failures = 0; ; ) {
-      const askedAt = clock.now();
+      const askedAt = clock.elapsed();
       try {
         const { status } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { signal, retries: 0 });
         if (status === "granted") return;
         failures = 0;
-        if (clock.now() - askedAt < PACE_MS) await rest(PACE_MS, signal);
+        if (clock.elapsed() - askedAt < PACE_MS) await rest(PACE_MS, signal);
       } catch (error) {
         if (signal.aborted || !isPassing(error)) throw error;
         failures++;
@@ -139,7 +137,7 @@ export function createPermitDesk(deps: {
         if (signal.aborted) reject(signal.reason);
         else resolve();
       };
-      const cancel = clock.setAlarm(clock.now() + ms, over);
+      const cancel = ringAfter(clock, ms, over);
       signal.addEventListener("abort", over, { once: true });
     });
   }
@@ -148,7 +146,7 @@ export function createPermitDesk(deps: {
   async function settle(id: string, body: SettleBody): Promise<void> {
     const settled = inBackground(client.settlePermit(id, body, SETTLE), `permit ${id} was not settled`);
     await new Promise<void>((resolve) => {
-      const cancel = clock.setAlarm(clock.now() + SETTLE_WAIT_MS, resolve);
+      const cancel = ringAfter(clock, SETTLE_WAIT_MS, resolve);
       void settled.then(() => {
         cancel();
         resolve();

@@ -11,7 +11,7 @@ function kit() {
   const posts: unknown[] = [];
   const warnings: string[] = [];
   const desk = createNewsDesk({
-    clock: { now: clock.now, defer: clock.defer, setAlarm: (at, ring) => clock.ringAt(at, ring, { keepAlive: false }) },
+    clock,
     post: (items) => void posts.push(items),
     warn: (text) => void warnings.push(text),
   });

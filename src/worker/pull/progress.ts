@@ -6,7 +6,7 @@
  * loop to turn, so a handler that computes without pause is heard too.
  */
 import type { AttemptRef, Usage } from "../../protocol/index.ts";
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../../std/index.ts";
 import { keyOf, type News } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 
@@ -39,11 +39,11 @@ export function createNewsDesk(deps: {
   }
 
   function send(): void {
-    const now = clock.now();
+    const now = clock.elapsed();
     if (now - lastAt < EVERY_MS) {
       if (isAlarmSet) return;
       isAlarmSet = true;
-      clock.setAlarm(lastAt + EVERY_MS, () => {
+      clock.ringAt(lastAt + EVERY_MS, () => {
         isAlarmSet = false;
         send();
       });

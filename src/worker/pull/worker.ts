@@ -12,9 +12,10 @@
  */
 import { type Client, createClient } from "../../client/index.ts";
 import type { LogBody, LogStatus } from "../../protocol/index.ts";
-import { createLeaseCell, realClock } from "./clock.ts";
+import { realClock, ringAfter } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, type Crew, createCrew, type Perform, type TaskContext } from "./handlers.ts";
+import { createLeaseCell } from "./lease-cell.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogCounter } from "./logs.ts";
 import type { ToCrew } from "./messages.ts";
@@ -133,7 +134,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
     news,
     permits,
     warn,
-    isLeaseHeld: () => realClock.now() < cell.read(),
+    isLeaseHeld: () => realClock.elapsed() < cell.read(),
     post: link.post,
   });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
@@ -237,7 +238,7 @@ function openLink(
 
 async function atMost(work: Promise<void>, ms: number): Promise<void> {
   await new Promise<void>((resolve) => {
-    const cancel = realClock.setAlarm(realClock.now() + ms, resolve);
+    const cancel = ringAfter(realClock, ms, resolve);
     void work.then(() => {
       cancel();
       resolve();

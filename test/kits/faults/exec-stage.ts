@@ -8,6 +8,7 @@ import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { createHandClock, type HandClock } from "../../../src/std/hand-clock.ts";
 import {
   type AssignedTask,
   createExecHandler,
@@ -17,48 +18,32 @@ import {
   type Usage,
 } from "../../../src/worker/exec/handler.ts";
 import { procTable } from "../../../src/worker/process/table.ts";
-import type { ExecHost } from "../../../src/worker/process/timers.ts";
 
 /** Begins every script: `say WORD` tells the test where it is; `linger` waits, but not for ever. */
 export const SAY = `say() { printf '{"type":"progress","value":"%s"}\\n' "$1"; }
 linger() { n=0; while [ $n -lt 500 ]; do sleep 0.02; n=$((n + 1)); done; }
 `;
 
-export type HandHost = ExecHost & {
-  advance(spanMs: number): void;
-  /** Resolves when a timer of this span is set. */
+export type ExecClock = HandClock & {
+  /** Resolves when an alarm is set that rings in so long. */
   armed(spanMs: number): Promise<void>;
-  readonly count: number;
 };
 
-export function handHost(): HandHost {
-  const timers = new Set<{ readonly at: number; readonly spanMs: number; ring(): void }>();
-  let now = 1_000_000;
+export function execClock(): ExecClock {
+  const clock = createHandClock({ at: 1_000_000 });
   let onSet = (): void => {};
   return {
-    now: () => now,
-    elapsed: () => now,
-    setTimer(spanMs, ring) {
-      const timer = { at: now + spanMs, spanMs, ring };
-      timers.add(timer);
+    ...clock,
+    ringAt(at, ring) {
+      const cancel = clock.ringAt(at, ring);
       onSet();
-      return () => void timers.delete(timer);
-    },
-    advance(spanMs) {
-      now += spanMs;
-      for (const timer of [...timers].sort((a, b) => a.at - b.at)) {
-        if (timer.at > now || !timers.delete(timer)) continue;
-        timer.ring();
-      }
+      return cancel;
     },
     async armed(spanMs) {
-      while (![...timers].some((timer) => timer.spanMs === spanMs))
+      while (!clock.alarms().includes(spanMs))
         await new Promise<void>((resolve) => {
           onSet = resolve;
         });
-    },
-    get count() {
-      return timers.size;
     },
   };
 }
