@@ -153,7 +153,10 @@ function taskMethods(wiring: Wiring): TaskMethods {
       const task = await ask("wait", { params: { id }, query: { timeoutMs } }, options);
       if (isEnded(task.state)) return task;
       if (performance.now() >= until)
-        throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, { retryable: true });
+        throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
+          retryable: true,
+          details: { taskId: id, state: task.state },
+        });
     }
   }
 

@@ -35,7 +35,7 @@ import {
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, realClock } from "../std/index.ts";
 import { createPhase } from "./access/phase.ts";
-import { knownTokens } from "./access/tokens.ts";
+import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
 import { createLogDesk } from "./handlers/log-requests.ts";
@@ -223,7 +223,7 @@ const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Onlooke
 
 function checkHost(host: string, settings: Settings): void {
   const refusal = hostRefusal(host, settings);
-  if (refusal !== null) throw new Error(refusal);
+  if (refusal !== null) throw new StartRefusal("bad_settings", refusal);
 }
 
 /** Why no server may listen there with these settings, or null; also for whoever only checks a config. */
@@ -266,8 +266,9 @@ async function listen(listener: Listener, host: string, port: number): Promise<L
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EADDRINUSE")
-      throw new Error(`port ${port} of ${host} is taken; stop what listens there, or choose another server.port`);
-    if (code === "EADDRNOTAVAIL") throw new Error(`${host} is not an address of this machine; see server.host`);
+      throw new StartRefusal("port_taken", `port ${port} of ${host} is taken; free it, or choose another server.port`);
+    if (code === "EADDRNOTAVAIL")
+      throw new StartRefusal("bad_settings", `${host} is not an address of this machine; see server.host`);
     throw error;
   }
 }

@@ -7,7 +7,7 @@
  */
 import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
-import { hostRefusal, type Server, startServer } from "../../server/index.ts";
+import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
 import type { ExecOutcome } from "../../worker/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting } from "../config/load.ts";
@@ -177,10 +177,8 @@ async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks):
   try {
     return await startServer({ drover, settings, ...hooks });
   } catch (error) {
-    // What the server cannot do is said in a plain sentence; everything that has a code of its own is a bug.
-    if (!(error instanceof Error) || error.constructor !== Error) throw error;
-    if (/^port \d+ of .* is taken/.test(error.message)) throw await portTaken(settings.server);
-    throw settingsProblem(error.message);
+    if (!(error instanceof StartRefusal)) throw error;
+    throw error.code === "port_taken" ? await portTaken(settings.server) : settingsProblem(error.message);
   }
 }
 

@@ -39,8 +39,8 @@ export async function watchTask(client: Client, id: string, options: WatchOption
       tell(ended);
       return ended;
     } catch (error) {
-      if (!(error instanceof ClientError) || error.code !== "timeout" || !error.message.startsWith("task "))
-        throw error;
+      // With a state it is the task that has not ended; without, the server has not answered.
+      if (!(error instanceof ClientError) || error.code !== "timeout" || error.details.state === undefined) throw error;
     }
     const task = await client.task(id, patient);
     tell(task);

@@ -9,6 +9,16 @@ import type { TokenSettings } from "../../protocol/index.ts";
 const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
 const TOKEN_LENGTH_MIN = 16;
 
+/** Why a server cannot run with these settings: a code for the program that starts it, a sentence for people. */
+export class StartRefusal extends Error {
+  readonly code: "bad_settings" | "port_taken";
+
+  constructor(code: StartRefusal["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
 /** Throws where the config names a variable that is not set, or scopes a worker, which runs the tasks of all. */
 export function knownTokens(
   tokens: readonly TokenSettings[],
@@ -19,7 +29,8 @@ export function knownTokens(
     const hash = hashOf(settings, index, env);
     const key = hash.toString("hex");
     // Two entries would mean two roles, and which of them counts would hang on their sequence.
-    if (seen.has(key)) throw new Error(`server.tokens[${index}] is a token that stands further up already`);
+    if (seen.has(key))
+      throw new StartRefusal("bad_settings", `server.tokens[${index}] is a token that stands further up already`);
     seen.add(key);
     return { hash, caller: callerOf(settings, index) };
   });
@@ -29,16 +40,19 @@ function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, en
   if (tokenHash !== undefined) return Buffer.from(tokenHash, "hex");
   const text = token ?? env[tokenEnv ?? ""] ?? "";
   const at = token === undefined ? `server.tokens[${index}].tokenEnv names ${tokenEnv};` : `server.tokens[${index}]:`;
-  if (text.length < TOKEN_LENGTH_MIN) throw new Error(`${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
+  if (text.length < TOKEN_LENGTH_MIN)
+    throw new StartRefusal("bad_settings", `${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
   // One that no header can hold would never let its caller in, and no error would say why.
-  if (!SENDABLE.test(text)) throw new Error(`${at} a token is printable ASCII without blanks and line ends`);
+  if (!SENDABLE.test(text))
+    throw new StartRefusal("bad_settings", `${at} a token is printable ASCII without blanks and line ends`);
   return hash("sha256", text, "buffer");
 }
 
 function callerOf({ role, project, projects, agentId }: TokenSettings, index: number): Caller {
   const own = projects ?? (project === undefined ? null : [project]);
   if (role === "worker" && (own !== null || agentId !== undefined))
-    throw new Error(
+    throw new StartRefusal(
+      "bad_settings",
       `server.tokens[${index}] ties a worker to a project or agent; a worker runs the tasks of all, so leave both out`,
     );
   return { role, projects: own, agentId: agentId ?? null };
