@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ProjectId } from "../../src/core/base/brand.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
@@ -30,6 +31,20 @@ test("ids that a tied caller names before Drover gives them are not its own afte
   }
   assert.equal((await at.ask("settlePermit", { params: { id: granted }, body: {} }, admin)).status, 200);
   assert.equal((await asking).json.status, "granted");
+});
+
+test("calls of a token that is tied to an agent make no projects; its tasks do, and then its calls go there", async () => {
+  await using at = await open();
+  const call = (id: string, who = ann) => at.ask("askPermit", { body: { gate: "g", project: "made-up", id } }, who);
+  const { status, problem } = await call("first");
+  assert.deepEqual([status, problem.code], [404, "not_found"], problem.error);
+  assert.equal(at.drover.state.projects.has("made-up" as ProjectId), false);
+  assert.equal((await at.ask("askPermit", { body: { gate: "g" } }, ann)).status, 200, "the project of no name");
+  assert.equal(
+    (await at.ask("submit", { body: { agentId: "ann", action: "x", project: "made-up" } }, ann)).status,
+    202,
+  );
+  assert.equal((await call("second")).status, 200);
 });
 
 test("an id that was refused, or is given back, is the next one's alone", async () => {

@@ -8,6 +8,7 @@
  */
 
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
+import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/task/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
@@ -124,6 +125,17 @@ export function isShutOut(
 /** Whoever wrote the token has named its projects: there is room for them where there is none for made-up ones. */
 export async function makeOwnProject(drover: Drover, caller: Caller, owner: Owner): Promise<void> {
   if (isShutOut(drover, caller, owner)) await drover.putProject(owner.project ?? DEFAULT_PROJECT, {});
+}
+
+/**
+ * A call without a task makes no project for a token that is tied to an agent alone: its tasks in projects that nobody
+ * registered are counted, and its calls are not.
+ */
+export function checkProjectOfCall({ state }: Drover, { agentId, projects }: Caller, { project }: Owner): void {
+  if (agentId === null || projects !== null || project === undefined || project === DEFAULT_PROJECT) return;
+  if (state.projects.has(project as ProjectId) || settingsFor(state.config, project as ProjectId)[1] !== "default")
+    return;
+  throw refused({ type: "project-unknown", project });
 }
 
 /** A filter that names nothing but what is the token's own. */

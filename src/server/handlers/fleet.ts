@@ -28,7 +28,15 @@ import type {
 import { createOwnPermits } from "../access/permit-scope.ts";
 import { ownGates, ownProject, ownWorkers } from "../access/scoped-views.ts";
 import { checkCall, checkSaid } from "../access/session-scope.ts";
-import { checkTask, claimed, isOwn, makeOwnProject, type Owner, ownFilter } from "../access/token-scope.ts";
+import {
+  checkProjectOfCall,
+  checkTask,
+  claimed,
+  isOwn,
+  makeOwnProject,
+  type Owner,
+  ownFilter,
+} from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { checkCallback } from "./submit-checked.ts";
 import { taskJson } from "./tasks.ts";
@@ -237,7 +245,10 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     askPermit: async ({ body }, exchange) => {
       const asked = claimed(exchange.caller, body);
       if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);
-      else await makeOwnProject(drover, exchange.caller, asked);
+      else {
+        checkProjectOfCall(drover, exchange.caller, asked);
+        await makeOwnProject(drover, exchange.caller, asked);
+      }
       checkCall(drover.state, exchange.caller, asked);
       return ask(asked, exchange);
     },
