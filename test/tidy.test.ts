@@ -26,7 +26,7 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
     "src/engine/permits/remote-permits.ts:createRemotePermits": 191,
     "src/engine/schedules/schedules.ts:createSchedules": 181,
     "src/engine/writer/writer.ts:startWriter": 228,
-    "src/server/handlers/log-requests.ts:createLogDesk": 169,
+    "src/server/handlers/log-requests.ts:createLogRequests": 169,
     "src/server/push/driver.ts:startDrive": 188,
     "src/server/webhooks/dispatcher.ts:startWebhooks": 205,
     "src/server/webhooks/host-queues.ts:createLines": 169,

@@ -1,9 +1,8 @@
 /** What other layers may use of this room. */
 
-export { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
 export { CONNECTION_LIMITS, type ConnectionLimits, createListener, type Listener } from "./listener.ts";
 export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded, type Polled } from "./long-polls.ts";
-export { createDoor, type Door, isLoopback } from "./origin-check.ts";
+export { createOriginCheck, isLoopback, type OriginCheck } from "./origin-check.ts";
 export {
   type Exchange,
   ExchangeFailure,
@@ -14,19 +13,21 @@ export {
 } from "./outbound.ts";
 export { bug, forbidden, type Problem, problem, ServerRefusal } from "./problem.ts";
 export { type BodyLimits, readBody } from "./request-body.ts";
-export { createKnock, type Knock } from "./request-check.ts";
+export { createRequestCheck, type RequestCheck } from "./request-check.ts";
 export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
 export {
-  type Asker,
   cutOffSilent,
   headersOf,
+  JSON_TYPE,
   type OnAnswered,
+  type RequestContext,
+  SAFE_HEADERS,
   type SendParts,
   sendAnswer,
   sendProblem,
 } from "./send-answer.ts";
 export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
-export { type Access, type Caller, createAccess, type Holder, holderOf, isTied, type KnownToken } from "./tokens.ts";
+export { type Access, type Caller, createAccess, type Holder, holderOf, isScoped, type KnownToken } from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";

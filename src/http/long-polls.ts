@@ -3,12 +3,12 @@
  *
  * A caller that hangs up ends its wait in the engine too; otherwise each one that gave up would leave a waiter behind.
  * There may be so many at once and no more. A worker holds one all the time and is lost without it, so it may have the
- * last; others share them (shared-places.ts). When the server shuts down, the polls of workers are ended first, so that
+ * last; others share them (shared-slots.ts). When the server shuts down, the polls of workers are ended first, so that
  * each hears at once that the server goes; the others wait on for what still runs, until the grace is over.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ServerRefusal } from "./problem.ts";
-import { createSharedPlaces } from "./shared-places.ts";
+import { createSharedSlots } from "./shared-slots.ts";
 import { type Caller, holderOf } from "./tokens.ts";
 
 /** Why a wait ended without what it waited for. */
@@ -42,10 +42,10 @@ export type LongPolls = {
 
 export function createLongPolls({ max }: { readonly max: number }): LongPolls {
   const open = new Map<AbortController, PollKind>();
-  const places = createSharedPlaces(max);
+  const slots = createSharedSlots(max);
   return {
     async hold({ caller, request, response }, kind, work) {
-      const giveBack = places.take(holderOf(caller, request), { isNeeded: kind === "sync" });
+      const giveBack = slots.take(holderOf(caller, request), { isNeeded: kind === "sync" });
       if (giveBack === null)
         throw new ServerRefusal("overloaded", `${open.size} calls wait for an answer already; try again later`);
       const controller = new AbortController();

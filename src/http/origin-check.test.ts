@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDoor, isLoopback } from "./origin-check.ts";
+import { createOriginCheck, isLoopback } from "./origin-check.ts";
 
-const local = createDoor({
+const local = createOriginCheck({
   host: "127.0.0.1",
   allowedHosts: ["Box.example", "a.example:8080"],
   allowedOrigins: ["https://Ui.example/"],
 });
-const open = createDoor({ host: "0.0.0.0", allowedHosts: [], allowedOrigins: [] });
+const open = createOriginCheck({ host: "0.0.0.0", allowedHosts: [], allowedOrigins: [] });
 
-const hosts: [door: typeof local, host: string | undefined, isIn: boolean][] = [
+const hosts: [check: typeof local, host: string | undefined, isIn: boolean][] = [
   [local, "127.0.0.1:4747", true],
   [local, "localhost:4747", true],
   [local, "LOCALHOST:4747", true],
@@ -30,9 +30,9 @@ const hosts: [door: typeof local, host: string | undefined, isIn: boolean][] = [
   [open, "127.0.0.1:4747", true],
   [open, "evil.example:4747", false],
 ];
-for (const [door, host, isIn] of hosts)
-  test(`${door === open ? "an open" : "a local"} server ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
-    const refusal = door(host === undefined ? {} : { host });
+for (const [check, host, isIn] of hosts)
+  test(`${check === open ? "an open" : "a local"} server ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
+    const refusal = check(host === undefined ? {} : { host });
     assert.equal(refusal === null, isIn);
     if (refusal !== null) assert.equal(refusal.code, host === undefined ? "bad_request" : "forbidden");
   });

@@ -1,5 +1,5 @@
 /**
- * Who may knock at all: a web page must not drive a local server.
+ * Who may call at all: a web page must not drive a local server.
  *
  * A browser lets any page send requests to 127.0.0.1, and a page can even make its own name resolve to 127.0.0.1 (DNS
  * rebinding), so that the browser takes this server for the page's own. Two headers that a page cannot forge tell:
@@ -17,12 +17,12 @@ import { forbidden, ServerRefusal } from "./problem.ts";
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-export type DoorSettings = {
+export type OriginSettings = {
   readonly host: string;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
 };
-export type Door = (headers: IncomingHttpHeaders) => ServerRefusal | null;
+export type OriginCheck = (headers: IncomingHttpHeaders) => ServerRefusal | null;
 
 /** A name as `Host` gives it: without the port, an IPv6 address in brackets. */
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
@@ -31,7 +31,7 @@ const bracketed = (host: string): string => (isIP(host) === 6 ? `[${host}]` : ho
 export const isLoopback = (host: string): boolean =>
   LOOPBACK_NAMES.has(bracketed(host)) || /^127(\.\d{1,3}){3}$/.test(host) || /^(0*:)+0*1$/.test(host);
 
-export function createDoor({ host, allowedHosts, allowedOrigins }: DoorSettings): Door {
+export function createOriginCheck({ host, allowedHosts, allowedOrigins }: OriginSettings): OriginCheck {
   const own = new Set([...LOOPBACK_NAMES, bracketed(host), ...allowedHosts.map((one) => one.toLowerCase())]);
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase().replace(/\/$/, "")));
   const isOpenToAddresses = !isLoopback(host);

@@ -15,7 +15,7 @@ import type { Duplex } from "node:stream";
 import type { WireCode } from "../protocol/wire/index.ts";
 import { realClock, ringAfter } from "../std/index.ts";
 
-import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
+import { JSON_TYPE, SAFE_HEADERS } from "./send-answer.ts";
 
 type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };
 type Answer = { readonly status: string; readonly code: WireCode; readonly error: string; readonly allow?: string };

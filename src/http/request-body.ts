@@ -1,13 +1,18 @@
 /**
  * The body of a request, read from its connection: JSON within the limit, or why not.
  *
- * It is read here and not by the router because this is on the way of every submit. What is refused before it was
- * read is answered at once; the rest of it is read and dropped by the connection, up to its own limit of time, so that
- * whoever still sends also gets to hear the answer. A caller that hangs up in the middle is not answered.
+ * What is refused before it was read is answered at once; the rest of it is read and dropped by the connection, up to
+ * its own limit of time, so that a caller that still sends also gets the answer. A caller that hangs up in the middle
+ * is not answered.
+ *
+ * JSON is UTF-8 and nothing else; bytes that are not would be replaced silently, and two different bodies would become
+ * one. A key that is named twice counts as its last, and `__proto__` is a key like any other: it becomes a property of
+ * its own, is unknown to every shape, and changes no prototype. What is wrong with a text is said in the parser's own
+ * words, without the part of them that quotes the text.
  */
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { createGrowingBytes, type GrowingBytes } from "./growing-bytes.ts";
-import { readJsonBody } from "./json-body.ts";
 import { PollEnded } from "./long-polls.ts";
 import { ServerRefusal } from "./problem.ts";
 import type { UnfinishedBodies } from "./unfinished-bodies.ts";
@@ -94,3 +99,20 @@ const tooLarge = (limit: number): ServerRefusal =>
   new ServerRefusal("too_large", `the body is larger than server.bodyLimit, which is ${limit} bytes`, {
     details: { bodyLimit: limit },
   });
+
+/** Undefined where nothing was sent. */
+export function readJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  if (!isUtf8(bytes)) throw unreadable("the body is not UTF-8, and JSON must be");
+  const text = bytes.toString("utf8");
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw unreadable(`the body is not JSON: ${(error as Error).message.replace(QUOTE, "")}`);
+  }
+}
+
+/** As in: Unexpected token 's', ..."token": sk-secret} is not valid JSON. */
+const QUOTE = /, (?:\.{3})?".*is not valid JSON$/s;
+const unreadable = (message: string): ServerRefusal =>
+  new ServerRefusal("bad_request", message, { details: { field: "(body)" } });

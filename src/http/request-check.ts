@@ -8,19 +8,19 @@
 import type { IncomingMessage } from "node:http";
 import { badField, sentence } from "../core/base/index.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
-import type { Door } from "./origin-check.ts";
+import type { OriginCheck } from "./origin-check.ts";
 import { ServerRefusal } from "./problem.ts";
 
 /** Why not, or null. */
-export type Knock = (request: Pick<IncomingMessage, "headers" | "rawHeaders" | "url">) => ServerRefusal | null;
+export type RequestCheck = (request: Pick<IncomingMessage, "headers" | "rawHeaders" | "url">) => ServerRefusal | null;
 
-export const createKnock =
-  (door: () => Door): Knock =>
+export const createRequestCheck =
+  (originCheck: () => OriginCheck): RequestCheck =>
   ({ headers, rawHeaders, url = "/" }) =>
     repeated(rawHeaders, "host") ??
     repeated(rawHeaders, "authorization") ??
-    door()(headers) ??
-    (url.startsWith("/") ? null : door()({ ...headers, host: authorityOf(url) })) ??
+    originCheck()(headers) ??
+    (url.startsWith("/") ? null : originCheck()({ ...headers, host: authorityOf(url) })) ??
     otherProtocol(headers[PROTOCOL_HEADER]) ??
     unknownExpectation(headers.expect) ??
     otherCoding(headers["transfer-encoding"]);

@@ -7,9 +7,17 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { JSON_TYPE, SAFE_HEADERS } from "./headers.ts";
+import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
 import type { Problem } from "./problem.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
+
+/** Headers that every answer has: the version of the protocol, and that nothing is to be guessed or kept. */
+export const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  [PROTOCOL_HEADER]: String(PROTOCOL_VERSION),
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+};
+export const JSON_TYPE = "application/json; charset=utf-8";
 
 /** Hears that one request of a route was answered. */
 export type OnAnswered = (status: number, ms: number, traceparent: string | undefined) => void;
@@ -26,7 +34,7 @@ export type SendParts = {
   readonly unread: UnreadAnswers;
 };
 /** A request under way; the route is the pattern, never the path itself. */
-export type Asker = {
+export type RequestContext = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly route: string;
@@ -47,8 +55,8 @@ const SAFE: readonly string[] = Object.entries(SAFE_HEADERS).flat();
 export const headersOf = (media: string): readonly string[] => [...SAFE, "content-type", media];
 const PROBLEM = headersOf(JSON_TYPE);
 
-export function sendAnswer(parts: SendParts, asker: Asker, answer: Answer, onAnswered: OnAnswered): void {
-  const { request, response, route, startedAt } = asker;
+export function sendAnswer(parts: SendParts, context: RequestContext, answer: Answer, onAnswered: OnAnswered): void {
+  const { request, response, route, startedAt } = context;
   const { status, body, headers } = answer;
   const size = Buffer.byteLength(body);
   const head = headers.concat("content-length", String(size));
@@ -75,18 +83,23 @@ export const cutOffSilent = (response: ServerResponse, ms: number): void =>
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /** Says no; `more` are further headers. */
-export function sendProblem(parts: SendParts, asker: Asker, error: unknown, more: readonly string[] = []): void {
+export function sendProblem(
+  parts: SendParts,
+  context: RequestContext,
+  error: unknown,
+  more: readonly string[] = [],
+): void {
   const { status, body, retryAfterS, isBug } = parts.problemOf(error);
-  const isLate = asker.response.headersSent;
-  if (isBug || isLate) parts.onBug(error, asker.route);
+  const isLate = context.response.headersSent;
+  if (isBug || isLate) parts.onBug(error, context.route);
   // In the middle of another answer nothing can be said any more.
-  if (isLate) return void asker.response.destroy();
+  if (isLate) return void context.response.destroy();
   const headers = PROBLEM.concat(
     retryAfterS === undefined ? [] : ["retry-after", String(retryAfterS)],
     status === 401 ? ["www-authenticate", "Bearer"] : [],
     more,
   );
-  const { method = "" } = asker.request;
-  const onAnswered = parts.observerOf(METHODS.has(method) ? method : "other", asker.route);
-  sendAnswer(parts, asker, { status, body: JSON.stringify(body), headers }, onAnswered);
+  const { method = "" } = context.request;
+  const onAnswered = parts.observerOf(METHODS.has(method) ? method : "other", context.route);
+  sendAnswer(parts, context, { status, body: JSON.stringify(body), headers }, onAnswered);
 }

@@ -5,14 +5,14 @@
  * the network, so nothing piles up here for a reader that is slow. One that takes nothing at all for a while is cut
  * off: it may come back and go on where it was, by the last id it saw. Comments in between keep the connection alive
  * through proxies, and show both sides that the other is there. There may be so many readers at once and no more, and
- * they share the slots (shared-places.ts).
+ * they share the slots (shared-slots.ts).
  */
 
 import type { ServerResponse } from "node:http";
 import { type Clock, ringAfter, ringEvery } from "../std/index.ts";
-import { SAFE_HEADERS } from "./headers.ts";
 import { ServerRefusal } from "./problem.ts";
-import { createSharedPlaces } from "./shared-places.ts";
+import { SAFE_HEADERS } from "./send-answer.ts";
+import { createSharedSlots } from "./shared-slots.ts";
 import type { Holder } from "./tokens.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
@@ -51,7 +51,7 @@ export function createStreams(deps: {
 }): Streams {
   const { limits, clock, unread, onProblem } = deps;
   const open = new Map<AbortController, Promise<void>>();
-  const places = createSharedPlaces(limits.streamsMax);
+  const slots = createSharedSlots(limits.streamsMax);
 
   async function run<Item>(response: ServerResponse, signal: AbortSignal, feed: Feed<Item>): Promise<void> {
     const beat = (): void => {
@@ -100,7 +100,7 @@ export function createStreams(deps: {
     open({ response, holder }, feed) {
       // One that hung up while its turn came closes no more, so nothing would ever end its stream.
       if (response.destroyed) return;
-      const giveBack = places.take(holder);
+      const giveBack = slots.take(holder);
       if (giveBack === null)
         throw new ServerRefusal("overloaded", `${open.size} readers follow the events already; try again later`);
       const controller = new AbortController();

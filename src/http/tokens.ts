@@ -26,7 +26,7 @@ const ANYBODY: Caller = { role: "admin", projects: null, agentId: null };
 const BEARER = /^Bearer +([\x21-\x7e]{1,1024}) *$/i;
 const HASH_BYTES = 32;
 
-export const isTied = ({ projects, agentId }: Caller): boolean => projects !== null || agentId !== null;
+export const isScoped = ({ projects, agentId }: Caller): boolean => projects !== null || agentId !== null;
 
 /** The agent of a token, or the token; where there are no tokens, the connection. */
 export const holderOf = (caller: Caller, { socket }: Pick<IncomingMessage, "socket">): Holder =>

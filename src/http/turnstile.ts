@@ -2,7 +2,7 @@
  * So many at a time, and whoever calls takes turns with the others.
  *
  * An answer is many times as large while it is made as when it leaves. Whoever asks for a thousand pages at once must
- * not have a thousand of them made at once, so what is large is made a few at a time. A place is free again in the next
+ * not have a thousand of them made at once, so what is large is made a few at a time. A slot is free again in the next
  * turn of the event loop: then what was made has left, and what is small and came meanwhile has gone first.
  *
  * Each holder has a line of its own, first come first served, and the lines take turns: who asks for one page waits for
@@ -42,7 +42,7 @@ export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): T
   const turns: Fifo<Holder> = fifo();
   let waiting = 0;
   let room = atOnce;
-  const over = (): void => void setImmediate(giveUpPlace);
+  const over = (): void => void setImmediate(giveUpSlot);
 
   /** Answers whether it has gone, and then it has left. */
   function hasLeft(visit: Visit): boolean {
@@ -59,7 +59,7 @@ export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): T
     return undefined;
   }
 
-  function giveUpPlace(): void {
+  function giveUpSlot(): void {
     for (let holder = shift(turns); holder !== undefined; holder = shift(turns)) {
       const line = lines.get(holder) as Fifo<Visit>;
       const next = nextOf(line);

@@ -12,7 +12,6 @@ import { badField, type Refusal, type Result } from "../core/base/index.ts";
 import { refused } from "../engine/writer/index.ts";
 import {
   type Access,
-  type Asker,
   type BodyLimits,
   type Caller,
   createTurnstile,
@@ -21,8 +20,9 @@ import {
   headersOf,
   holderOf,
   JSON_TYPE,
-  type Knock,
   PollEnded,
+  type RequestCheck,
+  type RequestContext,
   readBody,
   type SendParts,
   sendAnswer,
@@ -32,7 +32,7 @@ import {
 
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
 import type { ServerPhase } from "./access/phase.ts";
-import { checkTie } from "./access/token-scope.ts";
+import { checkScope } from "./access/token-scope.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
 
@@ -40,13 +40,13 @@ export type CallParts = SendParts &
   BodyLimits & {
     readonly handlers: Handlers;
     readonly phase: ServerPhase;
-    readonly knock: Knock;
+    readonly checkRequest: RequestCheck;
     readonly access: () => Access;
   };
 /** What path and query hold, as text. */
-export type Place = { readonly params: unknown; readonly query: RawQuery };
-export type AnswerCall = (request: IncomingMessage, response: ServerResponse, place: Place) => void;
-type Underway = Exchange & Asker & { readonly place: Place };
+export type Target = { readonly params: unknown; readonly query: RawQuery };
+export type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: Target) => void;
+type Underway = Exchange & RequestContext & { readonly target: Target };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 /** How many of a call are worked on at once, where its answer may be large. */
@@ -96,7 +96,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   }
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
-      const answered = handle(askedBy(call, exchange.place, body), exchange);
+      const answered = handle(askedBy(call, exchange.target, body), exchange);
       if (answered instanceof Promise)
         return void answered.then(
           (value) => {
@@ -128,9 +128,9 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
   }
 
-  return (request, response, place) => {
+  return (request, response, target) => {
     const startedAt = performance.now();
-    const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], place };
+    const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], target };
     try {
       exchange.caller = admit(request);
     } catch (error) {
@@ -149,18 +149,18 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
 function admitter(
   name: CallName,
   { roles }: Call,
-  { knock, access, phase }: CallParts,
+  { checkRequest, access, phase }: CallParts,
 ): (r: IncomingMessage) => Caller {
   const callerOf = (authorization: string | undefined): Caller => {
     if (roles === null) return NOBODY;
     const caller = access()(authorization);
     if (!roles.includes(caller.role))
       throw forbidden(`the role ${caller.role} may not do this; it takes ${roles.join(" or ")}`, { roles });
-    checkTie(name, caller);
+    checkScope(name, caller);
     return caller;
   };
   return (request) => {
-    const refusal = knock(request);
+    const refusal = checkRequest(request);
     if (refusal !== null) throw refusal;
     const caller = callerOf(request.headers.authorization);
     phase.check(name);
@@ -183,10 +183,10 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
 }
 
 /** What was asked, read; throws the first thing that is wrong. */
-function askedBy(call: Call, place: Place, body: unknown): unknown {
-  const params = call.params === null ? undefined : orThrow(readShape(call.params, place.params));
-  const query = call.query === null ? undefined : orThrow(readQuery(call.query, place.query));
-  if (call.query === null) refuseQuery(place.query);
+function askedBy(call: Call, target: Target, body: unknown): unknown {
+  const params = call.params === null ? undefined : orThrow(readShape(call.params, target.params));
+  const query = call.query === null ? undefined : orThrow(readQuery(call.query, target.query));
+  if (call.query === null) refuseQuery(target.query);
   return { params, query, body: call.body === null ? undefined : bodyOf(call, body) };
 }
 

@@ -20,8 +20,8 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
     error: ServerRefusal,
     headers: readonly string[] = [],
   ): void {
-    const asker = { request, response, route: "unknown", startedAt: performance.now() };
-    sendProblem(parts, asker, error, headers);
+    const context = { request, response, route: "unknown", startedAt: performance.now() };
+    sendProblem(parts, context, error, headers);
   }
   const unreadable = (message: string) => (_path: string, request: IncomingMessage, response: ServerResponse) =>
     refuse(request, response, new ServerRefusal("bad_request", message));
@@ -30,7 +30,7 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
     onBadUrl: unreadable("the path holds a % that is not followed by two hex digits of UTF-8"),
     onMaxParamLength: unreadable(`a part of the path is longer than ${PARAM_LENGTH_MAX} characters`),
     defaultRoute(request, response) {
-      const refusal = parts.knock(request);
+      const refusal = parts.checkRequest(request);
       if (refusal !== null) return refuse(request, response, refusal);
       const { error, headers } = unknownPath(request);
       refuse(request, response, error, headers);

@@ -19,16 +19,16 @@ import {
   CONNECTION_LIMITS,
   type ConnectionLimits,
   createAccess,
-  createDoor,
-  createKnock,
   createListener,
   createLongPolls,
+  createOriginCheck,
+  createRequestCheck,
   createStreams,
   createUnfinishedBodies,
   createUnreadAnswers,
-  type Door,
   isLoopback,
   type Listener,
+  type OriginCheck,
   type PipelineLimits,
   type StreamLimits,
 } from "../http/index.ts";
@@ -38,11 +38,11 @@ import { createPhase } from "./access/phase.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
-import { createLogDesk } from "./handlers/log-requests.ts";
+import { createLogRequests } from "./handlers/log-requests.ts";
 import { schedulerHandlers } from "./handlers/scheduler.ts";
 import { serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
-import { createOnlookers, type Onlookers } from "./observe/observers.ts";
+import { createObservers, type Observers } from "./observe/observers.ts";
 import { createSpans, type Spans } from "./observe/spans.ts";
 import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
@@ -111,20 +111,20 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
-  const { listener, push, webhooks, onlookers, listening, phase, polls, streams } = parts;
+  const { listener, push, webhooks, observers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await push.resume();
   } catch (error) {
     // Whoever could not start must leave nothing behind that listens, delivers or keeps the process.
-    await Promise.all([listener.close(), webhooks.stop(), push.stop(), onlookers.stop()]);
+    await Promise.all([listener.close(), webhooks.stop(), push.stop(), observers.stop()]);
     throw error;
   }
   logger.info({ url: listening.url, version }, "the server is up");
   let closing: Promise<void> | null = null;
   function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
     const ending: Ending = { listener, drover, phase, polls, streams, webhooks, push, clock, graceMs };
-    closing ??= end(ending, onlookers, logger);
+    closing ??= end(ending, observers, logger);
     return closing;
   }
   function prepare(next: Settings): () => void {
@@ -138,18 +138,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return { ...listening, listener, change, prepare, close, [Symbol.asyncDispose]: () => close() };
 }
 
-async function end(ending: Ending, onlookers: Onlookers, logger: Logger): Promise<void> {
+async function end(ending: Ending, observers: Observers, logger: Logger): Promise<void> {
   logger.info({ graceMs: ending.graceMs }, "the server stops");
   try {
     await shutDown(ending);
   } finally {
-    await onlookers.stop();
+    await observers.stop();
   }
   logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
 }
 
 type Running = Omit<Ending, "drover" | "clock" | "graceMs"> & {
-  readonly onlookers: Onlookers;
+  readonly observers: Observers;
   readonly listening: Listening;
 };
 
@@ -169,8 +169,8 @@ function partsOf(
   const unread = createUnreadAnswers(limits);
   const streams = createStreams({ limits, clock, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
-  const onlookers = createOnlookers({ drover, logger, spans, ...standing });
-  const { onWebhook: onOutcome, onTurnedAway, observerOf } = onlookers;
+  const observers = createObservers({ drover, logger, spans, ...standing });
+  const { onWebhook: onOutcome, onTurnedAway, observerOf } = observers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
   const push = createPushDriver({
     drover,
@@ -188,14 +188,14 @@ function partsOf(
     onTurnedAway,
     settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
-    logs: createLogDesk({ drover, clock, bodyLimit: settings.server.bodyLimit }),
+    logs: createLogRequests({ drover, clock, bodyLimit: settings.server.bodyLimit }),
     onReload: options.onReload ?? (async () => {}),
     onRejected: (task) => webhooks.rejected(task),
     url: () => listening.url,
   };
   const routes = createRoutes(
     {
-      handlers: handlersOf(deps, streams, onlookers),
+      handlers: handlersOf(deps, streams, observers),
       phase,
       isClosing: phase.isClosing,
       problemOf,
@@ -203,7 +203,7 @@ function partsOf(
       unread,
       silenceMs: limits.silenceMs,
       access: () => live.now().access,
-      knock: createKnock(() => live.now().door),
+      checkRequest: createRequestCheck(() => live.now().originCheck),
       bodyLimit: settings.server.bodyLimit,
       bodies: createUnfinishedBodies(limits),
       onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
@@ -211,10 +211,10 @@ function partsOf(
     limits,
   );
   const listener = createListener(limits, routes);
-  return { listener, phase, polls, streams, webhooks, push, onlookers, listening };
+  return { listener, phase, polls, streams, webhooks, push, observers, listening };
 }
 
-const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Onlookers): Handlers => ({
+const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({
   ...taskHandlers(deps),
   ...fleetHandlers(deps),
   ...schedulerHandlers(deps),
@@ -236,14 +236,14 @@ export function hostRefusal(host: string, { server }: Settings): string | null {
 }
 
 /** What follows from the settings, and may change while the server runs. */
-type InForce = { readonly settings: Settings; readonly access: Access; readonly door: Door };
+type InForce = { readonly settings: Settings; readonly access: Access; readonly originCheck: OriginCheck };
 type LiveSettings = { now(): InForce; prepare(settings: Settings): () => void };
 
 function liveSettings(first: Settings, host: string): LiveSettings {
   const read = (settings: Settings): InForce => ({
     settings,
     access: createAccess(knownTokens(settings.server.tokens)),
-    door: createDoor({ ...settings.server, host }),
+    originCheck: createOriginCheck({ ...settings.server, host }),
   });
   let inForce = read(first);
   return {

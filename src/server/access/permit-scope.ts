@@ -4,29 +4,29 @@
  * The log knows the project of a permit, and its task where the call is a task's. A permit without a task has no agent
  * and no worker there, and the ids that Drover gives can be counted up by anybody. So this process remembers whom it
  * made a ticket for, once there is one: an id that was named in vain is nobody's. What it does not know is not the
- * caller's: after a restart such a permit comes back by itself. The place that a call had in the line before its 429 is
- * owned in the same way, though its permit is settled.
+ * caller's: after a restart such a permit comes back by itself. The position that a call had in the line before its 429
+ * is owned in the same way, though its permit is settled.
  */
 import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
 import type { Ticket } from "../../core/gate/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { type Caller, isTied } from "../../http/index.ts";
+import { type Caller, isScoped } from "../../http/index.ts";
 import { checkSaid, sessionOf } from "./session-scope.ts";
 import { isOwn } from "./token-scope.ts";
 
-/** The engine keeps so many places of calls that met a 429. */
-const PLACES_MAX = 10_000;
+/** The engine keeps so many positions of calls that met a 429. */
+const POSITIONS_MAX = 10_000;
 /** From so many on, those that are no longer queued or held are looked for and forgotten. */
 const SWEEP_AT = 1000;
 
 export type OwnPermits = {
   /** Throws, as if there were no such permit, unless it is the caller's own, or nobody's yet. */
   check(caller: Caller, permit: string, session: string | undefined): void;
-  /** Whether the place that the call of this permit had before its 429 is the caller's. */
-  isPlaceOf(caller: Caller, permit: string, session: string | undefined): boolean;
-  /** The call of this permit meets a 429, and may come back for its place. */
-  keepPlace(permit: string): void;
+  /** Whether the position that the call of this permit had before its 429 is the caller's. */
+  isPositionOf(caller: Caller, permit: string, session: string | undefined): boolean;
+  /** The call of this permit meets a 429, and may come back for its position. */
+  keepPosition(permit: string): void;
   isThere(permit: string): boolean;
   /** Whether this caller may know of it: a tied one knows its own only. */
   isSeen(caller: Caller, permit: string): boolean;
@@ -36,11 +36,11 @@ export type OwnPermits = {
 type Owner = { readonly agentId: string | undefined; readonly session: string | null; readonly project: string };
 type Asker = { readonly agentId: string | null; readonly session: string | null };
 
-const seesAll = (caller: Caller): boolean => caller.role !== "worker" && !isTied(caller);
+const seesAll = (caller: Caller): boolean => caller.role !== "worker" && !isScoped(caller);
 
 export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
   const askedBy = new Map<string, Asker>();
-  const places = new Map<string, Owner>();
+  const positions = new Map<string, Owner>();
   let sweepAt = SWEEP_AT;
 
   function ticketOf(permit: string): Ticket | undefined {
@@ -74,19 +74,19 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
       if (seesAll(caller)) return;
       if (!isCallers(caller, ownerOf(permit), session)) throw refused({ type: "permit-unknown", permit });
     },
-    isPlaceOf(caller, permit, session) {
-      const owner = places.get(permit);
+    isPositionOf(caller, permit, session) {
+      const owner = positions.get(permit);
       return seesAll(caller) || (owner !== undefined && isCallers(caller, owner, session));
     },
-    keepPlace(permit) {
+    keepPosition(permit) {
       const owner = ownerOf(permit);
       if (owner === undefined) return;
-      places.delete(permit);
-      places.set(permit, owner);
-      if (places.size > PLACES_MAX) places.delete(places.keys().next().value as string);
+      positions.delete(permit);
+      positions.set(permit, owner);
+      if (positions.size > POSITIONS_MAX) positions.delete(positions.keys().next().value as string);
     },
     isThere: (permit) => state.permits.has(permit as PermitId),
-    isSeen: (caller, permit) => !isTied(caller) || isCallers(caller, ownerOf(permit), undefined),
+    isSeen: (caller, permit) => !isScoped(caller) || isCallers(caller, ownerOf(permit), undefined),
     note({ agentId }, permit, session = undefined) {
       // Whoever had a permit of this name before has it no more, also if nobody in particular has it now.
       askedBy.delete(permit);

@@ -11,7 +11,7 @@ import type { GateId, ProjectId, TaskId } from "../../core/base/index.ts";
 import type { Agent, Project, State } from "../../core/model/index.ts";
 import type { Why, WhyCondition } from "../../core/why/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
-import { type Caller, isTied } from "../../http/index.ts";
+import { type Caller, isScoped } from "../../http/index.ts";
 import type { QueueJson, StatsJson, WorkerJson } from "../../protocol/index.ts";
 import { isOwn } from "./token-scope.ts";
 
@@ -26,7 +26,7 @@ const agentsOf = ({ agents }: Project, { agentId }: Caller): Agent[] =>
   [...agents.values()].filter(({ id }) => agentId === null || id === agentId);
 
 export function ownStats(state: State, caller: Caller, stats: StatsJson): StatsJson {
-  if (!isTied(caller)) return stats;
+  if (!isScoped(caller)) return stats;
   const queues = new Map<string, { queued: number; inflight: number }>();
   const sums = new Map<string, StatsJson["metrics"]["agents"][string]>();
   for (const project of state.projects.values()) {
@@ -53,7 +53,7 @@ export function ownStats(state: State, caller: Caller, stats: StatsJson): StatsJ
 }
 
 export function ownQueue(state: State, caller: Caller, queue: QueueJson): QueueJson {
-  if (!isTied(caller)) return queue;
+  if (!isScoped(caller)) return queue;
   const projects = queue.projects
     .filter(({ project }) => ownProject(state, caller, project))
     .map((project) => ({
@@ -64,7 +64,7 @@ export function ownQueue(state: State, caller: Caller, queue: QueueJson): QueueJ
 }
 
 export function ownGates(state: State, caller: Caller, gates: readonly GateView[]): readonly GateView[] {
-  if (!isTied(caller)) return gates;
+  if (!isScoped(caller)) return gates;
   return gates.filter(({ id }) => {
     if (Object.hasOwn(state.config.gates.named, id)) return true;
     const shares = state.gates.get(id as GateId)?.queue.shares.keys() ?? [];
@@ -73,7 +73,7 @@ export function ownGates(state: State, caller: Caller, gates: readonly GateView[
 }
 
 export function ownWorkers(state: State, caller: Caller, workers: readonly WorkerJson[]): readonly WorkerJson[] {
-  if (!isTied(caller)) return workers;
+  if (!isScoped(caller)) return workers;
   return workers.map((worker) => {
     const { heldFor, endpoint: _, path: __, note: ___, ...common } = worker;
     return heldFor !== undefined && isOwnTask(state, caller, heldFor) ? { ...common, heldFor } : common;
@@ -106,7 +106,7 @@ const NOTES = /; worker .*$/s;
 
 /** The same answer without the names of others. */
 export function ownWhy(state: State, caller: Caller, answer: Why): Why {
-  if (!isTied(caller)) return answer;
+  if (!isScoped(caller)) return answer;
   let { summary } = answer;
   const conditions = answer.conditions.map((condition): WhyCondition => {
     const { code, numbers, detail } = condition;

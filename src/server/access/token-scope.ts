@@ -12,10 +12,10 @@ import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/task/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { type Caller, forbidden, isTied } from "../../http/index.ts";
+import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
-export const FOR_TIED: Readonly<Record<CallName, "own" | "common" | "nobody">> = {
+export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "nobody">> = {
   submit: "own",
   submitBatch: "own",
   tasks: "own",
@@ -75,14 +75,14 @@ function tieOf({ agentId, projects }: Caller): string {
 }
 
 /** Throws if the call speaks of everybody's work and the token is tied. */
-export function checkTie(name: CallName, caller: Caller): void {
-  if (FOR_TIED[name] === "nobody" && isTied(caller))
+export function checkScope(name: CallName, caller: Caller): void {
+  if (FOR_SCOPED[name] === "nobody" && isScoped(caller))
     throw forbidden(`this token is tied to ${tieOf(caller)}, and this call speaks of the work of all`);
 }
 
 /** What is claimed must be the token's own. A project that is not named is the token's only one, or the default. */
 export function claimed<Body extends Owner>(caller: Caller, body: Body, at = ""): Body {
-  if (!isTied(caller)) return body;
+  if (!isScoped(caller)) return body;
   checkClaims(caller, body, at);
   const { projects } = caller;
   if (projects === null || body.project !== undefined) return body;
@@ -159,7 +159,7 @@ export async function checkTies(
   { parent, needs = [] }: { readonly parent?: unknown; readonly needs?: unknown },
   at = "",
 ): Promise<void> {
-  if (!isTied(caller)) return;
+  if (!isScoped(caller)) return;
   const { tasks, tombstones } = drover.state;
   for (const id of [parent, ...(Array.isArray(needs) ? needs.slice(0, NEEDS_MAX) : [])]) {
     if (typeof id !== "string" || !(tasks.has(id as TaskId) || tombstones.has(id as TaskId))) continue;
@@ -171,7 +171,7 @@ export async function checkTies(
 
 /** Throws, as if there were no such task, unless it is the token's own. */
 export async function checkTask(drover: Drover, caller: Caller, id: string, otherwise?: Error): Promise<void> {
-  if (!isTied(caller)) return;
+  if (!isScoped(caller)) return;
   const live = drover.state.tasks.get(id as TaskId);
   const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
   if (!isOwn(caller, owner)) throw otherwise ?? refused({ type: "task-unknown", task: id });

@@ -11,7 +11,7 @@ import type { Drover } from "../../engine/index.ts";
 import { isoTime } from "../../engine/tasks/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { type Caller, type EndOfPoll, forbidden, isTied, PollEnded } from "../../http/index.ts";
+import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
 import type { FleetCalls } from "../../protocol/calls/index.ts";
 import type {
   GateJson,
@@ -57,7 +57,7 @@ type ProjectNames = "projects" | "project" | "putProject";
 function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
   const ownProjects = async (caller: Caller): Promise<ProjectJson[]> => {
     const all = await drover.projects();
-    return isTied(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
+    return isScoped(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
   };
   return {
     projects: async (_, { caller }) => {
@@ -213,7 +213,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
  * that is nobody's today may be another's at the next instant.
  */
 function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
-  if (!isTied(caller) || (parent === undefined && needs.length === 0)) return;
+  if (!isScoped(caller) || (parent === undefined && needs.length === 0)) return;
   const field = parent === undefined ? "task.needs" : "task.parent";
   throw forbidden(`${field} may not be in a schedule of a token that is tied to projects or an agent`, { field });
 }
@@ -226,7 +226,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     const { caller } = exchange;
     const { id, again = id } = asked;
     if (id !== undefined) own.check(caller, id, session);
-    const keepsPlace = again !== undefined && own.isPlaceOf(caller, again, session);
+    const keepsPlace = again !== undefined && own.isPositionOf(caller, again, session);
     const isNew = id === undefined || !own.isThere(id);
     /** The ticket is made before the first wait; one that is refused leaves no note behind. */
     const made = (asking: Promise<PermitAnswer>): Promise<PermitAnswer> => {
@@ -254,7 +254,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     },
     settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
       own.check(caller, params.id, session);
-      if (body.rateLimited !== undefined) own.keepPlace(params.id);
+      if (body.rateLimited !== undefined) own.keepPosition(params.id);
       await drover.permits.settle(params.id, body, caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {});
       return { status: "settled", permitId: params.id };
     },

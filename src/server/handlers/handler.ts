@@ -11,7 +11,7 @@ import type { ServerPhase } from "../access/phase.ts";
 import type { TurnedAway } from "../observe/observers.ts";
 import type { PushDriver } from "../push/drivers.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
-import type { LogDesk } from "./log-requests.ts";
+import type { LogRequests } from "./log-requests.ts";
 
 export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
 /** The end of what an attempt wrote; without a number, of the last attempt. Null if nobody here has it. */
@@ -30,7 +30,7 @@ export type Deps = {
   readonly version: string;
   readonly logsOf: LogsOf;
   /** Logs that lie with workers. */
-  readonly logs: LogDesk;
+  readonly logs: LogRequests;
   readonly onReload: () => Promise<unknown>;
   /** A task found no room: whoever wanted to hear of its end hears of that. */
   readonly onRejected: (task: Snapshot) => void;

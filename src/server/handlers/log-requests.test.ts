@@ -7,10 +7,10 @@ import type { LogBody } from "../../protocol/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import {
   ASKED_AT_ONCE_MAX,
-  createLogDesk,
+  createLogRequests,
   LOG_WAIT_MS,
-  type LogDesk,
   type LogOutcome,
+  type LogRequests,
   SHARING_MAX,
   WANTED_MAX,
   WANTED_PER_WORKER_MAX,
@@ -19,27 +19,27 @@ import {
 const waits = new AbortController().signal;
 const about = (worker: string, taskId = "t", lines = 10) => ({ worker, taskId, attempt: 1, lines });
 
-/** A desk before a real engine, with workers that have joined and said where their logs lie. */
+/** A requests before a real engine, with workers that have joined and said where their logs lie. */
 async function kit(workers: Record<string, string | undefined> = { ann: "here" }, bodyLimit = 1_048_576) {
   const drover = await openDrover();
   const clock = createHandClock({ at: 0 });
-  const desk = createLogDesk({ drover, clock, bodyLimit });
+  const requests = createLogRequests({ drover, clock, bodyLimit });
   const sessions = new Map<string, string>();
-  const join = async (id: string, place?: string): Promise<void> => {
+  const join = async (id: string, folder?: string): Promise<void> => {
     const { session } = await drover.remote.join({ id });
     sessions.set(id, session);
-    desk.heard(id, session, place);
+    requests.heard(id, session, folder);
   };
-  for (const [id, place] of Object.entries(workers)) await join(id, place);
+  for (const [id, folder] of Object.entries(workers)) await join(id, folder);
   /** Asks, and hears which id the request has. */
   const ask = (worker: string, taskId?: string, signal = waits): { id: string; outcome: Promise<LogOutcome> } => {
-    const outcome = desk.ask(about(worker, taskId), signal);
+    const outcome = requests.ask(about(worker, taskId), signal);
     outcome.catch(() => {});
-    return { outcome, id: desk.tell(worker).at(-1)?.id ?? "" };
+    return { outcome, id: requests.tell(worker).at(-1)?.id ?? "" };
   };
   const handIn = (worker: string, body: LogBody) =>
-    desk.take(worker, { session: sessions.get(worker) as string, ...body });
-  return { drover, clock, desk, sessions, join, ask, handIn, [Symbol.asyncDispose]: () => drover.close() };
+    requests.take(worker, { session: sessions.get(worker) as string, ...body });
+  return { drover, clock, requests, sessions, join, ask, handIn, [Symbol.asyncDispose]: () => drover.close() };
 }
 
 const refusesWith =
@@ -54,22 +54,22 @@ const refusesWith =
 test("a worker hears at once all that is wanted of it, every time, and what it hands in is the answer", async () => {
   await using at = await kit();
   let rings = 0;
-  const stop = at.desk.listen("ann", () => rings++);
-  assert.equal(at.desk.isDue("ann"), false);
-  const first = at.desk.ask(about("ann", "t", 7), waits);
-  assert.deepEqual([rings, at.desk.isDue("ann")], [1, true]);
-  const [wanted] = at.desk.tell("ann");
+  const stop = at.requests.listen("ann", () => rings++);
+  assert.equal(at.requests.isDue("ann"), false);
+  const first = at.requests.ask(about("ann", "t", 7), waits);
+  assert.deepEqual([rings, at.requests.isDue("ann")], [1, true]);
+  const [wanted] = at.requests.tell("ann");
   assert.deepEqual(wanted, { id: wanted?.id, taskId: "t", attempt: 1, lines: 7, bytes: 262_144 });
-  assert.equal(at.desk.isDue("ann"), false, "it has just been told");
+  assert.equal(at.requests.isDue("ann"), false, "it has just been told");
   const second = at.ask("ann", "u");
-  assert.equal(at.desk.tell("ann").length, 2);
+  assert.equal(at.requests.tell("ann").length, 2);
   const body = { id: wanted?.id ?? "", text: "a\nb\n", truncated: true };
   assert.deepEqual(at.handIn("ann", body), { status: "taken", id: wanted?.id });
   assert.deepEqual(await first, { kind: "tail", text: "a\nb\n", truncated: true });
   assert.deepEqual(at.handIn("ann", body), { status: "taken", id: wanted?.id }, "the same again changes nothing");
   at.handIn("ann", { id: second.id, text: null });
   assert.deepEqual(await second.outcome, { kind: "none" });
-  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
   stop();
 });
 
@@ -77,9 +77,9 @@ test("what is not handed in is told again each second, and nobody waits longer t
   await using at = await kit();
   const { outcome, id } = at.ask("ann");
   let rings = 0;
-  at.desk.listen("ann", () => {
+  at.requests.listen("ann", () => {
     rings++;
-    at.desk.tell("ann");
+    at.requests.tell("ann");
   });
   at.clock.turn(999);
   assert.equal(rings, 0);
@@ -87,21 +87,21 @@ test("what is not handed in is told again each second, and nobody waits longer t
   assert.equal(rings, 1);
   at.clock.turn(LOG_WAIT_MS - 1001);
   assert.equal(rings, 4);
-  assert.equal(at.desk.tell("ann").length, 1);
+  assert.equal(at.requests.tell("ann").length, 1);
   at.clock.turn(1);
   assert.deepEqual(await outcome, { kind: "silent" });
   assert.deepEqual(at.handIn("ann", { id, text: "x" }), { status: "late", id });
-  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
 });
 
 test("two who want the same share a request until the worker has heard of it, and not after", async () => {
   await using at = await kit();
-  const early = [at.desk.ask(about("ann"), waits), at.desk.ask(about("ann"), waits)];
-  const other = at.desk.ask(about("ann", "t", 11), waits);
-  const told = at.desk.tell("ann");
+  const early = [at.requests.ask(about("ann"), waits), at.requests.ask(about("ann"), waits)];
+  const other = at.requests.ask(about("ann", "t", 11), waits);
+  const told = at.requests.tell("ann");
   assert.equal(told.length, 2);
   const late = at.ask("ann");
-  assert.equal(at.desk.tell("ann").length, 3);
+  assert.equal(at.requests.tell("ann").length, 3);
   at.handIn("ann", { id: told[0]?.id ?? "", text: "early" });
   at.handIn("ann", { id: told[1]?.id ?? "", text: "eleven" });
   at.handIn("ann", { id: late.id, text: "late" });
@@ -111,22 +111,22 @@ test("two who want the same share a request until the worker has heard of it, an
 
 test("only so many share a request: each of them gets the whole text", async () => {
   await using at = await kit();
-  const sharing = Array.from({ length: SHARING_MAX }, () => at.desk.ask(about("ann"), waits));
-  const oneMore = at.desk.ask(about("ann"), waits);
+  const sharing = Array.from({ length: SHARING_MAX }, () => at.requests.ask(about("ann"), waits));
+  const oneMore = at.requests.ask(about("ann"), waits);
   await assert.rejects(oneMore, refusesWith("overloaded", /^32 others wait for this log already; try again/));
-  at.handIn("ann", { id: at.desk.tell("ann")[0]?.id ?? "", text: "x" });
+  at.handIn("ann", { id: at.requests.tell("ann")[0]?.id ?? "", text: "x" });
   assert.equal((await Promise.all(sharing)).length, SHARING_MAX);
 });
 
 test("who hangs up is forgotten, and the request with the last of them", async () => {
   await using at = await kit();
   const gone = new AbortController();
-  const one = at.desk.ask(about("ann"), gone.signal);
-  const other = at.desk.ask(about("ann"), waits);
-  const [wanted] = at.desk.tell("ann");
+  const one = at.requests.ask(about("ann"), gone.signal);
+  const other = at.requests.ask(about("ann"), waits);
+  const [wanted] = at.requests.tell("ann");
   gone.abort(new Error("hung up"));
   await assert.rejects(one, /hung up/);
-  assert.equal(at.desk.tell("ann").length, 1);
+  assert.equal(at.requests.tell("ann").length, 1);
   at.handIn("ann", { id: wanted?.id ?? "", text: "x" });
   assert.equal((await other).kind, "tail");
   const last = at.ask("ann", "u", gone.signal);
@@ -135,7 +135,7 @@ test("who hangs up is forgotten, and the request with the last of them", async (
   const left = at.ask("ann", "u", leaving.signal);
   leaving.abort(new Error("hung up"));
   await assert.rejects(left.outcome, /hung up/);
-  assert.deepEqual([at.desk.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
   assert.deepEqual(at.handIn("ann", { id: left.id, text: "x" }), { status: "late", id: left.id });
 });
 
@@ -147,14 +147,14 @@ test("so many logs may be wanted of a worker and of all together, and no more", 
     for (let index = 0; index < WANTED_PER_WORKER_MAX; index++) at.ask(name, `t${index}`);
   await assert.rejects(at.ask("w1", "more").outcome, refusesWith("overloaded", /^16 logs are wanted of worker w1 al/));
   await assert.rejects(at.ask("w0").outcome, refusesWith("overloaded", /^256 logs are wanted of workers already/));
-  at.handIn("w1", { id: at.desk.tell("w1")[0]?.id ?? "", text: null });
+  at.handIn("w1", { id: at.requests.tell("w1")[0]?.id ?? "", text: null });
   assert.notEqual(at.ask("w0").id, "");
 });
 
 test("a worker that lies is refused, and whoever waits waits on", async () => {
   await using at = await kit({ ann: "here", bob: "there" }, 1024);
   const { outcome, id } = at.ask("ann");
-  assert.equal(at.desk.tell("ann")[0]?.bytes, 512, "what a body may have, less its frame");
+  assert.equal(at.requests.tell("ann")[0]?.bytes, 512, "what a body may have, less its frame");
   const rows: [() => unknown, string, RegExp][] = [
     [
       () => at.handIn("ann", { id: "log_x", text: "x" }),
@@ -163,7 +163,7 @@ test("a worker that lies is refused, and whoever waits waits on", async () => {
     ],
     [() => at.handIn("bob", { id, text: "x" }), "not_found", /worker bob was not asked for log/],
     [() => at.handIn("nobody", { id, text: "x" }), "not_found", /nobody/],
-    [() => at.desk.take("ann", { session: "old", id, text: "x" }), "session_lost", /ann/],
+    [() => at.requests.take("ann", { session: "old", id, text: "x" }), "session_lost", /ann/],
     [
       () => at.handIn("ann", { id, text: "x".repeat(511) }),
       "bad_request",
@@ -184,19 +184,19 @@ test("a log that its worker could not read is told with its reason", async () =>
   assert.deepEqual(await outcome, { kind: "failed", error: "EACCES" });
 });
 
-const keeperOf = (desk: LogDesk, worker: string): string => {
-  const keeper = desk.keeperOf(worker);
+const keeperOf = (requests: LogRequests, worker: string): string => {
+  const keeper = requests.keeperOf(worker);
   if (typeof keeper === "string") return keeper;
   return "anyOf" in keeper ? `any of ${keeper.anyOf}` : keeper.worker;
 };
 
-test("a log is where its worker is, or who took over its place; else it is said why not", async () => {
+test("a log is where its worker is, or who took over its folder; else it is said why not", async () => {
   await using at = await kit({ ann: "here", bob: undefined });
   await at.drover.remote.join({ id: "new" });
   await at.drover.remote.join({ id: "push", endpoint: "http://127.0.0.1:9/" });
   await at.drover.worker({ id: "inside" }, () => {});
   const found = Object.fromEntries(
-    ["ann", "bob", "new", "push", "inside", "stranger"].map((id) => [id, keeperOf(at.desk, id)]),
+    ["ann", "bob", "new", "push", "inside", "stranger"].map((id) => [id, keeperOf(at.requests, id)]),
   );
   assert.deepEqual(found, {
     ...{ ann: "ann", bob: "keeps-none", push: "keeps-none", inside: "keeps-none" },
@@ -204,71 +204,71 @@ test("a log is where its worker is, or who took over its place; else it is said 
     new: "new",
   });
   await at.drover.remote.leave("ann");
-  assert.equal(keeperOf(at.desk, "ann"), "gone");
+  assert.equal(keeperOf(at.requests, "ann"), "gone");
   await at.join("cid", "elsewhere");
-  assert.equal(keeperOf(at.desk, "ann"), "gone");
+  assert.equal(keeperOf(at.requests, "ann"), "gone");
   await at.join("dan", "here");
-  assert.equal(keeperOf(at.desk, "ann"), "dan");
+  assert.equal(keeperOf(at.requests, "ann"), "dan");
   await at.join("ann");
-  assert.equal(keeperOf(at.desk, "ann"), "keeps-none", "it is back, and keeps none now");
+  assert.equal(keeperOf(at.requests, "ann"), "keeps-none", "it is back, and keeps none now");
 });
 
 test("who waits hears at once that the worker left, or that it keeps no logs after all", async () => {
   await using at = await kit();
   const left = at.ask("ann");
-  at.desk.left("ann");
+  at.requests.left("ann");
   assert.deepEqual(await left.outcome, { kind: "gone" });
   const { session } = await at.drover.remote.join({ id: "new" });
-  const early = at.desk.ask(about("new"), waits);
-  assert.deepEqual(at.desk.tell("new"), [], "it has not said that it keeps any");
-  at.desk.heard("new", "another", undefined);
-  at.desk.heard("new", session, undefined);
+  const early = at.requests.ask(about("new"), waits);
+  assert.deepEqual(at.requests.tell("new"), [], "it has not said that it keeps any");
+  at.requests.heard("new", "another", undefined);
+  at.requests.heard("new", session, undefined);
   assert.deepEqual(await early, { kind: "keeps-none" });
 });
 
-test("what a stranger or a former session says of its place is not believed", async () => {
+test("what a stranger or a former session says of its folder is not believed", async () => {
   await using at = await kit();
-  at.desk.heard("stranger", undefined, "here");
-  at.desk.heard("ann", "another", undefined);
-  assert.deepEqual([keeperOf(at.desk, "stranger"), keeperOf(at.desk, "ann")], ["any of ann", "ann"]);
+  at.requests.heard("stranger", undefined, "here");
+  at.requests.heard("ann", "another", undefined);
+  assert.deepEqual([keeperOf(at.requests, "stranger"), keeperOf(at.requests, "ann")], ["any of ann", "ann"]);
 });
 
-test("of several in one place the one heard of last is asked: the other may be dead already", async () => {
+test("of several in one folder the one heard of last is asked: the other may be dead already", async () => {
   await using at = await kit({ old: "here", new: "here" });
-  assert.deepEqual([keeperOf(at.desk, "old"), keeperOf(at.desk, "new")], ["new", "new"]);
-  at.desk.heard("old", at.sessions.get("old"), "here");
-  assert.deepEqual([keeperOf(at.desk, "old"), keeperOf(at.desk, "new")], ["old", "old"]);
+  assert.deepEqual([keeperOf(at.requests, "old"), keeperOf(at.requests, "new")], ["new", "new"]);
+  at.requests.heard("old", at.sessions.get("old"), "here");
+  assert.deepEqual([keeperOf(at.requests, "old"), keeperOf(at.requests, "new")], ["old", "old"]);
 });
 
 test("a worker that kept none and has left has none", async () => {
   await using at = await kit({ ann: undefined, bob: "there" });
   await at.drover.remote.leave("ann");
-  assert.equal(keeperOf(at.desk, "ann"), "keeps-none");
+  assert.equal(keeperOf(at.requests, "ann"), "keeps-none");
 });
 
-test("where nobody knows the place some who are there are asked, and the first that has it answers", async () => {
+test("where nobody knows the folder some who are there are asked, and the first that has it answers", async () => {
   const names = Array.from({ length: ASKED_AT_ONCE_MAX + 4 }, (_, index) => `w${index}`);
   await using at = await kit(Object.fromEntries(names.map((name) => [name, name])));
   await at.join("heir", "w19");
   const anyOf = [...names.slice(4, -1), "heir"];
-  assert.deepEqual(at.desk.keeperOf("before the restart"), { anyOf });
+  assert.deepEqual(at.requests.keeperOf("before the restart"), { anyOf });
   const { worker: _, ...request } = about("");
-  const found = at.desk.askAny(anyOf, request, waits);
-  const idOf = (worker: string): string => at.desk.tell(worker)[0]?.id ?? "";
+  const found = at.requests.askAny(anyOf, request, waits);
+  const idOf = (worker: string): string => at.requests.tell(worker)[0]?.id ?? "";
   at.handIn("w5", { id: idOf("w5"), text: null });
   at.handIn("w6", { id: idOf("w6"), text: null, error: "EACCES" });
   at.handIn("heir", { id: idOf("heir"), text: "kept" });
   assert.deepEqual(await found, { kind: "tail", text: "kept", truncated: false });
-  assert.deepEqual([at.desk.tell("w7"), at.clock.alarms().length], [[], 0], "the others are asked no longer");
-  const none = at.desk.askAny(["w5", "w6"], request, waits);
+  assert.deepEqual([at.requests.tell("w7"), at.clock.alarms().length], [[], 0], "the others are asked no longer");
+  const none = at.requests.askAny(["w5", "w6"], request, waits);
   for (const worker of ["w5", "w6"]) at.handIn(worker, { id: idOf(worker), text: null });
   assert.deepEqual(await none, { kind: "gone" });
   const gone = new AbortController();
-  const unheard = at.desk.askAny(["w5", "w6"], request, gone.signal);
+  const unheard = at.requests.askAny(["w5", "w6"], request, gone.signal);
   gone.abort(new Error("hung up"));
   await assert.rejects(unheard, /hung up/);
   for (let index = 0; index < WANTED_PER_WORKER_MAX; index++) at.ask("w5", `t${index}`);
-  const crowded = at.desk.askAny(["w5", "w6"], request, waits);
+  const crowded = at.requests.askAny(["w5", "w6"], request, waits);
   at.handIn("w6", { id: idOf("w6"), text: null });
   await assert.rejects(crowded, refusesWith("overloaded", /wanted of worker w5 already/));
 });

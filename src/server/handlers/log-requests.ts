@@ -1,15 +1,15 @@
 /**
  * Logs that lie on the disks of workers, fetched when somebody wants to see one.
  *
- * What an attempt writes stays with its worker; nothing of it is kept here. Who wants the end of a log waits here for
- * a few seconds. Every answer to a sync of its worker lists what is wanted of it, and a worker that waits for news is
+ * What an attempt writes stays with its worker; nothing of it is kept here. Who wants the end of a log waits here for a
+ * few seconds. Every answer to a sync of its worker lists what is wanted of it, and a worker that waits for news is
  * answered at once. The worker hands the text in by a call of its own, and that answers the waiting. As with everything
  * a worker hears, a lost answer loses nothing: what is not handed in is listed again.
  *
- * A worker that keeps logs names the place where they lie. One that comes back under another name in the same place
+ * A worker that keeps logs names the folder where they lie. One that comes back under another name in the same folder
  * has the logs of its predecessor, and is asked in its stead: of several there, the one heard of last, for the others
- * may be dead without anybody knowing yet. Places are known in memory only. Where a worker that is gone had its logs is
- * not known after a restart, so then some of those that are there are asked all at once, one for each place.
+ * may be dead without anybody knowing yet. Folders are known in memory only. Where a worker that is gone had its logs
+ * is not known after a restart, so then some of those that are there are asked all at once, one for each folder.
  *
  * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
  * older than what the second one wants to see. And only so many do, for each gets the whole text.
@@ -35,7 +35,7 @@ export const SHARING_MAX = 32;
 export const ASKED_AT_ONCE_MAX = 16;
 /** Of so many requests that are over it is remembered whose they were, for a worker that is late or says it twice. */
 const CLOSED_MAX = 1024;
-const PLACES_MAX = 10_000;
+const FOLDERS_MAX = 10_000;
 /** What else stands in the body that brings a text. */
 const FRAME_BYTES = 512;
 
@@ -49,11 +49,11 @@ export type LogRequest = AttemptRef & {
   readonly taskAgeMs?: number;
 };
 export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
-export type LogDesk = {
-  /** A worker has synced; a place if it keeps logs. */
-  heard(worker: string, session: string | undefined, place: string | undefined): void;
+export type LogRequests = {
+  /** A worker has synced; a folder if it keeps logs. */
+  heard(worker: string, session: string | undefined, folder: string | undefined): void;
   left(worker: string): void;
-  /** Who has what this worker wrote: itself, or whoever took its place over; who may have it; or why nobody has. */
+  /** Who has what this worker wrote: itself, or whoever took its folder over; who may have it; or why nobody has. */
   keeperOf(worker: string): Keeper;
   /** Whether there is something a worker should hear of now. */
   isDue(worker: string): boolean;
@@ -75,47 +75,47 @@ type Wanted = LogRequest & {
 };
 const NOTHING: readonly WantedLog[] = [];
 
-export function createLogDesk(deps: {
+export function createLogRequests(deps: {
   readonly drover: Pick<Drover, "state">;
   readonly clock: Clock;
   /** The largest body a worker may send. */
   readonly bodyLimit: number;
-}): LogDesk {
+}): LogRequests {
   const { drover, clock } = deps;
   const bytesMax = Math.min(LOG_BYTES_MAX, deps.bodyLimit - FRAME_BYTES);
   const wanted = new Map<string, Wanted>();
   const closed = new Map<string, { readonly worker: string; readonly status: LogStatus["status"] }>();
   /** Where each keeps its logs, null if nowhere; who was heard of last stands at the end. */
-  const places = new Map<string, string | null>();
+  const folders = new Map<string, string | null>();
   const bells = new Map<string, () => void>();
   const find = (worker: string): Worker | undefined => drover.state.fleet.byId.get(worker as WorkerId);
   const wantedOf = (worker: string): Wanted[] => [...wanted.values()].filter((one) => one.worker === worker);
 
-  function heard(worker: string, session: string | undefined, place: string | undefined): void {
+  function heard(worker: string, session: string | undefined, folder: string | undefined): void {
     const known = find(worker);
     if (known === undefined || (session !== undefined && session !== known.session)) return;
-    remember(places, worker, place ?? null, PLACES_MAX);
-    if (place === undefined && wanted.size > 0) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
+    remember(folders, worker, folder ?? null, FOLDERS_MAX);
+    if (folder === undefined && wanted.size > 0) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
   }
 
   function keeperOf(worker: string): Keeper {
     const known = find(worker);
-    const place = places.get(worker);
-    if (place === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
+    const folder = folders.get(worker);
+    if (folder === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
     // One that has not been heard of since this server began may keep logs: it will say so.
-    if (place === undefined && isConnected(known)) return { worker };
+    if (folder === undefined && isConnected(known)) return { worker };
     const there = keepers();
-    if (place === undefined)
+    if (folder === undefined)
       return there.size === 0 ? "gone" : { anyOf: [...there.values()].slice(-ASKED_AT_ONCE_MAX) };
-    const heir = there.get(place);
+    const heir = there.get(folder);
     return heir === undefined ? "gone" : { worker: heir };
   }
 
-  /** Of each place the one heard of last; those heard of last at the end. */
+  /** Of each folder the one heard of last; those heard of last at the end. */
   function keepers(): Map<string, string> {
     const found = new Map<string, string>();
-    for (const [worker, place] of places)
-      if (place !== null && isConnected(find(worker))) remember(found, place, worker, PLACES_MAX);
+    for (const [worker, folder] of folders)
+      if (folder !== null && isConnected(find(worker))) remember(found, folder, worker, FOLDERS_MAX);
     return found;
   }
 
@@ -235,7 +235,7 @@ export function createLogDesk(deps: {
       };
     },
     tell(worker) {
-      if (wanted.size === 0 || typeof places.get(worker) !== "string") return NOTHING;
+      if (wanted.size === 0 || typeof folders.get(worker) !== "string") return NOTHING;
       return wantedOf(worker).map((one) => {
         one.toldAt = clock.elapsed();
         const { id, taskId, attempt, lines, taskAgeMs } = one;

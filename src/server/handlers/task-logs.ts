@@ -11,7 +11,7 @@
 
 import type { TaskId } from "../../core/base/index.ts";
 import { refused } from "../../engine/writer/index.ts";
-import { createTurnstile, inItsTurn, isTied, ServerRefusal } from "../../http/index.ts";
+import { createTurnstile, inItsTurn, isScoped, ServerRefusal } from "../../http/index.ts";
 
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
@@ -34,7 +34,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
   const looks = createTurnstile(1, LOOKS_MAX);
 
   /** What lies beside the server; without an instant, whatever task of that id has written it. */
-  async function payloads(
+  async function keptHere(
     taskId: string,
     attempt: number | undefined,
     { lines, since, exchange }: { lines: number; since?: number; exchange: Exchange },
@@ -64,18 +64,19 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
     if (known !== undefined) {
       const number = attempt ?? known.last;
       if (number === 0 || number > known.last) throw unknownAttempt(taskId, attempt, known.last);
-      const here = await payloads(taskId, number, { lines, since: known.since, exchange });
+      const here = await keptHere(taskId, number, { lines, since: known.since, exchange });
       if (here !== null) return here;
     }
     return deps.polls.hold(exchange, "other", async (signal) => {
       const ran = await attempts.find(taskId, attempt, { signal, inTurn: (look) => inItsTurn(looks, exchange, look) });
       if (ran !== null) {
         const { since } = ran;
-        const here = known === undefined ? await payloads(taskId, ran.attempt, { lines, since, exchange }) : null;
+        const here = known === undefined ? await keptHere(taskId, ran.attempt, { lines, since, exchange }) : null;
         return here ?? fromFar({ taskId, ...ran }, lines, signal);
       }
       // Of a task that is forgotten nobody knows whose it was.
-      const left = known !== undefined || isTied(caller) ? null : await payloads(taskId, attempt, { lines, exchange });
+      const left =
+        known !== undefined || isScoped(caller) ? null : await keptHere(taskId, attempt, { lines, exchange });
       if (left !== null) return left;
       if (known === undefined && !deps.drover.state.tombstones.has(taskId as TaskId))
         throw refused({ type: "task-unknown", task: taskId });
@@ -104,10 +105,10 @@ function unknownAttempt(taskId: string, attempt: number | undefined, last: numbe
 
 type Trouble = Exclude<LogOutcome, { kind: "tail" }>;
 
-function refusalFor(place: Asked, trouble: Trouble): ServerRefusal {
-  const { taskId, attempt, worker } = place;
+function refusalFor(asked: Asked, trouble: Trouble): ServerRefusal {
+  const { taskId, attempt, worker } = asked;
   const code = trouble.kind === "silent" ? "worker_silent" : "not_found";
-  return new ServerRefusal(code, sentenceFor(place, trouble), { details: { taskId, attempt, workerId: worker } });
+  return new ServerRefusal(code, sentenceFor(asked, trouble), { details: { taskId, attempt, workerId: worker } });
 }
 
 function sentenceFor({ taskId, attempt, worker }: Asked, trouble: Trouble): string {

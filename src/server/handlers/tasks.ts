@@ -7,7 +7,7 @@
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
 import { isoTime, type TaskView } from "../../engine/tasks/index.ts";
 import { DroverError } from "../../engine/writer/index.ts";
-import { createTurnstile, inItsTurn, isTied, PollEnded, ServerRefusal } from "../../http/index.ts";
+import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
@@ -29,14 +29,14 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
       const own = claimed(caller, body);
       // What every submit costs: only a tied caller's dependencies, and its project, are looked at first.
       const isPlain = own.parent === undefined && own.needs === undefined;
-      if (!isTied(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
+      if (!isScoped(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
       return checkTies(drover, caller, own)
         .then(() => makeOwnProject(drover, caller, own))
         .then(() => submitChecked(deps, own, headers));
     },
     submitBatch: async ({ body }, { caller }) => {
       const batch = claimed(caller, body);
-      return submitCheckedBatch(deps, batch, isTied(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
+      return submitCheckedBatch(deps, batch, isScoped(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
     },
     tasks: async ({ query }, { caller }) => {
       const page = await drover.tasks(ownFilter(caller, query));
@@ -59,7 +59,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     cancelWhere: async ({ body: { filter } }, { caller }) => {
       const { all: _, ...named } = filter;
-      const count = await drover.cancelWhere(isTied(caller) ? ownFilter(caller, named) : filter);
+      const count = await drover.cancelWhere(isScoped(caller) ? ownFilter(caller, named) : filter);
       return { status: "cancelled", count };
     },
     retry: async ({ params }, { caller }) => {

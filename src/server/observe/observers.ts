@@ -12,7 +12,7 @@ import { createMetrics, type MetricsParts } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
 export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
-export type Onlookers = {
+export type Observers = {
   metrics(): Promise<string>;
   observerOf(method: string, route: string): OnAnswered;
   onWebhook(outcome: WebhookOutcome): void;
@@ -20,9 +20,9 @@ export type Onlookers = {
   stop(): Promise<void>;
 };
 
-export function createOnlookers(
+export function createObservers(
   parts: MetricsParts & { readonly logger: Logger; readonly spans: Spans | null; readonly drover: Drover },
-): Onlookers {
+): Observers {
   const { drover, logger, spans } = parts;
   const metrics = createMetrics(parts);
   const lines = createLifecycleLog(logger, drover.state);

@@ -3,7 +3,7 @@
  * they need no token; what they show they ask for like anybody.
  */
 import type { RequestListener } from "node:http";
-import { type Knock, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
+import { type RequestCheck, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
 import { REFERENCE_PAGE, REFERENCE_PAGE_POLICY, referenceScript } from "./reference-page.ts";
 import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
 
@@ -33,19 +33,19 @@ const PAGES: ReadonlyMap<string, Page | (() => Promise<Page>)> = new Map<string,
 ]);
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
-export function answerPage(route: string, parts: SendParts & { readonly knock: Knock }): RequestListener {
+export function answerPage(route: string, parts: SendParts & { readonly checkRequest: RequestCheck }): RequestListener {
   const page = PAGES.get(route) as Page | (() => Promise<Page>);
   const onAnswered = parts.observerOf("GET", route);
   return async (request, response) => {
-    const asker = { request, response, route, startedAt: performance.now() };
+    const context = { request, response, route, startedAt: performance.now() };
     try {
-      const refusal = parts.knock(request);
+      const refusal = parts.checkRequest(request);
       if (refusal !== null) throw refusal;
       const { status, headers, body } = typeof page === "function" ? await page() : page;
       const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();
-      sendAnswer(parts, asker, { status, body, headers: all }, onAnswered);
+      sendAnswer(parts, context, { status, body, headers: all }, onAnswered);
     } catch (error) {
-      sendProblem(parts, asker, error);
+      sendProblem(parts, context, error);
     }
   };
 }

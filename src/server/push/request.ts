@@ -21,7 +21,7 @@ import { headerText, type OutboundRequest } from "../../http/index.ts";
 const TAB_PATH = "/tabs/{tabId}/action";
 const PLAIN_PATH = "/action";
 const RESERVED: ReadonlySet<string> = new Set(["kind", "tabId"]);
-const PLACES = ["tabId", "taskId", "action"] as const;
+const PLACEHOLDERS = ["tabId", "taskId", "action"] as const;
 
 /** Where a push worker is. */
 export type PushTarget = { readonly endpoint: string; readonly path?: string | null };
@@ -46,9 +46,9 @@ export function checkPushTarget({ endpoint, path }: { readonly endpoint: unknown
   if (path === undefined || path === null) return;
   if (typeof path !== "string" || !path.startsWith("/") || path.includes("#"))
     throw badInput("path", path, "a path that begins with /, without a fragment");
-  const unknown = [...path.matchAll(/\{([^{}]*)\}/g)].find(([, name]) => !PLACES.some((place) => place === name));
+  const unknown = [...path.matchAll(/\{([^{}]*)\}/g)].find(([, name]) => !PLACEHOLDERS.some((known) => known === name));
   if (unknown !== undefined)
-    throw badInput("path", path, `a path with none but {${PLACES.join("}, {")}} to be filled in`);
+    throw badInput("path", path, `a path with none but {${PLACEHOLDERS.join("}, {")}} to be filled in`);
 }
 
 /** The request, or why none can be made: then no other attempt could make one either. */
@@ -79,10 +79,10 @@ export const under = (endpoint: string, path: string): URL => new URL(`${endpoin
 
 function fill(template: string, task: PushTask): Result<string, string> {
   let problem = "";
-  const filled = template.replaceAll(/\{(tabId|taskId|action)\}/g, (_, place: (typeof PLACES)[number]) => {
-    const value = task[place];
-    if (value === undefined) problem = `the path of its worker needs {${place}}, and the task has none`;
-    else if (/^\.{1,2}$/.test(value)) problem = `its ${place} is ${value}, which cannot stand in a path`;
+  const filled = template.replaceAll(/\{(tabId|taskId|action)\}/g, (_, name: (typeof PLACEHOLDERS)[number]) => {
+    const value = task[name];
+    if (value === undefined) problem = `the path of its worker needs {${name}}, and the task has none`;
+    else if (/^\.{1,2}$/.test(value)) problem = `its ${name} is ${value}, which cannot stand in a path`;
     return encodeURIComponent((value ?? "").toWellFormed());
   });
   return problem === "" ? ok(filled) : fail(problem);

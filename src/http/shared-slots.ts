@@ -1,19 +1,19 @@
 /**
- * Places that all callers share, such as those of calls that wait.
+ * Slots that all callers share, such as those of calls that wait.
  *
  * The last tenth of them is kept for holders that have few (reserve.ts), so no token takes all of them. A
- * place that is needed may be given to anybody as long as there is one.
+ * slot that is needed may be given to anybody as long as there is one.
  */
 import { isKeptForOthers } from "../core/base/index.ts";
 import type { Holder } from "./tokens.ts";
 
-export type SharedPlaces = {
-  /** Answers how to give the place back; null if there is none for this holder. */
+export type SharedSlots = {
+  /** Answers how to give the slot back; null if there is none for this holder. */
   take(holder: Holder, options?: { readonly isNeeded?: boolean }): (() => void) | null;
   count(): number;
 };
 
-export function createSharedPlaces(max: number): SharedPlaces {
+export function createSharedSlots(max: number): SharedSlots {
   const held = new Map<Holder, number>();
   let count = 0;
 
