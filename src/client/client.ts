@@ -33,8 +33,8 @@ import type {
   SettleBody,
   SyncBody,
   TaskBody,
-  TaskJson,
   TasksQuery,
+  TaskView,
 } from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 
@@ -61,7 +61,7 @@ export type Client = {
   retry(id: string, options?: Options): Reply<"retry">;
   why(id: string, options?: Options & { readonly at?: number }): Reply<"why">;
   /** Resolves with the task when it has ended; with `withinMs`, fails with code `timeout` if it has not by then. */
-  wait(id: string, options?: Options & { readonly withinMs?: number }): Promise<TaskJson>;
+  wait(id: string, options?: Options & { readonly withinMs?: number }): Promise<TaskView>;
   logs(id: string, options?: Options & LogsQuery): Reply<"logs">;
   stats(options?: Options): Reply<"stats">;
   queue(options?: Options): Reply<"queue">;
@@ -145,7 +145,7 @@ type TaskMethods = Pick<
 function taskMethods(wiring: Wiring): TaskMethods {
   const ask = askOf(wiring);
 
-  async function wait(id: string, { withinMs, ...options }: Options & { withinMs?: number } = {}): Promise<TaskJson> {
+  async function wait(id: string, { withinMs, ...options }: Options & { withinMs?: number } = {}): Promise<TaskView> {
     const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
     for (;;) {
       const left = Math.max(0, until - performance.now());

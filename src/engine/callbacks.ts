@@ -4,12 +4,14 @@
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
  */
+
 import { flag, orNull, readSection, type Seq, seq, whole } from "../core/base/index.ts";
 import type { CallbackOutcome } from "../core/model/index.ts";
+import type { TaskView } from "../protocol/index.ts";
 import { isEnd } from "./tasks/await-end.ts";
 import type { BodyStore } from "./tasks/body-store.ts";
 import { parseStored } from "./tasks/task-body.ts";
-import { endedView, type TaskView } from "./tasks/task-view.ts";
+import { endedView } from "./tasks/task-view.ts";
 import { refused } from "./writer/drover-error.ts";
 import type { Applied, Writer } from "./writer/writer.ts";
 

@@ -9,6 +9,7 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
+
 import { randomUUID } from "node:crypto";
 import {
   badField,
@@ -29,6 +30,7 @@ import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
 import type { ConfigInput, ProjectInput } from "../protocol/generated/index.ts";
+import type { ProjectView, QueueView, Stats, WorkerView } from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
 import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
@@ -54,8 +56,8 @@ import { createRejectedRing } from "./tasks/rejected.ts";
 import { createRejectedCounts, type RejectedCounts } from "./tasks/rejected-counts.ts";
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateDetail, type GateView, gateDetail, gateViews } from "./views/gate-view.ts";
-import { type QueueView, queueView } from "./views/queue-view.ts";
-import { type ProjectView, projectViews, type Stats, statsOf, type WorkerView, workerView } from "./views/stats.ts";
+import { queueView } from "./views/queue-view.ts";
+import { projectViews, statsOf, workerView } from "./views/stats.ts";
 import {
   createLocalWorkers,
   type Handler,

@@ -7,7 +7,7 @@
  */
 
 import type { Takes, WorkerSettings } from "../core/model/index.ts";
-import type { BatchBody, TaskBody } from "../engine/tasks/index.ts";
+import type { BatchInput, TaskInput } from "../engine/index.ts";
 import type { WorkerOptions } from "../engine/workers/index.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
@@ -31,8 +31,8 @@ export type Act = {
 
 type Task = { readonly task: string };
 type What =
-  | { readonly do: "submit"; readonly body: TaskBody }
-  | { readonly do: "batch"; readonly batch: BatchBody }
+  | { readonly do: "submit"; readonly body: TaskInput }
+  | { readonly do: "batch"; readonly batch: BatchInput }
   | ({ readonly do: "cancel" | "retry" | "read" } & Task)
   | ({ readonly do: "patch"; readonly change: { priority?: number; deadlineIn?: number } } & Task)
   | { readonly do: "pause" | "resume"; readonly target: { project?: string; task?: string } }

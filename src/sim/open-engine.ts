@@ -10,15 +10,16 @@
 import { CORE_VERSION, gateId, type Instant, milliseconds, taskId } from "../core/base/index.ts";
 import { readConfig } from "../core/config/index.ts";
 import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
+import type { TaskInput } from "../engine/index.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
-import { readTaskBody, type TaskBody } from "../engine/tasks/index.ts";
+import { readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, type DroverError, recover, refused, startWriter, type Writer } from "../engine/writer/index.ts";
 
 type Face =
   | ("cancel" | "pause" | "resume" | "reload" | "resetGate" | "snapshot" | "lookForArtifacts" | "close")
   | ("failed" | "state" | "logTime");
 export type SimEngine = Pick<Drover, Face> & {
-  submit(body: TaskBody): Promise<{ readonly taskId: string }>;
+  submit(body: TaskInput): Promise<{ readonly taskId: string }>;
   retry(task: string): Promise<unknown>;
   patch(task: string, change: { priority?: number; deadline?: number }): Promise<unknown>;
   /** The state a task is said to be in. */

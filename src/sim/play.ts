@@ -6,7 +6,7 @@
  * join, and time passes: by then every task that was ever acknowledged must have ended, and no call may wait.
  */
 
-import type { TaskBody } from "../engine/tasks/index.ts";
+import type { TaskInput } from "../engine/index.ts";
 import type { LocalWorker, WorkerOptions } from "../engine/workers/index.ts";
 import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
 import type { Auditor } from "./auditor.ts";
@@ -31,7 +31,7 @@ export type Players = {
 type TimedParams = { readonly acts?: readonly Act[]; readonly deadlineIn?: number; readonly notBeforeIn?: number };
 
 export function createPlayers(history: History, getStage: () => { stage: Stage; auditor: Auditor }): Players {
-  const unanswered = new Map<string, TaskBody>();
+  const unanswered = new Map<string, TaskInput>();
   const hired = new Map<string, WorkerOptions>();
   let locals = new Map<string, LocalWorker>();
 
@@ -45,7 +45,7 @@ export function createPlayers(history: History, getStage: () => { stage: Stage; 
   }
   const complain: Auditor["complain"] = (rule, detail) => getStage().auditor.complain(rule, detail);
 
-  function submit(engine: SimEngine, body: TaskBody): void {
+  function submit(engine: SimEngine, body: TaskInput): void {
     const { stage, auditor } = getStage();
     const { id } = body;
     if (id !== undefined) unanswered.set(id, body);
@@ -73,7 +73,7 @@ export function createPlayers(history: History, getStage: () => { stage: Stage; 
   }
 
   /** Relative instants become real ones, once: asking again says the same. */
-  function timed(body: TaskBody): TaskBody {
+  function timed(body: TaskInput): TaskInput {
     const { deadlineIn, notBeforeIn } = (body.params ?? {}) as TimedParams;
     const now = getStage().stage.world.now();
     const timedBody = {
@@ -321,4 +321,4 @@ export function createPlayers(history: History, getStage: () => { stage: Stage; 
   };
 }
 
-const actsOf = (body: TaskBody): readonly Act[] => ((body.params ?? {}) as TimedParams).acts ?? [];
+const actsOf = (body: TaskInput): readonly Act[] => ((body.params ?? {}) as TimedParams).acts ?? [];

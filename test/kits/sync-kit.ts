@@ -1,8 +1,8 @@
 /**
  * A worker over the wire, played by hand: each call is one sync, numbered.
  */
-import type { SyncAnswer } from "../../src/engine/workers/remote-workers.ts";
-import type { SyncBody } from "../../src/engine/workers/sync-body.ts";
+
+import type { SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../src/testing/index.ts";
 
 export const kitWith = (config: object = {}): Promise<TestDrover> => createTestDrover({ config });

@@ -4,7 +4,7 @@
  * A submitter repeats a submit under the same id until it is acknowledged. A worker goes on under its session, and
  * reports each result until it hears that it was heard. Both ask where the server is now whenever a call fails.
  */
-import type { Assignment, AttemptResult, SyncAnswer } from "../../src/protocol/index.ts";
+import type { Assignment, ResultReport, SyncAnswer } from "../../src/protocol/index.ts";
 import { clientOf, type Reply } from "./server-kit.ts";
 
 /** Where the server is: rejects only when there will be none any more. */
@@ -32,7 +32,7 @@ export async function submitUntilAcknowledged(at: Whereabouts, id: string): Prom
 /** A worker that does what it is given at once; answers how often each result was accepted, and not as a repetition. */
 export async function workUntilOver(at: Whereabouts, id: string, slots: number): Promise<Map<string, number>> {
   const accepted = new Map<string, number>();
-  const unsaid = new Map<string, AttemptResult>();
+  const unsaid = new Map<string, ResultReport>();
   let session = await join(at, id, slots);
   for (let n = 1; !at.isOver(); n++) {
     const results = [...unsaid.values()];
@@ -53,7 +53,7 @@ async function join(at: Whereabouts, id: string, slots: number): Promise<string>
   return reply.json.session;
 }
 
-function hear(answer: SyncAnswer, unsaid: Map<string, AttemptResult>, accepted: Map<string, number>): void {
+function hear(answer: SyncAnswer, unsaid: Map<string, ResultReport>, accepted: Map<string, number>): void {
   for (const { taskId, attempt, accepted: isAccepted, code } of answer.results) {
     unsaid.delete(`${taskId}#${attempt}`);
     if (isAccepted && code === undefined) accepted.set(taskId, (accepted.get(taskId) ?? 0) + 1);
@@ -62,7 +62,7 @@ function hear(answer: SyncAnswer, unsaid: Map<string, AttemptResult>, accepted: 
     unsaid.set(`${assignment.taskId}#${assignment.attempt}`, done(assignment));
 }
 
-const done = ({ taskId, attempt, task }: Assignment): AttemptResult => ({
+const done = ({ taskId, attempt, task }: Assignment): ResultReport => ({
   ...{ taskId, attempt, outcome: "done" },
   result: `result of ${String(task.payload)}`,
 });

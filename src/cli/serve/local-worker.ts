@@ -13,7 +13,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { WorkerJson } from "../../protocol/index.ts";
+import type { WorkerView } from "../../protocol/index.ts";
 import type { AssignedTask, ExecContext } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
 import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
@@ -35,7 +35,7 @@ export type Employer = {
     options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
     handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
   ): Promise<Employed>;
-  workers(): Promise<readonly Pick<WorkerJson, "id" | "kind" | "status">[]>;
+  workers(): Promise<readonly Pick<WorkerView, "id" | "kind" | "status">[]>;
   events(options: {
     readonly after: number;
     readonly follow: true;

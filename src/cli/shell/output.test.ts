@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
-import type { TaskJson } from "../../protocol/index.ts";
+import type { TaskView } from "../../protocol/index.ts";
 import { taskDetails } from "../show/task-view.ts";
 import { age, bytes, count, lasted, span } from "../show/time.ts";
 import { createOutput, list, table } from "./output.ts";
@@ -209,7 +209,7 @@ describe("a table", () => {
 
 describe("a task", () => {
   const NOW = Date.parse("2026-01-31T12:00:00Z");
-  const task: TaskJson = {
+  const task: TaskView = {
     ...{ taskId: "build-the-documentation-of-every-package-and-publish", state: "failed", attempt: 1, agentId: "ann" },
     error: "exit code 3: the page that was to be built is not there, see docs/guide/getting-started.md",
     capabilities: ["git", "node24"],

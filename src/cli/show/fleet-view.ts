@@ -1,12 +1,12 @@
 /**
  * Workers, projects, gates and schedules as tables.
  */
-import type { GateDetail, GateJson, ProjectJson, ScheduleJson, WorkerJson } from "../../protocol/index.ts";
+import type { GateDetail, GateJson, ProjectView, ScheduleView, WorkerView } from "../../protocol/index.ts";
 import type { Output } from "../shell/output.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { age, count, span } from "./time.ts";
 
-const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {
+const WORKER_TINTS: Readonly<Record<WorkerView["status"], Tint | null>> = {
   idle: "green",
   busy: "cyan",
   overloaded: "yellow",
@@ -14,13 +14,13 @@ const WORKER_TINTS: Readonly<Record<WorkerJson["status"], Tint | null>> = {
   unreachable: "red",
 };
 
-export const workerTable = (workers: readonly WorkerJson[], output: Output): string =>
+export const workerTable = (workers: readonly WorkerView[], output: Output): string =>
   [tableOf(workers, output), ...workers.map(noteOf)].join("");
 
 /** Why it takes nothing, in its own words. */
-const noteOf = ({ id, note }: WorkerJson): string => (note === undefined ? "" : `${plain(id)}: ${plain(note)}\n`);
+const noteOf = ({ id, note }: WorkerView): string => (note === undefined ? "" : `${plain(id)}: ${plain(note)}\n`);
 
-const tableOf = (workers: readonly WorkerJson[], output: Output): string =>
+const tableOf = (workers: readonly WorkerView[], output: Output): string =>
   output.table(workers, [
     { title: "ID", of: ({ id }) => id, stays: true },
     { title: "KIND", of: ({ kind }) => kind },
@@ -33,7 +33,7 @@ const tableOf = (workers: readonly WorkerJson[], output: Output): string =>
 
 const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
 
-export const projectTable = (projects: readonly ProjectJson[], output: Output): string =>
+export const projectTable = (projects: readonly ProjectView[], output: Output): string =>
   output.table(projects, [
     { title: "PROJECT", of: ({ id }) => id, stays: true },
     { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
@@ -49,10 +49,10 @@ export const projectTable = (projects: readonly ProjectJson[], output: Output): 
     { title: "PROVIDER", of: ({ provider }) => provider ?? "" },
   ]);
 
-const isSpent = ({ budget, spent, reserved }: ProjectJson): boolean =>
+const isSpent = ({ budget, spent, reserved }: ProjectView): boolean =>
   budget.limit !== null && spent + reserved >= budget.limit;
 
-function shownBudget({ budget, spent, reserved }: ProjectJson): string {
+function shownBudget({ budget, spent, reserved }: ProjectView): string {
   if (budget.limit === null) return "";
   const aside = reserved > 0 ? ` + ${count(reserved)} set aside` : "";
   return `${count(spent)}${aside} of ${count(budget.limit)} in ${span(budget.window)}`;
@@ -128,7 +128,7 @@ export const callTable = ({ calls }: GateDetail, output: Output): string =>
         { title: "TASK", of: ({ task }) => task ?? "", shrinks: true },
       ])}`;
 
-export const scheduleTable = (schedules: readonly ScheduleJson[], output: Output): string => {
+export const scheduleTable = (schedules: readonly ScheduleView[], output: Output): string => {
   const now = output.now();
   return output.table(schedules, [
     { title: "ID", of: ({ id }) => id, stays: true },

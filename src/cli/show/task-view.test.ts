@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
-import type { TaskJson } from "../../protocol/shapes/tasks.ts";
+import type { TaskView } from "../../protocol/shapes/tasks.ts";
 import { createOutput } from "../shell/output.ts";
 import { taskDetails } from "./task-view.ts";
 
@@ -12,7 +12,7 @@ const output = createOutput(testTerminal({ now: () => Date.parse("2026-01-31T12:
 const createdAt = "2026-01-31T10:00:00.000Z";
 const completedAt = "2026-01-31T10:05:00.000Z";
 
-const rows: { name: string; task: Omit<TaskJson, "taskId" | "attempt">; shown: RegExp }[] = [
+const rows: { name: string; task: Omit<TaskView, "taskId" | "attempt">; shown: RegExp }[] = [
   {
     name: "a task whose record has expired is shown as one",
     task: { state: "failed", createdAt, completedAt },

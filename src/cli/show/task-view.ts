@@ -1,7 +1,7 @@
 /**
  * Tasks for people: a table of many, a list of everything about one.
  */
-import type { TaskJson, TaskState } from "../../protocol/index.ts";
+import type { TaskState, TaskView } from "../../protocol/index.ts";
 import type { Column, Output } from "../shell/output.ts";
 import { plainLines, type Tint, wrapLine } from "../shell/text.ts";
 import { age, bytes, count, lasted, span } from "./time.ts";
@@ -20,7 +20,7 @@ const TINTS: Readonly<Record<TaskState, Tint | null>> = {
 
 export const tintOf = (state: TaskState): Tint | null => TINTS[state];
 
-function taskColumns(now: number): readonly Column<TaskJson>[] {
+function taskColumns(now: number): readonly Column<TaskView>[] {
   return [
     { title: "ID", of: ({ taskId }) => taskId, stays: true },
     { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true },
@@ -36,13 +36,13 @@ function taskColumns(now: number): readonly Column<TaskJson>[] {
 }
 
 /** The one thing about a task that does not show in its state. */
-function noteOf({ error, position, progress }: TaskJson): string {
+function noteOf({ error, position, progress }: TaskView): string {
   if (error !== undefined) return error;
   if (position !== undefined) return `number ${position} in its queue`;
   return typeof progress === "string" ? progress : "";
 }
 
-export const taskTable = (tasks: readonly TaskJson[], output: Output): string =>
+export const taskTable = (tasks: readonly TaskView[], output: Output): string =>
   output.table(tasks, taskColumns(output.now()));
 
 const instant = (at: string | undefined, now: number): string | undefined =>
@@ -53,14 +53,14 @@ const text = (value: string | number | undefined): string | undefined =>
 const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
 
 /** Of a task whose record has expired (resultTtl) it may not be known any more: it has an end and no latency. */
-function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskJson): string {
+function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskView): string {
   if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
   const isExpired = completedAt !== undefined && latencyMs === undefined && state !== "rejected";
   return isExpired ? "not known any more; the record of this task has expired (resultTtl)" : "none";
 }
 
 /** With what waiting has made of it, where that is something else. */
-function priorityOf({ priority, effectivePriority }: TaskJson): string | undefined {
+function priorityOf({ priority, effectivePriority }: TaskView): string | undefined {
   if (effectivePriority === undefined || effectivePriority === (priority ?? 0)) return text(priority);
   return typeof priority === "string"
     ? `${priority} (${effectivePriority})`
@@ -68,7 +68,7 @@ function priorityOf({ priority, effectivePriority }: TaskJson): string | undefin
 }
 
 /** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */
-export function taskDetails(task: TaskJson, output: Output): string {
+export function taskDetails(task: TaskView, output: Output): string {
   const now = output.now();
   const { resources } = task;
   const head = output.list([
@@ -130,7 +130,7 @@ function indented(block: string, width: number | null): string {
 }
 
 /** One line about how a task stands, for progress. */
-export function taskLine(task: TaskJson, output: Output): string {
+export function taskLine(task: TaskView, output: Output): string {
   const state = output.paint(tintOf(task.state) ?? "bold", task.state);
   const ran = lasted(task.startedAt, task.completedAt, output.now());
   const where = task.worker === undefined ? "" : ` on ${task.worker}`;

@@ -1,7 +1,7 @@
 /**
  * `drover schedules`: recurring tasks. A schedule's task is given with the same flags as `drover submit`.
  */
-import type { ScheduleBody, ScheduleList, ScheduleTask } from "../../protocol/index.ts";
+import type { ScheduleBody, SchedulePage, ScheduleTask } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
@@ -102,7 +102,7 @@ const list: Verb<PageFlags> = {
   ],
   run: async (call) => {
     const client = clientFor(call);
-    const read = (query: PageFlags): Promise<ScheduleList> => client.schedules(query);
+    const read = (query: PageFlags): Promise<SchedulePage> => client.schedules(query);
     const { items, nextCursor } = await readPages(call.flags, read, ({ schedules }) => schedules);
     const next = nextCursor === undefined ? {} : { nextCursor };
     call.output.answer({ schedules: items, count: items.length, ...next }, () => {

@@ -4,7 +4,7 @@
  * Alone it prints the id and nothing else, so that a script can keep it. With --wait it stays until the task has ended:
  * what happens on the way goes to standard error, the result to standard output, and the exit code says how it ended.
  */
-import type { Submitted, TaskJson } from "../../protocol/index.ts";
+import type { Submitted, TaskView } from "../../protocol/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT, type ExitCode, ownName } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
@@ -52,7 +52,7 @@ function warn({ taskId, state, throttle, warnings = [] }: Submitted, { terminal 
 async function waitFor(id: string, call: Call<Flags>): Promise<ExitCode> {
   const { terminal, output } = call;
   const client = clientFor(call);
-  const tell = (task: TaskJson): void => (output.isJson ? undefined : terminal.err(`${taskLine(task, output)}\n`));
+  const tell = (task: TaskView): void => (output.isJson ? undefined : terminal.err(`${taskLine(task, output)}\n`));
   return interruptible(
     terminal,
     async (signal) => {

@@ -2,7 +2,7 @@
  * `drover task ID`: everything about one task; with --watch until it has ended, with --logs what it wrote.
  */
 import { ClientError } from "../../client/index.ts";
-import type { TaskJson } from "../../protocol/index.ts";
+import type { TaskView } from "../../protocol/index.ts";
 import { clientFor, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
@@ -60,7 +60,7 @@ async function watch(call: Call<Flags>): Promise<ExitCode> {
   const client = clientFor(call);
   const wantsLogs = flags.logs === true && !output.isJson;
   const lines = createLogReader(call, id);
-  const tell = (task: TaskJson): void => {
+  const tell = (task: TaskView): void => {
     if (wantsLogs) terminal.err(`${taskLine(task, output)}\n`);
     else output.line(task, () => taskLine(task, output));
   };

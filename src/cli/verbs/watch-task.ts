@@ -7,7 +7,7 @@
  */
 
 import { type Client, ClientError } from "../../client/index.ts";
-import type { TaskJson } from "../../protocol/index.ts";
+import type { TaskView } from "../../protocol/index.ts";
 import { isEnded } from "../../protocol/wire/index.ts";
 
 import { RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
@@ -17,16 +17,16 @@ const MOMENT_MS = 1000;
 
 export type WatchOptions = {
   readonly signal: AbortSignal;
-  readonly onChange: (task: TaskJson) => void;
+  readonly onChange: (task: TaskView) => void;
   readonly momentMs?: number;
 };
 
 /** The task when it has ended. */
-export async function watchTask(client: Client, id: string, options: WatchOptions): Promise<TaskJson> {
+export async function watchTask(client: Client, id: string, options: WatchOptions): Promise<TaskView> {
   const { signal, onChange, momentMs = MOMENT_MS } = options;
   const patient = { signal, retries: RETRIES_WHILE_WATCHING };
   let told = "";
-  const tell = (task: TaskJson): void => {
+  const tell = (task: TaskView): void => {
     const { state, attempt, worker, position, progress, error } = task;
     const now = JSON.stringify([state, attempt, worker, position, progress, error]);
     if (now !== told) onChange(task);

@@ -22,6 +22,7 @@ import {
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
+import type { Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";
@@ -31,11 +32,6 @@ const TRIES_MAX = 10;
 const TOKENS_MAX = 1_000_000_000_000;
 
 /** What a call used. Cached input that was only read costs nothing here. */
-export type Usage = {
-  readonly inputTokens?: number;
-  readonly outputTokens?: number;
-  readonly cacheCreationTokens?: number;
-};
 export type PermitOptions = {
   readonly project?: string;
   readonly class?: GateClass;

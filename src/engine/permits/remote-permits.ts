@@ -23,16 +23,17 @@ import {
   type TaskId,
   whole,
 } from "../../core/base/index.ts";
-import { type GateClass, waitingOf } from "../../core/gate/index.ts";
+import { waitingOf } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
+import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
 import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
-import { tokensOf, type Usage } from "./local-permits.ts";
+import { tokensOf } from "./local-permits.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
@@ -40,38 +41,6 @@ const TOKENS_MAX = 1_000_000_000_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
 
-export type PermitBody = {
-  readonly gate: string;
-  readonly id?: string;
-  readonly project?: string;
-  readonly class?: GateClass;
-  /** An estimate, for token windows and budgets. */
-  readonly tokens?: number;
-  /** The attempt on whose reservation the call draws. */
-  readonly taskId?: string;
-  readonly attempt?: number;
-  /** How long the answer may wait for the grant. */
-  readonly waitMs?: number;
-  /** The permit of the same call that was settled as rate limited: this one takes its place in the line. */
-  readonly again?: string;
-};
-export type PermitView = {
-  readonly permitId: string;
-  readonly gate: string;
-  /** `rate-limited`: a window or a block is why it waits. It keeps its place like one that is queued. */
-  readonly status: "granted" | "queued" | "rate-limited";
-  readonly expiresAt?: string;
-  /** 1: next. */
-  readonly position?: number;
-  readonly estimatedWaitMs?: number;
-  readonly retryAfterMs?: number;
-};
-export type SettleBody = {
-  readonly ok?: boolean;
-  readonly usage?: Usage;
-  /** The provider answered 429 or 529, and asked to wait so long. */
-  readonly rateLimited?: { readonly retryAfterMs: number };
-};
 type Place = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
 export type SettleOptions = { readonly retryAfterMsMax?: number };
 export type AskOptions = {
@@ -286,7 +255,7 @@ function keep(ids: Set<string>, id: string): void {
   if (ids.size > IDS_KEPT_MAX) ids.delete(ids.values().next().value as string);
 }
 
-const ASK: Fields<Required<PermitBody>> = {
+const ASK: Fields<Required<Omit<PermitBody, "session">>> = {
   gate: name(),
   id: name(),
   project: name(),
@@ -297,7 +266,7 @@ const ASK: Fields<Required<PermitBody>> = {
   waitMs: whole(0, WAIT_MS_MAX),
   again: name(),
 };
-const SETTLE: Fields<Required<SettleBody>> = {
+const SETTLE: Fields<Required<Omit<SettleBody, "session">>> = {
   ok: flag,
   usage,
   rateLimited: section({ retryAfterMs: finite(0, SPAN_MS_MAX) }, { retryAfterMs: 0 }),

@@ -20,7 +20,8 @@ import {
   whole,
 } from "../../core/base/index.ts";
 
-import { instantField, readTaskBody, type TaskBody } from "../tasks/task-body.ts";
+import type { ScheduleBody } from "../../protocol/index.ts";
+import { instantField, readTaskBody, type TaskInput } from "../tasks/task-body.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";
 
@@ -28,25 +29,16 @@ const BODY_CHARACTERS_MAX = 64 * 1024;
 const ID_MAX = 100;
 const CATCH_UP_MAX = 100;
 
-export type ScheduleBody = {
-  /** Five fields (minute, hour, day, month, weekday), six with seconds first, or @hourly and the like. */
-  readonly cron: string;
-  /** An IANA name; UTC if absent. */
-  readonly timeZone?: string;
-  /** The task of every instant, without an id. */
-  readonly task: Omit<TaskBody, "id">;
-  /** Where the former task still lives: pass over, queue all the same, or cancel the former. */
-  readonly overlap?: "skip" | "queue" | "cancel";
-  /** How many missed instants are made up for. */
-  readonly catchUp?: number;
-  readonly paused?: boolean;
+/** As on the wire; an instant may be whole milliseconds. */
+export type ScheduleInput = Omit<ScheduleBody, "task" | "startAt" | "endAt"> & {
+  readonly task: Omit<TaskInput, "id" | "deadline">;
   readonly startAt?: string | number | null;
   readonly endAt?: string | number | null;
 };
 export type ReadSchedule = {
   readonly cron: string;
   readonly timeZone: string;
-  readonly task: Omit<TaskBody, "id">;
+  readonly task: Omit<TaskInput, "id">;
   readonly overlap: "skip" | "queue" | "cancel";
   readonly catchUp: number;
   readonly paused: boolean;
@@ -82,7 +74,7 @@ const timeZone: Reader<string> = (value, field) => {
 };
 
 /** The task is judged as if it were submitted, so that a schedule never fails for what could have been said at once. */
-const task: Reader<Omit<TaskBody, "id">> = (value, field) => {
+const task: Reader<Omit<TaskInput, "id">> = (value, field) => {
   if (!isRecord(value)) return fail(badField(field, value, "an object: the task of each instant"));
   if (value.id !== undefined)
     return fail(badField(`${field}.id`, value.id, "absent: each instant has an id of its own"));
@@ -90,7 +82,7 @@ const task: Reader<Omit<TaskBody, "id">> = (value, field) => {
     return fail(badField(`${field}.deadline`, value.deadline, "absent: it would pass; use timeoutMs"));
   try {
     readTaskBody(value);
-    return ok(value as Omit<TaskBody, "id">);
+    return ok(value as Omit<TaskInput, "id">);
   } catch (error) {
     if (!(error instanceof DroverError) || error.refusal === null) throw error;
     return fail(within(field, error.refusal));

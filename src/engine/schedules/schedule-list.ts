@@ -7,7 +7,7 @@ import { isRecord, name, whole } from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { badInput, refused } from "../writer/drover-error.ts";
-import type { ScheduleBody } from "./schedule-body.ts";
+import type { ScheduleInput } from "./schedule-body.ts";
 
 export type ScheduleFilter = {
   readonly agentId?: string | undefined;
@@ -31,7 +31,7 @@ export function factsOf(schedule: Schedule): ScheduleFacts {
 }
 
 function readFacts(text: string): ScheduleFacts {
-  const { agentId, project = "default" } = (JSON.parse(text) as ScheduleBody).task;
+  const { agentId, project = "default" } = (JSON.parse(text) as ScheduleInput).task;
   return { bytes: Buffer.byteLength(text), project, agentId };
 }
 

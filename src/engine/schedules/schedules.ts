@@ -18,15 +18,16 @@ import {
   type TaskId,
 } from "../../core/base/index.ts";
 import { hasEnded, type Schedule } from "../../core/model/index.ts";
+import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";
-import { isoTime } from "../tasks/task-view.ts";
+import { isoTime, withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, isStop, refused } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import type { Writer } from "../writer/writer.ts";
-import { type ReadSchedule, readSchedule, type ScheduleBody, scheduleId } from "./schedule-body.ts";
+import { type ReadSchedule, readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
 import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 import { createScheduleRoom } from "./schedule-room.ts";
 
@@ -35,21 +36,9 @@ const NO_ROOM_MS = 1000;
 /** Schedules dealt with in one turn, so that many that are due together never hold up the event loop. */
 const AT_ONCE_MAX = 20;
 
-export type ScheduleView = ScheduleBody & {
-  readonly id: string;
-  readonly nextAt?: string;
-  readonly lastAt?: string;
-  readonly lastTaskId?: string;
-};
-export type SchedulePage = {
-  readonly schedules: ScheduleView[];
-  readonly count: number;
-  /** Absent on the last page, and only there. */
-  readonly nextCursor?: string;
-};
 export type Schedules = {
   /** Makes a schedule or changes it; the same body again changes nothing. */
-  put(id: string, body: ScheduleBody): Promise<ScheduleView>;
+  put(id: string, body: ScheduleInput): Promise<ScheduleView>;
   get(id: string): Promise<ScheduleView>;
   /** A page of them, by their ids. */
   list(filter?: ScheduleFilter): Promise<SchedulePage>;
@@ -75,7 +64,7 @@ export function createSchedules(deps: {
   let round: ScheduleId[] = [];
   let wasFull = false;
 
-  async function put(given: string, body: ScheduleBody): Promise<ScheduleView> {
+  async function put(given: string, body: ScheduleInput): Promise<ScheduleView> {
     const id = scheduleId(given);
     const schedule = readSchedule(body);
     const { inputArtifact } = schedule.task;
@@ -295,8 +284,10 @@ export const taskOf = (schedule: ScheduleId, at: Instant): TaskId =>
   `sch_${schedule}_${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}` as TaskId;
 
 function viewOf({ id, body, nextAt, lastAt, lastTask }: Schedule): ScheduleView {
+  const { task, ...given } = JSON.parse(body) as ScheduleInput;
   return {
-    ...(JSON.parse(body) as ScheduleBody),
+    ...withInstantsAsText(given, "startAt", "endAt"),
+    task: withInstantsAsText(task, "notBefore"),
     id,
     ...(nextAt === null ? {} : { nextAt: isoTime(nextAt) }),
     ...(lastAt === null ? {} : { lastAt: isoTime(lastAt) }),

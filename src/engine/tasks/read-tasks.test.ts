@@ -1,11 +1,13 @@
 /**
  * Pages of tasks whose bodies are large: they end by their bytes, and little is read that is not shown.
  */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { turnsDuring } from "../../../test/kits/loop-turns.ts";
+import type { TaskPage } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
-import { PAGE_BYTES, readPage, type TaskPage, type TaskSources } from "./read-tasks.ts";
+import { PAGE_BYTES, readPage, type TaskSources } from "./read-tasks.ts";
 
 const idsOf = ({ tasks }: TaskPage): string[] => tasks.map(({ taskId }) => taskId);
 

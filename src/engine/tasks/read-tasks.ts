@@ -20,13 +20,14 @@ import {
 } from "../../core/base/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
+import type { TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
 import { nextTurn } from "../../std/index.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
-import { parseStored, type TaskBody } from "./task-body.ts";
-import { glance, type TaskState, type TaskView, tombstoneView } from "./task-view.ts";
+import { parseStored, type TaskInput } from "./task-body.ts";
+import { glance, tombstoneView } from "./task-view.ts";
 
 export const PAGE_DEFAULT = 100;
 export const PAGE_MAX = 1000;
@@ -53,7 +54,6 @@ export type TaskFilter = {
   readonly state?: TaskState | readonly TaskState[];
   readonly type?: string;
 };
-export type TaskPage = { readonly tasks: readonly TaskView[]; readonly count: number; readonly nextCursor?: string };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds beside it. */
 export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
@@ -239,7 +239,7 @@ function rejectedPage(
   return { tasks, count: tasks.length, ...(found.length > shown.length ? { nextCursor } : {}) };
 }
 
-type Seen = { readonly show: (body: TaskBody | null) => TaskView; readonly seq: Seq };
+type Seen = { readonly show: (body: TaskInput | null) => TaskView; readonly seq: Seq };
 
 /** As many of them, from the first on, as a page has room for. */
 async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<TaskView[]> {

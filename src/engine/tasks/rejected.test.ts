@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestDrover } from "../../testing/index.ts";
-import type { TaskBody } from "./task-body.ts";
+import type { TaskInput } from "./task-body.ts";
 
-const WHOLE: Omit<TaskBody, "id"> = {
+const WHOLE: Omit<TaskInput, "id"> = {
   ...{ agentId: "ann", action: "build", project: "site", type: "code", priority: "high", tabId: "a", ref: "e5" },
   ...{ params: { deep: [1, { two: null }] }, payload: "x", capabilities: ["git"], locks: ["repo"], timeoutMs: 5000 },
   ...{ callbackUrl: "https://example.com/hook", estimatedTokens: 12, onLoss: "retry", deadline: 1_900_000_000_000 },
@@ -17,7 +17,7 @@ async function full() {
   const kit = await createTestDrover({ config: { scheduler: { maxQueue: 1 } } });
   await kit.drover.submit({ agentId: "ann", action: "first", id: "first" });
   const turnAway = async (body: object): Promise<string> => {
-    const error = await kit.drover.submit(body as TaskBody).catch((thrown: unknown) => thrown);
+    const error = await kit.drover.submit(body as TaskInput).catch((thrown: unknown) => thrown);
     return (error as { details: { taskId: string } }).details.taskId;
   };
   return { ...kit, turnAway };

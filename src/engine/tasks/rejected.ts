@@ -5,9 +5,11 @@
  * thousand are kept in memory for `resultTtl`, as they were submitted and up to a size in all, so that whoever asks
  * what became of one gets an answer. One without an id of its own gets one that no later engine gives again.
  */
+
 import type { Submission } from "../../core/model/index.ts";
+import type { TaskView } from "../../protocol/index.ts";
 import { parseStored } from "./task-body.ts";
-import { rejectedView, type TaskView } from "./task-view.ts";
+import { rejectedView } from "./task-view.ts";
 
 const KEPT_MAX = 1000;
 /** A thousand bodies of the largest kind would be a gigabyte. */

@@ -9,43 +9,19 @@
 import { isRecord, name, sentence, type TaskId, text } from "../../core/base/index.ts";
 import { batchOrder } from "../../core/task/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
+import type { BatchAnswer, BatchBody, BatchItem, Submitted } from "../../protocol/index.ts";
 import { badInput, DroverError, faultOfReading, reading, refused } from "../writer/drover-error.ts";
-import {
-  answerFor,
-  decideNow,
-  lookForArtifact,
-  type PlacingParts,
-  place,
-  type Submitted,
-  takeIn,
-  turnAway,
-} from "./submit.ts";
-import { type ItemReader, itemReader, type ReadTask, type TaskBody } from "./task-body.ts";
-import type { TaskState } from "./task-view.ts";
+import { answerFor, decideNow, lookForArtifact, type PlacingParts, place, takeIn, turnAway } from "./submit.ts";
+import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./task-body.ts";
 
 const SHARED = { agentId: name(), project: name(), callbackUrl: text(1, 2048) };
 
-export type BatchBody = {
-  readonly agentId: string;
-  readonly project?: string;
-  readonly callbackUrl?: string;
-  readonly tasks: readonly BatchTask[];
+/** As on the wire; an instant in an item may be whole milliseconds. */
+export type BatchInput = Omit<BatchBody, "tasks"> & {
+  readonly tasks: readonly (Omit<TaskInput, "agentId"> & { readonly agentId?: string })[];
 };
-/** A task body. Its agent is the batch's, whether it says so or not. */
-export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
-export type BatchItem = {
-  readonly taskId?: string;
-  readonly state: TaskState;
-  readonly position?: number;
-  readonly error?: string;
-};
-export type BatchAnswer = {
-  readonly tasks: readonly BatchItem[];
-  readonly submitted: number;
-  readonly accepted: number;
-  readonly rejected: number;
-};
-export async function placeBatch(parts: PlacingParts, batch: BatchBody): Promise<BatchAnswer> {
+
+export async function placeBatch(parts: PlacingParts, batch: BatchInput): Promise<BatchAnswer> {
   async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
     try {
       return await lookForArtifact(parts, item);

@@ -8,22 +8,15 @@ import { type Instant, type Refusal, sentence, type TaskId } from "../../core/ba
 import { type Decided, type Decision, hasEnded, type Task, type Warning } from "../../core/model/index.ts";
 import { isThrottling } from "../../core/task/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
+import type { Submitted } from "../../protocol/index.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
 import { askWhetherThere } from "./artifact-watch.ts";
 import type { TaskSources } from "./read-tasks.ts";
 import type { RejectedCounts } from "./rejected-counts.ts";
 import type { ReadTask } from "./task-body.ts";
-import { isoTime, type TaskState } from "./task-view.ts";
+import { isoTime } from "./task-view.ts";
 
-export type Submitted = {
-  readonly taskId: string;
-  readonly state: TaskState;
-  readonly position?: number;
-  readonly createdAt: string;
-  readonly throttle?: true;
-  readonly warnings?: readonly Warning[];
-};
 export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace; readonly rejections: RejectedCounts };
 
 /** Whether the input artifact is there already is part of what is decided. */

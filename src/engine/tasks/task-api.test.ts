@@ -1,11 +1,12 @@
 /**
  * What callers do with tasks: batches, pages, cancel, retry, patch, and what becomes of those turned away.
  */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { TaskState } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
-import type { TaskState } from "./task-view.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 const stateOf = async ({ drover }: TestDrover, id: string): Promise<TaskState> => (await drover.task(id)).state;

@@ -7,27 +7,27 @@
 import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
 import { priority as priorityReader } from "../../core/config/index.ts";
 import { type Command, hasEnded } from "../../core/model/index.ts";
+import type { BatchAnswer, Submitted, TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
-import { matcher, readPage, readTask, type TaskFilter, type TaskPage } from "./read-tasks.ts";
-import { answerFor, lookForArtifact, type PlacingParts, place, type Submitted } from "./submit.ts";
-import { type BatchAnswer, type BatchBody, placeBatch } from "./submit-batch.ts";
-import { instantField, readTaskBody, type TaskBody } from "./task-body.ts";
-import type { TaskState, TaskView } from "./task-view.ts";
+import { matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
+import { answerFor, lookForArtifact, type PlacingParts, place } from "./submit.ts";
+import { type BatchInput, placeBatch } from "./submit-batch.ts";
+import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
 export type TaskApi = {
-  submit(body: TaskBody): Promise<Submitted>;
-  submitBatch(batch: BatchBody): Promise<BatchAnswer>;
+  submit(body: TaskInput): Promise<Submitted>;
+  submitBatch(batch: BatchInput): Promise<BatchAnswer>;
   cancel(task: string, options?: { reason?: string }): Promise<void>;
   /** Cancels every live task the filter names, or all of them, at most 10 000 at once; answers how many. */
   cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number>;
   retry(task: string): Promise<Submitted>;
   patch(
     task: string,
-    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+    change: { priority?: TaskInput["priority"]; deadline?: string | number | null },
   ): Promise<Submitted>;
   task(task: string): Promise<TaskView>;
   tasks(filter?: TaskFilter & { limit?: number; cursor?: string }): Promise<TaskPage>;
@@ -50,7 +50,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
   const { state } = writer;
 
   /** Not an async function, which would cost as much again as all it does here. */
-  function submit(body: TaskBody): Promise<Submitted> {
+  function submit(body: TaskInput): Promise<Submitted> {
     try {
       const given = readTaskBody(body);
       // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
@@ -77,7 +77,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     }
   }
 
-  async function submitBatch(batch: BatchBody): Promise<BatchAnswer> {
+  async function submitBatch(batch: BatchInput): Promise<BatchAnswer> {
     const answer = await placeBatch(parts, batch);
     await writer.settled();
     return answer;
@@ -128,7 +128,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
 
   async function patch(
     task: string,
-    change: { priority?: TaskBody["priority"]; deadline?: string | number | null },
+    change: { priority?: TaskInput["priority"]; deadline?: string | number | null },
   ): Promise<Submitted> {
     const id = idOf(task);
     const fields = { priority: priorityReader, deadline: orNull(instantField) };

@@ -17,7 +17,7 @@ import {
   type ReadTask,
   readTaskBody,
   ScheduledBody,
-  type TaskBody,
+  type TaskInput,
 } from "./task-body.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 500 : 3000 };
@@ -357,7 +357,7 @@ test("an exec with a command is told from one without, alone, in a batch and by 
   for (const params of [...withOne, ...without]) {
     const item = { action: "exec", params };
     const body = { ...item, agentId: "ann" };
-    const read = [readTaskBody(body), inBatch(item), readTaskBody(new ScheduledBody(body as TaskBody))];
+    const read = [readTaskBody(body), inBatch(item), readTaskBody(new ScheduledBody(body as TaskInput))];
     const name = withOne.includes(params) ? "exec(command)" : "exec";
     for (const { submission } of read) assert.equal(submission.action, name, JSON.stringify(params));
     assert.equal(readTaskBody({ ...body, action: "build" }).submission.action, "build");

@@ -33,6 +33,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
+import type { TaskBody } from "../../protocol/index.ts";
 import { capability } from "../workers/worker-options.ts";
 import {
   canonical,
@@ -48,45 +49,17 @@ import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
 
-/** What a caller may say of a task. Instants are RFC 3339 text or whole milliseconds. */
-export type TaskBody = {
-  readonly agentId: string;
-  readonly action: string;
-  readonly id?: string;
-  readonly project?: string;
-  readonly type?: string;
-  readonly tabId?: string;
-  readonly ref?: string;
-  readonly selector?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly payload?: unknown;
-  readonly priority?: number | "critical" | "high" | "normal" | "low";
+/** What a program may say of a task: as on the wire, and an instant may be whole milliseconds. */
+export type TaskInput = Omit<TaskBody, "deadline" | "notBefore"> & {
   readonly deadline?: string | number;
   readonly notBefore?: string | number;
-  readonly parent?: string;
-  readonly needs?: readonly string[];
-  readonly inputArtifact?: string;
-  readonly resources?: { readonly cpuMillicores?: number; readonly memoryBytes?: number };
-  readonly capabilities?: readonly string[];
-  readonly locks?: readonly string[];
-  readonly zone?: string;
-  readonly provider?: string;
-  readonly estimatedTokens?: number;
-  readonly iteration?: number;
-  readonly maxAttempts?: number;
-  readonly timeoutMs?: number;
-  readonly onDependencyFailure?: "skip" | "run";
-  /** What becomes of it when an attempt had begun and was lost; `fail` with a tabId, else `retry`. */
-  readonly onLoss?: "retry" | "fail";
-  /** Where to post the task when it has ended. */
-  readonly callbackUrl?: string;
 };
 
 /** What a schedule submits: under an id that is made of schedule and instant, and that no caller may take first. */
 export class ScheduledBody {
-  readonly body: TaskBody;
+  readonly body: TaskInput;
 
-  constructor(body: TaskBody) {
+  constructor(body: TaskInput) {
     this.body = body;
   }
 }
@@ -222,7 +195,7 @@ function readBody(body: unknown, isScheduled: boolean): ReadTask {
 }
 
 /** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
-type SharedFields = Pick<TaskBody, "agentId" | "project" | "callbackUrl">;
+type SharedFields = Pick<TaskInput, "agentId" | "project" | "callbackUrl">;
 export type ItemReader = (item: Readonly<Record<string, unknown>>) => ReadTask;
 
 /**

@@ -8,32 +8,8 @@
 import { priority as readPriority } from "../../core/config/index.ts";
 import type { Ended, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
-import type { TaskBody } from "./task-body.ts";
-
-export type TaskState =
-  | ("waiting" | "queued" | "assigned" | "running")
-  | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
-
-export type TaskView = Partial<Omit<TaskBody, "id">> & {
-  readonly taskId: string;
-  readonly state: TaskState;
-  readonly attempt: number;
-  readonly createdAt?: string;
-  readonly runnableAt?: string;
-  readonly startedAt?: string;
-  readonly completedAt?: string;
-  readonly latencyMs?: number;
-  readonly worker?: string;
-  readonly result?: unknown;
-  readonly error?: string;
-  readonly position?: number;
-  /** How many ancestors it has. */
-  readonly depth?: number;
-  /** Until it has ended: what its turn goes by, counted now. */
-  readonly score?: number;
-  readonly effectivePriority?: number;
-  readonly progress?: unknown;
-};
+import type { TaskBody, TaskView } from "../../protocol/index.ts";
+import type { TaskInput } from "./task-body.ts";
 
 const shownLast = { at: 0, text: "1970-01-01T00:00:00.000Z" };
 
@@ -46,11 +22,11 @@ export function isoTime(at: number): string {
   return shownLast.text;
 }
 
-export const viewOf = (state: State, task: Task, body: TaskBody | null, now: number): TaskView =>
+export const viewOf = (state: State, task: Task, body: TaskInput | null, now: number): TaskView =>
   glance(state, task, now)(body);
 
 /** Where a task stands at this moment, to be shown with its body, which may have to be fetched first. */
-export function glance(state: State, task: Task, now: number): (body: TaskBody | null) => TaskView {
+export function glance(state: State, task: Task, now: number): (body: TaskInput | null) => TaskView {
   const seen = standing(state, task, now);
   const { priority: inForce } = task;
   return (body) => {
@@ -60,25 +36,33 @@ export function glance(state: State, task: Task, now: number): (body: TaskBody |
 }
 
 /** As it was given, while that is still so; a patch or a limit of its project may have changed it. */
-function priorityOf(inForce: number, given: TaskBody["priority"]): Pick<TaskView, "priority"> {
+function priorityOf(inForce: number, given: TaskInput["priority"]): Pick<TaskView, "priority"> {
   const read = given === undefined ? null : readPriority(given, "priority");
   if (read?.ok === true && read.value === inForce) return { priority: given as NonNullable<typeof given> };
   return given === undefined && inForce === 0 ? {} : { priority: inForce };
 }
 
-/** The fields as they were submitted; instants are shown as text, however they were given. */
-function submittedOf(body: TaskBody | null): Partial<Omit<TaskBody, "id">> {
-  const { id: _, ...submitted } = body ?? { id: "" };
-  const { deadline, notBefore } = submitted as Partial<TaskBody>;
-  return {
-    ...submitted,
-    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
-    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
-  };
+type Shown<Body, Key> = { [Field in keyof Body]: Field extends Key ? Exclude<Body[Field], number> : Body[Field] };
+
+/** Instants are shown as text, however they were given. */
+export function withInstantsAsText<Body extends object, Key extends keyof Body>(
+  body: Body,
+  ...keys: readonly Key[]
+): Shown<Body, Key> {
+  const numbers = keys.filter((key) => typeof body[key] === "number");
+  const texts = numbers.map((key) => [key, isoTime(body[key] as number)] as const);
+  return (texts.length === 0 ? body : { ...body, ...Object.fromEntries(texts) }) as Shown<Body, Key>;
+}
+
+/** The fields as they were submitted. */
+function submittedOf(body: TaskInput | null): Partial<Omit<TaskBody, "id">> {
+  if (body === null) return {};
+  const { id: _, ...submitted } = body;
+  return withInstantsAsText(submitted, "deadline", "notBefore");
 }
 
 /** A task as it had ended, whatever has become of it since. */
-export function endedView(task: Ended, body: TaskBody | null): TaskView {
+export function endedView(task: Ended, body: TaskInput | null): TaskView {
   const { priority, deadline: _, ...submitted } = submittedOf(body);
   return { ...submitted, ...priorityOf(task.priority, priority), ...known(task) };
 }
@@ -134,7 +118,7 @@ type TurnedAway = {
 };
 
 /** One that was never let in: as it was submitted, and why not. */
-export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body: TaskBody): TaskView => ({
+export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body: TaskInput): TaskView => ({
   ...submittedOf(body),
   taskId: id,
   state: "rejected",
@@ -147,7 +131,7 @@ export const rejectedView = ({ id, agent, project, at, error }: TurnedAway, body
   latencyMs: 0,
 });
 
-export function tombstoneView(stone: Tombstone, body: TaskBody | null): TaskView {
+export function tombstoneView(stone: Tombstone, body: TaskInput | null): TaskView {
   return {
     ...submittedOf(body),
     taskId: stone.id,

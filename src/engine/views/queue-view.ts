@@ -7,40 +7,11 @@ import type { Instant } from "../../core/base/index.ts";
 import { front, items } from "../../core/collections/index.ts";
 import type { Agent, Project, State } from "../../core/model/index.ts";
 import { compareRanks, fixedOf, shownLevel, shownScore, taskRank } from "../../core/turn/index.ts";
+import type { AgentQueue, ProjectQueue, QueuedTask, QueueView } from "../../protocol/index.ts";
 
 const PROJECTS_MAX = 100;
 const AGENTS_MAX = 100;
 const TASKS_MAX = 5;
-
-export type QueuedTask = {
-  readonly taskId: string;
-  readonly type: string;
-  readonly priority: number;
-  readonly score: number;
-  readonly waitMs: number;
-};
-export type AgentQueue = {
-  readonly agentId: string;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly next: readonly QueuedTask[];
-};
-export type ProjectQueue = {
-  readonly project: string;
-  readonly status: "active" | "paused";
-  readonly level: number;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly agents: readonly AgentQueue[];
-};
-export type QueueView = {
-  readonly paused: boolean;
-  readonly waiting: number;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly maxInFlight: number;
-  readonly projects: readonly ProjectQueue[];
-};
 
 export function queueView(state: State, now: Instant): QueueView {
   const runnable = [...items(state.turn)];

@@ -5,47 +5,17 @@
  * remembered, which is bounded. A task that found no room was submitted too.
  */
 
-import type { Config } from "../../core/config/index.ts";
-import type { Project, State, Worker } from "../../core/model/index.ts";
+import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
+import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";
 import { isoTime } from "../tasks/task-view.ts";
-
-export type AgentNumbers = {
-  submitted: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  rejected: number;
-};
-export type Stats = {
-  readonly queue: {
-    readonly totalQueued: number;
-    readonly totalInflight: number;
-    readonly waiting: number;
-    readonly agents: Readonly<Record<string, { queued: number; inflight: number }>>;
-  };
-  readonly metrics: {
-    readonly tasksSubmitted: number;
-    readonly tasksCompleted: number;
-    readonly tasksFailed: number;
-    readonly tasksCancelled: number;
-    readonly tasksSkipped: number;
-    readonly tasksRejected: number;
-    readonly tasksExpired: number;
-    readonly dispatchCount: number;
-    readonly avgDispatchLatencyMs: number;
-    readonly avgRunMs: number;
-    readonly agents: Readonly<Record<string, AgentNumbers>>;
-  };
-  readonly config: Config["scheduler"];
-};
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
 export function statsOf(state: State): Stats {
   const { totals, rejected } = state;
   const queues = new Map<string, { queued: number; inflight: number }>();
-  const agents = new Map<string, AgentNumbers>();
+  const agents = new Map<string, AgentTotals>();
   for (const [id, load] of state.loads) {
     queues.set(id, { queued: load.backlog, inflight: load.inFlight });
     const sum = { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
@@ -82,20 +52,6 @@ export function statsOf(state: State): Stats {
   };
 }
 
-export type ProjectView = Project["settings"] & {
-  readonly id: string;
-  readonly status: "active" | "paused";
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly level: number;
-  readonly share: number;
-  readonly target: number;
-  readonly deficit: number;
-  readonly charged: number;
-  readonly spent: number;
-  readonly reserved: number;
-};
-
 export function projectViews(state: State, now: number): ProjectView[] {
   return sharesOf([...state.projects.values()], now).map(({ project, share, target }) => ({
     id: project.id,
@@ -112,28 +68,6 @@ export function projectViews(state: State, now: number): ProjectView[] {
     reserved: setAside(project),
   }));
 }
-
-export type WorkerView = {
-  readonly id: string;
-  readonly kind: string;
-  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
-  readonly slots: number;
-  readonly inFlight: number;
-  readonly capabilities: readonly string[];
-  /** In its own words: why it takes nothing. */
-  readonly note?: string;
-  readonly zone?: string;
-  /** Which tasks it takes; absent: all. */
-  readonly actions?: readonly string[];
-  readonly types?: readonly string[];
-  readonly projects?: readonly string[];
-  readonly heldFor?: string;
-  /** Where a push worker is posted its tasks. */
-  readonly endpoint?: string;
-  readonly path?: string;
-  readonly resources?: { readonly cpuMillicores?: number; readonly memoryBytes?: number };
-  readonly joinedAt: string;
-};
 
 export const workerView = (worker: Worker): WorkerView => ({
   id: worker.id,

@@ -1,16 +1,12 @@
 /**
  * An attempt while its handler runs in this process: what is kept of it, and the context that the handler gets.
  */
+
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import type { Fifo } from "../../core/collections/index.ts";
 import type { WorkerSettings } from "../../core/model/index.ts";
-import {
-  type HeldPermit,
-  type LocalPermits,
-  type PermitOptions,
-  tokensOf,
-  type Usage,
-} from "../permits/local-permits.ts";
+import type { Usage } from "../../protocol/index.ts";
+import { type HeldPermit, type LocalPermits, type PermitOptions, tokensOf } from "../permits/local-permits.ts";
 import type { AssignedTask } from "../tasks/task-body.ts";
 import type { DroverError } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ResultReport } from "../../protocol/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
-import type { ResultReport } from "./sync-body.ts";
 
 const of = (taskId: string) => ({ taskId, attempt: 1 });
 

@@ -1,11 +1,11 @@
 /**
  * A tab has one owner: who names it last, by registering or by a sync. The former is told.
  */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
-import type { SyncAnswer } from "./remote-workers.ts";
-import type { SyncBody } from "./sync-body.ts";
 
 type Hand = (told?: SyncBody) => Promise<SyncAnswer>;
 

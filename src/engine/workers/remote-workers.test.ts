@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { join, kitWith, one, submit } from "../../../test/kits/sync-kit.ts";
-import type { SyncBody } from "./sync-body.ts";
+import type { SyncBody } from "../../protocol/index.ts";
 
 type Code = { readonly code: string };
 const hasCode = (code: string) => (error: unknown) => (error as Code).code === code;

@@ -12,6 +12,7 @@
  */
 import { name, text, type WorkerId } from "../../core/base/index.ts";
 import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { isoTime } from "../tasks/task-view.ts";
@@ -20,25 +21,16 @@ import { type DroverError, refused } from "../writer/drover-error.ts";
 import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults } from "./remote-results.ts";
-import { answerFor, hasChanges, type Named, type SyncAnswer } from "./sync-answer.ts";
-import { type JoinBody, type ResultReport, readJoin, readSync, SESSION_MAX, type SyncBody } from "./sync-body.ts";
+import { answerFor, hasChanges } from "./sync-answer.ts";
+import { readJoin, readSync, SESSION_MAX } from "./sync-body.ts";
 import { createSyncPolls, type SyncPolls } from "./sync-polls.ts";
 import { applyOffer, applyRunning, comeBack, endOverdue, returnUnbegun, settingsOf } from "./sync-report.ts";
-
-export type { Assignment, SyncAnswer } from "./sync-answer.ts";
 
 /** A worker that was given up is forgotten if it has not come back by then. */
 const FORGET_MS = 3_600_000;
 /** A poll lasts at most this part of a lease: a worker that hears nothing until its lease is over has lost it. */
 const POLL_PART = 2;
 
-export type Joined = {
-  readonly workerId: string;
-  readonly session: string;
-  readonly leaseMs: number;
-  /** How many worktrees a worker of this fleet may keep. */
-  readonly maxWorktrees: number;
-};
 export type LeaveOptions = { readonly session?: string };
 export type RemoteWorkers = {
   join(body: JoinBody): Promise<Joined>;
@@ -57,7 +49,7 @@ export type RemoteWorkers = {
 export type LastWord = {
   readonly session: string;
   readonly results: readonly ResultReport[];
-  readonly unbegun: readonly Named[];
+  readonly unbegun: readonly AttemptRef[];
 };
 export type RemoteWorkersService = RemoteWorkers & {
   /** A new life: every worker that the log has gets a full lease. */

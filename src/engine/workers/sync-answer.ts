@@ -4,35 +4,20 @@
  *
  * Everything an answer says has a key, under which the long polls remember it (sync-polls.ts).
  */
+
 import type { Seq, WorkerId } from "../../core/base/index.ts";
 import type { Attempt, Worker } from "../../core/model/index.ts";
+import type { Assignment, AttemptRef, SyncAnswer } from "../../protocol/index.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { blank } from "../tasks/handler-outcome.ts";
 import { parseStored } from "../tasks/task-body.ts";
-import { type TaskView, viewOf } from "../tasks/task-view.ts";
+import { viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
-import type { ResultAnswer } from "./remote-results.ts";
 import type { SyncPolls } from "./sync-polls.ts";
 
 /** What was said is said again after so long, if the worker goes on asking and does not act on it. */
 const SAY_AGAIN_MS = 1000;
 const DRAIN = "drain";
-
-export type Named = { readonly taskId: string; readonly attempt: number };
-export type Assignment = Named & { readonly task: TaskView; readonly leaseUntil: string };
-export type SyncAnswer = {
-  readonly assignments: readonly Assignment[];
-  readonly cancel: readonly Named[];
-  readonly results: readonly ResultAnswer[];
-  readonly leaseUntil: string;
-  /** How long a lease is now: it may have been changed since the worker joined. */
-  readonly leaseMs: number;
-  /** How many worktrees it may keep now: that may have been changed too. */
-  readonly maxWorktrees: number;
-  /** Tabs that another worker has named since, until this one names its capabilities anew. */
-  readonly lost?: readonly string[];
-  readonly drain?: true;
-};
 
 type Parts = {
   readonly writer: Writer;
@@ -42,7 +27,7 @@ type Parts = {
   readonly lostTabs: ReadonlyMap<WorkerId, ReadonlySet<string>>;
 };
 
-export function hasChanges({ writer, polls, lostTabs }: Parts, id: WorkerId, stray: readonly Named[]): boolean {
+export function hasChanges({ writer, polls, lostTabs }: Parts, id: WorkerId, stray: readonly AttemptRef[]): boolean {
   const worker = writer.state.fleet.byId.get(id);
   if (worker === undefined) return true;
   const keys = keysFor(worker, dueFor(writer, worker), stray);
@@ -53,7 +38,7 @@ export function hasChanges({ writer, polls, lostTabs }: Parts, id: WorkerId, str
 export async function answerFor(
   parts: Parts,
   worker: Worker,
-  stray: readonly Named[],
+  stray: readonly AttemptRef[],
   leaseUntil: string,
 ): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "drain">> {
   const due = dueFor(parts.writer, worker);
@@ -104,10 +89,10 @@ async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
 }
 
 const lossOf = (tab: string): string => `${tab} lost`;
-const nameOf = ({ task, number }: Attempt): Named => ({ taskId: task.id, attempt: number });
+const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
 export const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
 
-const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly Named[]): string[] => [
+const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly AttemptRef[]): string[] => [
   ...due.map(keyOf),
   ...stray.map(({ taskId, attempt }) => `${taskId}#${attempt} stray`),
   ...(worker.status === "draining" ? [DRAIN] : []),

@@ -25,10 +25,10 @@ import {
   whole,
 } from "../../core/base/index.ts";
 import type { PushTarget, Takes, WorkerSettings } from "../../core/model/index.ts";
-import { tokensOf, type Usage } from "../permits/local-permits.ts";
+import type { ResultReport, RunningReport, SyncBody, Usage } from "../../protocol/index.ts";
+import { tokensOf } from "../permits/local-permits.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
-import type { WorkerOptions } from "./local-workers.ts";
 import { capability, readWorker } from "./worker-options.ts";
 
 export const WAIT_MS_MAX: number = 60_000;
@@ -37,44 +37,6 @@ const REPORTS_MAX = 10_000;
 const PROGRESS_BYTES_MAX = 16 * 1024;
 const ATTEMPT_MAX = 1_000_000_000;
 const NOTE_MAX = 1000;
-
-export type JoinBody = WorkerOptions & { readonly endpoint?: string; readonly path?: string };
-export type RunningReport = {
-  readonly taskId: string;
-  readonly attempt: number;
-  readonly progress?: unknown;
-  readonly usage?: Usage;
-};
-export type ResultReport = {
-  readonly taskId: string;
-  readonly attempt: number;
-  readonly outcome: "done" | "failed" | "cancelled" | "requeue";
-  readonly result?: unknown;
-  readonly error?: string;
-  readonly usage?: Usage;
-  readonly retryAfterMs?: number;
-  /** With `requeue`: the provider said 429 or 529. */
-  readonly rateLimited?: boolean;
-  /** A failure that another attempt cannot mend. */
-  readonly permanent?: boolean;
-};
-export type SyncBody = {
-  readonly session?: string;
-  /** Counts up, so that a sync that was held up on the way is known to be old. */
-  readonly n?: number;
-  /** How many more it would take now; absent: as many as it has free slots. */
-  readonly want?: number;
-  /** How long the answer may wait for something to say. */
-  readonly waitMs?: number;
-  readonly status?: WorkerSettings["status"];
-  /** Why it takes nothing, for whoever asks why a task does not start. */
-  readonly note?: string;
-  readonly capabilities?: readonly string[];
-  readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
-  /** All it runs. What it ran and no longer names is queued again; absent: nothing has changed. */
-  readonly running?: readonly RunningReport[];
-  readonly results?: readonly ResultReport[];
-};
 
 export function readJoin(body: unknown): {
   id: string | null;
@@ -157,7 +119,7 @@ function reports<Report extends { taskId: string }>(
 
 type Room = { readonly cpuMillicores: number | null; readonly memoryBytes: number | null };
 const unlimited: Room = { cpuMillicores: null, memoryBytes: null };
-const SYNC: Fields<Required<SyncBody>> = {
+const SYNC: Fields<Required<Omit<SyncBody, "logPlace">>> = {
   session: text(1, SESSION_MAX),
   n: whole(0),
   want: whole(0, 100_000),

@@ -4,14 +4,15 @@
  * Naming an attempt makes it running. One that was running and is no longer named is queued again at once; so is one
  * that the worker has room for, has heard of for several leases, and still does not name.
  */
+
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Attempt, Command, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { AttemptRef, RunningReport, SyncBody } from "../../protocol/index.ts";
 import { tokensOf } from "../permits/local-permits.ts";
 import { blank } from "../tasks/handler-outcome.ts";
 import { refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
-import { keyOf, type Named } from "./sync-answer.ts";
-import type { RunningReport, SyncBody } from "./sync-body.ts";
+import { keyOf } from "./sync-answer.ts";
 import type { SyncPolls } from "./sync-polls.ts";
 
 /** How many leases an attempt may stay unnamed by a worker that names what it runs. */
@@ -25,10 +26,10 @@ function must(writer: Writer, command: Command): void {
 type Parts = { readonly writer: Writer; readonly polls: SyncPolls; readonly progress: Map<string, unknown> };
 
 /** The attempts that the worker says it runs. Answers those that it runs and does not hold. */
-export function applyRunning(parts: Parts, worker: Worker, running: readonly RunningReport[]): Named[] {
+export function applyRunning(parts: Parts, worker: Worker, running: readonly RunningReport[]): AttemptRef[] {
   const { writer, polls, progress } = parts;
   const named = new Set<Attempt>();
-  const stray: Named[] = [];
+  const stray: AttemptRef[] = [];
   for (const { taskId, attempt: number, ...more } of running) {
     const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt ?? null;
     if (attempt === null || attempt.number !== number || attempt.worker.id !== worker.id) {
@@ -55,7 +56,7 @@ export function applyRunning(parts: Parts, worker: Worker, running: readonly Run
 }
 
 /** Attempts that never reached the worker, whatever its syncs have named: they are queued again at no cost. */
-export function returnUnbegun(writer: Writer, worker: Worker, unbegun: readonly Named[]): void {
+export function returnUnbegun(writer: Writer, worker: Worker, unbegun: readonly AttemptRef[]): void {
   for (const { taskId, attempt: number } of unbegun) {
     const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt;
     if (attempt?.number !== number || attempt.worker !== worker) continue;

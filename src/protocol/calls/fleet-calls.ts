@@ -12,19 +12,19 @@ import { type Call, call, type Id } from "./call.ts";
 
 export type FleetCalls = {
   readonly projects: Call<Record<never, never>, project.ProjectList>;
-  readonly project: Call<{ params: Id }, project.ProjectJson>;
-  readonly putProject: Call<{ params: Id; body: project.ProjectBody }, project.ProjectJson>;
+  readonly project: Call<{ params: Id }, project.ProjectView>;
+  readonly putProject: Call<{ params: Id; body: project.ProjectBody }, project.ProjectView>;
   readonly workers: Call<Record<never, never>, worker.WorkerList>;
   readonly joinWorker: Call<{ body: worker.JoinBody }, worker.Joined>;
   readonly sync: Call<{ params: Id; body: worker.SyncBody }, worker.SyncAnswer>;
   readonly handInLog: Call<{ params: Id; body: worker.LogBody }, worker.LogStatus>;
   readonly drainWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
   readonly leaveWorker: Call<{ params: Id; query: worker.LeaveQuery }, worker.WorkerStatus>;
-  readonly schedules: Call<{ query: schedule.SchedulesQuery }, schedule.ScheduleList>;
-  readonly schedule: Call<{ params: Id }, schedule.ScheduleJson>;
-  readonly putSchedule: Call<{ params: Id; body: schedule.ScheduleBody }, schedule.ScheduleJson>;
+  readonly schedules: Call<{ query: schedule.SchedulesQuery }, schedule.SchedulePage>;
+  readonly schedule: Call<{ params: Id }, schedule.ScheduleView>;
+  readonly putSchedule: Call<{ params: Id; body: schedule.ScheduleBody }, schedule.ScheduleView>;
   readonly removeSchedule: Call<{ params: Id }, schedule.ScheduleStatus>;
-  readonly askPermit: Call<{ body: permit.PermitBody }, permit.PermitAnswer>;
+  readonly askPermit: Call<{ body: permit.PermitBody }, permit.PermitView>;
   readonly settlePermit: Call<{ params: Id; body: permit.SettleBody }, permit.PermitStatus>;
   readonly dropPermit: Call<{ params: Id; query: permit.DropQuery }, permit.PermitStatus>;
   readonly gates: Call<Record<never, never>, project.GateList>;
@@ -58,7 +58,7 @@ const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
     roles: READERS,
     params: projectId,
     summary: "One project",
-    answers: { 200: project.projectJson },
+    answers: { 200: project.projectView },
     errors: ["not_found"],
   }),
   putProject: call("putProject", {
@@ -68,7 +68,7 @@ const projectCalls: Pick<FleetCalls, "projects" | "project" | "putProject"> = {
     body: project.projectBody,
     needsBody: true,
     summary: "Register a project, or change its settings; what is absent keeps its value",
-    answers: { 200: project.projectJson },
+    answers: { 200: project.projectView },
     errors: ["limit"],
   }),
 };
@@ -144,14 +144,14 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
     description:
       "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one schedule " +
       "while there is one, and only the absence of nextCursor says that there are no more.",
-    answers: { 200: schedule.scheduleList },
+    answers: { 200: schedule.schedulePage },
   }),
   schedule: call("schedule", {
     tag: "schedules",
     roles: READERS,
     params: scheduleId,
     summary: "One recurring task, and when it is next due",
-    answers: { 200: schedule.scheduleJson },
+    answers: { 200: schedule.scheduleView },
     errors: ["not_found"],
   }),
   putSchedule: call("putSchedule", {
@@ -161,7 +161,7 @@ const scheduleCalls: Pick<FleetCalls, "schedules" | "schedule" | "putSchedule" |
     body: schedule.scheduleBody,
     needsBody: true,
     summary: "Create or replace a recurring task",
-    answers: { 200: schedule.scheduleJson },
+    answers: { 200: schedule.scheduleView },
     errors: ["limit"],
   }),
   removeSchedule: call("removeSchedule", {
@@ -184,7 +184,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     summary: "Ask for the right to make one LLM call",
     description:
       "The same id again is the same ticket and keeps its place. A queued ticket nobody asked for in 60 s is given up.",
-    answers: { 200: permit.permitAnswer },
+    answers: { 200: permit.permitView },
     errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
   }),
   settlePermit: call("settlePermit", {

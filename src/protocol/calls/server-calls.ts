@@ -10,8 +10,8 @@ import { type Call, call } from "./call.ts";
 
 type Nothing = Record<never, never>;
 export type ServerCalls = {
-  readonly stats: Call<Nothing, scheduler.StatsJson>;
-  readonly queue: Call<Nothing, scheduler.QueueJson>;
+  readonly stats: Call<Nothing, scheduler.Stats>;
+  readonly queue: Call<Nothing, scheduler.QueueView>;
   readonly config: Call<Nothing, scheduler.SchedulerConfig>;
   readonly patchConfig: Call<{ body: scheduler.ConfigPatchBody }, scheduler.SchedulerConfig>;
   readonly reload: Call<Nothing, scheduler.SchedulerConfig>;
@@ -34,13 +34,13 @@ const schedulerCalls: Pick<ServerCalls, "stats" | "queue" | "config" | "patchCon
       tag: "scheduler",
       roles: READERS,
       summary: "Queues, totals and the rules in force",
-      answers: { 200: scheduler.statsJson },
+      answers: { 200: scheduler.stats },
     }),
     queue: call("queue", {
       tag: "scheduler",
       roles: READERS,
       summary: "Who waits, by project and agent, with the head of each queue; bounded",
-      answers: { 200: scheduler.queueJson },
+      answers: { 200: scheduler.queueView },
     }),
     config: call("config", {
       tag: "scheduler",

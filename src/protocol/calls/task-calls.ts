@@ -12,13 +12,13 @@ export type TaskCalls = {
   readonly submit: Call<{ body: task.TaskBody }, task.Submitted>;
   readonly submitBatch: Call<{ body: task.BatchBody }, task.BatchAnswer>;
   readonly tasks: Call<{ query: about.TasksQuery }, about.TaskPage>;
-  readonly task: Call<{ params: Id }, task.TaskJson>;
-  readonly patch: Call<{ params: Id; body: about.PatchBody }, task.TaskJson>;
+  readonly task: Call<{ params: Id }, task.TaskView>;
+  readonly patch: Call<{ params: Id; body: about.PatchBody }, task.TaskView>;
   readonly cancel: Call<{ params: Id; body: about.CancelBody }, about.Cancelled>;
   readonly cancelWhere: Call<{ body: about.CancelWhereBody }, about.CancelledMany>;
   readonly retry: Call<{ params: Id }, task.Submitted>;
   readonly why: Call<{ params: Id; query: about.WhyQuery }, about.WhyAnswer>;
-  readonly wait: Call<{ params: Id; query: about.WaitQuery }, task.TaskJson>;
+  readonly wait: Call<{ params: Id; query: about.WaitQuery }, task.TaskView>;
   readonly logs: Call<{ params: Id; query: about.LogsQuery }, about.TaskLogs>;
 };
 
@@ -66,7 +66,7 @@ export const TASK_CALLS: TaskCalls = {
     roles: READERS,
     params: id,
     summary: "Read a task",
-    answers: { 200: task.taskJson },
+    answers: { 200: task.taskView },
     errors: ["not_found", "damaged"],
   }),
   patch: call("patch", {
@@ -76,7 +76,7 @@ export const TASK_CALLS: TaskCalls = {
     body: about.patchBody,
     needsBody: true,
     summary: "Change the priority or deadline of a task",
-    answers: { 200: task.taskJson },
+    answers: { 200: task.taskView },
     errors: ["not_found", "conflict"],
   }),
   cancel: call("cancel", {
@@ -124,7 +124,7 @@ export const TASK_CALLS: TaskCalls = {
     query: about.waitQuery,
     summary: "Wait until a task has ended",
     description: "Answers the task when it has ended, or as it stands when the time is over: look at its state.",
-    answers: { 200: task.taskJson },
+    answers: { 200: task.taskView },
     errors: ["not_found"],
   }),
   logs: call("logs", {

@@ -19,7 +19,7 @@ export type PermitBody = {
   readonly again?: string;
   readonly session?: string;
 };
-export type PermitAnswer = {
+export type PermitView = {
   readonly permitId: string;
   readonly gate: string;
   readonly status: "granted" | "queued" | "rate-limited";
@@ -74,9 +74,9 @@ export const permitBody: s.Schema<PermitBody> = s.component(
     "a gate to pass, with taskId and attempt together or neither",
   ),
 );
-export const permitAnswer: s.Schema<PermitAnswer> = s.component(
+export const permitView: s.Schema<PermitView> = s.component(
   "Permit",
-  s.answer<PermitAnswer>({
+  s.answer<PermitView>({
     permitId: s.name(),
     gate: s.name(),
     status: s.described(

@@ -14,7 +14,7 @@ export type ProjectBody = {
   readonly provider?: string | null;
   readonly bytesPerMinute?: number | string | null;
 };
-export type ProjectJson = ProjectSettings & {
+export type ProjectView = ProjectSettings & {
   readonly id: string;
   readonly status: "active" | "paused";
   readonly queued: number;
@@ -27,7 +27,7 @@ export type ProjectJson = ProjectSettings & {
   readonly spent: number;
   readonly reserved: number;
 };
-export type ProjectList = { readonly projects: readonly ProjectJson[]; readonly count: number };
+export type ProjectList = { readonly projects: readonly ProjectView[]; readonly count: number };
 
 type TokenWindow = { readonly limit: number; readonly used: number } | null;
 export type GateJson = {
@@ -98,13 +98,13 @@ export const projectBody: s.Schema<ProjectBody> = s.component(
     { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
   ),
 );
-export const projectJson: s.Schema<ProjectJson> = s.component(
+export const projectView: s.Schema<ProjectView> = s.component(
   "Project",
-  s.answer<ProjectJson>({
+  s.answer<ProjectView>({
     id: s.name(),
     weight: s.finite(0, 1_000_000, true),
     maxConcurrent: s.whole(1),
-    budget: s.answer<ProjectJson["budget"]>({
+    budget: s.answer<ProjectView["budget"]>({
       limit: s.nullable(s.whole(1)),
       window: s.described(s.whole(1), "Milliseconds."),
     }),
@@ -124,7 +124,7 @@ export const projectJson: s.Schema<ProjectJson> = s.component(
   }),
 );
 export const projectList: s.Schema<ProjectList> = s.answer<ProjectList>({
-  projects: s.list(projectJson),
+  projects: s.list(projectView),
   count: s.whole(0),
 });
 

@@ -17,7 +17,7 @@ export type AgentTotals = {
   readonly cancelled: number;
   readonly rejected: number;
 };
-export type StatsJson = {
+export type Stats = {
   readonly queue: {
     readonly totalQueued: number;
     readonly totalInflight: number;
@@ -60,7 +60,7 @@ export type ProjectQueue = {
   readonly inFlight: number;
   readonly agents: readonly AgentQueue[];
 };
-export type QueueJson = {
+export type QueueView = {
   readonly paused: boolean;
   readonly waiting: number;
   readonly queued: number;
@@ -185,16 +185,16 @@ export const configPatchBody: s.Schema<ConfigPatchBody> = s.component(
   ) as s.Schema<ConfigPatchBody>,
 );
 
-export const statsJson: s.Schema<StatsJson> = s.component(
+export const stats: s.Schema<Stats> = s.component(
   "Stats",
-  s.answer<StatsJson>({
-    queue: s.answer<StatsJson["queue"]>({
+  s.answer<Stats>({
+    queue: s.answer<Stats["queue"]>({
       totalQueued: s.described(count(), "Waiting and queued."),
       totalInflight: count(),
       waiting: count(),
       agents: s.table(s.answer<{ queued: number; inflight: number }>({ queued: count(), inflight: count() })),
     }),
-    metrics: s.answer<StatsJson["metrics"]>({
+    metrics: s.answer<Stats["metrics"]>({
       tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),
       tasksCompleted: count(),
       tasksFailed: count(),
@@ -235,9 +235,9 @@ const agentQueue: s.Schema<AgentQueue> = s.answer<AgentQueue>({
   inFlight: count(),
   next: s.described(s.list(queuedTask), "The first few, in the order they would start."),
 });
-export const queueJson: s.Schema<QueueJson> = s.component(
+export const queueView: s.Schema<QueueView> = s.component(
   "Queue",
-  s.answer<QueueJson>({
+  s.answer<QueueView>({
     paused: s.flag(),
     waiting: count(),
     queued: count(),

@@ -21,15 +21,15 @@ export type ScheduleBody = {
   readonly startAt?: string | null;
   readonly endAt?: string | null;
 };
-export type ScheduleJson = ScheduleBody & {
+export type ScheduleView = ScheduleBody & {
   readonly id: string;
   readonly nextAt?: string;
   readonly lastAt?: string;
   readonly lastTaskId?: string;
 };
 export type SchedulesQuery = { readonly limit?: number; readonly cursor?: string };
-export type ScheduleList = {
-  readonly schedules: readonly ScheduleJson[];
+export type SchedulePage = {
+  readonly schedules: readonly ScheduleView[];
   readonly count: number;
   readonly nextCursor?: string;
 };
@@ -67,9 +67,9 @@ export const scheduleBody: s.Schema<ScheduleBody> = s.component(
     examples: [{ cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", task: { agentId: "ann", action: "report" } }],
   }),
 );
-export const scheduleJson: s.Schema<ScheduleJson> = s.component(
+export const scheduleView: s.Schema<ScheduleView> = s.component(
   "Schedule",
-  s.answer<ScheduleJson>({
+  s.answer<ScheduleView>({
     ...fields,
     id: s.name(),
     nextAt: s.described(s.optional(s.instant()), "Absent: never again, or paused."),
@@ -85,10 +85,10 @@ export const schedulesQuery: s.Schema<SchedulesQuery> = s.object<SchedulesQuery>
     expected: "the nextCursor of a former page",
   }),
 });
-export const scheduleList: s.Schema<ScheduleList> = s.component(
+export const schedulePage: s.Schema<SchedulePage> = s.component(
   "SchedulePage",
-  s.answer<ScheduleList>({
-    schedules: s.described(s.list(scheduleJson), "By their ids."),
+  s.answer<SchedulePage>({
+    schedules: s.described(s.list(scheduleView), "By their ids."),
     count: s.described(s.whole(0), "Of this page."),
     nextCursor: s.described(
       s.optional(s.name(SCHEDULE_ID_MAX)),

@@ -5,7 +5,7 @@
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
-import { type PriorityName, priority, type TaskJson, taskJson } from "./tasks.ts";
+import { type PriorityName, priority, type TaskView, taskView } from "./tasks.ts";
 
 export type TaskFilter = {
   readonly agentId?: string;
@@ -15,7 +15,7 @@ export type TaskFilter = {
 };
 export type TasksQuery = TaskFilter & { readonly limit?: number; readonly cursor?: string };
 export type TaskPage = {
-  readonly tasks: readonly TaskJson[];
+  readonly tasks: readonly TaskView[];
   readonly count: number;
   readonly nextCursor?: string;
 };
@@ -82,7 +82,7 @@ export const taskPage: s.Schema<TaskPage> = s.component(
   "TaskPage",
   s.answer<TaskPage>({
     tasks: s.described(
-      s.list(taskJson),
+      s.list(taskView),
       "In the order of submission, which does not change. Results are left out: read each task for its own.",
     ),
     count: s.described(s.whole(0), "Of this page."),

@@ -56,7 +56,7 @@ export type BatchBody = {
 };
 
 /** Accepted, but it will not go as asked: `never-fits`, `no-workers`, `over-budget`, `priority-clamped`. */
-export type TaskWarning = {
+export type Warning = {
   readonly type: string;
   readonly detail?: string;
   readonly asked?: number;
@@ -68,7 +68,7 @@ export type Submitted = {
   readonly position?: number;
   readonly createdAt: string;
   readonly throttle?: true;
-  readonly warnings?: readonly TaskWarning[];
+  readonly warnings?: readonly Warning[];
 };
 export type BatchItem = {
   readonly taskId?: string;
@@ -84,7 +84,7 @@ export type BatchAnswer = {
 };
 
 /** A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent. */
-export type TaskJson = Partial<Omit<TaskBody, "id">> & {
+export type TaskView = Partial<Omit<TaskBody, "id">> & {
   readonly taskId: string;
   readonly state: TaskState;
   readonly attempt: number;
@@ -101,7 +101,7 @@ export type TaskJson = Partial<Omit<TaskBody, "id">> & {
   readonly score?: number;
   readonly effectivePriority?: number;
   readonly progress?: unknown;
-  readonly warnings?: readonly TaskWarning[];
+  readonly warnings?: readonly Warning[];
 };
 
 const PRIORITY_MAX = 1_000_000_000;
@@ -226,7 +226,7 @@ export const batchBody: s.Schema<BatchBody> = s.component(
 
 const taskState = (): s.Schema<TaskState> => s.oneOf(...TASK_STATES);
 const position = s.described(s.whole(1), "1 + the tasks ahead in its agent's queue, counted now.");
-const warning: s.Schema<TaskWarning> = s.answer<TaskWarning>({
+const warning: s.Schema<Warning> = s.answer<Warning>({
   type: s.name(),
   detail: s.optional(s.text(0, 10_000)),
   asked: s.described(s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)), "The priority that was asked for."),
@@ -270,9 +270,9 @@ const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
 ) as unknown as Fields<Partial<Omit<TaskBody, "id">>>;
 
-export const taskJson: s.Schema<TaskJson> = s.component(
+export const taskView: s.Schema<TaskView> = s.component(
   "Task",
-  s.answer<TaskJson>({
+  s.answer<TaskView>({
     ...maybe,
     taskId: s.name(),
     state: taskState(),

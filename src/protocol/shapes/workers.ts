@@ -5,7 +5,7 @@
  * answer loses nothing and every sync may be repeated.
  */
 import * as s from "../schema/schema.ts";
-import { CAPABILITY_LENGTH_MAX, type Resources, resources, type TaskJson, taskJson } from "./tasks.ts";
+import { CAPABILITY_LENGTH_MAX, type Resources, resources, type TaskView, taskView } from "./tasks.ts";
 
 export type Usage = {
   readonly inputTokens?: number;
@@ -32,9 +32,9 @@ export type Joined = {
   readonly maxWorktrees?: number;
 };
 export type AttemptRef = { readonly taskId: string; readonly attempt: number };
-export type RunningAttempt = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
+export type RunningReport = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
 export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
-export type AttemptResult = AttemptRef & {
+export type ResultReport = AttemptRef & {
   readonly outcome: AttemptOutcome;
   readonly result?: unknown;
   readonly error?: string;
@@ -52,11 +52,11 @@ export type SyncBody = {
   readonly note?: string;
   readonly capabilities?: readonly string[];
   readonly resources?: WorkerResources;
-  readonly running?: readonly RunningAttempt[];
-  readonly results?: readonly AttemptResult[];
+  readonly running?: readonly RunningReport[];
+  readonly results?: readonly ResultReport[];
   readonly logPlace?: string;
 };
-export type Assignment = AttemptRef & { readonly task: TaskJson; readonly leaseUntil: string };
+export type Assignment = AttemptRef & { readonly task: TaskView; readonly leaseUntil: string };
 export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
 /** Somebody wants to see the end of what an attempt wrote. */
 export type WantedLog = AttemptRef & {
@@ -85,7 +85,7 @@ export type SyncAnswer = {
   readonly drain?: true;
   readonly closing?: true;
 };
-export type WorkerJson = {
+export type WorkerView = {
   readonly id: string;
   readonly kind: string;
   readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
@@ -103,7 +103,7 @@ export type WorkerJson = {
   readonly resources?: Resources;
   readonly joinedAt: string;
 };
-export type WorkerList = { readonly workers: readonly WorkerJson[]; readonly count: number };
+export type WorkerList = { readonly workers: readonly WorkerView[]; readonly count: number };
 /** Whose leave it is. */
 export type LeaveQuery = { readonly session?: string };
 export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
@@ -203,7 +203,7 @@ export const syncBody: s.Schema<SyncBody> = s.component(
     running: s.described(
       s.optional(
         s.list(
-          s.object<RunningAttempt>({
+          s.object<RunningReport>({
             ...attemptRef,
             progress: s.described(s.optional(s.anything()), "Shown with the task; not kept."),
             usage: s.optional(usage),
@@ -215,7 +215,7 @@ export const syncBody: s.Schema<SyncBody> = s.component(
     ),
     results: s.optional(
       s.list(
-        s.object<AttemptResult>({
+        s.object<ResultReport>({
           ...attemptRef,
           outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
           result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
@@ -271,7 +271,7 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
   "SyncAnswer",
   s.answer<SyncAnswer>({
     assignments: s.described(
-      s.list(s.answer<Assignment>({ ...attemptRef, task: taskJson, leaseUntil: s.instant() })),
+      s.list(s.answer<Assignment>({ ...attemptRef, task: taskView, leaseUntil: s.instant() })),
       "All attempts this worker should hold and has not yet named in running.",
     ),
     cancel: s.described(s.list(s.answer<AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
@@ -303,9 +303,9 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
     ),
   }),
 );
-const workerJson: s.Schema<WorkerJson> = s.component(
+const workerView: s.Schema<WorkerView> = s.component(
   "Worker",
-  s.answer<WorkerJson>({
+  s.answer<WorkerView>({
     id: s.name(),
     kind: s.described(s.name(), "local, pull or push."),
     status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
@@ -325,7 +325,7 @@ const workerJson: s.Schema<WorkerJson> = s.component(
   }),
 );
 export const workerList: s.Schema<WorkerList> = s.answer<WorkerList>({
-  workers: s.list(workerJson),
+  workers: s.list(workerView),
   count: s.whole(0),
 });
 export const workerStatus: s.Schema<WorkerStatus> = s.answer<WorkerStatus>({

@@ -12,7 +12,7 @@ import type { Agent, Project, State } from "../../core/model/index.ts";
 import type { Why, WhyCondition } from "../../core/why/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
-import type { QueueJson, StatsJson, WorkerJson } from "../../protocol/index.ts";
+import type { QueueView, Stats, WorkerView } from "../../protocol/index.ts";
 import { isOwn } from "./token-scope.ts";
 
 export function ownProject(state: State, caller: Caller, id: string): boolean {
@@ -25,10 +25,10 @@ export function ownProject(state: State, caller: Caller, id: string): boolean {
 const agentsOf = ({ agents }: Project, { agentId }: Caller): Agent[] =>
   [...agents.values()].filter(({ id }) => agentId === null || id === agentId);
 
-export function ownStats(state: State, caller: Caller, stats: StatsJson): StatsJson {
+export function ownStats(state: State, caller: Caller, stats: Stats): Stats {
   if (!isScoped(caller)) return stats;
   const queues = new Map<string, { queued: number; inflight: number }>();
-  const sums = new Map<string, StatsJson["metrics"]["agents"][string]>();
+  const sums = new Map<string, Stats["metrics"]["agents"][string]>();
   for (const project of state.projects.values()) {
     if (!ownProject(state, caller, project.id)) continue;
     for (const { id, backlog, inFlight, totals } of agentsOf(project, caller)) {
@@ -52,7 +52,7 @@ export function ownStats(state: State, caller: Caller, stats: StatsJson): StatsJ
   };
 }
 
-export function ownQueue(state: State, caller: Caller, queue: QueueJson): QueueJson {
+export function ownQueue(state: State, caller: Caller, queue: QueueView): QueueView {
   if (!isScoped(caller)) return queue;
   const projects = queue.projects
     .filter(({ project }) => ownProject(state, caller, project))
@@ -72,7 +72,7 @@ export function ownGates(state: State, caller: Caller, gates: readonly GateView[
   });
 }
 
-export function ownWorkers(state: State, caller: Caller, workers: readonly WorkerJson[]): readonly WorkerJson[] {
+export function ownWorkers(state: State, caller: Caller, workers: readonly WorkerView[]): readonly WorkerView[] {
   if (!isScoped(caller)) return workers;
   return workers.map((worker) => {
     const { heldFor, endpoint: _, path: __, note: ___, ...common } = worker;

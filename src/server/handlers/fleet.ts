@@ -15,12 +15,12 @@ import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../
 import type { FleetCalls } from "../../protocol/calls/index.ts";
 import type {
   GateJson,
-  PermitAnswer,
   PermitBody,
-  ProjectJson,
-  ScheduleJson,
-  ScheduleList,
+  PermitView,
+  ProjectView,
+  SchedulePage,
   SchedulesQuery,
+  ScheduleView,
   SyncAnswer,
   SyncBody,
   TaskBody,
@@ -39,7 +39,6 @@ import {
 } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { checkCallback } from "./submit-checked.ts";
-import { taskJson } from "./tasks.ts";
 
 /**
  * An agent's word shuts a gate for at most so long: nobody can tell whether a provider has said it. A worker reads the
@@ -55,7 +54,7 @@ export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
 
 type ProjectNames = "projects" | "project" | "putProject";
 function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
-  const ownProjects = async (caller: Caller): Promise<ProjectJson[]> => {
+  const ownProjects = async (caller: Caller): Promise<ProjectView[]> => {
     const all = await drover.projects();
     return isScoped(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
   };
@@ -87,11 +86,10 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
 
   async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
-    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0)
-      return syncJson(await drover.remote.sync(id, body));
+    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0) return drover.remote.sync(id, body);
     if (logs.isDue(id)) return syncNow(id, body);
     try {
-      return syncJson(await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end)));
+      return await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end));
     } catch (error) {
       if (!(error instanceof PollEnded)) throw error;
       if (error.why === "log-wanted") return syncNow(id, body);
@@ -100,8 +98,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     }
   }
 
-  const syncNow = async (id: string, body: SyncBody): Promise<SyncAnswer> =>
-    syncJson(await drover.remote.sync(id, { ...body, waitMs: 0 }));
+  const syncNow = (id: string, body: SyncBody): Promise<SyncAnswer> => drover.remote.sync(id, { ...body, waitMs: 0 });
 
   async function longSync(
     id: string,
@@ -168,24 +165,19 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   };
 }
 
-function syncJson(answer: Awaited<ReturnType<Drover["remote"]["sync"]>>): SyncAnswer {
-  if (answer.assignments.length === 0) return { ...answer, assignments: [] };
-  return { ...answer, assignments: answer.assignments.map((one) => ({ ...one, task: taskJson(one.task) })) };
-}
-
 type ScheduleNames = "schedules" | "schedule" | "putSchedule" | "removeSchedule";
 function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
   const { schedules } = deps.drover;
 
-  async function ownSchedule(caller: Caller, id: string): Promise<ScheduleJson> {
-    const found = (await schedules.get(id)) as ScheduleJson;
+  async function ownSchedule(caller: Caller, id: string): Promise<ScheduleView> {
+    const found = (await schedules.get(id)) as ScheduleView;
     if (!isOwn(caller, found.task)) throw refused({ type: "schedule-unknown", schedule: id });
     return found;
   }
 
   return {
     schedules: async ({ query }, { caller }) => {
-      return (await schedules.list(ownFilter<Owner & SchedulesQuery>(caller, query))) as ScheduleList;
+      return (await schedules.list(ownFilter<Owner & SchedulesQuery>(caller, query))) as SchedulePage;
     },
     schedule: ({ params }, { caller }) => ownSchedule(caller, params.id),
     putSchedule: async ({ params, body }, { caller }) => {
@@ -198,7 +190,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
       await makeOwnProject(deps.drover, caller, task);
       return (await schedules.put(params.id, { ...body, task } as Parameters<
         Drover["schedules"]["put"]
-      >[1])) as ScheduleJson;
+      >[1])) as ScheduleView;
     },
     removeSchedule: async ({ params }, { caller }) => {
       await ownSchedule(caller, params.id);
@@ -222,14 +214,14 @@ type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate
 function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
   const own = createOwnPermits(drover);
 
-  async function ask({ session, ...asked }: PermitBody, exchange: Exchange): Promise<PermitAnswer> {
+  async function ask({ session, ...asked }: PermitBody, exchange: Exchange): Promise<PermitView> {
     const { caller } = exchange;
     const { id, again = id } = asked;
     if (id !== undefined) own.check(caller, id, session);
     const keepsPlace = again !== undefined && own.isPositionOf(caller, again, session);
     const isNew = id === undefined || !own.isThere(id);
     /** The ticket is made before the first wait; one that is refused leaves no note behind. */
-    const made = (asking: Promise<PermitAnswer>): Promise<PermitAnswer> => {
+    const made = (asking: Promise<PermitView>): Promise<PermitView> => {
       if (id !== undefined && isNew && own.isThere(id)) own.note(caller, id, session);
       return asking;
     };

@@ -5,11 +5,11 @@
  * task as it stands when its time is over: that is an answer, not an error.
  */
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
-import { isoTime, type TaskView } from "../../engine/tasks/index.ts";
+import { isoTime } from "../../engine/tasks/index.ts";
 import { DroverError } from "../../engine/writer/index.ts";
 import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
-import { type BatchBody, type TaskJson, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
+import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
 import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
@@ -39,17 +39,16 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
       return submitCheckedBatch(deps, batch, isScoped(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
     },
     tasks: async ({ query }, { caller }) => {
-      const page = await drover.tasks(ownFilter(caller, query));
-      return { ...page, tasks: page.tasks.map(taskJson) };
+      return drover.tasks(ownFilter(caller, query));
     },
     task: async ({ params }, { caller }) => {
       await checkTask(drover, caller, params.id);
-      return taskJson(await drover.task(params.id));
+      return drover.task(params.id);
     },
     patch: async ({ params, body }, { caller }) => {
       await checkTask(drover, caller, params.id);
       const { warnings } = await drover.patch(params.id, body);
-      const task = taskJson(await drover.task(params.id));
+      const task = await drover.task(params.id);
       return warnings === undefined ? task : { ...task, warnings };
     },
     cancel: async ({ params, body }, { caller }) => {
@@ -76,7 +75,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     wait: async ({ params, query }, exchange) => {
       await checkTask(drover, exchange.caller, params.id);
       await untilEnd(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
-      return taskJson(await drover.task(params.id));
+      return drover.task(params.id);
     },
     logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
   };
@@ -120,17 +119,6 @@ function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, exchange:
       clearTimeout(timer);
     }
   });
-}
-
-/** Instants are text on the wire, also where a program that embeds the engine gave a number. */
-export function taskJson(view: TaskView): TaskJson {
-  const { deadline, notBefore } = view;
-  if (typeof deadline !== "number" && typeof notBefore !== "number") return view as TaskJson;
-  return {
-    ...view,
-    ...(typeof deadline === "number" ? { deadline: isoTime(deadline) } : {}),
-    ...(typeof notBefore === "number" ? { notBefore: isoTime(notBefore) } : {}),
-  } as TaskJson;
 }
 
 function whyJson({ earliestStart, conditions, ...answer }: Why): WhyAnswer {

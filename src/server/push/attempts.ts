@@ -15,8 +15,8 @@
  * the engine like that of any worker that was lost.
  */
 
-import type { Assignment, ResultReport, SyncAnswer } from "../../engine/workers/index.ts";
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
+import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";
 import { type Clock, readRetryAfter } from "../../std/index.ts";
 import type { Health } from "./probe.ts";
 import { type PushTarget, pushRequest } from "./request.ts";

@@ -12,8 +12,8 @@
  * has to register again.
  */
 
-import type { SyncAnswer } from "../../engine/workers/index.ts";
 import { DroverError, isStop } from "../../engine/writer/index.ts";
+import type { SyncAnswer } from "../../protocol/index.ts";
 import { createPushAttempts, type PushNews, type PushWorld } from "./attempts.ts";
 import { type Health, probe } from "./probe.ts";
 import { createPushSession, type Joined, type PushRemote, type PushWorker } from "./session.ts";

@@ -7,8 +7,9 @@
  * bring it back to work.
  */
 
-import type { JoinBody, Joined, RemoteWorkers } from "../../engine/workers/index.ts";
+import type { RemoteWorkers } from "../../engine/workers/index.ts";
 import { type Exchange, exchange } from "../../http/index.ts";
+import type { JoinBody, Joined } from "../../protocol/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import type { PushWorld } from "./attempts.ts";
 import { type Drive, type PushChange, startDrive } from "./driver.ts";

@@ -5,7 +5,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Drover, openDrover } from "../../engine/drover.ts";
-import type { TaskView } from "../../engine/tasks/task-view.ts";
+import type { TaskView } from "../../protocol/index.ts";
+
 import type { Clock } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createPushDriver, type PushDriver } from "./drivers.ts";

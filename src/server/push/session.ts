@@ -2,7 +2,8 @@
  * A push worker's word to the engine: its session, the number of the next sync, and how long it has been silent.
  */
 
-import type { JoinBody, LastWord, RemoteWorkers, SyncAnswer, SyncBody } from "../../engine/workers/index.ts";
+import type { LastWord, RemoteWorkers } from "../../engine/workers/index.ts";
+import type { JoinBody, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 
 const LEASE_MS_DEFAULT = 10_000;

@@ -7,7 +7,7 @@
  * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
  * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
-import type { AttemptRef, TaskJson, Usage } from "../../protocol/index.ts";
+import type { AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type FromCrew, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
@@ -16,7 +16,7 @@ import type { NewsDesk } from "./progress.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
-export type AssignedTask = Omit<TaskJson, "agentId" | "action" | "state"> & {
+export type AssignedTask = Omit<TaskView, "agentId" | "action" | "state"> & {
   readonly agentId: string;
   readonly action: string;
 };
@@ -118,9 +118,9 @@ export function createCrew(deps: {
     if (active.get(key) === entry) letGo(key, entry, report);
   }
 
-  async function outcomeOf(entry: Entry, task: TaskJson): Promise<Report> {
+  async function outcomeOf(entry: Entry, task: TaskView): Promise<Report> {
     try {
-      const { state: _, ...body } = task as AssignedTask & TaskJson;
+      const { state: _, ...body } = task as AssignedTask & TaskView;
       return await deps.perform({ ...body, attempt: entry.attempt }, contextOf(entry), () => entry.used);
     } catch (error) {
       return reportOfError(error, entry.used, Date.now());

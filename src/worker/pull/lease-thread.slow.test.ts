@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Asked, type Fault, startWorkerServer } from "../../../test/kits/worker-server.ts";
 import { openDrover } from "../../engine/index.ts";
-import type { AttemptResult, SyncBody } from "../../protocol/index.ts";
+import type { ResultReport, SyncBody } from "../../protocol/index.ts";
 import { startWorker } from "../index.ts";
 import { createLeaseCell } from "./lease-cell.ts";
 import { openThreadLink } from "./lease-thread-client.ts";
 import type { ToCrew } from "./messages.ts";
 
-const resultsIn = ({ body }: Asked): readonly AttemptResult[] => (body as SyncBody).results ?? [];
+const resultsIn = ({ body }: Asked): readonly ResultReport[] => (body as SyncBody).results ?? [];
 
 test("answers that are lost after the server acted cost nothing: joined once, each result counts once", async () => {
   const drover = await openDrover();

@@ -4,7 +4,7 @@
  * Apart from both, because importing the thread's own file would start it. Results and progress travel as JSON text:
  * it is made once, where the value is, and measured there; the connection never looks into it.
  */
-import type { AttemptOutcome, AttemptRef, TaskJson, Usage } from "../../protocol/index.ts";
+import type { AttemptOutcome, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
 import type { WantedLogs } from "./logs.ts";
 
 /** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
@@ -28,7 +28,7 @@ export type News = {
   readonly progress?: string;
   readonly usage?: Usage;
 };
-export type Handed = AttemptRef & { readonly task: TaskJson };
+export type Handed = AttemptRef & { readonly task: TaskView };
 
 export type FromCrew =
   | ({ readonly type: "began" } & AttemptRef)

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AttemptRef, SyncAnswer, TaskJson } from "../../protocol/index.ts";
+import type { AttemptRef, SyncAnswer, TaskView } from "../../protocol/index.ts";
 import type { Report } from "./messages.ts";
 import { createPullSession, type PullSession } from "./session.ts";
 
 const one = (taskId: string, attempt = 1): AttemptRef => ({ taskId, attempt });
-const task = (taskId: string): TaskJson => ({ taskId, state: "assigned", attempt: 1 });
+const task = (taskId: string): TaskView => ({ taskId, state: "assigned", attempt: 1 });
 const assigned = (taskId: string, attempt = 1) => ({ ...one(taskId, attempt), task: task(taskId), leaseUntil: "" });
 const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
   ...{ assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: 1000 },

@@ -4,7 +4,7 @@
  * A body has a limit, and results may be large. What does not fit waits for the next sync, and until then its attempt
  * is still named as running: one that is neither running nor reported would be given to another worker.
  */
-import type { AttemptRef, AttemptResult, RunningAttempt } from "../../protocol/index.ts";
+import type { AttemptRef, ResultReport, RunningReport } from "../../protocol/index.ts";
 import type { News, Report } from "./messages.ts";
 
 /** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
@@ -16,8 +16,8 @@ const FRAME_BYTES = 256;
 export type Ended = AttemptRef & { readonly report: Report };
 export type Running = AttemptRef & { readonly news: News | null };
 export type Packed = {
-  readonly running: readonly RunningAttempt[];
-  readonly results: readonly AttemptResult[];
+  readonly running: readonly RunningReport[];
+  readonly results: readonly ResultReport[];
   /** Whose news is in it. */
   readonly told: readonly Running[];
 };
@@ -57,7 +57,7 @@ const reportBytes = ({ report: { result = "", error = "" } }: Ended): number =>
   // Text may double when it is quoted.
   Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES;
 
-function runningJson({ taskId, attempt, news }: Running, isTold: boolean): RunningAttempt {
+function runningJson({ taskId, attempt, news }: Running, isTold: boolean): RunningReport {
   if (!isTold || news === null) return { taskId, attempt };
   const { progress, usage } = news;
   return {
@@ -68,7 +68,7 @@ function runningJson({ taskId, attempt, news }: Running, isTold: boolean): Runni
   };
 }
 
-function resultJson({ taskId, attempt, report }: Ended): AttemptResult {
+function resultJson({ taskId, attempt, report }: Ended): ResultReport {
   const { result, ...rest } = report;
   return { taskId, attempt, ...rest, ...(result === undefined ? {} : { result: JSON.parse(result) as unknown }) };
 }
