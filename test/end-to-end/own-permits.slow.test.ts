@@ -33,7 +33,7 @@ test("ids that a tied caller names before Drover gives them are not its own afte
   assert.equal((await asking).json.status, "granted");
 });
 
-test("calls of a token that is tied to an agent make no projects; its tasks do, and then its calls go there", async () => {
+test("calls of a token that is tied to an agent make no projects: its tasks do, then calls go there", async () => {
   await using at = await open();
   const call = (id: string, who = ann) => at.ask("askPermit", { body: { gate: "g", project: "made-up", id } }, who);
   const { status, problem } = await call("first");
