@@ -3,11 +3,12 @@
  *
  * The engine's codes are mapped by a table that does not compile when one is missing.
  */
+
 import { LogFailure } from "../engine/index.ts";
-import { isoTime } from "../engine/tasks/index.ts";
 import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
 import { bug, type Problem, problem, ServerRefusal } from "../http/index.ts";
 import type { WireCode } from "../protocol/index.ts";
+import { isoTime } from "../std/index.ts";
 
 /** The engine's words on the wire. */
 const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {

@@ -13,5 +13,6 @@ export {
 } from "./clock.ts";
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
+export { isoTime } from "./iso-time.ts";
 export { rateLimitOf } from "./rate-limit.ts";
 export { readRetryAfter } from "./retry-after.ts";

@@ -27,8 +27,8 @@ import { waitingOf } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
-import { isoTime } from "../tasks/task-view.ts";
+import { type Clock, isoTime } from "../../std/index.ts";
+
 import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";

@@ -19,10 +19,10 @@ import {
 } from "../../core/base/index.ts";
 import { hasEnded, type Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, isoTime } from "../../std/index.ts";
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";
-import { isoTime, withInstantsAsText } from "../tasks/task-view.ts";
+import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, isStop, refused } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";

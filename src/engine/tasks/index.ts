@@ -2,4 +2,3 @@
 
 export { isEnd } from "./await-end.ts";
 export { readTaskBody } from "./task-body.ts";
-export { isoTime } from "./task-view.ts";

@@ -9,13 +9,13 @@ import { type Decided, type Decision, hasEnded, type Task, type Warning } from "
 import { isThrottling } from "../../core/task/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
 import type { Submitted } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
 import type { ArtifactPlace } from "./artifact-place.ts";
 import { askWhetherThere } from "./artifact-watch.ts";
 import type { TaskSources } from "./read-tasks.ts";
 import type { RejectedCounts } from "./rejected-counts.ts";
 import type { ReadTask } from "./task-body.ts";
-import { isoTime } from "./task-view.ts";
 
 export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace; readonly rejections: RejectedCounts };
 

@@ -9,18 +9,8 @@ import { priority as readPriority } from "../../core/config/index.ts";
 import type { Ended, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { TaskBody, TaskView } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
 import type { TaskInput } from "./task-body.ts";
-
-const shownLast = { at: 0, text: "1970-01-01T00:00:00.000Z" };
-
-/** RFC 3339. The last one is remembered: answers of one turn share their instant. */
-export function isoTime(at: number): string {
-  if (at !== shownLast.at) {
-    shownLast.text = new Date(at).toISOString();
-    shownLast.at = at;
-  }
-  return shownLast.text;
-}
 
 export const viewOf = (state: State, task: Task, body: TaskInput | null, now: number): TaskView =>
   glance(state, task, now)(body);

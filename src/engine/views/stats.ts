@@ -8,7 +8,7 @@
 import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";
-import { isoTime } from "../tasks/task-view.ts";
+import { isoTime } from "../../std/index.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 

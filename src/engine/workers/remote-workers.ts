@@ -13,9 +13,9 @@
 import { name, text, type WorkerId } from "../../core/base/index.ts";
 import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, isoTime } from "../../std/index.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
-import { isoTime } from "../tasks/task-view.ts";
+
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
 import { type Applied, notify, type Writer } from "../writer/writer.ts";

@@ -5,10 +5,10 @@
  * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
  * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
  */
+
 import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { isoTime } from "../../engine/tasks/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
@@ -25,6 +25,7 @@ import type {
   SyncBody,
   TaskBody,
 } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
 import { createOwnPermits } from "../access/permit-scope.ts";
 import { ownGates, ownProject, ownWorkers } from "../access/scoped-views.ts";
 import { checkCall, checkSaid } from "../access/session-scope.ts";

@@ -1,12 +1,11 @@
 /**
  * The calls about the server itself and its log: events, health, numbers, the document.
  */
+
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
-import { isoTime } from "../../engine/tasks/index.ts";
 import { badInput } from "../../engine/writer/index.ts";
 import { holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
-
 import {
   EVENTS_DEFAULT,
   type EventJson,
@@ -15,6 +14,7 @@ import {
   openApiDocument,
   type Readiness,
 } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
 export type ServerParts = {

@@ -4,12 +4,13 @@
  * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
  * task as it stands when its time is over: that is an answer, not an error.
  */
+
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
-import { isoTime } from "../../engine/tasks/index.ts";
 import { DroverError } from "../../engine/writer/index.ts";
 import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
 import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
