@@ -153,3 +153,31 @@ test("every schema of the wire compiles, and has words for what it expects where
     }
   }
 });
+
+type Shown = {
+  readonly properties?: Readonly<Record<string, Shown>>;
+  readonly items?: Shown;
+  readonly anyOf?: readonly Shown[];
+  readonly additionalProperties?: boolean | Shown;
+  readonly description?: string;
+};
+
+/** The fields below a schema that have no sentence. */
+function silentIn({ properties = {}, items, anyOf = [], additionalProperties: rest }: Shown, at: string): string[] {
+  const fields = Object.entries(properties).flatMap(([key, field]) => [
+    ...((field.description ?? "") === "" ? [`${at}.${key}`] : []),
+    ...silentIn(field, `${at}.${key}`),
+  ]);
+  const others = [items, ...anyOf, typeof rest === "object" ? rest : undefined].filter((one) => one !== undefined);
+  return [...fields, ...others.flatMap((one) => silentIn(one, at))];
+}
+
+test("every field of every call has a sentence, and one without is found", () => {
+  const silent = CALL_LIST.flatMap(({ operationId, params, query, body, answers }) =>
+    [params, query, body, ...Object.values(answers)]
+      .filter((schema) => schema !== null)
+      .flatMap((schema) => silentIn(schema as Shown, operationId)),
+  );
+  assert.deepEqual(silent, []);
+  assert.deepEqual(silentIn({ properties: { a: { items: { properties: { b: {} } } } } }, "x"), ["x.a", "x.a.b"]);
+});

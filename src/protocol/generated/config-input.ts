@@ -27,6 +27,7 @@ export type SchedulerInput = {
    * {"plan":2,"spec":5,"phase":20,"code":50}.
    */
   readonly perType?: Readonly<Record<string, number | null>>;
+  /** The express lane. */
   readonly critical?: {
     /** Tasks of the express lane at once. Default: 5. */
     readonly maxInFlight?: number;

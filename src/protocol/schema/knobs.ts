@@ -54,13 +54,7 @@ export function patchOf(schema: s.Schema): Section {
   if (properties === undefined) return s.nullable(schema) as Section;
   const fields = Object.entries(properties).map(([key, field]) => {
     const inner = "properties" in field ? s.nullable(patchOf(field)) : patchOf(field);
-    return [key, withoutDefault(inner)] as const;
+    return [key, s.noted(inner, { description: s.notesOf(field).description ?? key })] as const;
   });
   return section(Object.fromEntries(fields));
-}
-
-function withoutDefault(schema: s.Schema): s.Schema {
-  const copy = s.noted(schema, {}) as s.Schema & { default?: unknown };
-  delete copy.default;
-  return copy;
 }

@@ -12,6 +12,7 @@
 
 import * as core from "../../core/base/index.ts";
 import { EXAMPLES } from "./examples.ts";
+import { FIELD_WORDS } from "./field-words.ts";
 
 export type Check = (value: unknown) => boolean;
 /** A schema of values of this type. Only what is not hidden behind a `~` is published. */
@@ -222,12 +223,19 @@ type ObjectKeywords = {
   readonly propertyNames?: Schema;
 };
 
+/** A field that has no sentence of its own has that of its name. */
+function inWords(key: string, field: Schema): Schema {
+  const { [key]: words } = FIELD_WORDS;
+  return notesOf(field).description !== undefined || words === undefined ? field : described(field, words);
+}
+
 /** An object, by its keywords. A field that is undefined is as good as absent. */
 export function objectOf<Shape>(
-  { properties, additionalProperties, propertyNames }: ObjectKeywords,
+  { properties: given, additionalProperties, propertyNames }: ObjectKeywords,
   notes: Notes = {},
 ): Schema<Shape> {
-  const fields = new Map(Object.entries(properties ?? {}));
+  const fields = new Map(Object.entries(given ?? {}).map(([key, field]) => [key, inWords(key, field)]));
+  const properties = given && Object.fromEntries(fields);
   const required = [...fields].filter(([, field]) => field["~optional"] !== true).map(([key]) => key);
   const others = typeof additionalProperties === "object" ? additionalProperties["~check"] : null;
   const isName = propertyNames?.["~check"];

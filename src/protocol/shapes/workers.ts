@@ -213,23 +213,26 @@ export const syncBody: s.Schema<SyncBody> = s.component(
       ),
       "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
     ),
-    results: s.optional(
-      s.list(
-        s.object<ResultReport>({
-          ...attemptRef,
-          outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
-          result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
-          error: s.optional(s.text(0, ERROR_MAX)),
-          usage: s.optional(usage),
-          retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
-          rateLimited: s.described(
-            s.optional(s.flag()),
-            "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
-          ),
-          permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
-        }),
-        { max: REPORTS_MAX },
+    results: s.described(
+      s.optional(
+        s.list(
+          s.object<ResultReport>({
+            ...attemptRef,
+            outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
+            result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
+            error: s.optional(s.text(0, ERROR_MAX)),
+            usage: s.optional(usage),
+            retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
+            rateLimited: s.described(
+              s.optional(s.flag()),
+              "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
+            ),
+            permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
+          }),
+          { max: REPORTS_MAX },
+        ),
       ),
+      "Attempts that have ended. Each is said again until an answer names it.",
     ),
     logPlace: s.described(
       s.optional(s.name(100)),
@@ -275,15 +278,18 @@ export const syncAnswer: s.Schema<SyncAnswer> = s.component(
       "All attempts this worker should hold and has not yet named in running.",
     ),
     cancel: s.described(s.list(s.answer<AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
-    results: s.list(
-      s.answer<ResultAnswer>({
-        ...attemptRef,
-        accepted: s.flag(),
-        code: s.described(
-          s.optional(s.name()),
-          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
-        ),
-      }),
+    results: s.described(
+      s.list(
+        s.answer<ResultAnswer>({
+          ...attemptRef,
+          accepted: s.described(s.flag(), "Whether it counts."),
+          code: s.described(
+            s.optional(s.name()),
+            "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+          ),
+        }),
+      ),
+      "What became of each result that was reported.",
     ),
     leaseUntil: s.instant(),
     leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
