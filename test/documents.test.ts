@@ -1,7 +1,7 @@
 /**
- * Documents name files that exist, and dependencies have a reason written down.
+ * Documents and comments name files that exist, and dependencies have a reason written down.
  *
- * A path in backticks may leave out the beginning (`turn/queue.ts`); some file must end with it.
+ * A path may leave out its beginning (`turn/queue.ts`) and hold stars (`audit-*.ts`); some file must end with it.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -14,17 +14,33 @@ const exclude = ["**/node_modules/**", "dist/**"];
 const files = globSync("{src,test,bench,examples,bin}/**/*.{ts,js}", { cwd: root, exclude }).map((path) => `/${path}`);
 const documents = globSync("{*.md,{docs,src,test,bench,examples}/**/*.md}", { cwd: root, exclude });
 
+const isThere = (path: string): boolean => {
+  const end = new RegExp(`/${RegExp.escape(path).replaceAll("\\*", "[^/]*")}$`);
+  return files.some((file) => end.test(file));
+};
 const missingIn = (text: string): string[] =>
-  [...text.matchAll(/`(\w[\w./-]*\.ts)`/g)]
-    .map(([, path = ""]) => path)
-    .filter((path) => !files.some((file) => file.endsWith(`/${path}`)));
+  [...text.matchAll(/`(\w[\w./*-]*\.ts)`/g)].map(([, path = ""]) => path).filter((path) => !isThere(path));
+const missingInComments = (text: string): string[] =>
+  [...text.matchAll(/^ *(?:\/\*\*|\*|\/\/) .*$/gm)]
+    .flatMap(([line]) => line.match(/(?<![\w./])\w[\w./*-]*(?<!\.d)\.ts\b/g) ?? [])
+    .filter((path) => !isThere(path));
 
 /** CHANGELOG tells of files as they were called then. */
 for (const document of documents.filter((path) => path !== "CHANGELOG.md"))
   test(`every file that ${document} names exists`, () => assert.deepEqual(missingIn(textOf(document)), []));
 
+test("every file that a comment names exists", () => {
+  const missing = files.flatMap((file) => missingInComments(textOf(file)).map((path) => `${file} names ${path}`));
+  assert.deepEqual(missing, []);
+});
+
 test("a planted path that is gone is found", () => {
-  assert.deepEqual(missingIn("see `core/pump.ts`, `core/gone.ts` and `pump.ts`"), ["core/gone.ts"]);
+  assert.deepEqual(missingIn("see `core/pump.ts`, `core/gone.ts`, `core/gone-*.ts`, `pu*.ts` and `pump.ts`"), [
+    "core/gone.ts",
+    "core/gone-*.ts",
+  ]);
+  const code = '/** As pump.ts has it. */\nimport { a } from "./elsewhere.ts";\n// Not as ' + "core/gone.ts has it.";
+  assert.deepEqual(missingInComments(code), ["core/gone.ts"]);
 });
 
 test("every dependency has its line in the record of dependencies", () => {

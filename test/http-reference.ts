@@ -88,7 +88,7 @@ function callText(call: Call, shapes: Map<string, Shown>): string {
     `Answers ${Object.entries(call.answers)
       .map(([status, schema]) => `**${status}** ${answerText(call, schema as Shown, shapes)}`)
       .join("; ")}\n`,
-    call.errors.length === 0 ? "" : `Refuses payloads: ${refusalsText(call.errors)}.\n`,
+    call.errors.length === 0 ? "" : `Refuses besides: ${refusalsText(call.errors)}.\n`,
   ]
     .filter((part) => part !== "")
     .join("\n");

@@ -2,7 +2,7 @@
  * The verbs against a real server: that what they ask is what it takes, and what it answers is what they show.
  *
  * One server for all; each story has tasks and projects of its own. Their exact words are in verbs.test.ts and
- * fleet-verbs.test.ts.
+ * verbs/fleet.test.ts.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

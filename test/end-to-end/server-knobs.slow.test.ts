@@ -1,8 +1,8 @@
 /**
  * Knobs of `server:` that are read by a part of their own: what the file says must reach that part.
  *
- * Its other knobs bind in the tests of what they are about: host and tokens in tokens.test.ts, bodyLimit in
- * wire.test.ts, shutdownGrace in shutdown.test.ts, port in cli/serve/serve.slow.test.ts.
+ * Its other knobs bind in the tests of what they are about: host and tokens in tokens.slow.test.ts, bodyLimit in
+ * wire.slow.test.ts, shutdownGrace in shutdown.slow.test.ts, port in cli/serve/serve.slow.test.ts.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -2,7 +2,7 @@
  * The parts of the config: files with places, variables, flags, layers.
  *
  * The schema here is a small one, so that a row shows everything that decides it. That the real knobs can all be set
- * from everywhere is in config-load.test.ts.
+ * from everywhere is in load.test.ts.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

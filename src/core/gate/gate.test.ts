@@ -1,7 +1,7 @@
 /**
  * The gate's rules as stories with a clock turned by hand.
  *
- * The laws for histories nobody thought of are in gate-laws.test.ts, the live gate is tested in src/gate/.
+ * The laws for histories nobody thought of are in laws.test.ts, the live gate is tested in src/gate/.
  */
 
 import assert from "node:assert/strict";

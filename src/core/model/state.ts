@@ -203,7 +203,7 @@ export type Attempt = {
   known: boolean;
   stopCause: StopCause | null;
   stopBy: number;
-  /** Where it stands among those of its worker; kept by fleet/attempt-set.ts. */
+  /** Where it stands among those of its worker; kept by collections/attempt-set.ts. */
   place: number;
 };
 

@@ -17,8 +17,8 @@ import type { Spans } from "./chain.ts";
 import { batchLink, chainBatch, equalBytes, HASH_BYTES, hashOf, seqAt } from "./chain.ts";
 
 /**
- * What is stored: 1 held every event as JSON, 2 may hold those of `compact-write.ts`, 3 has signed heads and links over
- * batches. All are read: a batch without a link of its own is one of 1 or 2.
+ * What is stored: 1 held every event as JSON, 2 may hold compact ones (`compact-events.ts`), 3 has signed heads and
+ * links over batches. All are read: a batch without a link of its own is one of 1 or 2.
  */
 export const FORMAT = 3;
 export const OLDEST_FORMAT = 1;

@@ -2,7 +2,7 @@
  * The SQLite log keeps the log's promises, on a real disk and among real processes.
  *
  * What only this driver can do wrong: share its directory, lose the race with a full disk, leave a lock
- * behind, stop the event loop. Damage to its file is in `sqlite-damage.test.ts`.
+ * behind, stop the event loop. Damage to its file is in `damage.slow.test.ts`.
  */
 
 import assert from "node:assert/strict";
