@@ -15,7 +15,6 @@ import { recover } from "../../engine/writer/index.ts";
 import type { Plan } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
 import type { Known, Placed, Placing } from "./identity.ts";
-import type { RunRequest } from "./session.ts";
 import type { Row, RowState } from "./state.ts";
 
 /** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
@@ -73,7 +72,7 @@ const isBad = (phase: string): boolean => phase === "failed" || phase === "skipp
 export async function bringInLine(
   drover: Drover,
   { placed, strays }: Placing,
-  request: RunRequest,
+  { plan, hears }: { readonly plan: Plan; readonly hears: { noted(text: string): void } },
   kept: ReadonlySet<string>,
 ): Promise<void> {
   await drover.resume();
@@ -82,15 +81,13 @@ export async function bringInLine(
   const asked = placed.map(async (one) => {
     // That no worker is here yet is how it should be: nothing starts before all of it is in the log.
     if (one.phase === null)
-      return ((await drover.submit(bodyOf(one, request.plan))).warnings ?? []).filter(
-        ({ type }) => type !== "no-workers",
-      );
+      return ((await drover.submit(bodyOf(one, plan))).warnings ?? []).filter(({ type }) => type !== "no-workers");
     if (one.phase === "cancelled" || (isBad(one.phase) && !kept.has(one.id))) await drover.retry(one.id);
     return [];
   });
   for (const [index, warnings] of (await Promise.all(asked)).entries())
     for (const warning of warnings)
-      request.hears.noted(`${placed[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
+      hears.noted(`${placed[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
 }
 
 function warningText({ type, detail, asked, given }: Record<string, unknown>): string {

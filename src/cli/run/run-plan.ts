@@ -12,6 +12,7 @@ import { dirname, relative, resolve } from "node:path";
 import { nearest } from "../../core/base/index.ts";
 
 import { type Clock, realClock } from "../../std/index.ts";
+import { findRepository, probeWorktree } from "../../worker/worktree/index.ts";
 
 import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
@@ -21,14 +22,27 @@ import { planSchemaText } from "../plan/schema.ts";
 import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import type { StopSignal, Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
-import { checkWorktrees } from "../worker/worktree-check.ts";
+import { refusalOf } from "../worker/preflight.ts";
 import { createAttempts } from "./attempts.ts";
+import { type Known, placeTasks } from "./identity.ts";
 import { isInUse, knownBefore, logProblem } from "./log.ts";
 import { showPreview } from "./preview.ts";
 import { startRun } from "./session.ts";
 import { createShow } from "./show.ts";
 import { exitOf, showSummary } from "./summary.ts";
-import type { RunFlags } from "./verb.ts";
+
+export type RunFlags = {
+  readonly data?: string;
+  readonly slots?: number;
+  readonly only?: readonly string[];
+  readonly dryRun?: boolean;
+  readonly fresh?: boolean;
+  readonly failFast?: boolean;
+  readonly keepGoing?: boolean;
+  readonly retryFailed?: boolean;
+  readonly output?: boolean;
+  readonly printSchema?: boolean;
+};
 
 const INPUT_BYTES_MAX = 1024 * 1024;
 /** No name that a plan could take from its file: two plans from standard input would share one log. */
@@ -218,4 +232,44 @@ async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<voi
   for (let count = 2; existsSync(aside); count++) aside = `${data}.${stamp}-${count}`;
   renameSync(data, aside);
   err(`note: the old log is now ${relative(cwd, aside)}\n`);
+}
+
+/**
+ * Refuses a plan with a worktree that cannot be made. An earlier task may make what a later one stands on (a branch, a
+ * commit, a clone), so only what needs no other is looked at in full; of the others only that a directory which is
+ * there is in a repository. `known` is asked only if something is wrong: it is read from the log.
+ */
+async function checkWorktrees(
+  tasks: readonly PlanTask[],
+  directory: string,
+  known: () => readonly Known[] | Promise<readonly Known[]>,
+): Promise<void> {
+  const answers = new Map<string, string | null>();
+  const bad: { readonly task: PlanTask; readonly why: string }[] = [];
+  for (const task of tasks) {
+    const { cwd, worktree } = task.work;
+    if (worktree === null) continue;
+    const path = resolve(directory, cwd);
+    const isFirst = task.needs.length === 0;
+    const key = JSON.stringify([path, worktree.base, isFirst]);
+    if (!answers.has(key)) answers.set(key, await refusalOf(() => probe(path, worktree.base, isFirst)));
+    const why = answers.get(key) ?? null;
+    if (why !== null) bad.push({ task, why });
+  }
+  if (bad.length === 0) return;
+  // A log that cannot be read is complained of where it is opened.
+  const before = await Promise.resolve(known()).catch(() => []);
+  const left = placeTasks(tasks, before).placed.filter(({ phase }) => phase !== "done");
+  const wanted = new Set(left.map(({ task }) => task.name));
+  const [first] = bad.filter(({ task }) => wanted.has(task.name));
+  if (first === undefined) return;
+  throw usageProblem(
+    `task ${first.task.name} wants a worktree: ${first.why}`,
+    "nothing was started; without worktree: a task runs in the directory itself",
+  );
+}
+
+async function probe(cwd: string, base: string, isFirst: boolean): Promise<void> {
+  if (isFirst) await probeWorktree({ cwd, base });
+  else if (existsSync(cwd)) await findRepository(cwd);
 }

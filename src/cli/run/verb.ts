@@ -5,19 +5,7 @@
  * engine with it, and other verbs need not wait for that.
  */
 import { BadValue, type VerbBody, wholeNumber } from "../shell/verb.ts";
-
-export type RunFlags = {
-  readonly data?: string;
-  readonly slots?: number;
-  readonly only?: readonly string[];
-  readonly dryRun?: boolean;
-  readonly fresh?: boolean;
-  readonly failFast?: boolean;
-  readonly keepGoing?: boolean;
-  readonly retryFailed?: boolean;
-  readonly output?: boolean;
-  readonly printSchema?: boolean;
-};
+import type { RunFlags } from "./run-plan.ts";
 
 /** Names with commas between them; a name may have commas of its own in brackets, `test[24,linux]`. */
 export function taskNames(text: string, before: unknown): string[] {

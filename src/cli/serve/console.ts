@@ -8,7 +8,6 @@
 import { type Logger, pino } from "pino";
 import { plainLines } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
-import type { ServeFlags } from "./verb.ts";
 
 export type Voice = {
   readonly logger: Logger;
@@ -20,7 +19,11 @@ export type Voice = {
   readonly alarm: (text: string) => void;
 };
 
-export function voiceFor({ flags, terminal, output }: Pick<Call<ServeFlags>, "flags" | "terminal" | "output">): Voice {
+export function voiceFor({
+  flags,
+  terminal,
+  output,
+}: Pick<Call<{ logLevel?: string }>, "flags" | "terminal" | "output">): Voice {
   const level = flags.logLevel ?? (terminal.isErrorTerminal ? "warn" : "info");
   const logger = pino({ level, base: null }, { write: (line: string) => terminal.err(line) });
   if (!terminal.isErrorTerminal && level !== "silent")

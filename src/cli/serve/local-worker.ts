@@ -20,10 +20,15 @@ import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
 import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { COMMAND_ACTION } from "../verbs/task-flags.ts";
+import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
 import type { LogPlace } from "./messages.ts";
 import { taskCommand } from "./task-command.ts";
-import type { ServeFlags } from "./verb.ts";
+
+export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
+  readonly slots?: number;
+  /** False with --no-worker, true with --worker; else it depends on who may submit. */
+  readonly worker?: boolean;
+};
 
 export const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
@@ -62,7 +67,7 @@ export type LocalCrew = {
 
 export type CrewOptions = {
   readonly drover: Employer;
-  readonly flags: ServeFlags;
+  readonly flags: LocalWorkerFlags;
   readonly terminal: Terminal;
   readonly place: LogPlace;
   readonly url: string;
@@ -118,7 +123,7 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
   };
 }
 
-const isAskedFor = ({ worker, exec }: ServeFlags): boolean => worker === true || exec !== undefined;
+const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
 
 /** What a worker on this machine has written beside the log, as `drover worker` does unless it is told otherwise. */
 function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
@@ -140,7 +145,7 @@ const nobody = (why: string, logsOf: LocalCrew["logsOf"]): LocalCrew => ({
   withdraw: () => {},
 });
 
-function description({ exec }: ServeFlags, slots: number): string {
+function description({ exec }: LocalWorkerFlags, slots: number): string {
   const atOnce = `${slots} at a time`;
   return exec === undefined
     ? `runs the params.command of tasks with action ${COMMAND_ACTION}, as you, ${atOnce} (--no-worker: without it)`

@@ -16,9 +16,9 @@ import { keepReloading, type Reloading } from "../config/reload.ts";
 import { loadSettings, type ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
-import type { Call } from "../shell/verb.ts";
+import type { Call, ConfigFlags } from "../shell/verb.ts";
 import { type Voice, voiceFor } from "./console.ts";
-import { type LocalCrew, startLocalCrew } from "./local-worker.ts";
+import { type LocalCrew, type LocalWorkerFlags, startLocalCrew } from "./local-worker.ts";
 import {
   isReachableByOthers,
   type LogPlace,
@@ -29,7 +29,15 @@ import {
   roomToStart,
   welcome,
 } from "./messages.ts";
-import type { ServeFlags } from "./verb.ts";
+
+export type ServeFlags = ConfigFlags &
+  LocalWorkerFlags & {
+    readonly host?: string;
+    readonly port?: number;
+    readonly data?: string;
+    readonly log?: string;
+    readonly logLevel?: string;
+  };
 
 export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;

@@ -3,21 +3,9 @@
  * along and is loaded only when somebody serves: no other verb should have to wait for them.
  */
 
-import { type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { CONFIG_FLAGS, type ConfigFlags } from "../verbs/config.ts";
-import { EXEC_FLAGS, type ExecFlags } from "../worker/flags.ts";
-
-export type ServeFlags = ConfigFlags &
-  Pick<ExecFlags, "exec" | "shell" | "env"> & {
-    readonly host?: string;
-    readonly port?: number;
-    readonly data?: string;
-    readonly log?: string;
-    readonly slots?: number;
-    /** False with --no-worker, true with --worker; else it depends on who may submit. */
-    readonly worker?: boolean;
-    readonly logLevel?: string;
-  };
+import { CONFIG_FLAGS, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { EXEC_FLAGS } from "../worker/flags.ts";
+import type { ServeFlags } from "./serve.ts";
 
 const OF_EXEC = ["--exec", "--shell", "--env"];
 

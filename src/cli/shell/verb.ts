@@ -63,6 +63,18 @@ export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { flags: "--no-color", about: "no colours, also on a terminal" },
 ];
 
+/** Of verbs that read the config of a server. */
+export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };
+
+export const CONFIG_FLAGS: readonly FlagSpec[] = [
+  { flags: "-c, --config <file>", about: "read this file instead of ./drover.yml" },
+  {
+    flags: "--set <path=value>",
+    about: "set one knob, such as scheduler.maxInFlight=10; may be given again",
+    read: each,
+  },
+];
+
 // ------------------------------------------------------------- flags as values
 
 /** The value of a flag is wrong; the message says what would be right. */

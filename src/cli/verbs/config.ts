@@ -14,18 +14,7 @@ import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "../config/sett
 import { EXIT } from "../shell/problem.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "../shell/url-secret.ts";
-import { type Call, each, type FlagSpec, type Verb, type VerbBody } from "../shell/verb.ts";
-
-export type ConfigFlags = { readonly config?: string; readonly set?: readonly string[] };
-
-export const CONFIG_FLAGS: readonly FlagSpec[] = [
-  { flags: "-c, --config <file>", about: "read this file instead of ./drover.yml" },
-  {
-    flags: "--set <path=value>",
-    about: "set one knob, such as scheduler.maxInFlight=10; may be given again",
-    read: each,
-  },
-];
+import { type Call, CONFIG_FLAGS, type ConfigFlags, type Verb, type VerbBody } from "../shell/verb.ts";
 
 /** The config as this command would have it. */
 export function loadFor({ flags, terminal }: Pick<Call<ConfigFlags>, "flags" | "terminal">): ServerConfig {

@@ -10,6 +10,7 @@ import type { TaskBody } from "../../protocol/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { byteCount, cpuMillicores, type FlagSpec, milliseconds, number, several, wholeNumber } from "../shell/verb.ts";
+import { COMMAND_ACTION } from "../worker/flags.ts";
 import { readJson, readJsonObject } from "./json-input.ts";
 
 export type TaskFlags = {
@@ -42,9 +43,6 @@ export type TaskFlags = {
   readonly onLoss?: "retry" | "fail";
 };
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
-
-/** The action of a task that is given as a command. */
-export const COMMAND_ACTION = "exec";
 
 /** Those of a task that may be given without an id of its own and without a deadline: also of a schedule. */
 export const TASK_FLAGS: readonly FlagSpec[] = [

@@ -14,9 +14,9 @@ import { type LogPlace, logPlaceOf } from "../serve/messages.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
-import type { Call, VerbBody } from "../shell/verb.ts";
+import type { Call, ConfigFlags, VerbBody } from "../shell/verb.ts";
 import { count, span } from "../show/time.ts";
-import { type ConfigFlags, loadFor } from "./config.ts";
+import { loadFor } from "./config.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
 
@@ -40,7 +40,7 @@ export const verifyVerb: VerbBody<Flags> = {
     const expect = call.flags.expect === undefined ? {} : { expect: anchorFrom(call.flags.expect) };
     const key = call.flags.key === undefined ? null : keyFrom(call.flags.key);
     const { LogFailure, openSqliteLog } = await import("../../engine/index.ts");
-    const { lastEventAt } = await import("../../engine/writer/last-event.ts");
+    const { lastEventAt } = await import("../../engine/writer/index.ts");
     try {
       const log = await openSqliteLog({ directory, readOnly: true });
       try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { emptyDirectory } from "../../../test/kits/cli/served.ts";
 import { CliProblem } from "../shell/problem.ts";
-import { makeWorkerData } from "./data-directory.ts";
+import { makeWorkerData } from "./preflight.ts";
 
 const rows: { name: string; there: string; data: string; ignored: string | null }[] = [
   { name: "a new .drover", there: ".", data: ".drover/worker", ignored: ".drover" },

@@ -5,6 +5,9 @@ import type { ExecOptions, PresetName } from "../../worker/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 import { each, type FlagSpec, milliseconds, wholeNumber } from "../shell/verb.ts";
 
+/** The action of a task whose params bring their own command. */
+export const COMMAND_ACTION = "exec";
+
 export type ExecFlags = {
   readonly exec?: string;
   readonly shell?: boolean;

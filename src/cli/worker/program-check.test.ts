@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { checkProgram } from "./program-check.ts";
+import { checkProgram } from "./preflight.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-program-"));
 after(() => rmSync(home, { recursive: true }));

@@ -2,20 +2,8 @@
  * `drover worker` as the command line knows it. What it does is in `worker.ts`, which is loaded only when it is wanted.
  */
 import { byteCount, cpuMillicores, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { EXEC_FLAGS, type ExecFlags } from "./flags.ts";
-
-export type WorkerFlags = ExecFlags & {
-  readonly id?: string;
-  readonly slots?: number;
-  readonly capability?: readonly string[];
-  readonly action?: readonly string[];
-  readonly type?: readonly string[];
-  readonly project?: readonly string[];
-  readonly cpu?: number;
-  readonly memory?: number;
-  readonly zone?: string;
-  readonly data?: string;
-};
+import { EXEC_FLAGS } from "./flags.ts";
+import type { WorkerFlags } from "./worker.ts";
 
 const SLOTS_MAX = 1000;
 

@@ -24,11 +24,21 @@ import {
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
-import { makeWorkerData } from "./data-directory.ts";
-import { execOptionsFrom } from "./flags.ts";
-import { checkProgram } from "./program-check.ts";
-import type { WorkerFlags } from "./verb.ts";
-import { checkWorktree } from "./worktree-check.ts";
+import { type ExecFlags, execOptionsFrom } from "./flags.ts";
+import { checkProgram, checkWorktree, makeWorkerData } from "./preflight.ts";
+
+export type WorkerFlags = ExecFlags & {
+  readonly id?: string;
+  readonly slots?: number;
+  readonly capability?: readonly string[];
+  readonly action?: readonly string[];
+  readonly type?: readonly string[];
+  readonly project?: readonly string[];
+  readonly cpu?: number;
+  readonly memory?: number;
+  readonly zone?: string;
+  readonly data?: string;
+};
 
 export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
@@ -36,20 +46,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const url = flags.url ?? address.url ?? DEFAULT_URL;
   const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
   const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
-  const options: ExecOptions = {
-    ...execOptionsFrom(flags),
-    data,
-    url,
-    cwd: terminal.cwd,
-    inherited: terminal.env,
-    onWarning: warn,
-    ...(flags.id === undefined ? {} : { workerId: flags.id }),
-  };
-  const exec = handlerFrom(options);
-  checkProgram(options, terminal);
-  await checkWorktree(options, terminal.cwd);
-  makeWorkerData(data);
-  await sweep(exec, warn);
+  const options = { ...execOptionsFrom(flags), data, url, cwd: terminal.cwd };
+  const exec = await prepare({ ...options, onWarning: warn }, call);
   const stop = stopper(terminal, exec);
   const slots = flags.slots ?? 1;
   const joined = Promise.withResolvers<PullWorker>();
@@ -100,6 +98,21 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     // Who will not wait leaves the process, and that kills what still runs.
     if (!stop.isForced()) await exec.close();
   }
+}
+
+/** The handler of the commands, once all that it needs is there. */
+async function prepare(given: ExecOptions, { flags, terminal }: Call<WorkerFlags>): Promise<ExecHandler> {
+  const options: ExecOptions = {
+    ...given,
+    inherited: terminal.env,
+    ...(flags.id === undefined ? {} : { workerId: flags.id }),
+  };
+  const exec = handlerFrom(options);
+  checkProgram(options, terminal);
+  await checkWorktree(options, terminal.cwd);
+  makeWorkerData(options.data);
+  await sweep(exec, options.onWarning ?? (() => {}));
+  return exec;
 }
 
 /** The kill grace of the pull worker must outlast the ladder of the commands. */

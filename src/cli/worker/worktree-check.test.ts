@@ -11,7 +11,7 @@ import { type PlanPlace, planPlace } from "../../../test/kits/cli/plan-place.ts"
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-import { checkWorktree } from "./worktree-check.ts";
+import { checkWorktree } from "./preflight.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-trees-"));
 after(() => rmSync(home, { recursive: true }));

@@ -2,5 +2,6 @@
 
 export { canonical } from "./canonical-json.ts";
 export { badInput, DroverError, type DroverErrorCode, isStop, refused } from "./drover-error.ts";
+export { lastEventAt } from "./last-event.ts";
 export { recover } from "./recovery.ts";
 export { type Applied, type Commit, startWriter, type Writer } from "./writer.ts";
