@@ -30,7 +30,7 @@ export function emptyState(): State {
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),
-    asks: new Map(),
+    requirements: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),
     callbacks: { wanted: new Set(), due: new Map() },

@@ -214,7 +214,8 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
       attempt.state = "running";
       attempt.startedAt = event.at;
       setPhase(state, task, "running");
-      if (task.ask.timeoutMs !== null) setTimer(state, task, "timeout", event.at + task.ask.timeoutMs, attempt);
+      if (task.requirements.timeoutMs !== null)
+        setTimer(state, task, "timeout", event.at + task.requirements.timeoutMs, attempt);
       return;
     case "attempt-used":
       attempt.reported = event.tokens;
@@ -278,7 +279,7 @@ function applyEnd(
   switch (event.kind) {
     case "task-done": {
       const { at, resultHash, resultSize } = event;
-      if (task.ask.provider !== null) noteAnswered(state, attempt as Attempt);
+      if (task.requirements.provider !== null) noteAnswered(state, attempt as Attempt);
       release(state, attempt as Attempt, event.tokens, at);
       const resultSeq = resultHash === null ? null : state.seq;
       return endTask(state, task, "done", { at, seq: state.seq, error: null, resultHash, resultSize, resultSeq });

@@ -32,15 +32,15 @@ function atEveryStart(cases: number, judge: Judge): void {
 }
 
 test("no start exceeds a limit on what is in flight: fleet, project, agent, type, express lane", () => {
-  atEveryStart(9000, (state, ledger, start, { project, agent, ask }) => {
+  atEveryStart(9000, (state, ledger, start, { project, agent, requirements }) => {
     const { scheduler } = state.config;
     const mine = outWhere(ledger, (out) => out.project === project.id);
     assert.ok(ledger.out.size < scheduler.maxInFlight, "maxInFlight");
     assert.ok(mine.length < project.settings.maxConcurrent, "maxConcurrent");
     const ofAgent = outWhere(ledger, (out) => out.agent === agent.id).length;
     assert.ok(ofAgent < scheduler.maxPerAgentInFlight, "maxPerAgentInFlight, over all projects");
-    const ofType = outWhere(ledger, (out) => out.type === ask.type).length;
-    assert.ok(ofType < (scheduler.perType[ask.type] ?? Number.POSITIVE_INFINITY), "perType");
+    const ofType = outWhere(ledger, (out) => out.type === requirements.type).length;
+    assert.ok(ofType < (scheduler.perType[requirements.type] ?? Number.POSITIVE_INFINITY), "perType");
     if (start.rank.express) assert.ok(outWhere(ledger, (out) => out.express).length < scheduler.critical.maxInFlight);
     assert.ok(!state.paused && project.status === "active" && !agentless(start), "nothing starts while paused");
   });
@@ -64,22 +64,22 @@ test("no start that reserves tokens overspends a budget: used in the window, plu
 });
 
 test("no start finds its worker full, unfit, unwilling or held for another, a lock taken, or its gate blocked", () => {
-  atEveryStart(9000, (state, ledger, start, { ask, project }) => {
+  atEveryStart(9000, (state, ledger, start, { requirements, project }) => {
     const worker = state.fleet.byId.get(start.worker);
     assert.ok(worker !== undefined && worker.status === "ready", "it takes work");
     const there = outWhere(ledger, (out) => out.worker === worker.id);
     assert.ok(there.length < worker.slots + state.config.scheduler.placement.maxQueuePerWorker, "slots");
-    assert.ok(sum(there, (out) => out.cpu) + ask.cpu <= worker.cpu, "cpu");
-    assert.ok(sum(there, (out) => out.memory) + ask.memory <= worker.memory, "memory");
+    assert.ok(sum(there, (out) => out.cpu) + requirements.cpu <= worker.cpu, "cpu");
+    assert.ok(sum(there, (out) => out.memory) + requirements.memory <= worker.memory, "memory");
     assert.ok(
-      ask.capabilities.every((capability) => worker.capabilities.includes(capability)),
+      requirements.capabilities.every((capability) => worker.capabilities.includes(capability)),
       "capabilities",
     );
-    assert.ok(takes(worker, { ask, project }), "what it takes");
+    assert.ok(takes(worker, { requirements, project }), "what it takes");
     assert.ok(worker.hold === null || worker.hold === project.hold, "held");
     const taken = [...ledger.out.values()].flatMap((out) => out.locks);
-    assert.ok(!ask.locks.some((lock) => taken.includes(lock)), "locks");
-    const gate = ask.provider === null ? undefined : state.gates.get(ask.provider as never);
+    assert.ok(!requirements.locks.some((lock) => taken.includes(lock)), "locks");
+    const gate = requirements.provider === null ? undefined : state.gates.get(requirements.provider as never);
     assert.ok(gate === undefined || gate.blockedUntil === null || gate.blockedUntil <= start.at, "gate");
   });
 });

@@ -167,13 +167,13 @@ test("a snapshot of format 3, which does not say what becomes of what was lost, 
     STARTED_AT as Instant,
     {},
   );
-  assert.equal(copyOf(life.state).tasks.get("t" as TaskId)?.ask.onLoss, "fail");
+  assert.equal(copyOf(life.state).tasks.get("t" as TaskId)?.requirements.onLoss, "fail");
   const older = [...snapshotLines(life.state)].map((line) => {
     const row = JSON.parse(line) as unknown[];
     if (row[0] === "drover") row[1] = 3;
     return JSON.stringify(row[0] === "ask" ? row.slice(0, 13) : row);
   });
   const copy = restore(older);
-  assert.equal(copy.tasks.get("t" as TaskId)?.ask.onLoss, "retry");
+  assert.equal(copy.tasks.get("t" as TaskId)?.requirements.onLoss, "retry");
   assert.deepEqual(checkInvariants(copy), []);
 });

@@ -83,7 +83,7 @@ test("locks used once leave nothing behind, and forgetting them shuts nothing th
     );
     pumpDry(life, at, {});
     const [attempt] = [...state.fleet.order.flatMap(({ attempts }) => [...attempts])];
-    assert.equal(attempt?.task.ask.locks[0], locks[0], "the only task starts at once");
+    assert.equal(attempt?.task.requirements.locks[0], locks[0], "the only task starts at once");
     step(life, { type: "finish-attempt", report: { ...DONE, task: attempt?.task.id as TaskId, attempt: 1 } }, at, {});
     if (index % 100 === 0) assert.deepEqual(checkInvariants(state), []);
   }

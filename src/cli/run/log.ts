@@ -39,7 +39,7 @@ export function keptOf(
   const [kept, bad] = [new Set<string>(), new Set<string>()];
   for (const { id, phase, needs } of placed) {
     const record = state.tasks.get(id as never);
-    const isUnseen = record?.ask.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
+    const isUnseen = record?.requirements.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
     const staysBad = !retriesFailed || isUnseen || (phase === "skipped" && needs.some((need) => bad.has(need)));
     if (phase === null || (isBad(phase) ? !staysBad : phase !== "done")) continue;
     kept.add(id);

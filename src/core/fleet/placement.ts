@@ -13,7 +13,7 @@
 import type { Pin, TaskId, WorkerId } from "../base/brand.ts";
 import type { Strategy } from "../config/config.ts";
 import type { AffinityKind, Reason } from "../model/events.ts";
-import type { Ask, Demand, State, Task, Worker } from "../model/state.ts";
+import type { Demand, Requirements, State, Task, Worker } from "../model/state.ts";
 import { zonePin } from "./pin.ts";
 import { couldServe, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
@@ -95,10 +95,10 @@ function affine(state: State, task: Task, demand: Demand, allowed: (worker: Work
     const found = state.fleet.byId.get(worker);
     if (feasible(found)) return { worker: found, reason: { type: "affinity", reason } };
   }
-  if (task.ask.zone === null) return null;
+  if (task.requirements.zone === null) return null;
   let best: Worker | null = null;
   for (const worker of state.fleet.order) {
-    if (worker.zone !== task.ask.zone || !feasible(worker)) continue;
+    if (worker.zone !== task.requirements.zone || !feasible(worker)) continue;
     if (best === null || worker.attempts.size < best.attempts.size) best = worker;
   }
   return best === null ? null : { worker: best, reason: { type: "affinity", reason: "same-zone" } };
@@ -121,9 +121,9 @@ const ranOn = ({ tasks, tombstones }: State, id: TaskId | null): WorkerId | null
   id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
 
 /** What a worker must have to run this task. */
-export const neededBy = (state: State, { ask, project }: Task): Needed & Pick<Ask, "zone"> => {
-  const { capabilities, cpu, memory, zone } = ask;
-  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, ask, project.id) };
+export const neededBy = (state: State, { requirements, project }: Task): Needed & Pick<Requirements, "zone"> => {
+  const { capabilities, cpu, memory, zone } = requirements;
+  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, requirements, project.id) };
 };
 
 /** What a task that is being queued will wait for, under the affinity strategy. */
@@ -153,7 +153,7 @@ export function heldPlacement(state: State, task: Task): Placement | null {
   const hasRoom =
     worker.status === "ready" &&
     worker.attempts.size < worker.slots + state.fleet.room &&
-    worker.cpu - worker.usedCpu >= task.ask.cpu &&
-    worker.memory - worker.usedMemory >= task.ask.memory;
+    worker.cpu - worker.usedCpu >= task.requirements.cpu &&
+    worker.memory - worker.usedMemory >= task.requirements.memory;
   return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

@@ -17,7 +17,17 @@
 import type { Pin } from "../base/brand.ts";
 import { bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
 import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "../collections/id-set.ts";
-import type { Ask, Attempt, Demand, GateUse, LockUse, Shape, Shapes, TypeUse, Worker } from "../model/state.ts";
+import type {
+  Attempt,
+  Demand,
+  GateUse,
+  LockUse,
+  Requirements,
+  Shape,
+  Shapes,
+  TypeUse,
+  Worker,
+} from "../model/state.ts";
 import { isMeantBy } from "./pin.ts";
 
 const IDLE_MAX = 1024;
@@ -40,12 +50,18 @@ export const newShapes = (): Shapes => ({
   shutByWorkers: bitSet(),
 });
 
-const demandKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
-  `${ask.cpu}|${ask.memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(ask.capabilities)}` +
+const demandKey = (
+  { capabilities, cpu, memory }: Requirements,
+  pin: Pin | null,
+  refusedBy: readonly string[],
+): string =>
+  `${cpu}|${memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(capabilities)}` +
   (refusedBy.length === 0 ? "" : `|${JSON.stringify(refusedBy)}`);
 
-const shapeKey = (ask: Ask, pin: Pin | null, refusedBy: readonly string[]): string =>
-  JSON.stringify([ask.type, ask.capabilities, ask.cpu, ask.memory, ask.provider, ask.locks, pin, ...refusedBy]);
+const shapeKey = (requirements: Requirements, pin: Pin | null, refusedBy: readonly string[]): string => {
+  const { type, capabilities, cpu, memory, provider, locks } = requirements;
+  return JSON.stringify([type, capabilities, cpu, memory, provider, locks, pin, ...refusedBy]);
+};
 
 /** All workers that are known, what may queue on one beyond its slots, and what refuses the task. */
 type World = { readonly workers: Iterable<Worker>; readonly room: number; readonly refusedBy: readonly string[] };
@@ -53,19 +69,19 @@ type World = { readonly workers: Iterable<Worker>; readonly room: number; readon
 /** The shape of a task, made known if it is new. */
 export function internShape(
   shapes: Shapes,
-  ask: Ask,
+  requirements: Requirements,
   pin: Pin | null,
   world: World & { readonly typeLimit: (type: string) => number },
 ): Shape {
-  const key = shapeKey(ask, pin, world.refusedBy);
+  const key = shapeKey(requirements, pin, world.refusedBy);
   const known = shapes.byKey.get(key);
   if (known !== undefined) return known;
   if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
   const id = shapes.freeIds.pop() ?? shapes.idsUsed++;
-  const type = typeUse(shapes, ask.type);
-  const gate = ask.provider === null ? null : gateUse(shapes, ask.provider);
-  const locks = ask.locks.map((lock) => lockUse(shapes, lock));
-  const demand = internDemand(shapes, ask, pin, world);
+  const type = typeUse(shapes, requirements.type);
+  const gate = requirements.provider === null ? null : gateUse(shapes, requirements.provider);
+  const locks = requirements.locks.map((lock) => lockUse(shapes, lock));
+  const demand = internDemand(shapes, requirements, pin, world);
   const shape: Shape = { id, key, type, demand, gate, locks, queued: 0 };
   shapes.byKey.set(key, shape);
   shapes.byId[id] = shape;
@@ -74,7 +90,7 @@ export function internShape(
     use.shapes++;
     addId(use.mask, id);
   }
-  setBit(shapes.shutByType, id, type.inFlight >= world.typeLimit(ask.type));
+  setBit(shapes.shutByType, id, type.inFlight >= world.typeLimit(requirements.type));
   setBit(shapes.shutByGate, id, gate?.held === true);
   setBit(
     shapes.shutByLock,
@@ -102,19 +118,19 @@ export const lockUse = (shapes: Shapes, key: string): LockUse =>
 export const gateUse = (shapes: Shapes, name: string): GateUse =>
   useOf(shapes.gates, name, () => ({ name, mask: idSet(), held: false, shapes: 0 }));
 
-function internDemand(shapes: Shapes, ask: Ask, pin: Pin | null, world: World): Demand {
+function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | null, world: World): Demand {
   const { refusedBy } = world;
-  const key = demandKey(ask, pin, refusedBy);
+  const key = demandKey(requirements, pin, refusedBy);
   const known = shapes.demands.get(key);
   if (known !== undefined) return known;
   const demand: Demand = {
     key,
-    capabilities: ask.capabilities,
-    cpu: ask.cpu,
-    memory: ask.memory,
+    capabilities: requirements.capabilities,
+    cpu: requirements.cpu,
+    memory: requirements.memory,
     pin,
     refusedBy,
-    bloom: bloomOf(ask.capabilities),
+    bloom: bloomOf(requirements.capabilities),
     mask: idSet(),
     shapes: 0,
     capable: 0,

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Instant, WorkerId } from "../base/brand.ts";
 import { AttemptSet } from "../collections/attempt-set.ts";
-import type { Ask, Attempt, Demand, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
+import type { Attempt, Demand, Fleet, Hold, Requirements, Shapes, Worker } from "../model/state.ts";
 import { couldServe, hasRoomFor, internShape, newShapes } from "./shape.ts";
 import {
   addWorker,
@@ -57,10 +57,18 @@ function newWorker(id: string, number: number): Worker {
 /** All demands there are in these tests, known to the shapes before the first worker comes. */
 function demandsIn(shapes: Shapes): Demand[] {
   const world = { workers: [], typeLimit: () => UNLIMITED, room: 0, refusedBy: [] };
-  const asks = [0, 500, 1500].flatMap((cpu) => [0, 3, 4].map((some) => ({ cpu, capabilities: someOf(some) })));
-  return asks.map(({ cpu, capabilities }, index) => {
-    const ask = { type: "code", capabilities, cpu, memory: index % 2 === 0 ? 0 : 60, provider: null, locks: [] };
-    return internShape(shapes, ask as unknown as Ask, index === 8 ? ("w3" as WorkerId) : null, world).demand;
+  const requirements = [0, 500, 1500].flatMap((cpu) => [0, 3, 4].map((some) => ({ cpu, capabilities: someOf(some) })));
+  return requirements.map(({ cpu, capabilities }, index) => {
+    const requirements = {
+      type: "code",
+      capabilities,
+      cpu,
+      memory: index % 2 === 0 ? 0 : 60,
+      provider: null,
+      locks: [],
+    };
+    return internShape(shapes, requirements as unknown as Requirements, index === 8 ? ("w3" as WorkerId) : null, world)
+      .demand;
   });
 }
 
@@ -70,8 +78,8 @@ function make(world: World, { what, who, number }: Move): void {
   const { fleet, shapes } = world;
   const worker = fleet.byId.get(`w${who}` as WorkerId);
   if (worker === undefined) return addWorker(fleet, shapes, newWorker(`w${who}`, number));
-  const ask = { cpu: (number % 3) * 400, memory: (number % 2) * 50 };
-  const attempt = { number, worker, task: { ask } } as Attempt;
+  const requirements = { cpu: (number % 3) * 400, memory: (number % 2) * 50 };
+  const attempt = { number, worker, task: { requirements } } as Attempt;
   switch (what) {
     case 0:
       return dropWorker(fleet, shapes, worker);

@@ -67,8 +67,8 @@ export function carry(fleet: Fleet, shapes: Shapes, attempt: Attempt, by: 1 | -1
   const { usedCpu, usedMemory } = worker;
   if (by === 1) worker.attempts.add(attempt);
   else worker.attempts.delete(attempt);
-  worker.usedCpu += by * task.ask.cpu;
-  worker.usedMemory += by * task.ask.memory;
+  worker.usedCpu += by * task.requirements.cpu;
+  worker.usedMemory += by * task.requirements.memory;
   recount(fleet, shapes, worker, wasOpen, usedCpu, usedMemory);
 }
 

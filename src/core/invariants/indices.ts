@@ -77,17 +77,17 @@ function checkGroups(state: State, agent: Agent, complain: Complain): void {
   complain(queued === agent.queued, say("all its runnable tasks are in groups"));
 }
 
-function isOfShape({ fleet }: State, { ask, pin, project }: Task, shape: Shape): boolean {
+function isOfShape({ fleet }: State, { requirements, pin, project }: Task, shape: Shape): boolean {
   const { demand, gate, locks } = shape;
   return (
-    shape.type.type === ask.type &&
-    (gate?.name ?? null) === ask.provider &&
-    demand.cpu === ask.cpu &&
-    demand.memory === ask.memory &&
+    shape.type.type === requirements.type &&
+    (gate?.name ?? null) === requirements.provider &&
+    demand.cpu === requirements.cpu &&
+    demand.memory === requirements.memory &&
     demand.pin === pin &&
-    demand.refusedBy.join("\n") === refusalsOf(fleet, ask, project.id).join("\n") &&
-    demand.capabilities.join(" ") === ask.capabilities.join(" ") &&
-    locks.map(({ key }) => key).join(" ") === ask.locks.join(" ")
+    demand.refusedBy.join("\n") === refusalsOf(fleet, requirements, project.id).join("\n") &&
+    demand.capabilities.join(" ") === requirements.capabilities.join(" ") &&
+    locks.map(({ key }) => key).join(" ") === requirements.locks.join(" ")
   );
 }
 
@@ -178,7 +178,7 @@ function checkDemands(state: State, complain: Complain): void {
 /** The timers a task should have, by its facts; a pin's instant is a fact of its own. */
 function timersOf(task: Task): string[] {
   const { attempt } = task;
-  const { timeoutMs } = task.ask;
+  const { timeoutMs } = task.requirements;
   const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
   const pin = task.timers?.find(({ kind }) => kind === "pin")?.at;
   return [
@@ -208,7 +208,7 @@ function checkTabsAndPins(state: State, complain: Complain): void {
   const pinned = new Map<Pin, number>();
   const needed = new Map<string, number>();
   for (const task of state.tasks.values()) {
-    const { tab } = task.ask;
+    const { tab } = task.requirements;
     if (task.pin !== null) {
       pinned.set(task.pin, (pinned.get(task.pin) ?? 0) + 1);
       complain(isIn(state.pins.get(task.pin), task), () => `${task.id} is known to wait for ${task.pin}`);

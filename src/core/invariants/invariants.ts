@@ -53,9 +53,12 @@ function checkTask(state: State, task: Task, complain: Complain): void {
   complain(task.pin === null || task.phase === "queued", say("is pinned only while queued"));
   complain(task.seq <= task.lastSeq && task.lastSeq <= state.seq, say("was last touched by an event that has been"));
   complain(task.agent.project === task.project, say("is of its agent's project"));
-  complain(state.asks.get(task.ask.key) === task.ask, say("asks for what is known"));
+  complain(state.requirements.get(task.requirements.key) === task.requirements, say("asks for what is known"));
   complain(task.requeues + task.throttles <= task.attempts, say("came back no oftener than it was tried"));
-  complain(task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.ask.maxAttempts, say("may still fail"));
+  complain(
+    task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.requirements.maxAttempts,
+    say("may still fail"),
+  );
 }
 
 function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
@@ -79,7 +82,7 @@ function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Comp
   const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";
   complain(!hasEnded(task) || (isStopping && hasTaskEnded), say("of an ended task is stopping because of it"));
   complain(attempt.reserve >= Math.max(attempt.reported, attempt.permitted), say("reserves what it used at least"));
-  for (const lock of task.ask.locks) {
+  for (const lock of task.requirements.locks) {
     complain(state.shapes.locks.get(lock)?.holder === attempt, say(`holds its lock ${lock}`));
   }
 }
@@ -125,9 +128,10 @@ function checkCounts(state: State, complain: Complain): void {
   }
   count("registrations", state.projects.size, state.registrations);
   for (const { type, inFlight } of state.shapes.types.values()) {
-    count(`in flight of type ${type}`, attempts.filter(({ task }) => task.ask.type === type).length, inFlight);
+    count(`in flight of type ${type}`, attempts.filter(({ task }) => task.requirements.type === type).length, inFlight);
   }
-  for (const ask of state.asks.values()) count("users", tasks.filter((task) => task.ask === ask).length, ask.users);
+  for (const requirements of state.requirements.values())
+    count("users", tasks.filter((task) => task.requirements === requirements).length, requirements.users);
 }
 
 /** What agents have waiting and out over all their projects. */
@@ -158,8 +162,8 @@ function checkWorkers(state: State, complain: Complain): void {
     let cpu = 0;
     let memory = 0;
     for (const { task } of worker.attempts) {
-      cpu += task.ask.cpu;
-      memory += task.ask.memory;
+      cpu += task.requirements.cpu;
+      memory += task.requirements.memory;
       complain(task.attempt?.worker === worker && state.tasks.get(task.id) === task, say(`runs ${task.id}`));
     }
     complain(worker.usedCpu === cpu && worker.usedMemory === memory, say("uses what its attempts asked for"));
@@ -177,7 +181,7 @@ function checkWorkers(state: State, complain: Complain): void {
     complain(isRunnable(hold.task), () => `${hold.task.id}, which has a hold, is runnable`);
   }
   for (const { key, holder } of state.shapes.locks.values()) {
-    const isLive = holder === null || (holder.task.attempt === holder && holder.task.ask.locks.includes(key));
+    const isLive = holder === null || (holder.task.attempt === holder && holder.task.requirements.locks.includes(key));
     complain(isLive, () => `lock ${key} is held by a live attempt that asked for it`);
   }
 }
@@ -207,7 +211,7 @@ function checkTies(state: State, complain: Complain): void {
       complain((links?.unmet ?? 0) === (edges.get(task) ?? 0), say("counts what it waits for"));
     else complain(hasEnded(task) || !edges.has(task), say("waits for no task any longer"));
     // One that runs after a failure too was notified, and does not wait for a second end.
-    if (task.phase !== "waiting" || links === null || task.ask.onDependencyFailure === "run") continue;
+    if (task.phase !== "waiting" || links === null || task.requirements.onDependencyFailure === "run") continue;
     for (const id of dependenciesOf(links)) {
       const found = state.tasks.get(id);
       // A later task may have taken the id of one that was forgotten.

@@ -41,8 +41,8 @@ export type LivePhase = "waiting" | "queued" | "assigned" | "running";
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
 export type Phase = LivePhase | EndPhase;
 
-/** What a task asks for, shared by all tasks that ask for the same. */
-export type Ask = {
+/** What a task requires, shared by all tasks that require the same. */
+export type Requirements = {
   readonly key: string;
   readonly type: string;
   /** The name of the action; "" if that is a sentence, or an old log does not say. */
@@ -147,7 +147,7 @@ export type Task = {
   readonly seq: number;
   readonly project: Project;
   readonly agent: Agent;
-  readonly ask: Ask;
+  readonly requirements: Requirements;
   /** Kept only for ids the caller chose; "" otherwise. */
   readonly bodyHash: string;
   readonly createdAt: Instant;
@@ -234,8 +234,8 @@ export type Agent = {
   /** Tasks of its that are still readable, ended or not. */
   records: number;
   readonly totals: AgentTotals;
-  /** What its last task asked for: its next one most likely asks for the same. */
-  lastAsk: Ask | null;
+  /** Those of its last task: its next one most likely has the same. */
+  lastRequirements: Requirements | null;
 };
 export type AgentTotals = { submitted: number; completed: number; failed: number; cancelled: number };
 
@@ -392,7 +392,7 @@ export type Ended = Readonly<
   readonly end: End;
   readonly project: { readonly id: ProjectId };
   readonly agent: { readonly id: AgentId };
-  readonly ask: { readonly onLoss: OnLoss };
+  readonly requirements: { readonly onLoss: OnLoss };
 };
 export type Callbacks = {
   readonly wanted: Set<TaskId>;
@@ -459,7 +459,7 @@ export type State = {
   readonly fleet: Fleet;
   readonly gates: Map<GateId, Gate>;
   readonly permits: Map<PermitId, GateId>;
-  readonly asks: Map<string, Ask>;
+  readonly requirements: Map<string, Requirements>;
   readonly shapes: Shapes;
   readonly artifacts: Map<string, Set<Task>>;
   readonly callbacks: Callbacks;

@@ -41,7 +41,7 @@ function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: 
     end: endOf(end),
     project: { id: project as ProjectId },
     agent: { id: agent as AgentId },
-    ask: { onLoss },
+    requirements: { onLoss },
   };
 }
 

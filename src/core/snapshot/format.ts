@@ -9,7 +9,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateFacts } from "../gate/gate.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
 import type { Takes } from "../model/events.ts";
-import type { Ask, Attempt, EndPhase, LivePhase, Project, Worker } from "../model/state.ts";
+import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from "../model/state.ts";
 
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
@@ -44,11 +44,12 @@ export type WorkerRow = [
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
 export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
-export type AskRow = [
+/** Its tag is that of the first format. */
+export type RequirementsRow = [
   ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
   ...[locks: readonly string[], zone: string | null, tab: string | null, maxAttempts: number],
-  ...[timeoutMs: number | null, onDependencyFailure: Ask["onDependencyFailure"], prioritised: boolean],
-  ...[onLoss?: Ask["onLoss"], action?: string],
+  ...[timeoutMs: number | null, onDependencyFailure: Requirements["onDependencyFailure"], prioritised: boolean],
+  ...[onLoss?: Requirements["onLoss"], action?: string],
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
@@ -60,7 +61,7 @@ export type EndRow = [
 ];
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
-  ...[tag: "task", id: string, seq: number, agent: number, ask: number, bodyHash: string, createdAt: number],
+  ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],
   ...[depth: number, phase: number, priority: number, iteration: number, estimate: number, runnableAt: number],
   ...[lastSeq: number],
   more?: TaskMore,
@@ -88,7 +89,7 @@ export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: 
 export type EndedRow = [
   ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
   ...[iteration: number, ownFailures: number, attempts: number, runnableAt: number, startedAt: number],
-  ...[deadline: number, lastWorker: string | null, onLoss: Ask["onLoss"], end: EndRow],
+  ...[deadline: number, lastWorker: string | null, onLoss: Requirements["onLoss"], end: EndRow],
 ];
 export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
@@ -100,7 +101,7 @@ export type EndOfFileRow = [tag: "end", lines: number];
 export type Row =
   | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
   | (
-      | AskRow
+      | RequirementsRow
       | TaskRow
       | AttemptRow
       | HoldRow

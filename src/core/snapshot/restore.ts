@@ -16,7 +16,7 @@ import { push } from "../collections/fifo.ts";
 import { completed, completedProject, gateSettings } from "../config/config.ts";
 import { withPatch } from "../config/config-patch.ts";
 import { emptyState } from "../empty-state.ts";
-import { internAsk } from "../fleet/requirements.ts";
+import { internRequirements } from "../fleet/requirements.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
 import { addWorker, setRoom } from "../fleet/worker-tree.ts";
@@ -24,12 +24,12 @@ import { type Gate, gateFromFacts } from "../gate/gate.ts";
 import { rollingSumFromFacts } from "../gate/usage-window.ts";
 import type {
   Agent,
-  Ask,
   Attempt,
   End,
   EndPhase,
   Links,
   Project,
+  Requirements,
   State,
   Task,
   Tombstone,
@@ -54,7 +54,7 @@ type Loading = {
   line: number;
   project: Project | null;
   readonly agents: Agent[];
-  readonly asks: Ask[];
+  readonly requirements: Requirements[];
   /** In the order of their seq. */
   readonly tasks: Task[];
   readonly dependents: { readonly links: Links; readonly seqs: format.Numbers; readonly owner: Task }[];
@@ -84,7 +84,7 @@ export function* restoring(lines: Iterable<string>): Generator<undefined, State>
     isHeaded: false,
     isWhole: false,
     agents: [],
-    asks: [],
+    requirements: [],
     tasks: [],
     dependents: [],
     names: new Map(),
@@ -129,7 +129,7 @@ function load(loading: Loading, row: format.Row): void {
     case "task":
       return loadTask(loading, row);
     case "ask":
-      return loadAsk(loading, row);
+      return loadRequirements(loading, row);
     case "tombstone":
       return loadStone(loading, row);
     case "project":
@@ -285,12 +285,12 @@ function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
   if (held) setGateHeld(state.shapes, gateUse(state.shapes, id), true);
 }
 
-function loadAsk(loading: Loading, row: format.AskRow): void {
+function loadRequirements(loading: Loading, row: format.RequirementsRow): void {
   const [, type, capabilities, cpu, memory, provider, locks, zone, tab] = row;
   const [, , , , , , , , , maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss = "retry", action = ""] =
     row;
   const wants = { type, action, capabilities, cpu, memory, provider, locks, zone, tab };
-  const ask = internAsk(loading.state, {
+  const requirements = internRequirements(loading.state, {
     ...wants,
     maxAttempts,
     timeoutMs,
@@ -298,8 +298,8 @@ function loadAsk(loading: Loading, row: format.AskRow): void {
     onLoss,
     prioritised,
   });
-  ask.users = 0;
-  loading.asks.push(ask);
+  requirements.users = 0;
+  loading.requirements.push(requirements);
 }
 
 const NOTHING_MORE: format.TaskMore = [false, 0, 0, 0, -1, -1, null, -1, null, -1, null, null];
@@ -308,10 +308,10 @@ const NOTHING_MORE: format.TaskMore = [false, 0, 0, 0, -1, -1, null, -1, null, -
 function loadTask(loading: Loading, row: format.TaskRow): void {
   const { state } = loading;
   const agent = loading.agents[row[3]];
-  const ask = loading.asks[row[4]];
+  const requirements = loading.requirements[row[4]];
   const phase = format.PHASES[row[8]];
   const last = loading.tasks[loading.tasks.length - 1];
-  if (agent === undefined || ask === undefined || phase === undefined)
+  if (agent === undefined || requirements === undefined || phase === undefined)
     throw corrupt(loading, "it names what is not there");
   if (last !== undefined && last.seq >= row[2]) throw corrupt(loading, "a task out of order");
   const more = row[14] ?? NOTHING_MORE;
@@ -320,7 +320,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     seq: row[2],
     project: agent.project,
     agent,
-    ask,
+    requirements,
     bodyHash: row[5],
     createdAt: row[6] as Instant,
     depth: row[7],
@@ -349,7 +349,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     group: null,
     timers: null,
   };
-  ask.users++;
+  requirements.users++;
   agent.records++;
   state.tasks.set(task.id, task);
   loading.tasks.push(task);
@@ -432,7 +432,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   };
   attach(state, attempt, null);
   if (loading.format < 4) recharge(task.project, attempt);
-  const { timeoutMs } = task.ask;
+  const { timeoutMs } = task.requirements;
   if (standing === "running" && timeoutMs !== null) setTimer(state, task, "timeout", startedAt + timeoutMs, attempt);
   if (standing === "stopping") setTimer(state, task, "stop", stopBy, attempt);
 }

@@ -2,13 +2,13 @@
  * The facts of a state as lines of JSON, and back.
  *
  *     header · config · spent · projects with their agents · workers · gates · tabs
- *     asks and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
+ *     requirements and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
  *     schedules · end
  *
  * Only facts are written, none of the indices: queues, bit sets, trees, counts and timers follow from the
  * facts and are rebuilt by `restore` with the very functions that evolve uses. One line per thing, so that a million
- * tasks are never one string. An ask (what tasks want, shared by all that want the same) is written just before
- * the first task that has it, and agents and asks are named by their number in the file.
+ * tasks are never one string. Requirements, which tasks share, are written just before the first task that has them,
+ * and agents and requirements are named by their number in the file.
  *
  * The order is canonical: the same facts give the same bytes, whatever indices were built in between. Where order is
  * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which
@@ -20,7 +20,18 @@
  */
 
 import { gateFacts } from "../gate/gate.ts";
-import type { Agent, Ask, Attempt, End, Ended, Project, State, Task, Tombstone, Worker } from "../model/state.ts";
+import type {
+  Agent,
+  Attempt,
+  End,
+  Ended,
+  Project,
+  Requirements,
+  State,
+  Task,
+  Tombstone,
+  Worker,
+} from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
@@ -107,28 +118,28 @@ function workerRow(worker: Worker): format.WorkerRow {
 }
 
 function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<format.Row> {
-  const asks = new Map<Ask, number>();
+  const numbers = new Map<Requirements, number>();
   for (const task of state.tasks.values()) {
-    let ask = asks.get(task.ask);
-    if (ask === undefined) {
-      ask = asks.size;
-      asks.set(task.ask, ask);
-      yield askRow(task.ask);
+    let number = numbers.get(task.requirements);
+    if (number === undefined) {
+      number = numbers.size;
+      numbers.set(task.requirements, number);
+      yield requirementsRow(task.requirements);
     }
-    yield taskRow(state, task, agents.get(task.agent) as number, ask);
+    yield taskRow(state, task, agents.get(task.agent) as number, number);
   }
 }
 
-function askRow(ask: Ask): format.AskRow {
-  const { type, capabilities, cpu, memory, provider, locks, zone, tab } = ask;
-  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = ask;
+function requirementsRow(requirements: Requirements): format.RequirementsRow {
+  const { type, capabilities, cpu, memory, provider, locks, zone, tab } = requirements;
+  const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = requirements;
   return [
     ...(["ask", type, capabilities, cpu, memory, provider, locks, zone, tab] as const),
     ...([maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action] as const),
   ];
 }
 
-function taskRow(state: State, task: Task, agent: number, ask: number): format.TaskRow {
+function taskRow(state: State, task: Task, agent: number, requirements: number): format.TaskRow {
   const { id, seq, bodyHash, createdAt, depth, priority, iteration, estimate, runnableAt, lastSeq } = task;
   const phase = format.PHASES.indexOf(task.phase);
   const links = linksRow(state, task);
@@ -139,7 +150,7 @@ function taskRow(state: State, task: Task, agent: number, ask: number): format.T
         id,
         seq,
         agent,
-        ask,
+        requirements,
         bodyHash,
         createdAt,
         depth,
@@ -151,7 +162,7 @@ function taskRow(state: State, task: Task, agent: number, ask: number): format.T
         lastSeq,
       ]
     : [
-        ...(["task", id, seq, agent, ask, bodyHash, createdAt, depth, phase, priority] as const),
+        ...(["task", id, seq, agent, requirements, bodyHash, createdAt, depth, phase, priority] as const),
         ...([iteration, estimate, runnableAt, lastSeq, moreOf(task, links)] as const),
       ];
 }
@@ -189,7 +200,7 @@ function endedRow(ended: Ended): format.EndedRow {
       ended.startedAt,
       ended.deadline,
       ended.lastWorker,
-      ended.ask.onLoss,
+      ended.requirements.onLoss,
       endRow(ended.end),
     ] as const),
   ];

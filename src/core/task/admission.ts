@@ -178,8 +178,8 @@ function readTies(state: State, task: Submission): Result<Ties, Refusal> {
   const depth = parent === undefined ? 0 : parent.depth + 1;
   if (depth > DEPTH_MAX) return fail(badField("parent", task.parent, `a task at most ${DEPTH_MAX} levels deep`));
   const priority = parent?.priority ?? null;
-  const asked = task.parent === null ? undefined : state.tasks.get(task.parent)?.ask;
-  const prioritised = asked === undefined ? (priority ?? 0) !== 0 : asked.prioritised;
+  const ofParent = task.parent === null ? undefined : state.tasks.get(task.parent)?.requirements;
+  const prioritised = ofParent === undefined ? (priority ?? 0) !== 0 : ofParent.prioritised;
   return ok({ depth, priority, prioritised, unmet, failed });
 }
 
@@ -328,15 +328,15 @@ function needed({ tab, capabilities }: Submission): readonly string[] {
 }
 
 /** Accepted all the same, but nobody known could ever run it. */
-export function unfitWarning(state: State, ask: TaskSubmitted): Warning | null {
+export function unfitWarning(state: State, submitted: TaskSubmitted): Warning | null {
   const { fleet } = state;
-  const { capabilities, cpu, memory, type, action, project } = ask;
-  const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, ask, project) };
+  const { capabilities, cpu, memory, type, action, project } = submitted;
+  const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, submitted, project) };
   for (const worker of fleet.order) if (offers(worker, needed)) return null;
   const needs = [
-    ...ask.capabilities.map((capability) => `capability ${capability}`),
-    ...(ask.cpu > 0 ? [`${ask.cpu} millicores`] : []),
-    ...(ask.memory > 0 ? [`${ask.memory} bytes of memory`] : []),
+    ...capabilities.map((capability) => `capability ${capability}`),
+    ...(cpu > 0 ? [`${cpu} millicores`] : []),
+    ...(memory > 0 ? [`${memory} bytes of memory`] : []),
     ...refusedInWords(fleet, { action, type }, project),
   ];
   return state.fleet.able === 0

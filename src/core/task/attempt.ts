@@ -19,7 +19,7 @@ export function attach(state: State, attempt: Attempt, served: number | null): v
   const { task } = attempt;
   task.attempt = attempt;
   book(state, attempt, 1, served);
-  for (const lock of task.ask.locks) setLockHolder(state.shapes, lockUse(state.shapes, lock), attempt);
+  for (const lock of task.requirements.locks) setLockHolder(state.shapes, lockUse(state.shapes, lock), attempt);
   carry(state.fleet, state.shapes, attempt, 1);
 }
 
@@ -27,7 +27,7 @@ export function detach(state: State, attempt: Attempt): void {
   const { task } = attempt;
   task.attempt = null;
   book(state, attempt, -1, null);
-  for (const lock of task.ask.locks) {
+  for (const lock of task.requirements.locks) {
     const use = lockUse(state.shapes, lock);
     if (use.holder === attempt) setLockHolder(state.shapes, use, null);
   }
@@ -49,8 +49,8 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   reseatAgent(agent, from);
   agent.load.inFlight += by;
   setFull(agent.load, state.config.scheduler.maxPerAgentInFlight);
-  const use = typeUse(state.shapes, task.ask.type);
-  const limit = typeLimit(state.config, task.ask.type);
+  const use = typeUse(state.shapes, task.requirements.type);
+  const limit = typeLimit(state.config, task.requirements.type);
   const wasShut = use.inFlight >= limit;
   use.inFlight += by;
   if (wasShut !== use.inFlight >= limit) setTypeShut(state.shapes, use, !wasShut);

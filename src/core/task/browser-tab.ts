@@ -25,7 +25,7 @@ export const newTab = (id: string, seq: number, ownerlessSince: number): Tab => 
 });
 
 export function joinTab(state: State, task: Task): void {
-  const id = task.ask.tab as string;
+  const id = task.requirements.tab as string;
   let tab = state.tabs.get(id);
   if (tab === undefined) {
     tab = newTab(id, state.seq, -1);
@@ -36,7 +36,7 @@ export function joinTab(state: State, task: Task): void {
 }
 
 export function leaveTab(state: State, task: Task): void {
-  const tab = state.tabs.get(task.ask.tab as string);
+  const tab = state.tabs.get(task.requirements.tab as string);
   if (tab === undefined) return;
   remove(tab.tasks, task);
   if (tab.tasks.size > 0) return;

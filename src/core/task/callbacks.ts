@@ -38,7 +38,7 @@ export function endedOf(task: Task): Ended {
     end: task.end as End,
     project: { id: task.project.id },
     agent: { id: task.agent.id },
-    ask: { onLoss: task.ask.onLoss },
+    requirements: { onLoss: task.requirements.onLoss },
   };
 }
 

@@ -40,7 +40,7 @@ export function nextNotified(state: State, now: Instant): readonly Event[] {
 function consequence(state: State, ended: Task, dependent: Task, now: Instant): Event | null {
   if (dependent.phase !== "waiting") return null;
   const cause = (ended.end as End).seq as Seq;
-  if (!wentWell(ended.phase) && dependent.ask.onDependencyFailure === "skip") {
+  if (!wentWell(ended.phase) && dependent.requirements.onDependencyFailure === "skip") {
     const reason = skipReason(ended.id, ended.phase as EndPhase);
     return { kind: "task-skipped", at: now, task: dependent.id, cause, dependency: ended.id, reason };
   }

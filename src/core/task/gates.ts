@@ -47,7 +47,7 @@ export function throttle(
  * hears of a provider that answers again, and the throttles are forgotten.
  */
 export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
-  const gate = state.gates.get(task.ask.provider as GateId);
+  const gate = state.gates.get(task.requirements.provider as GateId);
   if (gate === undefined || gate.throttles === 0 || gate.held.size > 0 || gate.queue.entries.size > 0) return;
   if (gate.blockedUntil !== null && assignedAt >= gate.blockedUntil) gate.throttles = 0;
 }

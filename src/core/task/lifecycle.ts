@@ -12,7 +12,7 @@ import type { Instant, Pin, TaskId } from "../base/brand.ts";
 import { peek, push, retain, shift } from "../collections/fifo.ts";
 import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import { isStray } from "../fleet/pin.ts";
-import { askFor } from "../fleet/requirements.ts";
+import { requirementsFor } from "../fleet/requirements.ts";
 import type { TaskSubmitted } from "../model/events.ts";
 import {
   type End,
@@ -50,7 +50,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     seq: state.seq,
     project,
     agent,
-    ask: askFor(state, agent, event),
+    requirements: requirementsFor(state, agent, event),
     bodyHash: event.named ? event.bodyHash : "",
     createdAt: event.at,
     depth: event.depth,
@@ -261,7 +261,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
     state.queued += by;
     if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);
     project.ready += by;
-    if (task.ask.tab !== null) {
+    if (task.requirements.tab !== null) {
       if (by === 1) joinTab(state, task);
       else leaveTab(state, task);
     }
@@ -347,7 +347,7 @@ export function bury(state: State, task: Task): void {
   state.results--;
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);
-  if (--task.ask.users === 0) state.asks.delete(task.ask.key);
+  if (--task.requirements.users === 0) state.requirements.delete(task.requirements.key);
   const { agent, project } = task;
   if (--agent.records === 0 && project.agents.size > AGENTS_KEPT_MAX) dropAgent(state, agent);
 }

@@ -34,7 +34,8 @@ type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly
 type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
 
 /** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
-const isOutcomeUnknown = ({ task, startedAt }: Attempt): boolean => task.ask.onLoss === "fail" && startedAt >= 0;
+const isOutcomeUnknown = ({ task, startedAt }: Attempt): boolean =>
+  task.requirements.onLoss === "fail" && startedAt >= 0;
 
 export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: Loss, now: Instant): Event {
   const { task, number } = attempt;
@@ -74,7 +75,7 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
   const { task } = attempt;
   const { tokens, reason } = given;
   const askedMs = given.retryAfterMs ?? 0;
-  const gate = task.ask.provider as GateId | null;
+  const gate = task.requirements.provider as GateId | null;
   const back = { cause: "rate-limited", tokens, reason } as const;
   // A gate that only a report has made is no project's, so none may take what is kept for those that have few.
   const room = gate === null ? null : roomForGate(state, gate, null, now);

@@ -180,8 +180,9 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
     weight: settings.weight,
     class: classOf({
       callClass: command.class ?? undefined,
-      priority: task !== undefined && (task.ask.prioritised || task.priority !== 0) ? task.priority : undefined,
-      type: task?.ask.type,
+      priority:
+        task !== undefined && (task.requirements.prioritised || task.priority !== 0) ? task.priority : undefined,
+      type: task?.requirements.type,
       fallback: gateSettings(state.config, command.gate).defaultPriority,
       maxPriority: settings.maxPriority,
     }),

@@ -63,7 +63,7 @@ export function failAttempt(
   const { task, number } = attempt;
   const failures = task.ownFailures + 1;
   const { error, tokens } = report;
-  if (report.permanent || failures >= task.ask.maxAttempts) {
+  if (report.permanent || failures >= task.requirements.maxAttempts) {
     const ended = { task: task.id, attempt: number, tokens, reason: error, expired: false, stopBy: null };
     return { kind: "task-failed", at: now, ...ended };
   }
@@ -87,7 +87,7 @@ export function endOfStop(state: State, attempt: Attempt, tokens: number | null,
   const { task, number, stopCause } = attempt;
   switch (stopCause) {
     case "timeout": {
-      const error = `timed out after ${task.ask.timeoutMs} ms`;
+      const error = `timed out after ${task.requirements.timeoutMs} ms`;
       return failAttempt(state, attempt, { error, tokens, retryAfterMs: null, permanent: false }, now);
     }
     case "budget":

@@ -45,7 +45,7 @@ export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
     // A later task may have taken the id of one that was forgotten.
     if (found === undefined || found.seq > task.seq || wentWell(found.phase)) continue;
     if (!hasEnded(found)) waitFor.push(dependency);
-    else if (task.ask.onDependencyFailure === "skip") {
+    else if (task.requirements.onDependencyFailure === "skip") {
       return fail({ type: "dependency-failed", task: id, dependency, state: found.phase });
     }
   }

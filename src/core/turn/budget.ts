@@ -73,5 +73,5 @@ export function settle(state: State, attempt: Attempt, tokens: number | null, at
   project.recent.add(cost, at);
   if (!attempt.known) return;
   chargeProject(state, project, cost - attempt.charge, at);
-  learnMean(project, attempt.task.ask.type, used);
+  learnMean(project, attempt.task.requirements.type, used);
 }

@@ -22,12 +22,13 @@ export const estimateFrom = (given: number | null): number => (given === 0 ? NON
 export const signOfEstimate = (estimate: number): number => (estimate > 0 ? 1 : estimate);
 
 /** Whether nobody said what it will use, and nobody knows what its kind does. */
-export const isUnknown = ({ estimate, project, ask }: Task): boolean => estimate === 0 && !project.means.has(ask.type);
+export const isUnknown = ({ estimate, project, requirements }: Task): boolean =>
+  estimate === 0 && !project.means.has(requirements.type);
 
 const meanOf = (project: Project, type: string): number => Math.round(project.means.get(type)?.tokens ?? 0);
 
 export const expectedTokens = (task: Task): number =>
-  task.estimate < 0 ? 0 : Math.max(task.estimate, meanOf(task.project, task.ask.type));
+  task.estimate < 0 ? 0 : Math.max(task.estimate, meanOf(task.project, task.requirements.type));
 
 /** Whether the tasks of this group expect no tokens: one that waits for a budget does not hold them up. */
 export const expectsNone = ({ estimateSign, agent, shape }: Group): boolean =>

@@ -100,5 +100,5 @@ const newAgent = (id: AgentId, project: Project, load: AgentLoad): Agent => ({
   groupByKey: new Map(),
   records: 0,
   totals: { submitted: 0, completed: 0, failed: 0, cancelled: 0 },
-  lastAsk: null,
+  lastRequirements: null,
 });

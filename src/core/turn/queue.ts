@@ -59,32 +59,33 @@ export function requeue(state: State, task: Task, change: () => void): void {
 }
 
 function shapeOf(state: State, task: Task): Shape {
-  const { ask, pin } = task;
+  const { requirements, pin } = task;
   const { fleet } = state;
   // Those who ask for the same are of the same shape, unless workers mind their projects.
   const isShared = pin === null && (fleet.filters.size === 0 || !mindsProjects(fleet));
-  if (isShared && ask.shape !== null && state.shapes.byId[ask.shape.id] === ask.shape) return ask.shape;
-  const shape = internShape(state.shapes, ask, pin, {
+  if (isShared && requirements.shape !== null && state.shapes.byId[requirements.shape.id] === requirements.shape)
+    return requirements.shape;
+  const shape = internShape(state.shapes, requirements, pin, {
     workers: fleet.order,
-    refusedBy: refusalsOf(fleet, ask, task.project.id),
+    refusedBy: refusalsOf(fleet, requirements, task.project.id),
     typeLimit: (type) => typeLimit(state.config, type),
     room: fleet.room,
   });
-  if (isShared) ask.shape = shape;
+  if (isShared) requirements.shape = shape;
   return shape;
 }
 
 /** What workers say of the tasks they take has changed: whatever they refuse now, or no longer, is of another shape. */
 export function reshapeTasks(state: State): void {
-  for (const ask of state.asks.values()) ask.shape = null;
+  for (const requirements of state.requirements.values()) requirements.shape = null;
   for (const project of state.projects.values()) {
     // Many tasks ask for the same, and each such ask is judged once.
-    const refusing = new Map<Task["ask"], string>();
-    const refusalsNow = ({ ask }: Task): string => {
-      const known = refusing.get(ask);
+    const refusing = new Map<Task["requirements"], string>();
+    const refusalsNow = ({ requirements }: Task): string => {
+      const known = refusing.get(requirements);
       if (known !== undefined) return known;
-      const key = keyOfRefusals(refusalsOf(state.fleet, ask, project.id));
-      refusing.set(ask, key);
+      const key = keyOfRefusals(refusalsOf(state.fleet, requirements, project.id));
+      refusing.set(requirements, key);
       return key;
     };
     for (const agent of project.agents.values()) {
@@ -134,7 +135,7 @@ function countQueued({ shapes }: State, shape: Shape, by: number): void {
 /** The part of a task's score that time does not change, failures included. */
 export function fixedOf(state: State, task: Task): number {
   const iteration = task.iteration + task.ownFailures;
-  return fixedScore({ type: task.ask.type, depth: task.depth, iteration }, state.config.scheduler.priority);
+  return fixedScore({ type: task.requirements.type, depth: task.depth, iteration }, state.config.scheduler.priority);
 }
 
 function enter(state: State, task: Task): void {
@@ -231,14 +232,14 @@ function dropGroup(agent: Agent, group: Group): void {
   last.place = group.place;
 }
 
-const asksForRoom = (group: Group): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
+const needsRoom = (group: Group): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
 
 function listOldest(state: State, group: Group): void {
-  if (asksForRoom(group)) insert(state.oldest, group);
+  if (needsRoom(group)) insert(state.oldest, group);
 }
 
 function unlistOldest(state: State, group: Group): void {
-  if (asksForRoom(group)) remove(state.oldest, group);
+  if (needsRoom(group)) remove(state.oldest, group);
 }
 
 /** Where an agent or a project stands in the order of turns; -1 if it stands nowhere. */

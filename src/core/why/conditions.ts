@@ -154,7 +154,7 @@ function deadlineCondition(task: Task, now: number): WhyCondition {
 
 /** What concerns its type, its locks and its provider. */
 export function shapeConditions(state: State, task: Task, now: number): WhyCondition[] {
-  const { type, provider } = task.ask;
+  const { type, provider } = task.requirements;
   const running = state.shapes.types.get(type)?.inFlight ?? 0;
   const limit = entryOf(state.config.scheduler.perType, type);
   const typeCondition = finding(
@@ -170,8 +170,8 @@ export function shapeConditions(state: State, task: Task, now: number): WhyCondi
 }
 
 function lockConditions(state: State, task: Task): WhyCondition[] {
-  if (task.ask.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
-  return task.ask.locks.map((lock) => {
+  if (task.requirements.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
+  return task.requirements.locks.map((lock) => {
     const holder = state.shapes.locks.get(lock)?.holder ?? null;
     const numbers = { lock, task: holder?.task.id ?? null, attempt: holder?.number ?? null };
     return finding("lock", holder === null, { ...numbers, worker: holder?.worker.id ?? null }, [
@@ -325,7 +325,7 @@ function positionCondition(state: State, task: Task, { rank, queueFirst }: Stand
   const waitedMs = Math.max(0, now - runnable.runnableAt);
   const ahead = countAhead(state, runnable, now);
   const score = shownScore(fixed, waitedMs, rules);
-  const base = rules.base[task.ask.type] ?? rules.base.other ?? 100;
+  const base = rules.base[task.requirements.type] ?? rules.base.other ?? 100;
   const depth = task.depth * rules.depthBoost;
   const numbers = {
     ahead,

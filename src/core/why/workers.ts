@@ -41,7 +41,7 @@ export function workerConditions(state: State, task: Task): WhyCondition[] {
     roomCondition(state, task, census),
     affinityCondition(state, task),
     holdCondition(state, task, census),
-    ...(task.ask.tab === null ? [] : [tabCondition(state, task, task.ask.tab)]),
+    ...(task.requirements.tab === null ? [] : [tabCondition(state, task, task.requirements.tab)]),
   ];
 }
 
@@ -71,7 +71,7 @@ function take(state: State, task: Task): Census {
 }
 
 function count(state: State, task: Task, worker: Worker, census: Census): void {
-  const { capabilities, cpu, memory } = task.ask;
+  const { capabilities, cpu, memory } = task.requirements;
   const { room } = state.fleet;
   const demand = { ...neededBy(state, task), pin: null };
   const lacking = capabilities.filter((capability) => !worker.capabilitySet.has(capability));
@@ -86,7 +86,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
   if (worker.memory - worker.usedMemory < memory) census.memory++;
   if (lacking.length > 0) census.capability++;
-  if (worker.takes !== null && !takesSuch(worker.takes, task.ask, task.project.id)) census.refusing++;
+  if (worker.takes !== null && !takesSuch(worker.takes, task.requirements, task.project.id)) census.refusing++;
   for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
   if (worker.hold === null || worker.hold.task === task) return;
   census.held++;
@@ -95,8 +95,8 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
 
 function whoIsHere({ fleet }: State, census: Census, task: Task): WhyCondition[] {
   const { known, reachable, capable } = census;
-  const refused = refusedInWords(fleet, task.ask, task.project.id, NAMELESS);
-  const { cpu, memory, capabilities } = task.ask;
+  const refused = refusedInWords(fleet, task.requirements, task.project.id, NAMELESS);
+  const { cpu, memory, capabilities } = task.requirements;
   const needs = [
     ...capabilities,
     ...(cpu > 0 ? [`${cpu} millicores`] : []),
@@ -123,8 +123,8 @@ function whatIsMissing({ missing, reachable, known }: Census): string {
 }
 
 const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => ({
-  requiredCpu: task.ask.cpu,
-  requiredMemory: task.ask.memory,
+  requiredCpu: task.requirements.cpu,
+  requiredMemory: task.requirements.memory,
 });
 
 function roomCondition(state: State, task: Task, census: Census): WhyCondition {
@@ -183,7 +183,7 @@ function holdCondition(state: State, task: Task, census: Census): WhyCondition {
 
 function tabCondition(state: State, task: Task, tab: string): WhyCondition {
   const capability = tabCapability(tab);
-  const isOwned = state.fleet.offered.has(capability) || !task.ask.capabilities.includes(capability);
+  const isOwned = state.fleet.offered.has(capability) || !task.requirements.capabilities.includes(capability);
   const failsAt = state.tabs.get(tab)?.timer?.at ?? null;
   return finding("tab", isOwned, { tab, failsAt }, [
     `a worker owns tab ${tab}`,

@@ -148,7 +148,7 @@ type Listed = {
   readonly phase: TaskState;
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
-  readonly ask: { readonly type: string };
+  readonly requirements: { readonly type: string };
 };
 
 /** One name, or a list of them. */
@@ -178,7 +178,7 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): (task
     (states === null || states.has(task.phase)) &&
     (agentId === undefined || task.agent.id === agentId) &&
     (projects === null || projects.has(task.project.id)) &&
-    (type === undefined || task.ask.type === type);
+    (type === undefined || task.requirements.type === type);
 }
 
 /**

@@ -23,7 +23,7 @@ export type Rejected = {
   readonly phase: "rejected";
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
-  readonly ask: { readonly type: string };
+  readonly requirements: { readonly type: string };
   readonly at: number;
   readonly error: string;
   /** Its body. */
@@ -53,7 +53,7 @@ export function createRejectedRing(): RejectedRing {
       const { agent, project, type } = submission;
       const id = submission.id ?? `rej_${at}_${order}`;
       drop(id);
-      const named = { agent: { id: agent }, project: { id: project }, ask: { type } };
+      const named = { agent: { id: agent }, project: { id: project }, requirements: { type } };
       kept.set(id, { id, order, phase: "rejected", ...named, at, error, text });
       characters += text.length;
       for (const oldest of kept.keys()) {

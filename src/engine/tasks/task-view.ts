@@ -79,7 +79,7 @@ function known(task: Task | Ended): TaskView {
     ...(task.runnableAt < 0 ? {} : { runnableAt: isoTime(task.runnableAt) }),
     ...(task.startedAt < 0 ? {} : { startedAt: isoTime(task.startedAt) }),
     ...(task.deadline < 0 ? {} : { deadline: isoTime(task.deadline) }),
-    ...(task.ask.onLoss === "fail" ? { onLoss: "fail" } : {}),
+    ...(task.requirements.onLoss === "fail" ? { onLoss: "fail" } : {}),
     ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),

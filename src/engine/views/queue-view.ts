@@ -55,7 +55,7 @@ function nextOf(state: State, agent: Agent, now: Instant): QueuedTask[] {
   ranked.sort((left, right) => compareRanks(left.rank, right.rank));
   return ranked.slice(0, TASKS_MAX).map(({ task }) => ({
     taskId: task.id,
-    type: task.ask.type,
+    type: task.requirements.type,
     priority: task.priority,
     score: shownScore(fixedOf(state, task), now - task.runnableAt, state.config.scheduler.priority),
     waitMs: Math.max(0, now - task.runnableAt),

@@ -62,11 +62,11 @@ export function createHandlerRunner(deps: {
   }
 
   /** Takes a slot. What begins in one turn is given to its handlers once that is over, so many in each turn. */
-  function begin(worker: HandlerWorker, task: TaskId, attempt: number, { seq: at, ask }: Task): void {
+  function begin(worker: HandlerWorker, task: TaskId, attempt: number, { seq: at, requirements }: Task): void {
     const entry = newAttempt(worker, task, attempt, at as Seq);
     running.set(task, entry);
     worker.active++;
-    if (ask.onLoss === "fail") return void beginOnRecord(entry);
+    if (requirements.onLoss === "fail") return void beginOnRecord(entry);
     enqueue(entry);
   }
 

@@ -74,7 +74,7 @@ function isDeclined({ writer, polls }: Parts, attempt: Attempt): boolean {
 export function endOverdue(writer: Writer, worker: Worker): void {
   if (worker.attempts.size > worker.offered) return;
   for (const { state, task, number, assignedAt } of [...worker.attempts]) {
-    const { timeoutMs } = task.ask;
+    const { timeoutMs } = task.requirements;
     if (state !== "assigned" || timeoutMs === null) continue;
     if (writer.now() < assignedAt + timeoutMs + writer.state.config.workers.lease) continue;
     const report = { ...blank({ task: task.id, attempt: number, tokens: null }), outcome: "failed" as const };

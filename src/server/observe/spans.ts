@@ -154,7 +154,7 @@ function spansOfTask(tracer: Tracer, task: Task, outcome: string, endedAt: numbe
   const { createdAt, runnableAt, startedAt } = task;
   const attributes: Attributes = {
     "drover.task.id": task.id,
-    "drover.task.type": task.ask.type,
+    "drover.task.type": task.requirements.type,
     "drover.task.outcome": outcome,
     "drover.task.attempts": task.attempts,
     "drover.project": task.project.id,

@@ -74,10 +74,18 @@ function setWindow(ledger: Ledger, name: string, width: number, now: number): vo
 function bookTask(ledger: Ledger, state: State, event: Event): void {
   switch (event.kind) {
     case "task-assigned": {
-      const { ask, project, agent } = state.tasks.get(event.task) as NonNullable<ReturnType<State["tasks"]["get"]>>;
+      const { requirements, project, agent } = state.tasks.get(event.task) as NonNullable<
+        ReturnType<State["tasks"]["get"]>
+      >;
       ledger.out.set(event.task, {
-        ...{ task: event.task, project: project.id, agent: agent.id, type: ask.type, worker: event.worker },
-        ...{ cpu: ask.cpu, memory: ask.memory, locks: ask.locks, number: event.attempt, express: event.rank.express },
+        ...{ task: event.task, project: project.id, agent: agent.id, type: requirements.type, worker: event.worker },
+        ...{
+          cpu: requirements.cpu,
+          memory: requirements.memory,
+          locks: requirements.locks,
+          number: event.attempt,
+          express: event.rank.express,
+        },
         ...{ reserve: event.reserve, reported: 0, permitted: 0, known: false },
       });
       return;

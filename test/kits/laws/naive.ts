@@ -70,12 +70,12 @@ const sum = <Item>(items: readonly Item[], of: (item: Item) => number): number =
 function canStart(state: State, task: Task, running: readonly Task[], now: number): boolean {
   if (task.phase !== "queued" || task.paused || task.restUntil > now || task.attempt !== null) return false;
   if (limitsOf(state, task).some((limit) => task.estimate > limit)) return false;
-  const { type, provider, locks } = task.ask;
+  const { type, provider, locks } = task.requirements;
   const limit = state.config.scheduler.perType[type];
-  if (limit !== undefined && running.filter((other) => other.ask.type === type).length >= limit) return false;
+  if (limit !== undefined && running.filter((other) => other.requirements.type === type).length >= limit) return false;
   const blockedUntil = provider === null ? null : (state.gates.get(provider as never)?.blockedUntil ?? null);
   if (blockedUntil !== null && now < blockedUntil) return false;
-  if (running.some((other) => other.ask.locks.some((lock) => locks.includes(lock)))) return false;
+  if (running.some((other) => other.requirements.locks.some((lock) => locks.includes(lock)))) return false;
   return feasible(state, task).length > 0;
 }
 
@@ -110,12 +110,13 @@ function callsOf(state: State, project: Project | null): number {
 /** Its estimate (-1: none at all); else what tasks of its project and type used so far, but no more than a limit. */
 function reserve(state: State, task: Task): number {
   if (task.estimate !== 0) return Math.max(0, task.estimate);
-  const learned = Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0);
+  const learned = Math.round(task.project.means.get(task.requirements.type)?.tokens ?? 0);
   return Math.min(learned, ...limitsOf(state, task));
 }
 
 const expectsNone = (task: Task): boolean =>
-  task.estimate < 0 || (task.estimate === 0 && Math.round(task.project.means.get(task.ask.type)?.tokens ?? 0) === 0);
+  task.estimate < 0 ||
+  (task.estimate === 0 && Math.round(task.project.means.get(task.requirements.type)?.tokens ?? 0) === 0);
 
 const limitsOf = (state: State, task: Task): number[] =>
   [task.project.settings.budget.limit, state.config.budget.limit].filter((limit) => limit !== null);
@@ -156,7 +157,7 @@ function byRank(state: State, a: Task, b: Task, now: number): number {
 /** In sixty-thousandths, so that the exact age stays a whole number. */
 function scoreOf(state: State, task: Task, now: number): number {
   const rules = state.config.scheduler.priority;
-  const base = rules.base[task.ask.type] ?? rules.base.other ?? 100;
+  const base = rules.base[task.requirements.type] ?? rules.base.other ?? 100;
   const failed = Math.max(0, task.iteration + task.ownFailures - 1);
   const age = Math.min(rules.ageMax * MINUTE, waitedOf(task, now) * rules.agePerMinute);
   return (base + task.depth * rules.depthBoost - Math.min(rules.retryMax, failed * rules.retryPenalty)) * MINUTE + age;
@@ -184,26 +185,33 @@ const heldBy = (state: State, worker: Worker): Task[] =>
   [...state.tasks.values()].filter((task) => task.attempt?.worker === worker);
 
 const cpuLeft = (state: State, worker: Worker): number =>
-  worker.cpu - sum(heldBy(state, worker), (task) => task.ask.cpu);
+  worker.cpu - sum(heldBy(state, worker), (task) => task.requirements.cpu);
 
 function hasRoom(state: State, worker: Worker, task: Task): boolean {
   const held = heldBy(state, worker);
   return (
     worker.status === "ready" &&
     held.length < worker.slots + state.config.scheduler.placement.maxQueuePerWorker &&
-    cpuLeft(state, worker) >= task.ask.cpu &&
-    worker.memory - sum(held, (other) => other.ask.memory) >= task.ask.memory &&
-    task.ask.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
+    cpuLeft(state, worker) >= task.requirements.cpu &&
+    worker.memory - sum(held, (other) => other.requirements.memory) >= task.requirements.memory &&
+    task.requirements.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
     (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`) &&
     takes(worker, task)
   );
 }
 
 /** What a worker says it takes, by regular expressions. */
-export function takes({ takes: said }: Worker, { ask, project }: Pick<Task, "ask" | "project">): boolean {
+export function takes(
+  { takes: said }: Worker,
+  { requirements, project }: Pick<Task, "requirements" | "project">,
+): boolean {
   const isMeant = (patterns: readonly string[] | null | undefined, name: string): boolean =>
     patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
-  return isMeant(said?.actions, ask.action) && isMeant(said?.types, ask.type) && isMeant(said?.projects, project.id);
+  return (
+    isMeant(said?.actions, requirements.action) &&
+    isMeant(said?.types, requirements.type) &&
+    isMeant(said?.projects, project.id)
+  );
 }
 
 /** Workers nobody else has a hold on; the one held for this very task only if there is no other. */
@@ -288,7 +296,7 @@ function affine(state: State, task: Task, workers: readonly Worker[]): { worker:
   if (task.lastWorker !== null && isThere(task.lastWorker)) {
     return { worker: task.lastWorker, reason: "affinity previously-executed" };
   }
-  const inZone = workers.filter((worker) => task.ask.zone !== null && worker.zone === task.ask.zone);
+  const inZone = workers.filter((worker) => task.requirements.zone !== null && worker.zone === task.requirements.zone);
   const [first] = inZone.toSorted((a, b) => heldBy(state, a).length - heldBy(state, b).length || compare(a.id, b.id));
   return first === undefined ? null : { worker: first.id, reason: "affinity same-zone" };
 }
