@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, matchesGlob } from "node:path";
 import { test } from "node:test";
 
 const root = join(import.meta.dirname, "..");
@@ -14,10 +14,7 @@ const exclude = ["**/node_modules/**", "dist/**"];
 const files = globSync("{src,test,bench,examples,bin}/**/*.{ts,js}", { cwd: root, exclude }).map((path) => `/${path}`);
 const documents = globSync("{*.md,{docs,src,test,bench,examples}/**/*.md}", { cwd: root, exclude });
 
-const isThere = (path: string): boolean => {
-  const end = new RegExp(`/${RegExp.escape(path).replaceAll("\\*", "[^/]*")}$`);
-  return files.some((file) => end.test(file));
-};
+const isThere = (path: string): boolean => files.some((file) => matchesGlob(file, `/**/${path}`));
 const missingIn = (text: string): string[] =>
   [...text.matchAll(/`(\w[\w./*-]*\.ts)`/g)].map(([, path = ""]) => path).filter((path) => !isThere(path));
 const missingInComments = (text: string): string[] =>
