@@ -7,7 +7,6 @@ import { DEFAULT_CONFIG, projectFields } from "../core/config/config.ts";
 import { amendPatch } from "../core/config/config-patch.ts";
 import { readSchedule } from "../engine/schedules/schedule-body.ts";
 import { readTaskBody } from "../engine/tasks/task-body.ts";
-import { readJoin, readSync } from "../engine/workers/sync-body.ts";
 import { DroverError } from "../engine/writer/drover-error.ts";
 import { CALLS } from "./calls/calls.ts";
 import type { Schema } from "./schema/schema.ts";
@@ -230,41 +229,6 @@ const TASK: Good = {
   onDependencyFailure: ["skip", "run"],
   onLoss: ["retry", "fail"],
 };
-const REPORT = { taskId: "t", attempt: 1 };
-const SYNC: Good = {
-  session: ["s"],
-  n: [0, 1],
-  want: [0, 100_000],
-  waitMs: [0, 60_000],
-  status: ["ready", "overloaded", "draining"],
-  capabilities: [["git"]],
-  resources: [{ cpuMillicores: null }, {}],
-  running: [
-    [],
-    [REPORT],
-    [{ ...REPORT, progress: 1, usage: { inputTokens: 1 } }],
-    [{ ...REPORT, attempt: 0 }],
-    [{ taskId: "t" }],
-    [1],
-  ],
-  results: [
-    [{ ...REPORT, outcome: "done", result: { a: 1 } }],
-    [{ ...REPORT, outcome: "failed", error: "no", permanent: true, retryAfterMs: 1.5 }],
-    [REPORT],
-    [{ ...REPORT, outcome: "ok" }],
-    [{ ...REPORT, outcome: "done", usage: { outputTokens: 1e12 } }],
-    [{ ...REPORT, outcome: "done", extra: 1 }],
-  ],
-};
-const JOIN: Good = {
-  id: names,
-  slots: [1, 100_000],
-  capabilities: [["git", "tab:1"]],
-  resources: [{ cpuMillicores: 4000, memoryBytes: null }],
-  zone: [...names, null],
-  endpoint: urls.slice(0, 2),
-  path: ["/", "/tabs/{tabId}/action"],
-};
 const SCHEDULE: Good = {
   cron: ["* * * * *", "@daily"],
   timeZone: ["UTC", "Europe/Berlin"],
@@ -307,14 +271,6 @@ const agreements: Record<string, Agreement> = {
     bodies: bodies(TASK, ["agentId", "action"]),
     engineKnowsMore: (field) => /^(payload|params|\(body\))/.test(field),
     wireTakesLess: (field) => isTime(field) || field === "callbackUrl",
-  },
-  "a sync": { schema: CALLS.sync.body, engine: readSync, bodies: bodies(SYNC, []) },
-  "a worker that joins": {
-    schema: CALLS.joinWorker.body,
-    engine: readJoin,
-    inOrder: false,
-    bodies: bodies(JOIN, []),
-    wireTakesLess: (field, body) => (body[field] ?? null) === null,
   },
   "a schedule": {
     schema: CALLS.putSchedule.body,

@@ -24,7 +24,7 @@ export type * from "./generated/index.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export type { Schema } from "./schema/schema.ts";
 export { SPAN_PATTERN } from "./schema/schema.ts";
-export { checkOf, type RawQuery, readQuery, readShape } from "./schema/validate.ts";
+export { checked, checkOf, type RawQuery, readQuery, readShape } from "./schema/validate.ts";
 export { settingsJsonSchema, settingsSchema } from "./settings/schema.ts";
 export {
   readSettings,

@@ -11,7 +11,6 @@ import {
   type Fields,
   type GateId,
   type Instant,
-  isRecord,
   name,
   oneOf,
   type PermitId,
@@ -23,9 +22,10 @@ import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
 import type { Usage } from "../../protocol/index.ts";
+import { usage } from "../../protocol/shapes/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { abortSignal, readOptions } from "../writer/call-options.ts";
-import { badInput, type DroverError, reading, refused } from "../writer/drover-error.ts";
+import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
+import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
@@ -185,25 +185,11 @@ function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): 
   return { ...options, signal: signal === undefined ? stopped : AbortSignal.any([signal, stopped]) };
 }
 
-const USAGE_FIELDS = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
-
 /** Tokens charged: input, output and cache creation. A misspelt count would be a call that is never paid for. */
-export const tokensOf = (usage: Usage): number => reading(usage, "usage", () => countTokens(usage));
+export const tokensOf = (given: Usage): number => countTokens(readBody(usage, given, "usage"));
 
-function countTokens(usage: Usage): number {
-  if (!isRecord(usage)) throw badInput("usage", usage, "an object with inputTokens and outputTokens");
-  for (const field of Object.keys(usage)) {
-    if (!USAGE_FIELDS.some((known) => known === field))
-      throw refused({ type: "unknown-field", field: `usage.${field}`, known: USAGE_FIELDS });
-  }
-  let total = 0;
-  for (const field of USAGE_FIELDS) {
-    const count = whole(0, TOKENS_MAX)(usage[field] ?? 0, `usage.${field}`);
-    if (!count.ok) throw refused(count.failure);
-    total += count.value;
-  }
-  return total;
-}
+export const countTokens = ({ inputTokens = 0, outputTokens = 0, cacheCreationTokens = 0 }: Usage): number =>
+  inputTokens + outputTokens + cacheCreationTokens;
 
 /** How long a provider asked to wait, if this error is its 429 or 529; else null. A date is held to `wallNow`. */
 export const rateLimitOf = (error: unknown, wallNow: number): number | null =>

@@ -109,7 +109,7 @@ test("bad asks are refused by field", async () => {
     [{ gate: "g", class: "vip" }, "class"],
     [{ gate: "g", tokens: -1 }, "tokens"],
     [{ gate: "g", waitMs: 1e9 }, "waitMs"],
-    [{ gate: "g", taskId: "t" }, "attempt"],
+    [{ gate: "g", taskId: "t" }, "(body)"],
     [{ gate: "g", surprise: 1 }, "surprise"],
   ];
   for (const [body, field] of bad)

@@ -8,18 +8,12 @@
  */
 
 import {
-  type Fields,
-  finite,
   flag,
   type GateId,
   type Instant,
   name,
-  oneOf,
   type PermitId,
   type ProjectId,
-  readSection,
-  SPAN_MS_MAX,
-  section,
   type TaskId,
   whole,
 } from "../../core/base/index.ts";
@@ -27,17 +21,15 @@ import { waitingOf } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
+import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
-
-import { usage, WAIT_MS_MAX } from "../workers/sync-body.ts";
-import { abortSignal, readOptions } from "../writer/call-options.ts";
+import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
-import { tokensOf } from "./local-permits.ts";
+import { countTokens } from "./local-permits.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
-const TOKENS_MAX = 1_000_000_000_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
 
@@ -72,7 +64,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
   async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
     const { signal, keepsPlace = true } = readOptions<AskOptions>({ signal: abortSignal, keepsPlace: flag }, options);
     signal?.throwIfAborted();
-    const call = readAsk(body);
+    const call = readBody(permitBody, body);
     const id =
       call.id !== undefined && state.permits.has(call.id as PermitId)
         ? again(call.id, call)
@@ -190,11 +182,11 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
       { retryAfterMsMax: whole(0, THROTTLED_MS_MAX) },
       options,
     );
-    const { ok: went = true, usage, rateLimited } = readSettle(body);
+    const { ok: went = true, usage, rateLimited } = readBody(settleBody, body);
     if (isRepeated(id)) return;
     if (!isGranted(id))
       throw badInput("permit", id, "a permit that was granted; this one still waits: drop it instead");
-    const tokens = usage === undefined ? null : tokensOf(usage);
+    const tokens = usage === undefined ? null : countTokens(usage);
     const gate = state.permits.get(id) as GateId;
     if (rateLimited !== undefined) {
       const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), retryAfterMsMax);
@@ -253,39 +245,6 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
 function keep(ids: Set<string>, id: string): void {
   ids.add(id);
   if (ids.size > IDS_KEPT_MAX) ids.delete(ids.values().next().value as string);
-}
-
-const ASK: Fields<Required<Omit<PermitBody, "session">>> = {
-  gate: name(),
-  id: name(),
-  project: name(),
-  class: oneOf("critical", "high", "normal", "low"),
-  tokens: whole(0, TOKENS_MAX),
-  taskId: name(),
-  attempt: whole(1, 1_000_000_000),
-  waitMs: whole(0, WAIT_MS_MAX),
-  again: name(),
-};
-const SETTLE: Fields<Required<Omit<SettleBody, "session">>> = {
-  ok: flag,
-  usage,
-  rateLimited: section({ retryAfterMs: finite(0, SPAN_MS_MAX) }, { retryAfterMs: 0 }),
-};
-
-function readAsk(body: unknown): PermitBody {
-  const read = readSection<PermitBody>(ASK as unknown as Fields<PermitBody>, {} as PermitBody, body, "");
-  if (!read.ok) throw refused(read.failure);
-  const { gate, taskId, attempt } = read.value;
-  if (gate === undefined) throw badInput("gate", undefined, "the name of a gate, such as anthropic/default");
-  if ((taskId === undefined) !== (attempt === undefined))
-    throw badInput(taskId === undefined ? "taskId" : "attempt", undefined, "given together with the other");
-  return read.value;
-}
-
-function readSettle(body: unknown): SettleBody {
-  const read = readSection<SettleBody>(SETTLE as unknown as Fields<SettleBody>, {}, body, "");
-  if (!read.ok) throw refused(read.failure);
-  return read.value;
 }
 
 function readId(permit: unknown): PermitId {

@@ -34,7 +34,6 @@ import { priority } from "../../core/config/index.ts";
 import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
 import type { TaskBody } from "../../protocol/index.ts";
-import { capability } from "../workers/worker-options.ts";
 import {
   canonical,
   escapedUntilNow,
@@ -107,7 +106,7 @@ const FIELDS = {
     { cpuMillicores: whole(0, 1_000_000_000), memoryBytes: whole(0) },
     { cpuMillicores: 0, memoryBytes: 0 },
   ),
-  capabilities: setOf(capability, 64),
+  capabilities: setOf(name(260), 64),
   locks: setOf(name(), 64),
   zone: name(),
   provider: name(),

@@ -14,6 +14,7 @@
 import { isRecord, type TaskId, type WorkerId, whole } from "../../core/base/index.ts";
 import { fifo, type IdTable, push } from "../../core/collections/index.ts";
 import type { Event, WorkerSettings } from "../../core/model/index.ts";
+import type { WorkerOptions as Described } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
@@ -22,22 +23,13 @@ import { badInput, DroverError, isStop, reading, refused } from "../writer/drove
 import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createHandlerRunner } from "./handler-runner.ts";
 import { type Handler, type HandlerWorker, type RunningAttempt, stopAttempt } from "./local-attempt.ts";
-import { readWorker } from "./worker-options.ts";
+import { readWorker } from "./sync-body.ts";
 
 export { RESULT_BYTES_MAX, TaskRequeue } from "../tasks/handler-outcome.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
 export type { Handler, TaskContext } from "./local-attempt.ts";
 
-export type WorkerOptions = {
-  readonly id?: string;
-  readonly slots?: number;
-  readonly capabilities?: readonly string[];
-  readonly resources?: { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
-  readonly zone?: string | null;
-  /** Which tasks it takes: names, or patterns with `*`; absent: all. */
-  readonly actions?: readonly string[] | null;
-  readonly types?: readonly string[] | null;
-  readonly projects?: readonly string[] | null;
+export type WorkerOptions = Described & {
   /** How many it runs at once at first, if not as many as it has slots; 0: none until `limit` says otherwise. */
   readonly limit?: number;
 };

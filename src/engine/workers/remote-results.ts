@@ -11,7 +11,7 @@ import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultReport } from "../../protocol/index.ts";
 
-import { tokensOf } from "../permits/local-permits.ts";
+import { countTokens } from "../permits/local-permits.ts";
 import { blank, RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
 import { type Payload, payloadOf } from "../writer/canonical-json.ts";
 import { DroverError } from "../writer/drover-error.ts";
@@ -78,7 +78,7 @@ type Read = {
 
 function readReport(task: TaskId, given: ResultReport): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
-  const tokens = usage === undefined ? null : tokensOf(usage);
+  const tokens = usage === undefined ? null : countTokens(usage);
   const told = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const plain = {

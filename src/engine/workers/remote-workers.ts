@@ -13,6 +13,7 @@
 import { name, text, type WorkerId } from "../../core/base/index.ts";
 import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import { SESSION_MAX } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 
@@ -22,7 +23,7 @@ import { type Applied, notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults } from "./remote-results.ts";
 import { answerFor, hasChanges } from "./sync-answer.ts";
-import { readJoin, readSync, SESSION_MAX } from "./sync-body.ts";
+import { readJoin, readSync } from "./sync-body.ts";
 import { createSyncPolls, type SyncPolls } from "./sync-polls.ts";
 import { applyOffer, applyRunning, comeBack, endOverdue, returnUnbegun, settingsOf } from "./sync-report.ts";
 

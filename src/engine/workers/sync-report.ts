@@ -8,7 +8,7 @@
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Attempt, Command, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type { AttemptRef, RunningReport, SyncBody } from "../../protocol/index.ts";
-import { tokensOf } from "../permits/local-permits.ts";
+import { countTokens } from "../permits/local-permits.ts";
 import { blank } from "../tasks/handler-outcome.ts";
 import { refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -41,7 +41,7 @@ export function applyRunning(parts: Parts, worker: Worker, running: readonly Run
     if (attempt.state === "assigned") must(writer, { type: "start-attempt", task, attempt: number });
     if (more.progress !== undefined) progress.set(taskId, more.progress);
     if (more.usage !== undefined)
-      must(writer, { type: "report-usage", task, attempt: number, tokens: tokensOf(more.usage) });
+      must(writer, { type: "report-usage", task, attempt: number, tokens: countTokens(more.usage) });
   }
   const hasRoom = named.size < worker.offered;
   for (const attempt of [...worker.attempts]) {

@@ -3,3 +3,4 @@
 export * from "./knobs.ts";
 export { type Published, published, withUnits } from "./published.ts";
 export * from "./schema.ts";
+export { Checked, checked, checkOf, readShape } from "./validate.ts";

@@ -20,6 +20,7 @@ import {
   ok,
   type Refusal,
   type Result,
+  unreadable,
 } from "../../core/base/index.ts";
 
 import { type Check, NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
@@ -51,9 +52,21 @@ export function readShape<Value>(schema: Schema<Value>, value: unknown, at: stri
     return checkOf(schema)(value) ? ok(value as Value) : fail(refusalOf(schema, value, at));
   } catch {
     // Only what is no JSON at all can get here, such as an object whose getter throws.
-    return fail({ type: "bad-field", field: at === "" ? ROOT : at, value: "unreadable", expected: PLAIN });
+    const refusal = unreadable(value, at);
+    return fail(refusal ?? { type: "bad-field", field: at === "" ? ROOT : at, value: "unreadable", expected: PLAIN });
   }
 }
+
+/** A body that its schema has let through. The engine takes it as it is. */
+export class Checked<Body> {
+  readonly body: Body;
+
+  constructor(body: Body) {
+    this.body = body;
+  }
+}
+/** Says that a body was checked. To the compiler it is still the body, so it can be given wherever one is taken. */
+export const checked = <Body>(body: Body): Body => new Checked(body) as unknown as Body;
 
 function refusalOf(schema: Schema, value: unknown, at: string): Refusal {
   const walked = schema as Walked;

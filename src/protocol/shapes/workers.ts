@@ -13,7 +13,8 @@ export type Usage = {
   readonly cacheCreationTokens?: number;
 };
 export type WorkerResources = { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
-export type JoinBody = {
+/** What any worker says of itself. */
+export type WorkerOptions = {
   readonly id?: string;
   readonly slots?: number;
   readonly capabilities?: readonly string[];
@@ -22,9 +23,8 @@ export type JoinBody = {
   readonly actions?: readonly string[] | null;
   readonly types?: readonly string[] | null;
   readonly projects?: readonly string[] | null;
-  readonly endpoint?: string;
-  readonly path?: string;
 };
+export type JoinBody = WorkerOptions & { readonly endpoint?: string; readonly path?: string };
 export type Joined = {
   readonly workerId: string;
   readonly session: string;
@@ -108,6 +108,7 @@ export type WorkerList = { readonly workers: readonly WorkerView[]; readonly cou
 export type LeaveQuery = { readonly session?: string };
 export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
 
+export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;
 const PATTERNS_MAX = 100;
@@ -134,30 +135,37 @@ const workerResources: s.Schema<WorkerResources> = s.object<WorkerResources>({
 });
 export const usage: s.Schema<Usage> = s.component(
   "Usage",
-  s.object<Usage>({
-    inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
-    outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
-    cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
-  }),
+  s.object<Usage>(
+    {
+      inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+      outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+      cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    },
+    { expected: "an object with inputTokens and outputTokens" },
+  ),
 );
 
+const workerFields: s.Fields<WorkerOptions> = {
+  id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
+  slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
+  capabilities: s.optional(capabilities()),
+  resources: s.optional(workerResources),
+  zone: s.optional(s.nullable(s.name())),
+  actions: s.described(
+    s.optional(s.nullable(patterns())),
+    "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
+      "no name (with blanks, or over 128 characters) is taken by `*` only.",
+  ),
+  types: s.described(s.optional(s.nullable(patterns())), "The same, by their type."),
+  projects: s.described(s.optional(s.nullable(patterns())), "The same, by their project."),
+};
+export const workerOptions: s.Schema<WorkerOptions> = s.object<WorkerOptions>(workerFields);
 export const joinBody: s.Schema<JoinBody> = s.component(
   "JoinBody",
   s.refined(
     s.object<JoinBody>(
       {
-        id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
-        slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
-        capabilities: s.optional(capabilities()),
-        resources: s.optional(workerResources),
-        zone: s.optional(s.nullable(s.name())),
-        actions: s.described(
-          s.optional(s.nullable(patterns())),
-          "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
-            "no name (with blanks, or over 128 characters) is taken by `*` only.",
-        ),
-        types: s.described(s.optional(s.nullable(patterns())), "The same, by their type."),
-        projects: s.described(s.optional(s.nullable(patterns())), "The same, by their project."),
+        ...workerFields,
         endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
         path: s.described(
           s.optional(
@@ -176,7 +184,7 @@ export const joined: s.Schema<Joined> = s.component(
   "Joined",
   s.answer<Joined>({
     workerId: s.name(),
-    session: s.described(s.text(1, 256), "Say it in every sync: it tells this run of the worker from another."),
+    session: s.described(s.text(1, SESSION_MAX), "Say it in every sync: it tells this run of the worker from another."),
     leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
     maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees a worker of this fleet may keep."),
   }),
@@ -186,7 +194,7 @@ const attemptRef: s.Fields<AttemptRef> = { taskId: s.name(), attempt: s.whole(1,
 export const syncBody: s.Schema<SyncBody> = s.component(
   "SyncBody",
   s.object<SyncBody>({
-    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
+    session: s.described(s.optional(s.text(1, SESSION_MAX)), "As joining gave it. A worker token must say it."),
     n: s.described(s.optional(s.whole(0)), "Counts up. A lower one than seen before is refused: stale_sync."),
     want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
     waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
@@ -242,7 +250,7 @@ export const syncBody: s.Schema<SyncBody> = s.component(
 );
 export const leaveQuery: s.Schema<LeaveQuery> = s.object<LeaveQuery>({
   session: s.described(
-    s.optional(s.text(1, 256)),
+    s.optional(s.text(1, SESSION_MAX)),
     "As joining gave it: one that was replaced then does not touch its successor. A worker token must say it.",
   ),
 });
@@ -259,7 +267,7 @@ const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
 export const logBody: s.Schema<LogBody> = s.component(
   "LogBody",
   s.object<LogBody>({
-    session: s.described(s.optional(s.text(1, 256)), "As joining gave it. A worker token must say it."),
+    session: s.described(s.optional(s.text(1, SESSION_MAX)), "As joining gave it. A worker token must say it."),
     id: s.described(s.name(), "As the answer of a sync named it."),
     text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
     truncated: s.described(s.optional(s.flag()), "Whether there was more before.", { default: false }),

@@ -13,17 +13,18 @@ import type { GateView } from "../../engine/views/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
 import type { FleetCalls } from "../../protocol/calls/index.ts";
-import type {
-  GateJson,
-  PermitBody,
-  PermitView,
-  ProjectView,
-  SchedulePage,
-  SchedulesQuery,
-  ScheduleView,
-  SyncAnswer,
-  SyncBody,
-  TaskBody,
+import {
+  checked,
+  type GateJson,
+  type PermitBody,
+  type PermitView,
+  type ProjectView,
+  type SchedulePage,
+  type SchedulesQuery,
+  type ScheduleView,
+  type SyncAnswer,
+  type SyncBody,
+  type TaskBody,
 } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { createOwnPermits } from "../access/permit-scope.ts";
@@ -78,8 +79,8 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   const { drover, polls, phase, push, logs } = deps;
 
   /** Where a worker keeps its logs, and which of them are wanted, is between it and the server alone. */
-  async function sync(id: string, { logPlace, ...body }: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
-    logs.heard(id, body.session, logPlace);
+  async function sync(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
+    logs.heard(id, body.session, body.logPlace);
     const answer = await syncWith(id, body, exchange);
     const wanted = logs.tell(id);
     return wanted.length === 0 ? answer : { ...answer, logs: wanted };
@@ -87,7 +88,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
 
   async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
-    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0) return drover.remote.sync(id, body);
+    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0) return drover.remote.sync(id, checked(body));
     if (logs.isDue(id)) return syncNow(id, body);
     try {
       return await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end));
@@ -99,7 +100,8 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     }
   }
 
-  const syncNow = (id: string, body: SyncBody): Promise<SyncAnswer> => drover.remote.sync(id, { ...body, waitMs: 0 });
+  const syncNow = (id: string, body: SyncBody): Promise<SyncAnswer> =>
+    drover.remote.sync(id, checked({ ...body, waitMs: 0 }));
 
   async function longSync(
     id: string,
@@ -109,7 +111,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   ): ReturnType<Drover["remote"]["sync"]> {
     const stopListening = logs.listen(id, () => end("log-wanted"));
     try {
-      return await drover.remote.sync(id, body, { signal });
+      return await drover.remote.sync(id, checked(body), { signal });
     } finally {
       stopListening();
     }
@@ -117,7 +119,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
 
   async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
     const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
-    const answer = await drover.remote.sync(id, asked);
+    const answer = await drover.remote.sync(id, checked(asked));
     return { ...answer, assignments: [], closing: true };
   }
 
@@ -134,7 +136,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     joinWorker: async ({ body }) => {
       if (body.endpoint === undefined) {
         if (body.id !== undefined) push.giveBack(body.id);
-        return drover.remote.join(body);
+        return drover.remote.join(checked(body));
       }
       const joined = await push.join(body);
       logs.heard(joined.workerId, joined.session, undefined);
@@ -228,8 +230,10 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     };
     const answer =
       (asked.waitMs ?? 0) === 0
-        ? await made(drover.permits.ask(asked, { keepsPlace }))
-        : await polls.hold(exchange, "other", (signal) => made(drover.permits.ask(asked, { signal, keepsPlace })));
+        ? await made(drover.permits.ask(checked(asked), { keepsPlace }))
+        : await polls.hold(exchange, "other", (signal) =>
+            made(drover.permits.ask(checked(asked), { signal, keepsPlace })),
+          );
     if (id === undefined) own.note(caller, answer.permitId, session);
     return answer;
   }
@@ -248,7 +252,11 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     settlePermit: async ({ params, body: { session, ...body } }, { caller }) => {
       own.check(caller, params.id, session);
       if (body.rateLimited !== undefined) own.keepPosition(params.id);
-      await drover.permits.settle(params.id, body, caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {});
+      await drover.permits.settle(
+        params.id,
+        checked(body),
+        caller.role === "agent" ? { retryAfterMsMax: AGENTS_WORD_MS } : {},
+      );
       return { status: "settled", permitId: params.id };
     },
     dropPermit: async ({ params, query }, { caller }) => {
