@@ -24,7 +24,6 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
   closures: {
     "src/engine/permits/remote-permits.ts:createRemotePermits": 191,
     "src/engine/schedules/schedules.ts:createSchedules": 181,
-    "src/engine/writer/writer.ts:startWriter": 228,
     "src/server/handlers/log-requests.ts:createLogRequests": 169,
     "src/server/push/driver.ts:startDrive": 188,
     "src/server/webhooks/dispatcher.ts:startWebhooks": 205,

@@ -13,7 +13,8 @@ import type { BodyStore } from "./tasks/body-store.ts";
 import { parseStored } from "./tasks/task-body.ts";
 import { endedView } from "./tasks/task-view.ts";
 import { refused } from "./writer/drover-error.ts";
-import type { Applied, Writer } from "./writer/writer.ts";
+import type { Applied } from "./writer/group-commit.ts";
+import type { Writer } from "./writer/writer.ts";
 
 export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
 export type Callbacks = {

@@ -6,7 +6,7 @@
  */
 import type { EndPhase, Event } from "../../core/model/index.ts";
 import { DroverError } from "../writer/drover-error.ts";
-import type { Applied } from "../writer/writer.ts";
+import type { Applied } from "../writer/group-commit.ts";
 
 const WAITERS_MAX = 1_000_000;
 export type EndKind = Extract<Event["kind"], "task-done" | "task-failed" | "task-cancelled" | "task-skipped">;

@@ -19,7 +19,8 @@ import type { BodyStore } from "../tasks/body-store.ts";
 
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
-import { type Applied, notify, type Writer } from "../writer/writer.ts";
+import type { Applied } from "../writer/group-commit.ts";
+import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults } from "./remote-results.ts";
 import { answerFor, hasChanges } from "./sync-answer.ts";

@@ -7,7 +7,7 @@
  * throws is its
  * host's bug, and must not stop the writer: what it throws is a warning.
  */
-import type { Applied, Commit } from "./writer.ts";
+import type { Applied, Commit } from "./group-commit.ts";
 
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
 export type CommitWatch = {

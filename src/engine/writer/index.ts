@@ -2,6 +2,7 @@
 
 export { canonical } from "./canonical-json.ts";
 export { badInput, DroverError, type DroverErrorCode, isStop, refused } from "./drover-error.ts";
+export type { Applied, Commit } from "./group-commit.ts";
 export { lastEventAt } from "./last-event.ts";
 export { recover } from "./recovery.ts";
-export { type Applied, type Commit, startWriter, type Writer } from "./writer.ts";
+export { startWriter, type Writer } from "./writer.ts";

@@ -1,0 +1,158 @@
+/**
+ * Group commit: applied events gather in a batch while the one before is on its way to the log.
+ *
+ * One append is in flight at a time, and what gathers meanwhile is the next batch: so the disk sets the size of a
+ * batch and never the pace of deciding. An append whose answer was lost is repeated under the same batch id. All
+ * callers that wait for the same batch wait for one promise.
+ */
+import { type Seq, seq } from "../../core/base/index.ts";
+import type { Event, State } from "../../core/model/index.ts";
+import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
+import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
+import { DroverError } from "./drover-error.ts";
+import type { HeadSigning } from "./head-signing.ts";
+
+const BATCH_EVENTS_MAX = 20_000;
+const BATCH_BYTES_MAX = 32 * 1024 * 1024;
+const REPEATS_MAX = 10;
+/** Buffers of batches that are kept for the next: one is on its way while another gathers, and more if many wait. */
+const SPARES_MAX = 4;
+
+/** An event that is applied, and its number. */
+export type Applied = { readonly event: Event; readonly seq: Seq };
+/** Where the log ends after a batch, and how long it took to store it. */
+export type Commit = { readonly head: Head; readonly appendMs: number };
+
+export type GroupCommit = {
+  /** The number of the last event that is durable. */
+  committed(): number;
+  /** Adds the event that was just applied. If it `isAwaited`, `onCommitted` is called with it. */
+  add(event: Event, cause: Seq | null, payload: string | undefined, isAwaited: boolean): void;
+  /** Appends what has gathered, batch by batch, until nothing is left. */
+  flush(): Promise<void>;
+  /** Resolves when everything added so far is durable; rejects once it has stopped. */
+  settled(): Promise<void>;
+  /** Nothing more is appended, and every caller that waits is rejected. */
+  stop(error: DroverError): void;
+};
+
+/** A batch that gathers: its awaited events, its bytes, the number and the time of its last event. */
+type Batch = { readonly awaited: Applied[]; readonly bytes: Gathering; last: number; at: number };
+type Waiter = PromiseWithResolvers<void> & { seq: number };
+
+export function createGroupCommit(deps: {
+  readonly state: State;
+  readonly log: Log;
+  readonly epoch: number;
+  /** A name that no other batch has. */
+  readonly newId: () => string;
+  readonly signing: HeadSigning;
+  readonly onCommitted: (batch: readonly Applied[], commit: Commit) => void;
+  readonly onFailed: (error: DroverError) => void;
+}): GroupCommit {
+  const { state, log, epoch, newId, signing, onCommitted } = deps;
+  const waiters: Waiter[] = [];
+  /** Callers that wait for the batch that is on its way, and those that wait for the one that is gathering. */
+  const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
+  /** Batches in the sequence in which they go to the log; the last one is gathering. */
+  const batches: Batch[] = [];
+  const spares: Gathering[] = [];
+  let committed: number = state.seq;
+  let isAppending = false;
+  let stopped: DroverError | null = null;
+
+  function add(event: Event, cause: Seq | null, payload: string | undefined, isAwaited: boolean): void {
+    const batch = gathering();
+    gather(batch.bytes, state.seq, event, cause, payload);
+    batch.last = state.seq;
+    batch.at = event.at;
+    if (isAwaited) batch.awaited.push({ event, seq: seq(state.seq) });
+  }
+
+  /** The batch that is gathering, with room for one more event. */
+  function gathering(): Batch {
+    const last = batches[batches.length - 1];
+    if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
+      return last;
+    const next: Batch = { awaited: [], bytes: spares.pop() ?? createGathering(), last: state.seq, at: 0 };
+    batches.push(next);
+    return next;
+  }
+
+  async function flush(): Promise<void> {
+    if (isAppending) return;
+    isAppending = true;
+    try {
+      while (batches.length > 0 && stopped === null) {
+        const { awaited, bytes, last, at } = batches.shift() as Batch;
+        if (batches.length === 0) {
+          waiting.sent = waiting.gathering;
+          waiting.gathering = null;
+        }
+        const startedAt = performance.now();
+        const head = await appendForSure(bytes, signing.dueWith({ count: bytes.count, at }));
+        if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
+        committed = last;
+        onCommitted(awaited, { head, appendMs: performance.now() - startedAt });
+        release();
+      }
+    } catch (error) {
+      deps.onFailed(asStop(error));
+    } finally {
+      isAppending = false;
+    }
+  }
+
+  async function appendForSure(bytes: Gathering, sign: SignRule | null): Promise<Head> {
+    const firstSeq = seq(committed + 1);
+    const batch = batchOf(bytes, firstSeq, sign);
+    const batchId = newId();
+    for (let tries = 1; tries <= REPEATS_MAX; tries++) {
+      const answer = await log.append(seq(committed), epoch, batch, batchId);
+      if (answer.type === "appended") return answer.head;
+      if (answer.type === "conflict") throw deposed(answer.head);
+    }
+    throw new DroverError(
+      "log_failed",
+      `the log did not say whether it stored event ${firstSeq}, asked ${REPEATS_MAX} times`,
+    );
+  }
+
+  function release(): void {
+    let done = 0;
+    while (done < waiters.length && (waiters[done] as Waiter).seq <= committed) (waiters[done++] as Waiter).resolve();
+    waiters.splice(0, done);
+    if (waiting.sent !== null && waiting.sent.seq <= committed) waiting.sent = null;
+  }
+
+  function settled(): Promise<void> {
+    const { seq: seen } = state;
+    if (stopped !== null) return Promise.reject(stopped);
+    if (seen <= committed) return Promise.resolve();
+    const which = batches.length === 0 ? "sent" : "gathering";
+    const waiter = waiting[which] ?? { seq: seen, ...Promise.withResolvers<void>() };
+    if (waiting[which] === null) waiters.push(waiter);
+    waiting[which] = waiter;
+    waiter.seq = seen;
+    return waiter.promise;
+  }
+
+  function stop(error: DroverError): void {
+    stopped = error;
+    signing.stop();
+    for (const waiter of waiters.splice(0)) waiter.reject(error);
+  }
+
+  return { committed: () => committed, add, flush, settled, stop };
+}
+
+const deposed = ({ epoch, seq: last }: Head): DroverError =>
+  new DroverError("deposed", `another writer owns this log (epoch ${epoch}, event ${last}); try again`);
+
+function asStop(error: unknown): DroverError {
+  if (error instanceof DroverError) return error;
+  if (error instanceof LogFailure)
+    return new DroverError("log_failed", error.message, { details: { log: error.code }, cause: error });
+  const message = error instanceof Error ? error.message : String(error);
+  return new DroverError("log_failed", `the log failed: ${message}`, { cause: error });
+}
