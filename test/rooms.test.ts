@@ -63,7 +63,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "standalone",
   ],
   log: [".", "format", "integrity", "memory", "sqlite", "contract"],
-  protocol: ["generated", "wire", "schema", "shapes", "calls", "settings", "."],
+  protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   engine: ["writer", "permits", "tasks", "workers", "schedules", "snapshots", "views", "."],
   server: ["webhooks", "access", "push", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],

@@ -9,8 +9,17 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { notesOf, type Schema } from "../src/protocol/schema/schema.ts";
+import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
+import * as events from "../src/protocol/shapes/events.ts";
+import * as permits from "../src/protocol/shapes/permits.ts";
+import * as projects from "../src/protocol/shapes/projects.ts";
+import * as scheduler from "../src/protocol/shapes/scheduler.ts";
+import * as schedules from "../src/protocol/shapes/schedules.ts";
+import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
+import * as tasks from "../src/protocol/shapes/tasks.ts";
+import * as workers from "../src/protocol/shapes/workers.ts";
+import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const WIDTH = 100;
@@ -37,10 +46,11 @@ const structure = (schema: Schema): string =>
 const namesOf = (named: readonly Named[]): Names =>
   new Map(named.toReversed().map(([name, schema]) => [structure(schema), name]));
 
-function typeOf(schema: Shown, names: Names, isNamed: boolean = true): string {
+/** The type of a schema: its name if it has one, unless it is just that one which is declared. */
+function typeOf(schema: Shown, names: Names, ownName?: string): string {
   const { shownAs } = notesOf(schema);
   if (shownAs !== undefined) return typeOf(shownAs as Shown, names);
-  const name = isNamed ? names.get(structure(schema)) : undefined;
+  const name = ownName === undefined ? names.get(structure(schema)) : undefined;
   if (name !== undefined) return name;
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return union(schema.enum.map((value) => JSON.stringify(value)));
@@ -51,7 +61,7 @@ function typeOf(schema: Shown, names: Names, isNamed: boolean = true): string {
     case "array":
       return `readonly ${inBrackets(typeOf(schema.items as Shown, names))}[]`;
     case "object":
-      return objectType(schema, names);
+      return objectType(schema, names, ownName);
     default:
       return schema.type ?? "unknown";
   }
@@ -60,10 +70,28 @@ function typeOf(schema: Shown, names: Names, isNamed: boolean = true): string {
 const union = (types: readonly string[]): string => [...new Set(types)].join(" | ");
 const inBrackets = (type: string): string => (type.includes(" | ") && !type.startsWith("{") ? `(${type})` : type);
 
-function objectType({ properties, required = [], additionalProperties: rest }: Shown, names: Names): string {
+/** Types of which a caller knows more than the schema: their parameters, and the fields these stand for. */
+const GENERIC: Readonly<Record<string, readonly string[]>> = {
+  TaskBody: ["Params"],
+  TaskView: ["Params", "Result"],
+};
+const PARAMETERS: Readonly<Record<string, { readonly field: string; readonly text: string }>> = {
+  Params: { field: "params", text: "Params extends object = Readonly<Record<string, unknown>>" },
+  Result: { field: "result", text: "Result = unknown" },
+};
+const parametersOf = (name: string): string => {
+  const texts = (GENERIC[name] ?? []).map((one) => PARAMETERS[one]?.text);
+  return texts.length === 0 ? "" : `<${texts.join(", ")}>`;
+};
+
+function objectType(schema: Shown, names: Names, ownName: string = ""): string {
+  const { properties, required = [], additionalProperties: rest } = schema;
   const item = typeof rest === "object" ? typeOf(rest, names) : "unknown";
   if (properties === undefined) return `Readonly<Record<string, ${item}>>`;
-  const entries = Object.entries(properties).map(([key, field]) => ({ key, field, type: typeOf(field, names) }));
+  const entries = Object.entries(properties).map(([key, field]) => {
+    const parameter = GENERIC[ownName]?.find((one) => PARAMETERS[one]?.field === key);
+    return { key, field, type: parameter ?? typeOf(field, names) };
+  });
   const fields = entries.map(
     ({ key, field, type }) => `${comment(field)}readonly ${key}${required.includes(key) ? "" : "?"}: ${type};`,
   );
@@ -93,8 +121,10 @@ function wrapped(text: string): string[] {
   return lines;
 }
 
-const declared = ([name, schema]: Named, names: Names): string =>
-  `${comment(schema)}export type ${name} = ${typeOf(schema as Shown, names, false)};\n`;
+const declared = ([name, schema]: Named, names: Names): string => {
+  const type = typeOf(schema as Shown, names, name);
+  return `${comment(schema, ABOUT[name])}export type ${name}${parametersOf(name)} = ${type};\n`;
+};
 
 // ------------------------------------------------------------------- config
 
@@ -119,6 +149,176 @@ function configInput(): string {
   return all.map((named) => declared(named, names)).join("\n");
 }
 
+// -------------------------------------------------------------------- wire
+
+const MODULES = {
+  tasks,
+  "task-calls": taskCalls,
+  workers,
+  permits,
+  projects,
+  schedules,
+  scheduler,
+  events,
+} as const;
+type Module = keyof typeof MODULES;
+
+/** Shapes inside others that have a name of their own, by their place; the module is that of the shape around them. */
+const INNER: Readonly<Record<string, string>> = {
+  PriorityName: "tasks taskBody.priority|1",
+  Warning: "tasks submitted.warnings[]",
+  BatchItem: "tasks batchAnswer.tasks[]",
+  CancelFilter: "task-calls cancelWhereBody.filter",
+  WhyCondition: "task-calls whyAnswer.conditions[]",
+  WhyAhead: "task-calls whyAnswer.ahead.next[]",
+  WorkerResources: "workers joinBody.resources",
+  AttemptRef: "workers syncAnswer.cancel[]",
+  RunningReport: "workers syncBody.running[]",
+  ResultReport: "workers syncBody.results[]",
+  AttemptOutcome: "workers syncBody.results[].outcome",
+  Assignment: "workers syncAnswer.assignments[]",
+  ResultAnswer: "workers syncAnswer.results[]",
+  WantedLog: "workers syncAnswer.logs[]",
+  WorkerView: "workers workerList.workers[]",
+  GateJson: "projects gateList.gates[]",
+  GateStats: "projects gateDetail.stats",
+  GateCall: "projects gateDetail.calls[]",
+  ScheduleTask: "schedules scheduleBody.task",
+  AgentTotals: "scheduler stats.metrics.agents{}",
+  ProjectQueue: "scheduler queueView.projects[]",
+  AgentQueue: "scheduler queueView.projects[].agents[]",
+  QueuedTask: "scheduler queueView.projects[].agents[].next[]",
+};
+/** Types that TypeScript says better than a schema, and which are written by hand. */
+const BY_HAND = ["eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
+const ELSEWHERE: readonly (readonly [name: string, schema: Schema, file: string])[] = [
+  ["TaskState", oneOf(...TASK_STATES), "../wire/task-state.ts"],
+  ["SchedulerRules", scheduler.schedulerSection, "../../core/config/index.ts"],
+];
+
+/** What each type is; a schema has a sentence of its own only where it needs one. */
+const ABOUT: Readonly<Record<string, string>> = {
+  PriorityName: "How urgent something is, by name.",
+  Resources: "What a task takes of a machine.",
+  TaskBody: "What a caller may say of a task.",
+  BatchTask: "An item of a batch: its agent is the batch's, whether it says so or not.",
+  BatchBody: "Many tasks of one agent.",
+  Warning: "It will not go as asked: `never-fits`, `no-workers`, `over-budget` or `priority-clamped`.",
+  Submitted: "What Drover answers to a task it has taken.",
+  BatchItem: "What became of an item of a batch.",
+  BatchAnswer: "What became of a batch.",
+  TaskView: "A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent.",
+  TasksQuery: "Which tasks, and how many of them.",
+  TaskPage: "A page of tasks.",
+  PatchBody: "What to change of a task.",
+  CancelBody: "Why a task is cancelled.",
+  Cancelled: "A task was cancelled.",
+  CancelFilter: "Which tasks to cancel.",
+  CancelWhereBody: "Which tasks to cancel.",
+  CancelledMany: "Tasks were cancelled.",
+  WhyQuery: "As of which event.",
+  WaitQuery: "How long to wait.",
+  LogsQuery: "What of the output.",
+  TaskLogs: "The end of what an attempt wrote.",
+  WhyCondition: "A condition between a task and its start.",
+  WhyAhead: "A task that goes first.",
+  WhyAnswer: "Why a task is not running.",
+  Usage: "The tokens that were used.",
+  WorkerResources: "What a worker offers of its machine.",
+  WorkerOptions: "What any worker says of itself.",
+  JoinBody: "What a worker says of itself when it joins.",
+  Joined: "A worker has joined.",
+  AttemptRef: "An attempt of a task.",
+  RunningReport: "An attempt that runs, as its worker reports it.",
+  AttemptOutcome: "How an attempt ended.",
+  ResultReport: "How an attempt ended, as its worker reports it.",
+  SyncBody: "What a worker reports: what runs, what has ended, what it could take.",
+  Assignment: "An attempt that a worker is to run.",
+  ResultAnswer: "What became of a result.",
+  WantedLog: "A caller wants to see the end of what an attempt wrote.",
+  LogBody: "The end of what an attempt wrote, handed in.",
+  LogStatus: "What became of a log that was handed in.",
+  SyncAnswer: "What a worker is to run and to stop.",
+  WorkerView: "A worker as Drover shows it.",
+  WorkerList: "All workers.",
+  LeaveQuery: "Which session leaves.",
+  WorkerStatus: "A worker drains, or has left.",
+  PermitBody: "A request for the right to make one call.",
+  PermitView: "A permit, or the place of one that waits.",
+  SettleBody: "What came of a call.",
+  DropQuery: "Which session gives the permit up.",
+  PermitStatus: "What became of a permit.",
+  GateStatus: "What became of a gate.",
+  ProjectBody: "Settings of a project. What is absent keeps its value.",
+  ProjectView: "A project as Drover shows it.",
+  ProjectList: "All projects.",
+  GateJson: "A gate as Drover shows it.",
+  GateStats: "What a gate has done altogether.",
+  GateCall: "A call that is out or waits.",
+  GateDetail: "A gate with its totals and its calls.",
+  GateList: "All gates.",
+  ScheduleTask: "A task without an id, since each instant has its own, and without a deadline, since that would pass.",
+  ScheduleBody: "A recurring task.",
+  ScheduleView: "A recurring task as Drover shows it.",
+  SchedulesQuery: "How many recurring tasks.",
+  SchedulePage: "A page of recurring tasks.",
+  ScheduleStatus: "A recurring task was removed.",
+  AgentTotals: "What became of the tasks of an agent.",
+  Stats: "Queues, totals and the rules in force.",
+  QueuedTask: "A task that waits for its turn.",
+  AgentQueue: "The queue of an agent.",
+  ProjectQueue: "The queues of a project.",
+  QueueView: "Who waits.",
+  PauseBody: "What to pause; neither of them: the whole fleet.",
+  PauseStatus: "What is paused, or goes on.",
+  EventsQuery: "Which events, and how many of them.",
+  Health: "The process is alive.",
+  Readiness: "The server takes work.",
+};
+
+const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+const isSchema = (value: unknown): value is Schema => typeof value === "object" && value !== null && "~check" in value;
+
+function placeIn(schema: Schema, path: string): Schema {
+  let found = schema as Shown;
+  for (const [step] of path.matchAll(/\.\w+|\[\]|\{\}|\|\d/g)) {
+    const { properties, items, anyOf, additionalProperties: rest } = found;
+    const optional = { "[]": items, "{}": rest as Shown }[step];
+    found = (optional ?? (step[0] === "|" ? anyOf?.[Number(step[1])] : properties?.[step.slice(1)])) as Shown;
+  }
+  return found;
+}
+
+function namedIn(module: Module): Named[] {
+  const exported = Object.entries(MODULES[module]).filter(
+    ([name, value]) => isSchema(value) && !BY_HAND.includes(name),
+  );
+  const inner = Object.entries(INNER).filter(([, at]) => at.startsWith(`${module} `));
+  return [
+    ...exported.map(([name, schema]): Named => [capitalised(name), schema as Schema]),
+    ...inner.map(([name, at]): Named => {
+      const [, root = "", path = ""] = /^\S+ (\w+)(.*)$/.exec(at) ?? [];
+      return [name, placeIn((MODULES[module] as unknown as Record<string, Schema>)[root] as Schema, path)];
+    }),
+  ];
+}
+
+function shapesOf(module: Module): string {
+  const sources = (Object.keys(MODULES) as Module[]).flatMap((one) =>
+    namedIn(one).map(([name, schema]) => [name, schema, one === module ? "" : `./${one}.ts`] as const),
+  );
+  const all = [...sources, ...ELSEWHERE];
+  const names = namesOf(all.map(([name, schema]) => [name, schema]));
+  const text = namedIn(module)
+    .map((named) => declared(named, names))
+    .join("\n");
+  const code = text.replaceAll(/\/\*\*.*?\*\//gs, "").replaceAll(/"[^"]*"/g, "");
+  const imports = all
+    .filter(([name, , file]) => file !== "" && new RegExp(`\\b${name}\\b`).test(code))
+    .map(([name, , file]) => `import type { ${name} } from "${file}";\n`);
+  return `${HEAD(`Types of the wire: those of shapes/${module}.ts.`)}${imports.sort().join("")}\n${text}`;
+}
+
 // -------------------------------------------------------------------- files
 
 const HEAD = (what: string): string =>
@@ -128,8 +328,12 @@ const HEAD = (what: string): string =>
 export const generatedFiles = (): ReadonlyMap<string, string> =>
   new Map(
     Object.entries({
-      "src/protocol/generated/config-input.ts": HEAD("The config as people write it in TypeScript.") + configInput(),
-    }).map(([path, text]) => [path, formatted(path, text)]),
+      "config-input": HEAD("The config as people write it in TypeScript.") + configInput(),
+      ...Object.fromEntries(Object.keys(MODULES).map((module) => [module, shapesOf(module as Module)])),
+    }).map(([name, text]) => {
+      const path = `src/protocol/generated/${name}.ts`;
+      return [path, formatted(path, text)];
+    }),
   );
 
 function formatted(path: string, text: string): string {

@@ -6,8 +6,11 @@
  */
 
 import type { Event, EventKind } from "../../core/model/index.ts";
+import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
+
+export type * from "../generated/events.ts";
 
 /** What an event is shown with, whatever its kind. `At` is how instants are given. */
 type Envelope<At> = {
@@ -38,15 +41,7 @@ type EventOf<Kind extends EventKind, At> = Envelope<At> & {
 export type AnyEvent<At> = { readonly [Kind in EventKind]: EventOf<Kind, At> }[EventKind];
 /** An event on the wire: its instant is RFC 3339 text. */
 export type EventJson = AnyEvent<string>;
-export type EventsQuery = {
-  readonly after?: number;
-  readonly limit?: number;
-  readonly task?: string;
-  readonly kind?: readonly string[];
-};
 export type EventPage = { readonly events: readonly EventJson[]; readonly nextAfter?: number };
-export type Health = { readonly status: "ok"; readonly version: string };
-export type Readiness = { readonly status: "ready"; readonly seq: number; readonly logTimeAheadMs: number };
 
 export const EVENTS_DEFAULT = 100;
 

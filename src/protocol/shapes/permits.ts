@@ -3,40 +3,11 @@
  *
  * A caller that is queued keeps its place by its id: asking again with the same id asks for the same ticket.
  */
+import type { DropQuery, GateStatus, PermitBody, PermitStatus, PermitView, SettleBody } from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
-import type { PriorityName } from "./tasks.ts";
-import { type Usage, usage } from "./workers.ts";
+import { usage } from "./workers.ts";
 
-export type PermitBody = {
-  readonly gate: string;
-  readonly id?: string;
-  readonly project?: string;
-  readonly class?: PriorityName;
-  readonly tokens?: number;
-  readonly taskId?: string;
-  readonly attempt?: number;
-  readonly waitMs?: number;
-  readonly again?: string;
-  readonly session?: string;
-};
-export type PermitView = {
-  readonly permitId: string;
-  readonly gate: string;
-  readonly status: "granted" | "queued" | "rate-limited";
-  readonly expiresAt?: string;
-  readonly position?: number;
-  readonly estimatedWaitMs?: number;
-  readonly retryAfterMs?: number;
-};
-export type SettleBody = {
-  readonly ok?: boolean;
-  readonly usage?: Usage;
-  readonly rateLimited?: { readonly retryAfterMs: number };
-  readonly session?: string;
-};
-export type DropQuery = { readonly session?: string };
-export type GateStatus = { readonly status: "reset" | "removed"; readonly gate: string };
-export type PermitStatus = { readonly status: "settled" | "dropped"; readonly permitId: string };
+export type * from "../generated/permits.ts";
 
 const session = (): s.OptionalSchema<string> =>
   s.described(

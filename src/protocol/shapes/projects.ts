@@ -1,75 +1,23 @@
 /**
  * Projects and gates on the wire: who pays, and what stands before a provider.
  */
-import { BYTES_MAX, BYTES_MIN, type ProjectSettings } from "../../core/config/index.ts";
+import { BYTES_MAX, BYTES_MIN } from "../../core/config/index.ts";
+import type {
+  GateCall,
+  GateDetail,
+  GateJson,
+  GateList,
+  GateStats,
+  ProjectBody,
+  ProjectList,
+  ProjectView,
+} from "../generated/projects.ts";
 import * as s from "../schema/schema.ts";
-import { type PriorityName, priority } from "./tasks.ts";
+import { priority } from "./tasks.ts";
 
-/** What is absent keeps its value. */
-export type ProjectBody = {
-  readonly weight?: number;
-  readonly maxConcurrent?: number;
-  readonly budget?: { readonly limit?: number | null; readonly window?: number | string };
-  readonly maxPriority?: number | PriorityName;
-  readonly provider?: string | null;
-  readonly bytesPerMinute?: number | string | null;
-};
-export type ProjectView = ProjectSettings & {
-  readonly id: string;
-  readonly status: "active" | "paused";
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly level: number;
-  readonly share: number;
-  readonly target: number;
-  readonly deficit: number;
-  readonly charged: number;
-  readonly spent: number;
-  readonly reserved: number;
-};
-export type ProjectList = { readonly projects: readonly ProjectView[]; readonly count: number };
+export type * from "../generated/projects.ts";
 
 type TokenWindow = { readonly limit: number; readonly used: number } | null;
-export type GateJson = {
-  readonly id: string;
-  readonly running: number;
-  readonly queued: number;
-  readonly limit: number;
-  readonly maxConcurrent: number;
-  readonly blockedUntil?: string;
-  readonly throttles: number;
-  readonly slowStart: number | null;
-  readonly requests: number;
-  readonly requestsUsed: number;
-  readonly windowMs: number;
-  readonly tokensUsed: {
-    readonly perMinute: TokenWindow;
-    readonly perHour: TokenWindow;
-    readonly perDay: TokenWindow;
-  };
-  readonly tokensReserved: number;
-  readonly held: string | null;
-  readonly heldUntil?: string;
-};
-export type GateStats = {
-  readonly scheduled: number;
-  readonly completed: number;
-  readonly rateLimited: number;
-  readonly waitMs: number;
-  readonly serviceMs: number;
-  readonly peakQueued: number;
-  readonly peakRunning: number;
-};
-export type GateCall = {
-  readonly id: string;
-  readonly class: PriorityName;
-  readonly state: "running" | "queued";
-  readonly seconds: number;
-  readonly project: string;
-  readonly task?: string;
-};
-export type GateDetail = GateJson & { readonly stats: GateStats; readonly calls: readonly GateCall[] };
-export type GateList = { readonly gates: readonly GateJson[]; readonly count: number };
 
 const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);
 

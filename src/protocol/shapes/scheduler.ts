@@ -6,74 +6,26 @@
  */
 import { DEFAULT_CONFIG, type SchedulerRules, STRATEGIES } from "../../core/config/index.ts";
 import type { SchedulerInput } from "../generated/index.ts";
+import type {
+  AgentQueue,
+  AgentTotals,
+  PauseBody,
+  PauseStatus,
+  ProjectQueue,
+  QueuedTask,
+  QueueView,
+  Stats,
+} from "../generated/scheduler.ts";
 import { type Knobs, knob, patchOf, type Section, section, spanKnob } from "../schema/knobs.ts";
 import * as s from "../schema/schema.ts";
 
+export type * from "../generated/scheduler.ts";
+
 export type SchedulerConfig = SchedulerRules;
-export type AgentTotals = {
-  readonly submitted: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  readonly rejected: number;
-};
-export type Stats = {
-  readonly queue: {
-    readonly totalQueued: number;
-    readonly totalInflight: number;
-    readonly waiting: number;
-    readonly agents: Readonly<Record<string, { readonly queued: number; readonly inflight: number }>>;
-  };
-  readonly metrics: {
-    readonly tasksSubmitted: number;
-    readonly tasksCompleted: number;
-    readonly tasksFailed: number;
-    readonly tasksCancelled: number;
-    readonly tasksSkipped: number;
-    readonly tasksRejected: number;
-    readonly tasksExpired: number;
-    readonly dispatchCount: number;
-    readonly avgDispatchLatencyMs: number;
-    readonly avgRunMs: number;
-    readonly agents: Readonly<Record<string, AgentTotals>>;
-  };
-  readonly config: SchedulerConfig;
-};
-export type QueuedTask = {
-  readonly taskId: string;
-  readonly type: string;
-  readonly priority: number;
-  readonly score: number;
-  readonly waitMs: number;
-};
-export type AgentQueue = {
-  readonly agentId: string;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly next: readonly QueuedTask[];
-};
-export type ProjectQueue = {
-  readonly project: string;
-  readonly status: "active" | "paused";
-  readonly level: number;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly agents: readonly AgentQueue[];
-};
-export type QueueView = {
-  readonly paused: boolean;
-  readonly waiting: number;
-  readonly queued: number;
-  readonly inFlight: number;
-  readonly maxInFlight: number;
-  readonly projects: readonly ProjectQueue[];
-};
-export type PauseBody = { readonly project?: string; readonly task?: string };
 /** Fields to change; null takes a field back. */
 type Patch<Value> = Value extends object ? { readonly [Key in keyof Value]: Patch<Value[Key]> | null } : Value;
 /** Fields of the scheduler section to change. One that is null goes back to what the config says; null alone: all. */
 export type ConfigPatchBody = Patch<SchedulerInput> | null;
-export type PauseStatus = PauseBody & { readonly status: "paused" | "active" };
 
 const S = DEFAULT_CONFIG.scheduler;
 const SCORE_MAX = 1_000_000;

@@ -2,38 +2,23 @@
  * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
  */
 
+import type {
+  ScheduleBody,
+  SchedulePage,
+  ScheduleStatus,
+  SchedulesQuery,
+  ScheduleTask,
+  ScheduleView,
+} from "../generated/schedules.ts";
+import type { TaskBody } from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { PAGE_DEFAULT } from "./task-calls.ts";
-import { type TaskBody, taskBody } from "./tasks.ts";
+import { taskBody } from "./tasks.ts";
+
+export type * from "../generated/schedules.ts";
 
 export const SCHEDULE_ID_MAX = 100;
-
-/** Without an id, since each instant has its own, and without a deadline, since that would pass. */
-export type ScheduleTask = Omit<TaskBody, "id" | "deadline">;
-export type ScheduleBody = {
-  readonly cron: string;
-  readonly timeZone?: string;
-  readonly task: ScheduleTask;
-  readonly overlap?: "skip" | "queue" | "cancel";
-  readonly catchUp?: number;
-  readonly paused?: boolean;
-  readonly startAt?: string | null;
-  readonly endAt?: string | null;
-};
-export type ScheduleView = ScheduleBody & {
-  readonly id: string;
-  readonly nextAt?: string;
-  readonly lastAt?: string;
-  readonly lastTaskId?: string;
-};
-export type SchedulesQuery = { readonly limit?: number; readonly cursor?: string };
-export type SchedulePage = {
-  readonly schedules: readonly ScheduleView[];
-  readonly count: number;
-  readonly nextCursor?: string;
-};
-export type ScheduleStatus = { readonly status: "removed"; readonly id: string };
 
 const { id: _, deadline: __, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
 const scheduleTask: s.Schema<ScheduleTask> = s.component(

@@ -2,56 +2,32 @@
  * What callers ask about tasks that are there already: pages, changes, cancelling, reasons, output.
  */
 
+import type {
+  CancelBody,
+  CancelFilter,
+  Cancelled,
+  CancelledMany,
+  CancelWhereBody,
+  LogsQuery,
+  PatchBody,
+  TaskLogs,
+  TaskPage,
+  TasksQuery,
+  WaitQuery,
+  WhyAhead,
+  WhyAnswer,
+  WhyCondition,
+  WhyQuery,
+} from "../generated/task-calls.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
-import { type PriorityName, priority, type TaskView, taskView } from "./tasks.ts";
+import { priority, taskView } from "./tasks.ts";
 
-export type TaskFilter = {
-  readonly agentId?: string;
-  readonly project?: string;
-  readonly state?: readonly TaskState[];
-  readonly type?: string;
-};
-export type TasksQuery = TaskFilter & { readonly limit?: number; readonly cursor?: string };
-export type TaskPage = {
-  readonly tasks: readonly TaskView[];
-  readonly count: number;
-  readonly nextCursor?: string;
-};
-export type PatchBody = { readonly priority?: number | PriorityName; readonly deadline?: string | null };
-export type CancelBody = { readonly reason?: string };
-export type Cancelled = { readonly status: "cancelled"; readonly taskId: string };
-export type CancelFilter = Omit<TaskFilter, "state"> & {
-  readonly state?: TaskState | readonly TaskState[];
-  readonly all?: true;
-};
-export type CancelWhereBody = { readonly filter: CancelFilter };
-export type CancelledMany = { readonly status: "cancelled"; readonly count: number };
-export type WhyQuery = { readonly at?: number };
-export type WaitQuery = { readonly timeoutMs?: number };
-export type LogsQuery = { readonly attempt?: number; readonly tail?: number };
-export type TaskLogs = {
-  readonly taskId: string;
-  readonly attempt: number;
-  readonly text: string;
-  readonly truncated: boolean;
-};
-export type WhyCondition = {
-  readonly code: string;
-  readonly ok: boolean;
-  readonly detail: string;
-  readonly numbers: Readonly<Record<string, number | string | null>>;
-};
-export type WhyAhead = { readonly task: string; readonly agent: string; readonly reason: string };
-export type WhyAnswer = {
-  readonly task: string;
-  readonly state: TaskState;
-  readonly summary: string;
-  readonly conditions: readonly WhyCondition[];
-  readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
-  readonly earliestStart?: string;
-};
+export type * from "../generated/task-calls.ts";
+
+/** Which tasks. */
+export type TaskFilter = Omit<TasksQuery, "limit" | "cursor">;
 
 export const PAGE_DEFAULT = 100;
 export const TAIL_LINES_MAX = 10_000;

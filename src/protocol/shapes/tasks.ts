@@ -8,101 +8,23 @@
 
 import { priority as corePriority } from "../../core/config/index.ts";
 
+import type {
+  BatchAnswer,
+  BatchBody,
+  BatchItem,
+  BatchTask,
+  PriorityName,
+  Resources,
+  Submitted,
+  TaskBody,
+  TaskView,
+  Warning,
+} from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 
-export type PriorityName = "critical" | "high" | "normal" | "low";
-export type Resources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
-
-/** What a caller may say of a task. */
-export type TaskBody = {
-  readonly agentId: string;
-  readonly action: string;
-  readonly id?: string;
-  readonly project?: string;
-  readonly type?: string;
-  readonly tabId?: string;
-  readonly ref?: string;
-  readonly selector?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly payload?: unknown;
-  readonly priority?: number | PriorityName;
-  readonly deadline?: string;
-  readonly notBefore?: string;
-  readonly callbackUrl?: string;
-  readonly parent?: string;
-  readonly needs?: readonly string[];
-  readonly inputArtifact?: string;
-  readonly resources?: Resources;
-  readonly capabilities?: readonly string[];
-  readonly locks?: readonly string[];
-  readonly zone?: string;
-  readonly provider?: string;
-  readonly estimatedTokens?: number;
-  readonly iteration?: number;
-  readonly maxAttempts?: number;
-  readonly timeoutMs?: number;
-  readonly onDependencyFailure?: "skip" | "run";
-  readonly onLoss?: "retry" | "fail";
-};
-/** An item of a batch: its agent is the batch's, whether it says so or not. */
-export type BatchTask = Omit<TaskBody, "agentId"> & { readonly agentId?: string };
-export type BatchBody = {
-  readonly agentId: string;
-  readonly project?: string;
-  readonly callbackUrl?: string;
-  readonly tasks: readonly BatchTask[];
-};
-
-/** Accepted, but it will not go as asked: `never-fits`, `no-workers`, `over-budget`, `priority-clamped`. */
-export type Warning = {
-  readonly type: string;
-  readonly detail?: string;
-  readonly asked?: number;
-  readonly given?: number;
-};
-export type Submitted = {
-  readonly taskId: string;
-  readonly state: TaskState;
-  readonly position?: number;
-  readonly createdAt: string;
-  readonly throttle?: true;
-  readonly warnings?: readonly Warning[];
-};
-export type BatchItem = {
-  readonly taskId?: string;
-  readonly state: TaskState;
-  readonly position?: number;
-  readonly error?: string;
-};
-export type BatchAnswer = {
-  readonly tasks: readonly BatchItem[];
-  readonly submitted: number;
-  readonly accepted: number;
-  readonly rejected: number;
-};
-
-/** A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent. */
-export type TaskView = Partial<Omit<TaskBody, "id">> & {
-  readonly taskId: string;
-  readonly state: TaskState;
-  readonly attempt: number;
-  readonly createdAt?: string;
-  readonly runnableAt?: string;
-  readonly startedAt?: string;
-  readonly completedAt?: string;
-  readonly latencyMs?: number;
-  readonly worker?: string;
-  readonly result?: unknown;
-  readonly error?: string;
-  readonly position?: number;
-  readonly depth?: number;
-  readonly score?: number;
-  readonly effectivePriority?: number;
-  readonly progress?: unknown;
-  readonly warnings?: readonly Warning[];
-};
+export type * from "../generated/tasks.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;

@@ -4,109 +4,31 @@
  * `sync` is level-triggered: each answer lists all attempts the worker should hold and has not yet named, so a lost
  * answer loses nothing and every sync may be repeated.
  */
+import type {
+  Assignment,
+  AttemptRef,
+  JoinBody,
+  Joined,
+  LeaveQuery,
+  LogBody,
+  LogStatus,
+  ResultAnswer,
+  ResultReport,
+  RunningReport,
+  SyncAnswer,
+  SyncBody,
+  Usage,
+  WantedLog,
+  WorkerList,
+  WorkerOptions,
+  WorkerResources,
+  WorkerStatus,
+  WorkerView,
+} from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
-import { CAPABILITY_LENGTH_MAX, type Resources, resources, type TaskView, taskView } from "./tasks.ts";
+import { CAPABILITY_LENGTH_MAX, resources, taskView } from "./tasks.ts";
 
-export type Usage = {
-  readonly inputTokens?: number;
-  readonly outputTokens?: number;
-  readonly cacheCreationTokens?: number;
-};
-export type WorkerResources = { readonly cpuMillicores?: number | null; readonly memoryBytes?: number | null };
-/** What any worker says of itself. */
-export type WorkerOptions = {
-  readonly id?: string;
-  readonly slots?: number;
-  readonly capabilities?: readonly string[];
-  readonly resources?: WorkerResources;
-  readonly zone?: string | null;
-  readonly actions?: readonly string[] | null;
-  readonly types?: readonly string[] | null;
-  readonly projects?: readonly string[] | null;
-};
-export type JoinBody = WorkerOptions & { readonly endpoint?: string; readonly path?: string };
-export type Joined = {
-  readonly workerId: string;
-  readonly session: string;
-  readonly leaseMs: number;
-  readonly maxWorktrees?: number;
-};
-export type AttemptRef = { readonly taskId: string; readonly attempt: number };
-export type RunningReport = AttemptRef & { readonly progress?: unknown; readonly usage?: Usage };
-export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
-export type ResultReport = AttemptRef & {
-  readonly outcome: AttemptOutcome;
-  readonly result?: unknown;
-  readonly error?: string;
-  readonly usage?: Usage;
-  readonly retryAfterMs?: number;
-  readonly rateLimited?: boolean;
-  readonly permanent?: boolean;
-};
-export type SyncBody = {
-  readonly session?: string;
-  readonly n?: number;
-  readonly want?: number;
-  readonly waitMs?: number;
-  readonly status?: "ready" | "overloaded" | "draining";
-  readonly note?: string;
-  readonly capabilities?: readonly string[];
-  readonly resources?: WorkerResources;
-  readonly running?: readonly RunningReport[];
-  readonly results?: readonly ResultReport[];
-  readonly logPlace?: string;
-};
-export type Assignment = AttemptRef & { readonly task: TaskView; readonly leaseUntil: string };
-export type ResultAnswer = AttemptRef & { readonly accepted: boolean; readonly code?: string };
-/** Somebody wants to see the end of what an attempt wrote. */
-export type WantedLog = AttemptRef & {
-  readonly id: string;
-  readonly lines: number;
-  readonly bytes: number;
-  readonly taskAgeMs?: number;
-};
-export type LogBody = {
-  readonly session?: string;
-  readonly id: string;
-  readonly text: string | null;
-  readonly truncated?: boolean;
-  readonly error?: string;
-};
-export type LogStatus = { readonly status: "taken" | "late"; readonly id: string };
-export type SyncAnswer = {
-  readonly assignments: readonly Assignment[];
-  readonly cancel: readonly AttemptRef[];
-  readonly results: readonly ResultAnswer[];
-  readonly leaseUntil: string;
-  readonly leaseMs: number;
-  readonly maxWorktrees?: number;
-  readonly logs?: readonly WantedLog[];
-  readonly lost?: readonly string[];
-  readonly drain?: true;
-  readonly closing?: true;
-};
-export type WorkerView = {
-  readonly id: string;
-  readonly kind: string;
-  readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
-  readonly slots: number;
-  readonly inFlight: number;
-  readonly capabilities: readonly string[];
-  readonly note?: string;
-  readonly zone?: string;
-  readonly actions?: readonly string[];
-  readonly types?: readonly string[];
-  readonly projects?: readonly string[];
-  readonly heldFor?: string;
-  readonly endpoint?: string;
-  readonly path?: string;
-  readonly resources?: Resources;
-  readonly joinedAt: string;
-};
-export type WorkerList = { readonly workers: readonly WorkerView[]; readonly count: number };
-/** Whose leave it is. */
-export type LeaveQuery = { readonly session?: string };
-export type WorkerStatus = { readonly status: "draining" | "left"; readonly workerId: string };
+export type * from "../generated/workers.ts";
 
 export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;

@@ -1,0 +1,38 @@
+/**
+ * Types of the wire: those of shapes/events.ts.
+ *
+ * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+/** Which events, and how many of them. */
+export type EventsQuery = {
+  /** Events behind this number. Last-Event-ID says the same. Default: 0. */
+  readonly after?: number;
+  /** How many in a page of JSON. Default: 100. */
+  readonly limit?: number;
+  /** Only events about this task. */
+  readonly task?: string;
+  /** Only these, as in kind=task-done,task-failed. */
+  readonly kind?: readonly string[];
+};
+
+/** The process is alive. */
+export type Health = {
+  /** How it stands now. */
+  readonly status: "ok";
+  /** The version of the server. */
+  readonly version: string;
+};
+
+/** The server takes work. */
+export type Readiness = {
+  /** How it stands now. */
+  readonly status: "ready";
+  /** The number of the last event in the log. */
+  readonly seq: number;
+  /**
+   * How far log time is ahead of the wall clock: above zero after that one was set back, below while it
+   * is doubted.
+   */
+  readonly logTimeAheadMs: number;
+};

@@ -1,0 +1,152 @@
+/**
+ * Types of the wire: those of shapes/scheduler.ts.
+ *
+ * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+import type { SchedulerRules } from "../../core/config/index.ts";
+
+/** What to pause; neither of them: the whole fleet. */
+export type PauseBody = {
+  /** This project alone. */
+  readonly project?: string;
+  /** This task alone. */
+  readonly task?: string;
+};
+
+/** What is paused, or goes on. */
+export type PauseStatus = {
+  /** How it stands now. */
+  readonly status: "paused" | "active";
+  /** The project it is of. */
+  readonly project?: string;
+  /** The task it is about. */
+  readonly task?: string;
+};
+
+/** Who waits. */
+export type QueueView = {
+  /** Whether it is paused. */
+  readonly paused: boolean;
+  /** How many wait for something other than their turn. */
+  readonly waiting: number;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** How many may run at once. */
+  readonly maxInFlight: number;
+  /** In the order of their turn. */
+  readonly projects: readonly ProjectQueue[];
+};
+
+/** Queues, totals and the rules in force. */
+export type Stats = {
+  /** What waits and what runs. */
+  readonly queue: {
+    /** Waiting and queued. */
+    readonly totalQueued: number;
+    /** How many run, whole fleet. */
+    readonly totalInflight: number;
+    /** How many wait for something other than their turn. */
+    readonly waiting: number;
+    /** Each of the agents. */
+    readonly agents: Readonly<
+      Record<
+        string,
+        {
+          /** How many wait for their turn. */
+          readonly queued: number;
+          /** How many run. */
+          readonly inflight: number;
+        }
+      >
+    >;
+  };
+  /** Totals since the log began. */
+  readonly metrics: {
+    /** Every submit, rejected ones included. It is kept over restarts. */
+    readonly tasksSubmitted: number;
+    /** Tasks that were done. */
+    readonly tasksCompleted: number;
+    /** Tasks that failed. */
+    readonly tasksFailed: number;
+    /** Tasks that were cancelled. */
+    readonly tasksCancelled: number;
+    /** Tasks that were skipped, since a dependency did not end as done. */
+    readonly tasksSkipped: number;
+    /**
+     * Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the
+     * tasks.
+     */
+    readonly tasksRejected: number;
+    /** Tasks whose deadline passed while they waited. */
+    readonly tasksExpired: number;
+    /** Starts. */
+    readonly dispatchCount: number;
+    /** How long a task waits for its start, on average. */
+    readonly avgDispatchLatencyMs: number;
+    /** How long an attempt runs, on average. */
+    readonly avgRunMs: number;
+    /** Each of the agents. */
+    readonly agents: Readonly<Record<string, AgentTotals>>;
+  };
+  /** The scheduler section in force. Spans are whole milliseconds. */
+  readonly config: SchedulerRules;
+};
+
+/** What became of the tasks of an agent. */
+export type AgentTotals = {
+  /** How many were submitted. */
+  readonly submitted: number;
+  /** How many were done. */
+  readonly completed: number;
+  /** How many failed. */
+  readonly failed: number;
+  /** How many were cancelled. */
+  readonly cancelled: number;
+  /** How many were turned away. */
+  readonly rejected: number;
+};
+
+/** The queues of a project. */
+export type ProjectQueue = {
+  /** The project it is of. */
+  readonly project: string;
+  /** How it stands now. */
+  readonly status: "active" | "paused";
+  /** What it was charged ÷ its weight: the lowest goes first. */
+  readonly level: number;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** Each of the agents. */
+  readonly agents: readonly AgentQueue[];
+};
+
+/** The queue of an agent. */
+export type AgentQueue = {
+  /** The agent it is of. */
+  readonly agentId: string;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** The first few, in the order they would start. */
+  readonly next: readonly QueuedTask[];
+};
+
+/** A task that waits for its turn. */
+export type QueuedTask = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Its type. */
+  readonly type: string;
+  /** Its priority; lower goes first. */
+  readonly priority: number;
+  /** Its score; higher goes first. */
+  readonly score: number;
+  /** How long it has waited. */
+  readonly waitMs: number;
+};

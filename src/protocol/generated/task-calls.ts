@@ -1,0 +1,163 @@
+/**
+ * Types of the wire: those of shapes/task-calls.ts.
+ *
+ * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+import type { PriorityName } from "./tasks.ts";
+import type { TaskState } from "../wire/task-state.ts";
+import type { TaskView } from "./tasks.ts";
+
+/** Why a task is cancelled. */
+export type CancelBody = {
+  /** For people; it becomes the task's error. */
+  readonly reason?: string;
+};
+
+/** Which tasks to cancel. */
+export type CancelWhereBody = {
+  /** Which tasks. */
+  readonly filter: CancelFilter;
+};
+
+/** A task was cancelled. */
+export type Cancelled = {
+  /** How it stands now. */
+  readonly status: "cancelled";
+  /** The id of the task. */
+  readonly taskId: string;
+};
+
+/** Tasks were cancelled. */
+export type CancelledMany = {
+  /** How it stands now. */
+  readonly status: "cancelled";
+  /** How many; at most 10 000 are cancelled at once, so repeat until it is 0. */
+  readonly count: number;
+};
+
+/** What of the output. */
+export type LogsQuery = {
+  /** Which attempt; absent: the last. */
+  readonly attempt?: number;
+  /** How many lines from the end. Default: 200. */
+  readonly tail?: number;
+};
+
+/** What to change of a task. */
+export type PatchBody = {
+  /** Its priority; lower goes first. */
+  readonly priority?: number | PriorityName;
+  /** Null takes the deadline away. */
+  readonly deadline?: string | null;
+};
+
+/** The end of what an attempt wrote. */
+export type TaskLogs = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** The number of the attempt. */
+  readonly attempt: number;
+  /** The last lines of what the attempt wrote. */
+  readonly text: string;
+  /** Whether there was more before. */
+  readonly truncated: boolean;
+};
+
+/** A page of tasks. */
+export type TaskPage = {
+  /** In the order of submission, which does not change. Results are left out: read each task for its own. */
+  readonly tasks: readonly TaskView[];
+  /** Of this page. */
+  readonly count: number;
+  /** Where to go on. Absent on the last page, and only there. */
+  readonly nextCursor?: string;
+};
+
+/** Which tasks, and how many of them. */
+export type TasksQuery = {
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /** The project it is of. */
+  readonly project?: string;
+  /** Its type. */
+  readonly type?: string;
+  /**
+   * One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if
+   * asked for.
+   */
+  readonly state?: readonly TaskState[];
+  /** How many at most; large tasks end a page sooner. Default: 100. */
+  readonly limit?: number;
+  /** The nextCursor of the page before. */
+  readonly cursor?: string;
+};
+
+/** How long to wait. */
+export type WaitQuery = {
+  /** How long to wait for its end at most. Default: 30000. */
+  readonly timeoutMs?: number;
+};
+
+/** Why a task is not running. */
+export type WhyAnswer = {
+  /** The task it is about. */
+  readonly task: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /** One sentence, for people. */
+  readonly summary: string;
+  /** Every condition between the task and its start, met or not. */
+  readonly conditions: readonly WhyCondition[];
+  /** Who goes first. */
+  readonly ahead: {
+    /** Tasks of its agent that are ahead of it. */
+    readonly count: number;
+    /** The first few of them. */
+    readonly next: readonly WhyAhead[];
+  };
+  /** When time alone could let it start; absent if that depends on somebody. */
+  readonly earliestStart?: string;
+};
+
+/** As of which event. */
+export type WhyQuery = {
+  /** The number of an event: why it was not running then. Absent: now. */
+  readonly at?: number;
+};
+
+/** Which tasks. */
+export type CancelFilter = {
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /** The project it is of. */
+  readonly project?: string;
+  /** Its type. */
+  readonly type?: string;
+  /** Where the task stands. */
+  readonly state?: TaskState | readonly TaskState[];
+  /** Every task there is; alone. */
+  readonly all?: true;
+};
+
+/** A condition between a task and its start. */
+export type WhyCondition = {
+  /** Which one it is, for programs. */
+  readonly code: string;
+  /** Whether this condition lets the task through. */
+  readonly ok: boolean;
+  /** The same in a sentence, for people. */
+  readonly detail: string;
+  /** What decides. */
+  readonly numbers: Readonly<Record<string, number | string | null>>;
+};
+
+/** A task that goes first. */
+export type WhyAhead = {
+  /** The task it is about. */
+  readonly task: string;
+  /** The agent it is of. */
+  readonly agent: string;
+  /** Why. */
+  readonly reason: string;
+};

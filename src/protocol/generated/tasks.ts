@@ -1,0 +1,321 @@
+/**
+ * Types of the wire: those of shapes/tasks.ts.
+ *
+ * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+import type { TaskState } from "../wire/task-state.ts";
+
+/** What became of a batch. */
+export type BatchAnswer = {
+  /** One for each item, in their order. */
+  readonly tasks: readonly BatchItem[];
+  /** How many were submitted. */
+  readonly submitted: number;
+  /** How many were accepted. */
+  readonly accepted: number;
+  /** How many were turned away. */
+  readonly rejected: number;
+};
+
+/** Many tasks of one agent. */
+export type BatchBody = {
+  /** Who submits: the unit of fairness inside a project. */
+  readonly agentId: string;
+  /** For items that name none. */
+  readonly project?: string;
+  /** For items that name none. */
+  readonly callbackUrl?: string;
+  /** At most scheduler.maxBatch. Items may need each other by id; a bad item does not fail the others. */
+  readonly tasks: readonly BatchTask[];
+};
+
+/** An item of a batch: its agent is the batch's, whether it says so or not. */
+export type BatchTask = {
+  /** The batch's own, where it is named at all. */
+  readonly agentId?: string;
+  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  readonly action: string;
+  /**
+   * The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may
+   * be repeated.
+   */
+  readonly id?: string;
+  /** Who pays. Default: default. */
+  readonly project?: string;
+  /** A kind of work, with a base score and perhaps a limit. Default: other. */
+  readonly type?: string;
+  /** The browser tab it is for: only a worker with capability tab:<id> runs it. */
+  readonly tabId?: string;
+  /** What in the tab it is about. */
+  readonly ref?: string;
+  /** What in the tab it is about, as a selector. */
+  readonly selector?: string;
+  /** Arguments of the action. */
+  readonly params?: Readonly<Record<string, unknown>>;
+  /** Any JSON for whoever runs it. Drover does not look into it. */
+  readonly payload?: unknown;
+  /** Lower is sooner. Without one, the parent's, else 0. */
+  readonly priority?: number | PriorityName;
+  /** When it has failed if it has not ended. */
+  readonly deadline?: string;
+  /** When it may start at the earliest. */
+  readonly notBefore?: string;
+  /** Where the task is posted when it has ended. */
+  readonly callbackUrl?: string;
+  /** The task it belongs to: it waits for it and is one level deeper. */
+  readonly parent?: string;
+  /** Tasks that must be done first. */
+  readonly needs?: readonly string[];
+  /** A file under artifacts.root that must exist before it may start. */
+  readonly inputArtifact?: string;
+  /** CPU and memory. */
+  readonly resources?: Resources;
+  /** What a worker must offer. */
+  readonly capabilities?: readonly string[];
+  /** Keys that no two running tasks hold at once. */
+  readonly locks?: readonly string[];
+  /** Its preferred zone, where placement looks at zones. */
+  readonly zone?: string;
+  /** The gate whose block also holds this task. */
+  readonly provider?: string;
+  /**
+   * Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what
+   * tasks of its project and type used on average.
+   */
+  readonly estimatedTokens?: number;
+  /** Which try at the same work this is; each failure adds 1. Default: 1. */
+  readonly iteration?: number;
+  /** Own failures it may have; 3, or 1 with a tabId. */
+  readonly maxAttempts?: number;
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number;
+  /** What becomes of it when a parent or need does not end as done. Default: skip. */
+  readonly onDependencyFailure?: "skip" | "run";
+  /**
+   * What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome
+   * unknown. Without one, fail with a tabId, else retry.
+   */
+  readonly onLoss?: "retry" | "fail";
+};
+
+/** What a task takes of a machine. */
+export type Resources = {
+  /** Thousandths of a CPU. */
+  readonly cpuMillicores?: number;
+  /** Bytes of memory. */
+  readonly memoryBytes?: number;
+};
+
+/** What Drover answers to a task it has taken. */
+export type Submitted = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /** 1 + the tasks ahead in its agent's queue, counted now. */
+  readonly position?: number;
+  /** When it was submitted. */
+  readonly createdAt: string;
+  /** The queue is filling: submit more slowly. See Retry-After. */
+  readonly throttle?: true;
+  /** What was accepted but will not go as asked, and why. */
+  readonly warnings?: readonly Warning[];
+};
+
+/** What a caller may say of a task. */
+export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> = {
+  /** Who submits: the unit of fairness inside a project. */
+  readonly agentId: string;
+  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  readonly action: string;
+  /**
+   * The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may
+   * be repeated.
+   */
+  readonly id?: string;
+  /** Who pays. Default: default. */
+  readonly project?: string;
+  /** A kind of work, with a base score and perhaps a limit. Default: other. */
+  readonly type?: string;
+  /** The browser tab it is for: only a worker with capability tab:<id> runs it. */
+  readonly tabId?: string;
+  /** What in the tab it is about. */
+  readonly ref?: string;
+  /** What in the tab it is about, as a selector. */
+  readonly selector?: string;
+  /** Arguments of the action. */
+  readonly params?: Params;
+  /** Any JSON for whoever runs it. Drover does not look into it. */
+  readonly payload?: unknown;
+  /** Lower is sooner. Without one, the parent's, else 0. */
+  readonly priority?: number | PriorityName;
+  /** When it has failed if it has not ended. */
+  readonly deadline?: string;
+  /** When it may start at the earliest. */
+  readonly notBefore?: string;
+  /** Where the task is posted when it has ended. */
+  readonly callbackUrl?: string;
+  /** The task it belongs to: it waits for it and is one level deeper. */
+  readonly parent?: string;
+  /** Tasks that must be done first. */
+  readonly needs?: readonly string[];
+  /** A file under artifacts.root that must exist before it may start. */
+  readonly inputArtifact?: string;
+  /** CPU and memory. */
+  readonly resources?: Resources;
+  /** What a worker must offer. */
+  readonly capabilities?: readonly string[];
+  /** Keys that no two running tasks hold at once. */
+  readonly locks?: readonly string[];
+  /** Its preferred zone, where placement looks at zones. */
+  readonly zone?: string;
+  /** The gate whose block also holds this task. */
+  readonly provider?: string;
+  /**
+   * Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what
+   * tasks of its project and type used on average.
+   */
+  readonly estimatedTokens?: number;
+  /** Which try at the same work this is; each failure adds 1. Default: 1. */
+  readonly iteration?: number;
+  /** Own failures it may have; 3, or 1 with a tabId. */
+  readonly maxAttempts?: number;
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number;
+  /** What becomes of it when a parent or need does not end as done. Default: skip. */
+  readonly onDependencyFailure?: "skip" | "run";
+  /**
+   * What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome
+   * unknown. Without one, fail with a tabId, else retry.
+   */
+  readonly onLoss?: "retry" | "fail";
+};
+
+/**
+ * A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is
+ * absent.
+ */
+export type TaskView<Params extends object = Readonly<Record<string, unknown>>, Result = unknown> = {
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  readonly action?: string;
+  /** Who pays. Default: default. */
+  readonly project?: string;
+  /** A kind of work, with a base score and perhaps a limit. Default: other. */
+  readonly type?: string;
+  /** The browser tab it is for: only a worker with capability tab:<id> runs it. */
+  readonly tabId?: string;
+  /** What in the tab it is about. */
+  readonly ref?: string;
+  /** What in the tab it is about, as a selector. */
+  readonly selector?: string;
+  /** Arguments of the action. */
+  readonly params?: Params;
+  /** Any JSON for whoever runs it. Drover does not look into it. */
+  readonly payload?: unknown;
+  /** Lower is sooner. Without one, the parent's, else 0. */
+  readonly priority?: number | PriorityName;
+  /** When it has failed if it has not ended. */
+  readonly deadline?: string;
+  /** When it may start at the earliest. */
+  readonly notBefore?: string;
+  /** Where the task is posted when it has ended. */
+  readonly callbackUrl?: string;
+  /** The task it belongs to: it waits for it and is one level deeper. */
+  readonly parent?: string;
+  /** Tasks that must be done first. */
+  readonly needs?: readonly string[];
+  /** A file under artifacts.root that must exist before it may start. */
+  readonly inputArtifact?: string;
+  /** CPU and memory. */
+  readonly resources?: Resources;
+  /** What a worker must offer. */
+  readonly capabilities?: readonly string[];
+  /** Keys that no two running tasks hold at once. */
+  readonly locks?: readonly string[];
+  /** Its preferred zone, where placement looks at zones. */
+  readonly zone?: string;
+  /** The gate whose block also holds this task. */
+  readonly provider?: string;
+  /**
+   * Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what
+   * tasks of its project and type used on average.
+   */
+  readonly estimatedTokens?: number;
+  /** Which try at the same work this is; each failure adds 1. Default: 1. */
+  readonly iteration?: number;
+  /** Own failures it may have; 3, or 1 with a tabId. */
+  readonly maxAttempts?: number;
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number;
+  /** What becomes of it when a parent or need does not end as done. Default: skip. */
+  readonly onDependencyFailure?: "skip" | "run";
+  /**
+   * What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome
+   * unknown. Without one, fail with a tabId, else retry.
+   */
+  readonly onLoss?: "retry" | "fail";
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /** The number of the last attempt; 0 before the first. */
+  readonly attempt: number;
+  /** When it was submitted. */
+  readonly createdAt?: string;
+  /** When nothing but its turn kept it from starting. */
+  readonly runnableAt?: string;
+  /** When its attempt began; absent while it waits for another one. */
+  readonly startedAt?: string;
+  /** When it ended. */
+  readonly completedAt?: string;
+  /** From submit to its end. */
+  readonly latencyMs?: number;
+  /** Where its last attempt runs or ran. */
+  readonly worker?: string;
+  /** What the worker answered. */
+  readonly result?: Result;
+  /** Why it did not end well. */
+  readonly error?: string;
+  /** 1 + the tasks ahead in its agent's queue, counted now. */
+  readonly position?: number;
+  /** How many ancestors it has. */
+  readonly depth?: number;
+  /** By type, age, depth and failures, counted now; higher goes first. */
+  readonly score?: number;
+  /** Its priority after what it gained by waiting, counted now; lower goes first. */
+  readonly effectivePriority?: number;
+  /** What its worker last said of it. */
+  readonly progress?: unknown;
+  /** What a change of it could not do as asked, and why. */
+  readonly warnings?: readonly Warning[];
+};
+
+/** How urgent something is, by name. */
+export type PriorityName = "critical" | "high" | "normal" | "low";
+
+/** It will not go as asked: `never-fits`, `no-workers`, `over-budget` or `priority-clamped`. */
+export type Warning = {
+  /** Its type. */
+  readonly type: string;
+  /** The same in a sentence, for people. */
+  readonly detail?: string;
+  /** The priority that was asked for. */
+  readonly asked?: number;
+  /** The priority it got. */
+  readonly given?: number;
+};
+
+/** What became of an item of a batch. */
+export type BatchItem = {
+  /** The id of the task. */
+  readonly taskId?: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /** 1 + the tasks ahead in its agent's queue, counted now. */
+  readonly position?: number;
+  /** Names a field by its item: `tasks[1].action`. */
+  readonly error?: string;
+};
