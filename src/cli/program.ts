@@ -4,12 +4,12 @@
  * It also reads what `shell/parse.ts` leaves to it. Only the verb that is asked for is loaded.
  */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { versionText } from "../std/index.ts";
 import { flagHelp } from "./help.ts";
 import type { ParsedCall } from "./shell/parse.ts";
 import { usageProblem } from "./shell/problem.ts";
 import type { Terminal } from "./shell/terminal.ts";
 import { BadValue, type FlagSpec, GLOBAL_FLAGS, type ListedVerb, type Program, type VerbBody } from "./shell/verb.ts";
-import { versionText } from "./shell/version.ts";
 
 type ReadingProgram = Program & {
   /** What is called, with which arguments; null if help was asked for, and shown. A wrong call throws a problem. */

@@ -12,7 +12,7 @@ import {
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { restAfter, retryAfterMs } from "./try-again.ts";
+import { restAfter } from "./try-again.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted: Answered<"submit"> = {
@@ -337,17 +337,4 @@ test("rests double up to a bound, are spread, and give way to what the server as
   assert.equal(restAfter(1, 5000, 0), 5000);
   assert.equal(restAfter(6, 1000, 1), 6400);
   assert.equal(restAfter(1, 60_001, 0), null);
-});
-
-test("Retry-After is seconds or a date", () => {
-  const now = Date.parse("2026-01-31T12:00:00Z");
-  const rows: [string | null, number | undefined][] = [
-    [null, undefined],
-    ["0", 0],
-    ["120", 120_000],
-    ["Sat, 31 Jan 2026 12:00:05 GMT", 5000],
-    ["Sat, 31 Jan 2026 11:00:00 GMT", 0],
-    ["soon", undefined],
-  ];
-  for (const [header, ms] of rows) assert.equal(retryAfterMs(header, now), ms);
 });

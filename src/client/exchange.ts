@@ -17,10 +17,11 @@ import {
   type WireCode,
 } from "../protocol/wire/index.ts";
 
+import { readRetryAfter } from "../std/index.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
-import { type Rest, restAfter, retryAfterMs } from "./try-again.ts";
+import { type Rest, restAfter } from "./try-again.ts";
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined;
@@ -183,7 +184,7 @@ export function refusalOf(status: number, headers: FetchedHeaders, text: string)
   const { error, code, retryable, details } = (parsed(text) ?? {}) as {
     [Key in "error" | "code" | "retryable" | "details"]?: unknown;
   };
-  const after = retryAfterMs(headers.get("retry-after"), Date.now());
+  const after = readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined;
   if (typeof error === "string" && typeof code === "string") {
     const known = Object.hasOwn(WIRE_CODES, code) ? (code as WireCode) : codeOfStatus(status);
     return new ClientError(known, error, {

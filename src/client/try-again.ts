@@ -19,14 +19,6 @@ export function restAfter(tries: number, askedMs: number | undefined, chance: nu
   return askedMs > ASKED_LONGEST_MS ? null : Math.round(Math.max(own, askedMs));
 }
 
-/** The header `Retry-After`: seconds, or a date. */
-export function retryAfterMs(header: string | null, now: number): number | undefined {
-  if (header === null) return undefined;
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header.trim()) * 1000;
-  const at = Date.parse(header);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
-}
-
 export const restFor: Rest = async (ms, signal) => {
   await elapse(ms, undefined, signal === undefined ? {} : { signal });
 };

@@ -6,7 +6,6 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { createGate, GateRefusedError, type PermitGate } from "./index.ts";
-import { isRateLimitError, retryAfterOf } from "./with-permit.ts";
 
 function stage(maxConcurrent = 1): { gate: PermitGate; turn: (ms: number) => void } {
   let now = 0;
@@ -178,37 +177,3 @@ test("a clock turned by hand without a timer is looked at again while someone wa
   assert.equal((await waiting).id, "b");
   gate.close();
 });
-
-const errors: { name: string; error: unknown; isRateLimit: boolean; retryAfterMs: number }[] = [
-  { name: "no error at all", error: undefined, isRateLimit: false, retryAfterMs: 0 },
-  { name: "a plain error", error: new Error("429"), isRateLimit: false, retryAfterMs: 0 },
-  { name: "status 500", error: { status: 500 }, isRateLimit: false, retryAfterMs: 0 },
-  { name: "status 529", error: { status: 529 }, isRateLimit: true, retryAfterMs: 0 },
-  { name: "statusCode", error: { statusCode: 429, retryAfterMs: 7 }, isRateLimit: true, retryAfterMs: 7 },
-  {
-    name: "headers of a response",
-    error: { response: { status: 429, headers: { "Retry-After": "3" } } },
-    isRateLimit: true,
-    retryAfterMs: 3000,
-  },
-  {
-    name: "Headers, in milliseconds first",
-    error: { status: 429, headers: new Headers({ "retry-after-ms": "1500", "retry-after": "2" }) },
-    isRateLimit: true,
-    retryAfterMs: 1500,
-  },
-  {
-    name: "an HTTP date",
-    error: { status: 429, headers: { "retry-after": "Thu, 01 Jan 1970 00:01:00 GMT" } },
-    isRateLimit: true,
-    retryAfterMs: 50_000,
-  },
-  { name: "nonsense", error: { status: 429, headers: { "retry-after": "soon" } }, isRateLimit: true, retryAfterMs: 0 },
-  { name: "a negative wait", error: { status: 429, retryAfterMs: -5 }, isRateLimit: true, retryAfterMs: 0 },
-];
-for (const { name, error, isRateLimit, retryAfterMs } of errors) {
-  test(`reading an error: ${name}`, () => {
-    assert.equal(isRateLimitError(error), isRateLimit);
-    assert.equal(retryAfterOf(error, 10_000), retryAfterMs);
-  });
-}

@@ -6,7 +6,7 @@
  * times in all. Any other error is the caller's own and is thrown on.
  */
 
-import { SPAN_MS_MAX } from "../core/base/index.ts";
+import { rateLimitOf } from "../std/index.ts";
 import { GateInputError } from "./gate-error.ts";
 import type { GateHost } from "./gate-host.ts";
 import { type AcquireOptions, checkAcquireOptions, parseAttempts } from "./gate-input.ts";
@@ -18,7 +18,6 @@ export type WithPermitOptions = AcquireOptions & {
 };
 
 const ATTEMPTS = 5;
-const RATE_LIMIT_STATUS: readonly unknown[] = [429, 529];
 
 export async function withPermit<Value>(
   host: GateHost,
@@ -40,63 +39,11 @@ export async function withPermit<Value>(
       permit.release({ ok: true });
       return value;
     } catch (error) {
-      const isRateLimit = isRateLimitError(error);
-      if (isRateLimit) host.rateLimited(retryAfterOf(error, host.wallNow()), id);
+      const retryAfterMs = rateLimitOf(error, host.wallNow());
+      if (retryAfterMs !== null) host.rateLimited(retryAfterMs, id);
       permit.release({ ok: false });
-      if (!isRateLimit || attempt >= attempts) throw error;
+      if (retryAfterMs === null || attempt >= attempts) throw error;
     }
     permit = await host.acquireAgain(permit, options.signal);
   }
-}
-
-/** An error that cannot be read, because a getter or a proxy throws, says nothing. */
-export function isRateLimitError(error: unknown): boolean {
-  try {
-    const { status, statusCode, response } = fields(error);
-    return RATE_LIMIT_STATUS.includes(status ?? statusCode ?? fields(response).status);
-  } catch {
-    return false;
-  }
-}
-
-/**
- * What the provider asked for, in milliseconds; 0 if it did not say, or not so that one can read it. A wait without an
- * end is as long as a span may be.
- */
-export function retryAfterOf(error: unknown, wallNow: number): number {
-  try {
-    return Math.min(SPAN_MS_MAX, asked(error, wallNow));
-  } catch {
-    return 0;
-  }
-}
-
-function asked(error: unknown, wallNow: number): number {
-  const { retryAfterMs, headers, response } = fields(error);
-  if (isSpan(retryAfterMs)) return retryAfterMs;
-  const source = headers ?? fields(response).headers;
-  const inMs = Number(header(source, "retry-after-ms") ?? Number.NaN);
-  if (isSpan(inMs)) return inMs;
-  const text = header(source, "retry-after");
-  if (text === null || text.trim() === "") return 0;
-  const inSeconds = Number(text);
-  if (isSpan(inSeconds)) return inSeconds * 1000;
-  const until = Date.parse(text) - wallNow;
-  return isSpan(until) ? until : 0;
-}
-
-function header(headers: unknown, name: string): string | null {
-  if (headers instanceof Headers) return headers.get(name);
-  for (const [key, value] of Object.entries(fields(headers))) {
-    if (key.toLowerCase() === name && (typeof value === "string" || typeof value === "number")) return String(value);
-  }
-  return null;
-}
-
-function fields(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function isSpan(value: unknown): value is number {
-  return typeof value === "number" && value >= 0;
 }

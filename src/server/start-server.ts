@@ -33,7 +33,7 @@ import {
   type StreamLimits,
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
-import { type Clock, realClock } from "../std/index.ts";
+import { type Clock, realClock, versionText } from "../std/index.ts";
 import { createPhase } from "./access/phase.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
@@ -48,7 +48,6 @@ import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
 import { type Ending, shutDown } from "./shutdown.ts";
-import { versionText } from "./version.ts";
 import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
 
 export type ServerLimits = ConnectionLimits &

@@ -1,5 +1,6 @@
 /** What other layers may use of this room. */
 
+export { remember } from "./bounded-map.ts";
 export {
   type AlarmOptions,
   type Clock,
@@ -13,6 +14,7 @@ export {
 } from "./clock.ts";
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
+
 export { isoTime } from "./iso-time.ts";
-export { rateLimitOf } from "./rate-limit.ts";
-export { readRetryAfter } from "./retry-after.ts";
+export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue } from "./retry-after.ts";
+export { versionText } from "./version.ts";

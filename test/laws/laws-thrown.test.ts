@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { TaskRequeue as EngineRequeue } from "../../src/engine/index.ts";
 import { failedSafely } from "../../src/engine/tasks/handler-outcome.ts";
 import { readSync } from "../../src/engine/workers/sync-body.ts";
 import { createGate } from "../../src/gate/index.ts";
@@ -34,7 +33,6 @@ const thrown = fc
       () => new Error("no"),
       () => ({}),
       () => new TaskRequeue("\udc00"),
-      () => new EngineRequeue("\udc00"),
       () => Object.create(null),
       () => () => {},
     ),

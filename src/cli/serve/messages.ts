@@ -4,11 +4,11 @@
 import { statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
+import { versionText } from "../../std/index.ts";
 import type { ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
 import type { Paint } from "../shell/text.ts";
 import { withoutCredentials } from "../shell/url-secret.ts";
-import { versionText } from "../shell/version.ts";
 
 export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
 

@@ -20,10 +20,10 @@ import {
 } from "../../core/base/index.ts";
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
-import { isRateLimitError, retryAfterOf } from "../../gate/with-permit.ts";
+
 import type { Usage } from "../../protocol/index.ts";
 import { usage } from "../../protocol/shapes/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, rateLimitOf } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
@@ -190,7 +190,3 @@ export const tokensOf = (given: Usage): number => countTokens(readBody(usage, gi
 
 export const countTokens = ({ inputTokens = 0, outputTokens = 0, cacheCreationTokens = 0 }: Usage): number =>
   inputTokens + outputTokens + cacheCreationTokens;
-
-/** How long a provider asked to wait, if this error is its 429 or 529; else null. A date is held to `wallNow`. */
-export const rateLimitOf = (error: unknown, wallNow: number): number | null =>
-  isRateLimitError(error) ? Math.ceil(retryAfterOf(error, wallNow)) : null;

@@ -22,7 +22,7 @@ import type { Event } from "../../core/model/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
-import { type Clock, isoTime } from "../../std/index.ts";
+import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -204,8 +204,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     const held = state.gates.get(gate)?.held.get(id);
     if (held === undefined) return;
     const { askedAt, order, project } = held;
-    turnedAway.set(id, { gate, askedAt: askedAt as Instant, order, project });
-    if (turnedAway.size > IDS_KEPT_MAX) turnedAway.delete(turnedAway.keys().next().value as string);
+    remember(turnedAway, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
   }
 
   async function drop(permit: string): Promise<void> {

@@ -4,31 +4,17 @@
  * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
  * back: a `TaskRequeue`; or unless it is nobody's fault: a provider's 429 or 529.
  */
-import { finite, SPAN_MS_MAX, shown, type TaskId } from "../../core/base/index.ts";
+import { shown, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
-import { retryAfterOf } from "../../gate/with-permit.ts";
-import { rateLimitOf } from "../permits/local-permits.ts";
+import { rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 import { payloadOf } from "../writer/canonical-json.ts";
-import { badInput, DroverError, refused } from "../writer/drover-error.ts";
+import { badInput, DroverError } from "../writer/drover-error.ts";
 
 export const RESULT_BYTES_MAX: number = 256 * 1024;
 
 /** The attempt a report is of, and the tokens it says it used. */
 type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
 export type Report = { readonly report: AttemptReport; readonly text?: string };
-
-/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
-export class TaskRequeue extends Error {
-  override readonly name: string = "TaskRequeue";
-  readonly retryAfterMs: number;
-  constructor(message: string, options: { readonly retryAfterMs?: number } = {}) {
-    super(message);
-    const { retryAfterMs = 0 } = options;
-    const read = finite(0, SPAN_MS_MAX)(retryAfterMs, "retryAfterMs");
-    if (!read.ok) throw refused(read.failure);
-    this.retryAfterMs = Math.ceil(read.value);
-  }
-}
 
 /** A report that says nothing yet. */
 export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
@@ -77,7 +63,7 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   if (error instanceof TaskRequeue) {
     // Its own field, unless somebody has put something else there since.
-    const restMs = Math.ceil(retryAfterOf(error, wallNow));
+    const restMs = spanOf(error.retryAfterMs) ?? 0;
     return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
   }
   const retryAfterMs = rateLimitOf(error, wallNow);

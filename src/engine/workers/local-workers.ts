@@ -26,7 +26,8 @@ import { createHandlerRunner } from "./handler-runner.ts";
 import { type Handler, type HandlerWorker, type RunningAttempt, stopAttempt } from "./local-attempt.ts";
 import { readWorker } from "./sync-body.ts";
 
-export { RESULT_BYTES_MAX, TaskRequeue } from "../tasks/handler-outcome.ts";
+export { TaskRequeue } from "../../std/index.ts";
+export { RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
 export type { Handler, TaskContext } from "./local-attempt.ts";
 

@@ -10,6 +10,7 @@ import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultReport } from "../../protocol/index.ts";
+import { remember } from "../../std/index.ts";
 
 import { countTokens } from "../permits/local-permits.ts";
 import { blank, RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
@@ -34,11 +35,6 @@ export function createRemoteResults(writer: Writer): RemoteResults {
   /** Digests of the last reports that counted, by task and attempt. */
   const counted = new Map<string, string>();
 
-  function remember(key: string, digest: string): void {
-    counted.set(key, digest);
-    if (counted.size > REMEMBERED_MAX) counted.delete(counted.keys().next().value as string);
-  }
-
   function take(worker: WorkerId, given: ResultReport): ResultAnswer {
     const { taskId: name, attempt: number } = given;
     const id = taskId(name);
@@ -62,7 +58,7 @@ export function createRemoteResults(writer: Writer): RemoteResults {
     if (!decided.ok) return say(false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
     if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
-    remember(key, read.digest);
+    remember(counted, key, read.digest, REMEMBERED_MAX);
     return say(true, read.bad);
   }
 

@@ -14,6 +14,7 @@
  * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
  * the log itself from time to time.
  */
+
 import {
   type AgentId,
   isKeptForOthers,
@@ -26,6 +27,7 @@ import { settingsFor } from "../../core/config/index.ts";
 import { RollingSum } from "../../core/gate/index.ts";
 import type { Command, Project, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
+import { remember } from "../../std/index.ts";
 
 const MINUTE_MS = 60_000;
 /** A second of the minute is one bucket; a thirtieth of `log.retain` another. */
@@ -187,7 +189,6 @@ function sumOf<Id>(sums: Map<Id, RollingSum>, id: Id, spanMs: number, buckets: n
   const known = sums.get(id);
   if (known !== undefined) return known;
   const sum = new RollingSum(spanMs, buckets);
-  sums.set(id, sum);
-  if (sums.size > KEEPERS_MAX) sums.delete(sums.keys().next().value as Id);
+  remember(sums, id, sum, KEEPERS_MAX);
   return sum;
 }

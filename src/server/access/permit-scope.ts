@@ -7,11 +7,13 @@
  * caller's: after a restart such a permit comes back by itself. The position that a call had in the line before its 429
  * is owned in the same way, though its permit is settled.
  */
+
 import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
 import type { Ticket } from "../../core/gate/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
+import { remember } from "../../std/index.ts";
 import { checkSaid, sessionOf } from "./session-scope.ts";
 import { isOwn } from "./token-scope.ts";
 
@@ -80,10 +82,7 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
     },
     keepPosition(permit) {
       const owner = ownerOf(permit);
-      if (owner === undefined) return;
-      positions.delete(permit);
-      positions.set(permit, owner);
-      if (positions.size > POSITIONS_MAX) positions.delete(positions.keys().next().value as string);
+      if (owner !== undefined) remember(positions, permit, owner, POSITIONS_MAX);
     },
     isThere: (permit) => state.permits.has(permit as PermitId),
     isSeen: (caller, permit) => !isScoped(caller) || isCallers(caller, ownerOf(permit), undefined),

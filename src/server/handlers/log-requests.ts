@@ -22,7 +22,7 @@ import type { Drover } from "../../engine/index.ts";
 import { badInput, refused } from "../../engine/writer/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
-import { type Clock, ringAfter, ringEvery } from "../../std/index.ts";
+import { type Clock, remember, ringAfter, ringEvery } from "../../std/index.ts";
 
 /** How long somebody waits for a log. */
 export const LOG_WAIT_MS = 5000;
@@ -250,13 +250,3 @@ const isConnected = (worker: Worker | undefined): boolean =>
 
 const isSame = (one: LogRequest, other: LogRequest): boolean =>
   one.taskId === other.taskId && one.attempt === other.attempt && one.lines === other.lines;
-
-/** At the end; the oldest go when there are too many. */
-function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= max) return;
-    map.delete(oldest);
-  }
-}

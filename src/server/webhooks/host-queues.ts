@@ -17,7 +17,9 @@
  * stands in the turn of each. Every step costs the same however long the lines are; at a host that did not answer, it
  * grows with the projects that wait for this host.
  */
+
 import { type Fifo, fifo, push, shift } from "../../core/collections/index.ts";
+import { remember } from "../../std/index.ts";
 
 const SHARE = 4;
 /** Hosts that are remembered; the one whose line was empty first is forgotten first. */
@@ -127,14 +129,7 @@ export function createLines<Item>(deps: {
     else leave(line);
     if (line.waiting.length > 0 || line.underWay > 0) return;
     lines.delete(line.host);
-    remember(line);
-  }
-
-  function remember({ host, standing }: Line<Item>): void {
-    remembered.delete(host);
-    remembered.set(host, standing);
-    const [oldest] = remembered.keys();
-    if (remembered.size > REMEMBERED_MAX && oldest !== undefined) remembered.delete(oldest);
+    remember(remembered, line.host, line.standing, REMEMBERED_MAX);
   }
 
   function judge(line: Line<Item>, standing: Standing): void {

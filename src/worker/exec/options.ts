@@ -6,7 +6,7 @@
  */
 
 import { resolve } from "node:path";
-import { type Clock, realClock } from "../../std/index.ts";
+import { type Clock, realClock, SPAN_MS_MAX } from "../../std/index.ts";
 import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { argvOf } from "./command-words.ts";
@@ -91,7 +91,6 @@ export const MAX_WORKTREES: number = 50;
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
 const LOG_BYTES_MIN = 4096;
 const LOG_BYTES_TOTAL_MAX = 1024 * 1024 * 1024;
-const SPAN_MS_MAX = 31_556_952_000_000;
 
 export function readExecOptions(options: ExecOptions): ExecSetup {
   if (typeof options.data !== "string" || options.data === "") throw wrong("data", "the path of a directory");

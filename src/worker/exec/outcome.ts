@@ -7,6 +7,7 @@
  * failures of the task.
  */
 import { constants } from "node:os";
+import { spanOf } from "../../std/index.ts";
 import type { Failure } from "../output/events.ts";
 import { isRecord, saysRateLimited, textOr } from "../output/events.ts";
 import { shorten } from "../output/lines.ts";
@@ -37,7 +38,6 @@ export type Ending = {
 
 const WORDS_MAX = 1000;
 const SIGNAL_BASE = 128;
-const SPAN_MS_MAX = 31_556_952_000_000;
 
 export function outcomeOf(ending: Ending): ExecOutcome {
   const { code, signal, stop, failure } = ending;
@@ -145,14 +145,13 @@ function words({ answer, lastWords }: Ending): string {
 function retryAfter(answer: Answer): { retryAfterMs?: number } {
   if (answer.kind !== "value" || !isRecord(answer.value)) return {};
   const { retryAfterMs, retry_after_ms: alsoMs, retry_after: seconds, retryAfter: alsoSeconds } = answer.value;
-  const ms = spanOf(retryAfterMs ?? alsoMs, 1) ?? spanOf(seconds ?? alsoSeconds, 1000);
+  const ms = printedSpan(retryAfterMs ?? alsoMs, 1) ?? printedSpan(seconds ?? alsoSeconds, 1000);
   return ms === null ? {} : { retryAfterMs: ms };
 }
 
-function spanOf(value: unknown, unit: number): number | null {
+function printedSpan(value: unknown, unit: number): number | null {
   const count = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-  if (typeof count !== "number" || !Number.isFinite(count) || count < 0) return null;
-  return Math.min(SPAN_MS_MAX, Math.ceil(count * unit));
+  return typeof count === "number" ? spanOf(count * unit) : null;
 }
 
 /** The system would not start it at all. */

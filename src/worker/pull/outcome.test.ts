@@ -1,31 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rateLimitOf } from "../../std/rate-limit.ts";
-import { reportOfError, reportOfOutcome, reportOfValue, TaskRequeue } from "./outcome.ts";
+import { TaskRequeue } from "../../std/retry-after.ts";
+import { reportOfError, reportOfOutcome, reportOfValue } from "./outcome.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00Z");
-
-test("what the provider asked for, however it said so", () => {
-  const headers = new Headers({ "Retry-After": "2" });
-  const rows: [unknown, number | null][] = [
-    [{ status: 429 }, 0],
-    [{ status: 529, retryAfterMs: 12.5 }, 13],
-    [{ statusCode: 429, headers: { "Retry-After-Ms": "40" } }, 40],
-    [{ status: 429, headers }, 2000],
-    [{ response: { status: 429, headers } }, 2000],
-    [{ status: 429, headers: { "retry-after": "Sat, 31 Jan 2026 12:00:07 GMT" } }, 7000],
-    [{ status: 429, headers: { "retry-after": "Sat, 31 Jan 2026 11:00:00 GMT" } }, 0],
-    [{ status: 429, headers: { "retry-after": "soon" } }, 0],
-    [{ status: 429, retryAfterMs: -1 }, 0],
-    [{ status: 429, retryAfterMs: 1e300 }, 31_556_952_000_000],
-    [{ status: 500 }, null],
-    [{ status: "429" }, null],
-    [new Error("plain"), null],
-    [null, null],
-    ["429", null],
-  ];
-  for (const [error, expected] of rows) assert.equal(rateLimitOf(error, NOW), expected, JSON.stringify(error));
-});
 
 test("errors become reports", () => {
   const used = { inputTokens: 1 };

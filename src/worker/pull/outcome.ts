@@ -7,14 +7,13 @@
  */
 
 import type { AttemptOutcome, Usage } from "../../protocol/index.ts";
-import { rateLimitOf } from "../../std/index.ts";
+import { rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 
 import type { Report } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
 export const RESULT_BYTES_MAX: number = 256 * 1024;
-const SPAN_MS_MAX = 31_556_952_000_000;
 /** Errors are for people; what is longer belongs in a result. */
 const ERROR_MAX = 4096;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
@@ -32,18 +31,6 @@ export type Outcome = {
   readonly permanent?: boolean;
 };
 
-/** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
-export class TaskRequeue extends Error {
-  override readonly name: string = "TaskRequeue";
-  readonly retryAfterMs: number;
-  constructor(message: string, { retryAfterMs = 0 }: { readonly retryAfterMs?: number } = {}) {
-    super(message);
-    if (!(retryAfterMs >= 0 && retryAfterMs <= SPAN_MS_MAX))
-      throw new RangeError(`retryAfterMs is ${retryAfterMs}, and must be milliseconds from 0 to ${SPAN_MS_MAX}`);
-    this.retryAfterMs = Math.ceil(retryAfterMs);
-  }
-}
-
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
   return { outcome: "done", ...resultOf(value), ...(used === null ? {} : { usage: used }) };
@@ -60,7 +47,7 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     ...(outcome === "done" ? resultOf(result) : {}),
     ...(error === undefined ? {} : { error: cut(String(error)) }),
     ...(usage === null ? {} : { usage }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) ?? 0 }),
     ...(rateLimited === true ? { rateLimited } : {}),
     ...(permanent === true ? { permanent } : {}),
   };
@@ -79,8 +66,8 @@ export function reportOfError(error: unknown, used: Usage | null, wallNow: numbe
 function readError(error: unknown, used: Usage | null, wallNow: number): Report {
   const message = cut(messageOf(error));
   const usage = used === null ? {} : { usage: used };
-  const requeueMs = requeueOf(error);
-  if (requeueMs !== null) return { outcome: "requeue", error: message, retryAfterMs: requeueMs, ...usage };
+  if (error instanceof TaskRequeue)
+    return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
   const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;
@@ -97,15 +84,6 @@ function resultOf(value: unknown): { result?: string } {
     permanent: true,
   });
 }
-
-/** By its name, since the engine has a class of its own for the same thing and a program may use both. */
-function requeueOf(error: unknown): number | null {
-  if (!(error instanceof Error) || error.name !== "TaskRequeue") return null;
-  return spanOf((error as { retryAfterMs?: unknown }).retryAfterMs);
-}
-
-const spanOf = (value: unknown): number =>
-  typeof value === "number" && value >= 0 ? Math.min(SPAN_MS_MAX, Math.ceil(value)) : 0;
 
 function messageOf(error: unknown): string {
   if (error instanceof Error) return String(error.message || error.name);
