@@ -338,7 +338,11 @@ export const generatedFiles = (): ReadonlyMap<string, string> =>
 
 function formatted(path: string, text: string): string {
   const biome = join(ROOT, "node_modules/.bin/biome");
-  const done = spawnSync(biome, ["format", `--stdin-file-path=${path}`], { cwd: ROOT, input: text, encoding: "utf8" });
+  const done = spawnSync(biome, ["check", "--write", `--stdin-file-path=${path}`], {
+    cwd: ROOT,
+    input: text,
+    encoding: "utf8",
+  });
   if (done.status !== 0) throw new Error(`${path}: ${done.stderr}\n${text}`);
   return done.stdout;
 }

@@ -4,8 +4,7 @@
  * Written by test/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { PriorityName } from "./tasks.ts";
-import type { Resources } from "./tasks.ts";
+import type { PriorityName, Resources } from "./tasks.ts";
 
 /** A recurring task. */
 export type ScheduleBody = {

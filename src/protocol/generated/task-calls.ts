@@ -4,9 +4,8 @@
  * Written by test/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { PriorityName } from "./tasks.ts";
 import type { TaskState } from "../wire/task-state.ts";
-import type { TaskView } from "./tasks.ts";
+import type { PriorityName, TaskView } from "./tasks.ts";
 
 /** Why a task is cancelled. */
 export type CancelBody = {

@@ -4,8 +4,7 @@
  * Written by test/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { Resources } from "./tasks.ts";
-import type { TaskView } from "./tasks.ts";
+import type { Resources, TaskView } from "./tasks.ts";
 
 /** What a worker says of itself when it joins. */
 export type JoinBody = {
