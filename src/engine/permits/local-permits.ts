@@ -1,9 +1,9 @@
 /**
  * Permits for callers in this process.
  *
- * A call asks once and keeps its place: its ticket stands in the gate's queue, and the moment the gate
+ * A call asks once and keeps its position: its ticket is in the gate's queue, and the moment the gate
  * grants it the waiting promise resolves, before the grant is durable (a grant costs no fsync). Giving up
- * takes the ticket out. `withPermit` releases on every path; a 429 or 529 is told to the gate, and
+ * takes the ticket out. `withPermit` releases on every path; a 429 or 529 throttles the gate, and
  * the call goes back into the queue with its age, a bounded number of times.
  */
 
@@ -57,15 +57,15 @@ export type LocalPermits = {
 /** The attempt on whose reservation a call draws. */
 export type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
 
-/** The place a call has in the line, and keeps when it is put back after a 429. */
-type Place = { readonly askedAt: Instant; readonly order: number | null };
+/** The position a call has in the queue, and keeps when it is put back after a 429. */
+type Position = { readonly askedAt: Instant; readonly order: number | null };
 
 type Waiting = { resolve(): void; reject(reason: unknown): void };
 
 export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): LocalPermits {
   const waiting = new Map<string, Waiting>();
 
-  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, place: Place): Promise<PermitId> {
+  function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, position: Position): Promise<PermitId> {
     const { signal } = options;
     signal?.throwIfAborted();
     const decided = writer.execute({
@@ -77,7 +77,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
       project: (options.project ?? "default") as ProjectId,
       class: options.class ?? null,
       tokens: options.tokens ?? 0,
-      ...place,
+      ...position,
     });
     if (!decided.ok) throw refused(decided.failure);
     const id = decided.value.id as PermitId;
@@ -122,7 +122,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
       const id = await acquire(gate, options, holder ?? null, { askedAt, order });
       order ??= writer.state.gates.get(gate)?.held.get(id)?.order ?? null;
       if (options.signal?.aborted === true) {
-        // It fired between the grant and here: nobody wants the call any more.
+        // It fired between the grant and here: the caller does not want the call any more.
         settle(id, false, 0);
         throw options.signal.reason;
       }

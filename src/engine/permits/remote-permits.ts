@@ -1,13 +1,14 @@
 /**
  * Permits for callers in other processes: asked for, settled and given back by their id.
  *
- * A ticket keeps its place however often its caller asks again under the same id, so a call over a wire that breaks
- * loses nothing; one that nobody has asked for in a minute is given up. A grant is answered when it is applied, like
- * any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. Permits
- * of this process's own callers are none of their business, whatever id they name.
+ * A ticket keeps its position however often its caller asks again under the same id, so a call over a wire that breaks
+ * loses nothing; one that its caller has not asked for in a minute is given up. A grant is answered when it is applied,
+ * like any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. A
+ * caller never gets at the permits of callers in this process, whatever id it names.
  */
 
 import {
+  type Fields,
   flag,
   type GateId,
   type Instant,
@@ -18,7 +19,7 @@ import {
   whole,
 } from "../../core/base/index.ts";
 import { waitingOf } from "../../core/gate/index.ts";
-import type { Event } from "../../core/model/index.ts";
+import type { Event, State } from "../../core/model/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
@@ -27,18 +28,20 @@ import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
 import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { countTokens } from "./local-permits.ts";
+import { createPermitWaits } from "./permit-waits.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
 /** Ids of this form are Drover's own. */
 const OWN_ID = /^p\d+$/;
 
-type Place = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
+/** A position in the queue of a gate: older calls go first. */
+type Position = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
 export type SettleOptions = { readonly retryAfterMsMax?: number };
 export type AskOptions = {
   readonly signal?: AbortSignal;
-  /** By default yes: a call takes the place it had before its 429. */
-  readonly keepsPlace?: boolean;
+  /** By default yes: a call takes the position it had before its 429. */
+  readonly keepsPosition?: boolean;
 };
 export type RemotePermits = {
   ask(body: PermitBody, options?: AskOptions): Promise<PermitView>;
@@ -51,38 +54,38 @@ export type RemotePermitsService = RemotePermits & { onApplied(event: Event): vo
 
 export function createRemotePermits(writer: Writer, clock: Clock): RemotePermitsService {
   const { state } = writer;
-  const waiting = new Map<string, Set<() => void>>();
+  const waits = createPermitWaits(clock);
   const givingUp = new Map<string, () => void>();
   const settled = new Set<string>();
   /** Ids of Drover's own that were given out and are over. */
   const gone = new Set<string>();
-  /** The places of calls that met a 429, by their permits: they may come back. */
-  const turnedAway = new Map<string, Place>();
+  /** The positions in the queue of calls that met a 429, by their permits: they may come back. */
+  const rateLimitedCalls = new Map<string, Position>();
   const begunAt = state.seq;
-  let stopped: DroverError | null = null;
+  let isStopped = false;
 
   async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
-    const { signal, keepsPlace = true } = readOptions<AskOptions>({ signal: abortSignal, keepsPlace: flag }, options);
+    const { signal, keepsPosition = true } = readOptions<AskOptions>(ASK_OPTIONS, options);
     signal?.throwIfAborted();
     const call = readBody(permitBody, body);
     const id =
       call.id !== undefined && state.permits.has(call.id as PermitId)
         ? again(call.id, call)
-        : enqueue(call, keepsPlace);
+        : enqueue(call, keepsPosition);
     givingUp.get(id)?.();
     givingUp.delete(id);
     try {
-      if (!isGranted(id)) await untilGranted(id, call.waitMs ?? 0, signal);
+      if (!isHeld(state, id)) await waits.wait(id, call.waitMs ?? 0, signal);
     } finally {
-      if (!isGranted(id)) giveUpLater(id);
+      if (!isHeld(state, id)) giveUpLater(id);
     }
-    if (!isOurs(id)) throw refused({ type: "permit-unknown", permit: id });
-    return viewOf(id, call.gate as GateId);
+    if (!isRemote(state, id)) throw refused({ type: "permit-unknown", permit: id });
+    return viewOf(writer, id, call.gate as GateId);
   }
 
-  function enqueue(call: PermitBody, keepsPlace: boolean): string {
+  function enqueue(call: PermitBody, keepsPosition: boolean): string {
     if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
-    const place = keepsPlace ? placeOf(call) : null;
+    const position = keepsPosition ? positionOf(call) : null;
     const decided = writer.execute({
       type: "ask-permit",
       permit: (call.id ?? null) as PermitId | null,
@@ -92,22 +95,22 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
       project: (call.project ?? "default") as ProjectId,
       class: call.class ?? null,
       tokens: call.tokens ?? 0,
-      askedAt: place?.askedAt ?? null,
-      order: place?.order ?? null,
+      askedAt: position?.askedAt ?? null,
+      order: position?.order ?? null,
       remote: true,
     });
     if (!decided.ok) throw refused(decided.failure);
-    if (place !== null) turnedAway.delete((call.again ?? call.id) as string);
+    if (position !== null) rateLimitedCalls.delete((call.again ?? call.id) as string);
     return decided.value.id as string;
   }
 
-  /** The place the same call had before its 429; of another gate or payer it is none of this one's. */
-  function placeOf({ gate, project, taskId, again: before, id }: PermitBody): Place | null {
-    const place = turnedAway.get(before ?? id ?? "");
-    if (place === undefined || place.gate !== gate) return null;
+  /** The position the same call had before its 429; that of another gate or payer is not this one's. */
+  function positionOf({ gate, project, taskId, again: before, id }: PermitBody): Position | null {
+    const position = rateLimitedCalls.get(before ?? id ?? "");
+    if (position === undefined || position.gate !== gate) return null;
     const task = taskId === undefined ? undefined : state.tasks.get(taskId as TaskId);
     const payer = task?.project.id ?? project ?? "default";
-    return place.project === payer ? place : null;
+    return position.project === payer ? position : null;
   }
 
   /** It was given out and is gone, perhaps before this engine began; or the caller has made it up. */
@@ -118,79 +121,34 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
 
   /** The same ticket, if it is the same call. */
   function again(id: string, { gate }: PermitBody): string {
-    if (state.permits.get(id as PermitId) !== gate || !isOurs(id)) throw refused({ type: "permit-exists", permit: id });
+    if (state.permits.get(id as PermitId) !== gate || !isRemote(state, id))
+      throw refused({ type: "permit-exists", permit: id });
     return id;
   }
 
-  /** Whether it is queued or held for a caller in another process. */
-  function isOurs(id: string): boolean {
-    const gate = state.gates.get(state.permits.get(id as PermitId) as GateId);
-    return (gate?.held.get(id) ?? gate?.queue.entries.get(id)?.ticket)?.remote === true;
-  }
-
-  function isGranted(id: string): boolean {
-    const gate = state.permits.get(id as PermitId);
-    return gate !== undefined && state.gates.get(gate)?.held.has(id) === true;
-  }
-
-  function untilGranted(id: string, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-    // The pump has its turn first even if nobody waits: most calls are let out at once.
-    return new Promise((resolve, reject) => {
-      const over = (): void => {
-        cancel();
-        signal?.removeEventListener("abort", over);
-        const others = waiting.get(id);
-        others?.delete(over);
-        if (others?.size === 0) waiting.delete(id);
-        if (stopped !== null) reject(stopped);
-        else if (signal?.aborted === true) reject(signal.reason);
-        else resolve();
-      };
-      const cancel = waitMs > 0 ? clock.ringAt(clock.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
-      signal?.addEventListener("abort", over, { once: true });
-      waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
-    });
-  }
-
-  function afterTurn(over: () => void): () => void {
-    clock.defer(() => clock.defer(over));
-    return () => {};
-  }
-
-  /** Whoever asked has stopped asking, perhaps only for now. */
+  /** The caller asks no more, perhaps only for now. */
   function giveUpLater(id: string): void {
     const drop = (): void => {
       givingUp.delete(id);
-      if (stopped === null && state.permits.has(id as PermitId) && !isGranted(id))
+      if (!isStopped && state.permits.has(id as PermitId) && !isHeld(state, id))
         writer.execute({ type: "drop-permit", permit: id as PermitId });
     };
     givingUp.get(id)?.();
     givingUp.set(id, clock.ringAt(clock.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
   }
 
-  function viewOf(permitId: string, gate: GateId): PermitView {
-    const queue = state.gates.get(gate);
-    const held = queue?.held.get(permitId);
-    if (held !== undefined) return { permitId, gate, status: "granted", expiresAt: isoTime(held.expiresAt) };
-    const waiting = queue === undefined ? null : waitingOf(queue, permitId, writer.now());
-    return { permitId, gate, ...(waiting ?? { status: "queued" }) };
-  }
-
   async function settle(permit: string, body: SettleBody = {}, options?: SettleOptions): Promise<void> {
     const id = readId(permit);
-    const { retryAfterMsMax = THROTTLED_MS_MAX } = readOptions<SettleOptions>(
-      { retryAfterMsMax: whole(0, THROTTLED_MS_MAX) },
-      options,
-    );
+    const { retryAfterMsMax = THROTTLED_MS_MAX } = readOptions<SettleOptions>(SETTLE_OPTIONS, options);
     const { ok: went = true, usage, rateLimited } = readBody(settleBody, body);
     if (isRepeated(id)) return;
-    if (!isGranted(id))
+    if (!isHeld(state, id))
       throw badInput("permit", id, "a permit that was granted; this one still waits: drop it instead");
     const tokens = usage === undefined ? null : countTokens(usage);
     const gate = state.permits.get(id) as GateId;
     if (rateLimited !== undefined) {
       const retryAfterMs = Math.min(Math.ceil(rateLimited.retryAfterMs), retryAfterMsMax);
-      keepPlace(gate, id);
+      keepPosition(gate, id);
       writer.execute({ type: "throttle-gate", gate, permit: id, retryAfterMs });
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
@@ -200,11 +158,11 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     await writer.settled();
   }
 
-  function keepPlace(gate: GateId, id: PermitId): void {
+  function keepPosition(gate: GateId, id: PermitId): void {
     const held = state.gates.get(gate)?.held.get(id);
     if (held === undefined) return;
     const { askedAt, order, project } = held;
-    remember(turnedAway, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
+    remember(rateLimitedCalls, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
   }
 
   async function drop(permit: string): Promise<void> {
@@ -217,7 +175,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
 
   /** Saying it twice is no fault; saying it of what never was is. */
   function isRepeated(id: PermitId): boolean {
-    if (isOurs(id)) return false;
+    if (isRemote(state, id)) return false;
     if (settled.has(id)) return true;
     throw refused({ type: "permit-unknown", permit: id });
   }
@@ -230,14 +188,36 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
       if ((event.kind === "permit-dropped" || event.kind === "permit-settled") && OWN_ID.test(event.permit))
         keep(gone, event.permit);
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
-      for (const over of [...(waiting.get(event.permit) ?? [])]) over();
+      waits.end(event.permit);
     },
     stop(error) {
-      stopped = error;
+      isStopped = true;
       for (const cancel of givingUp.values()) cancel();
-      for (const waiters of [...waiting.values()]) for (const over of [...waiters]) over();
+      waits.stop(error);
     },
   };
+}
+
+const ASK_OPTIONS: Fields<Required<AskOptions>> = { signal: abortSignal, keepsPosition: flag };
+const SETTLE_OPTIONS: Fields<Required<SettleOptions>> = { retryAfterMsMax: whole(0, THROTTLED_MS_MAX) };
+
+/** Whether it is queued or held for a caller in another process. */
+function isRemote(state: State, id: string): boolean {
+  const gate = state.gates.get(state.permits.get(id as PermitId) as GateId);
+  return (gate?.held.get(id) ?? gate?.queue.entries.get(id)?.ticket)?.remote === true;
+}
+
+function isHeld(state: State, id: string): boolean {
+  const gate = state.permits.get(id as PermitId);
+  return gate !== undefined && state.gates.get(gate)?.held.has(id) === true;
+}
+
+function viewOf({ state, now }: Writer, permitId: string, gate: GateId): PermitView {
+  const queue = state.gates.get(gate);
+  const held = queue?.held.get(permitId);
+  if (held !== undefined) return { permitId, gate, status: "granted", expiresAt: isoTime(held.expiresAt) };
+  const waiting = queue === undefined ? null : waitingOf(queue, permitId, now());
+  return { permitId, gate, ...(waiting ?? { status: "queued" }) };
 }
 
 /** The last so many. */

@@ -221,7 +221,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     const { caller } = exchange;
     const { id, again = id } = asked;
     if (id !== undefined) own.check(caller, id, session);
-    const keepsPlace = again !== undefined && own.isPositionOf(caller, again, session);
+    const keepsPosition = again !== undefined && own.isPositionOf(caller, again, session);
     const isNew = id === undefined || !own.isThere(id);
     /** The ticket is made before the first wait; one that is refused leaves no note behind. */
     const made = (asking: Promise<PermitView>): Promise<PermitView> => {
@@ -230,9 +230,9 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
     };
     const answer =
       (asked.waitMs ?? 0) === 0
-        ? await made(drover.permits.ask(checked(asked), { keepsPlace }))
+        ? await made(drover.permits.ask(checked(asked), { keepsPosition }))
         : await polls.hold(exchange, "other", (signal) =>
-            made(drover.permits.ask(checked(asked), { signal, keepsPlace })),
+            made(drover.permits.ask(checked(asked), { signal, keepsPosition })),
           );
     if (id === undefined) own.note(caller, answer.permitId, session);
     return answer;
