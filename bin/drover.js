@@ -26,7 +26,7 @@ const NPM = /^(\S*node )?(\S*\/)?np[mx](-cli\.js)?( |$)/;
 const ONLY_COMMAND = /^\S*sh -c [^&;|\n]*$/;
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
-// Sources win over a build that somebody made yesterday.
+// Sources win over an older build.
 const main = [at("src/cli/main.ts"), at("dist/cli/main.js")].find((path) => existsSync(path));
 const pinned = at(process.platform === "win32" ? "node_modules/node/bin/node.exe" : "node_modules/node/bin/node");
 const isOld = Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN;
@@ -57,8 +57,8 @@ function complain(message) {
 }
 
 /**
- * Ends in good order when whoever started this has gone without a word. A supervisor, a shell or a terminal may go: only
- * what does nothing but start this counts, which is this file on an old Node, npm and npx.
+ * Ends in good order when its launcher was killed. A supervisor, a shell or a terminal may go: only what does nothing
+ * but start this counts, which is this file on an old Node, npm and npx.
  */
 function endWithLauncher() {
   const end = () => process.kill(process.pid, "SIGTERM");

@@ -39,7 +39,7 @@ test("a demo into a pipe that closes ends quietly, and what it leaves behind doe
   assert.deepEqual(explained.match(/✗ \S+/g), ["✗ never-fits", "✗ worker-room"]);
   assert.equal(story.match(/✔ \S+ done/g)?.length, 16, "all that was submitted here is done, and nothing else");
   assert.doesNotMatch(explained, / done$/m, "every end is told before the question");
-  assert.match(explained, /■ tsk_\d+ cancelled: nobody here has a gpu/);
+  assert.match(explained, /■ tsk_\d+ cancelled: no worker here has a gpu/);
 });
 
 test("a demo whose directory cannot be made says so in a sentence", async () => {

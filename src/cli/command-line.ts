@@ -1,6 +1,5 @@
 /**
- * The command line as a whole: all verbs, the overview, and the one place where whatever went wrong becomes an exit
- * code.
+ * The command line as a whole: all verbs, the overview, and how each error becomes an exit code.
  *
  * It is a function from arguments and a terminal to a number, so that tests run it as a person would without starting a
  * process. `main.ts` is the only caller that has a real terminal.
@@ -41,7 +40,7 @@ export async function runCommandLine(
   }
 }
 
-/** Flags behind `--` belong to somebody else. */
+/** What stands behind `--` is no flag of Drover. */
 const wantsJson = (words: readonly string[]): boolean => {
   const end = words.indexOf("--");
   return (end < 0 ? words : words.slice(0, end)).includes("--json");

@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   const stuck = await work(drover);
   await story.toldUpTo(drover.state.seq);
   await explain(drover, stuck);
-  await drover.cancel(stuck, { reason: "nobody here has a gpu" });
+  await drover.cancel(stuck, { reason: "no worker here has a gpu" });
   await story.toldUpTo(drover.state.seq);
   await summary(drover);
 }
@@ -86,10 +86,10 @@ async function explain(drover: Drover, task: string): Promise<void> {
     console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
 }
 
-/** Prints each event as it becomes durable; whoever wants to print something else lets the story catch up first. */
+/** Prints each event as it becomes durable; a caller that prints something else lets the story catch up first. */
 function watch(drover: Drover, from: number): { toldUpTo(seq: number): Promise<void> } {
   const startedAt = performance.now();
-  let told = from;
+  let printed = from;
   let isOver = false;
 
   async function tell(): Promise<void> {
@@ -97,14 +97,14 @@ function watch(drover: Drover, from: number): { toldUpTo(seq: number): Promise<v
       const line = describe(event);
       const clock = `${((performance.now() - startedAt) / 1000).toFixed(2)}s`.padStart(7);
       if (line !== null) console.log(`${dim(clock)} ${dim(`#${event.seq}`.padEnd(6))} ${line}`);
-      told = event.seq;
+      printed = event.seq;
     }
     isOver = true;
   }
   const telling = tell();
   return {
     toldUpTo: async (seq) => {
-      while (told < seq && !isOver) await Promise.race([telling, rest(LOOK_AGAIN_MS)]);
+      while (printed < seq && !isOver) await Promise.race([telling, rest(LOOK_AGAIN_MS)]);
     },
   };
 }

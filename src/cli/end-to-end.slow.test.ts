@@ -105,7 +105,7 @@ describe("tasks", LIMIT, () => {
   });
 });
 
-test("whoever has a token that is tied hears which agent and project to name", LIMIT, async () => {
+test("whoever has a token that is tied observer which agent and project to name", LIMIT, async () => {
   const directory = emptyDirectory();
   const token = "0123456789abcdef";
   const tied = `{ token: ${token}, role: agent, agentId: bot, project: web }`;

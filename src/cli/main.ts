@@ -3,14 +3,14 @@
  *
  * Nothing is decided here. Arguments go in, an exit code comes out; a reader that has gone (`drover tasks | head`) ends
  * the command in silence, as it does for every other tool, except where it works rather than shows: what a plan, a
- * worker or a server does goes on, and its exit code stays true. Whatever nobody expected is a bug and says so.
+ * worker or a server does goes on, and its exit code stays true. Any other error is a bug and says so.
  */
 import { runCommandLine } from "./command-line.ts";
 import { EXIT } from "./shell/problem.ts";
 import { processTerminal } from "./shell/terminal.ts";
 import { VERBS } from "./verbs.ts";
 
-/** Verbs that do something, whoever looks on. */
+/** Verbs that work, whether or not their output is read. */
 const WORKING: ReadonlySet<string> = new Set(["run", "serve", "worker"]);
 const isWorking = process.argv.slice(2).some((word) => WORKING.has(word));
 

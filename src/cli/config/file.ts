@@ -2,7 +2,7 @@
  * One config file, read so that every complaint about it can say where.
  *
  * The text becomes a list of settings, each with the line and column it stands at. What YAML allows and a config never
- * needs is refused with its place: two documents, a key twice, tags that are not data, aliases that grow without end.
+ * needs is refused with its line: two documents, a key twice, tags that are not data, aliases that grow without end.
  * The file is bounded in size, depth and number of values before anything is built from it.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
@@ -17,7 +17,7 @@ const VALUES_MAX = 100_000;
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 32;
 
-/** One value that somebody gave, at its path. */
+/** One value, its path, and where it was given. */
 export type Setting = { readonly path: Path; readonly value: unknown; readonly origin: Origin };
 export type FileOrigin = Extract<Origin, { kind: "file" }>;
 
@@ -25,11 +25,11 @@ export type ConfigFile = {
   readonly file: string;
   readonly settings: readonly Setting[];
   /** Where a path stands, or the nearest thing around it that does. */
-  readonly placeOf: (path: Path) => FileOrigin;
+  readonly originOf: (path: Path) => FileOrigin;
   /** The text of a line as it stands. It may hold secrets. */
   readonly line: (number: number) => string;
-  /** The line of a place, for showing it: what is secret in it left out. Undefined if the place itself is. */
-  readonly shownLine: (place: FileOrigin) => string | undefined;
+  /** The line of an origin, without the secrets in it. Undefined if the origin itself is one. */
+  readonly shownLine: (origin: FileOrigin) => string | undefined;
 };
 /** The bytes of a file; null if there is none. Read through one handle, so that its size is that of what is read. */
 export function readConfigText(file: string, name: string = file): string | null {
@@ -45,7 +45,7 @@ export function readConfigText(file: string, name: string = file): string | null
 function readBytes(file: string, name: string): Uint8Array | null {
   let handle: number;
   try {
-    // Without O_NONBLOCK a named pipe would hold us here until somebody writes to it.
+    // Without O_NONBLOCK a named pipe would block here until another process writes to it.
     handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -72,12 +72,12 @@ export function parseConfigFile(file: string, text: string, schema: JsonSchema |
   const counter = new LineCounter();
   const lines = text.split(/\r?\n/);
   const line = (number: number): string => lines[number - 1] ?? "";
-  const placeAt = (offset: number): FileOrigin => {
+  const originAt = (offset: number): FileOrigin => {
     const { line: found, col } = counter.linePos(offset);
     return { kind: "file", file, line: Math.max(1, found), column: Math.max(1, col) };
   };
   const complain = (message: string, offset: number): ConfigProblem => {
-    const origin = placeAt(offset);
+    const origin = originAt(offset);
     const source = shownLine(origin);
     return { message: source === undefined ? withoutQuoted(message) : message, origin, source };
   };
@@ -89,21 +89,21 @@ export function parseConfigFile(file: string, text: string, schema: JsonSchema |
     strict: true,
     logLevel: "error",
   });
-  const shownLine = (place: FileOrigin): string | undefined => {
-    const whole = line(place.line);
-    const from = counter.lineStarts[place.line - 1] ?? 0;
+  const shownLine = (origin: FileOrigin): string | undefined => {
+    const whole = line(origin.line);
+    const from = counter.lineStarts[origin.line - 1] ?? 0;
     const start = secretStart(text, { from, to: from + whole.length }, document, schema);
     if (start >= whole.length) return whole;
-    return place.column > start ? undefined : `${whole.slice(0, start)} (hidden)`;
+    return origin.column > start ? undefined : `${whole.slice(0, start)} (hidden)`;
   };
   const wrong = yamlComplaints(text, [...document.errors, ...document.warnings], WORDS).map(({ message, offset }) =>
     complain(message, offset),
   );
   if (wrong.length > 0) throw new BadConfig(wrong);
-  const walk = createWalk(document, placeAt, complain);
+  const walk = createWalk(document, originAt, complain);
   const root = document.contents;
   if (root !== null) walk.top(root as Node);
-  return { file, settings: walk.settings, line, shownLine, placeOf: walk.placeOf };
+  return { file, settings: walk.settings, line, shownLine, originOf: walk.originOf };
 }
 
 const WORDS: YamlWords = {
@@ -116,17 +116,17 @@ const WORDS: YamlWords = {
 type Walk = {
   readonly settings: Setting[];
   readonly top: (root: Node) => void;
-  readonly placeOf: (path: Path) => FileOrigin;
+  readonly originOf: (path: Path) => FileOrigin;
 };
 
 /** Goes through the nodes once; maps become paths, everything else is a value at its path. */
 function createWalk(
   document: ReturnType<typeof parseDocument>,
-  placeAt: (offset: number) => FileOrigin,
+  originAt: (offset: number) => FileOrigin,
   complain: (message: string, offset: number) => ConfigProblem,
 ): Walk {
   const settings: Setting[] = [];
-  const places = new Map<string, FileOrigin>();
+  const origins = new Map<string, FileOrigin>();
   let values = 0;
   let aliases = 0;
   const offsetOf = (node: Node): number => node.range?.[0] ?? 0;
@@ -155,7 +155,7 @@ function createWalk(
       return node.items.map((item, index) => {
         const inner = [...path, String(index)];
         const from = offsetOf(item as Node);
-        places.set(inner.join("\0"), placeAt(from));
+        origins.set(inner.join("\0"), originAt(from));
         return plainValue(item as Node, inner, from);
       });
     if (!isMap(node)) return refuse("this is neither a value, a list nor a section", at);
@@ -163,7 +163,7 @@ function createWalk(
       node.items.map(({ key, value }) => {
         const name = String((key as { value: unknown }).value);
         const inner = [...path, name];
-        places.set(inner.join("\0"), placeAt(offsetOf(key as Node)));
+        origins.set(inner.join("\0"), originAt(offsetOf(key as Node)));
         return [name, plainValue(value as Node | null, inner, offsetOf(key as Node))];
       }),
     );
@@ -171,9 +171,9 @@ function createWalk(
 
   function section(given: Node | null, path: Path, at: number): void {
     const node = resolved(given, path.length, at);
-    places.set(path.join("\0"), placeAt(at));
+    origins.set(path.join("\0"), originAt(at));
     if (!isMap(node)) {
-      settings.push({ path, value: plainValue(node, path, at), origin: placeAt(at) });
+      settings.push({ path, value: plainValue(node, path, at), origin: originAt(at) });
       return;
     }
     for (const { key, value } of node.items) {
@@ -190,12 +190,12 @@ function createWalk(
       if (!isMap(node)) refuse("a config begins with the names of its sections, such as scheduler:", offsetOf(root));
       section(node, [], offsetOf(root));
     },
-    placeOf: (path) => {
+    originOf: (path) => {
       for (let length = path.length; length > 0; length--) {
-        const found = places.get(path.slice(0, length).join("\0"));
+        const found = origins.get(path.slice(0, length).join("\0"));
         if (found !== undefined) return found;
       }
-      return placeAt(0);
+      return originAt(0);
     },
   };
 }

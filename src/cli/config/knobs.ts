@@ -21,7 +21,7 @@ export type JsonSchema = {
 
 export type Path = readonly string[];
 
-/** The schemas a value at this place may follow, unions taken apart. */
+/** The schemas a value may follow, unions taken apart. */
 export function alternatives(schema: JsonSchema): JsonSchema[] {
   const parts = schema.anyOf ?? schema.oneOf ?? schema.allOf;
   return parts === undefined ? [schema] : parts.flatMap(alternatives);
@@ -60,7 +60,7 @@ export function schemaAt(schema: JsonSchema, path: Path): JsonSchema | null {
   return found;
 }
 
-/** Whether values stand below this place, and not one value at it. */
+/** Whether a schema is of an object with values below it, and not of one value. */
 export const holdsFields = (schema: JsonSchema): boolean => alternatives(schema).some(isSection);
 
 /** How to write what was given as a list and must be names with values; nothing to say of anything else. */

@@ -139,20 +139,20 @@ export const dataSetting = (directory: string, origin: Setting["origin"]): Setti
 });
 
 function unknownNames(settings: Layer, schema: JsonSchema, files: readonly ConfigFile[]): ConfigProblem[] {
-  const told = new Set<string>();
+  const seen = new Set<string>();
   return settings.flatMap(({ path, origin }) => {
     const unknown = unknownName(path, schema);
     if (unknown === null) return [];
     const problem = problemAt(unknown.message, { path: unknown.path, origin }, unknown.path, files);
     // All that is below such a name has the same fault.
     const shown = shownProblem(problem);
-    const isNew = !told.has(shown);
-    told.add(shown);
+    const isNew = !seen.has(shown);
+    seen.add(shown);
     return isNew ? [problem] : [];
   });
 }
 
-/** With the place in the file of what is wrong, which may lie deep inside a value, and its line. */
+/** With the line of the file that is wrong, which may lie deep inside a value. */
 function problemAt(
   message: string,
   culprit: Pick<Setting, "path" | "origin">,
@@ -163,10 +163,10 @@ function problemAt(
   const file = origin.kind === "file" ? files.find((one) => one.file === origin.file) : undefined;
   if (file === undefined) return { message, origin };
   const isInside = culprit.path.every((key, at) => path[at] === key);
-  const place = file.placeOf(isInside ? path : culprit.path);
-  const advice = isOfUnknownName(message) ? commaAdvice(file.line(place.line), place.column) : null;
-  const source = file.shownLine(place);
-  return { message: advice ?? (source === undefined ? withoutName(message) : message), origin: place, source };
+  const exact = file.originOf(isInside ? path : culprit.path);
+  const advice = isOfUnknownName(message) ? commaAdvice(file.line(exact.line), exact.column) : null;
+  const source = file.shownLine(exact);
+  return { message: advice ?? (source === undefined ? withoutName(message) : message), origin: exact, source };
 }
 
 /** Reads the whole; each complaint is noted and its setting taken out, so that the next one is found too. */

@@ -76,10 +76,10 @@ describe("a file", () => {
       { token: "a", role: "admin" },
       { token: "b", role: "x" },
     ]);
-    const { line, column } = file.placeOf(["server", "tokens", "1", "role"]);
+    const { line, column } = file.originOf(["server", "tokens", "1", "role"]);
     assert.deepEqual([line, column], [5, 7]);
-    assert.equal(file.placeOf(["server", "tokens", "1", "nothing"]).line, 4);
-    assert.equal(file.placeOf(["nowhere"]).line, 1);
+    assert.equal(file.originOf(["server", "tokens", "1", "nothing"]).line, 4);
+    assert.equal(file.originOf(["nowhere"]).line, 1);
   });
 
   test("may repeat itself by alias", () =>

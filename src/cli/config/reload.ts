@@ -3,7 +3,7 @@
  *
  * A bad file must never stop a server that runs well, so it is complained of and the old config stays in force.
  * Readings come one after another: two quick saves cannot overtake each other. A file that was saved without a change
- * is nobody's news, except to the person who sent a SIGHUP and waits for an answer, and after a complaint: who mended
+ * is not reported, except to the person who sent a SIGHUP and waits for an answer, and after a complaint: who mended
  * the file wants to hear that it is mended.
  */
 
@@ -20,7 +20,7 @@ export type ReloadHooks<Config extends Loaded> = {
   readonly apply: (config: Config) => Promise<void>;
   readonly say: (message: string) => void;
   readonly complain: (message: string) => void;
-  /** A config that is not taken: whoever changed it believes otherwise. */
+  /** A config that was refused, though its author believes it is in force. */
   readonly alarm: (message: string) => void;
 };
 
@@ -80,7 +80,7 @@ export function keepReloading<Config extends Loaded>(
     return taken.then(() => {});
   }
   const watch: ConfigWatch = watchFiles(first.files, { onChange: () => ask(false), onWarning: hooks.complain }, world);
-  // Whatever changed between the first reading and this moment was nobody's news.
+  // A change between the first reading and this moment was not seen by the watch.
   ask(false);
   const stopHearing = terminal.onSignal(["SIGHUP"], () => ask(true));
   return {

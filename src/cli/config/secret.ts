@@ -1,10 +1,10 @@
 /**
- * Which parts of a config file nobody is shown, not even where a line is wrong.
+ * Which parts of a config file are never shown, not even where a line is wrong.
  *
  * A complaint comes with the line it is about, and is pasted into chats and issues. Behind the name of a secret the
  * rest of the line is left out, and so is every further line of its value. What a value ends at is the file's word: a
- * comma in a password ends it too early, so inside { } everything that follows counts as secret as well. A name that
- * nobody knows may be that of a secret, misspelt, so its value is left out too.
+ * comma in a password ends it too early, so inside { } everything that follows counts as secret as well. An unknown
+ * name may be that of a secret, misspelt, so its value is left out too.
  */
 import { type Document, isMap, isPair, isScalar, type Node, type Pair, visit } from "yaml";
 import { isHarmlessUrl } from "../shell/url-secret.ts";
@@ -57,12 +57,12 @@ const SECTIONS: ReadonlySet<string> = new Set(["log", "server", "webhooks"]);
 function isSecret(names: readonly string[], value: Node | null): boolean {
   const path = names.join(".");
   if (path === "log.url") return !(isScalar(value) && isHarmlessUrl(String(value.value)));
-  // What stands in the place of a section may be the secret that belongs into it.
+  // A plain value where a section belongs may be the secret of that section.
   if (SECTIONS.has(path)) return value !== null && !isMap(value);
   return path === "server.tokens" || path === "webhooks.secret";
 }
 
-/** What a parser says of such a place, without the words of the file that it repeats. */
+/** The message of a parser without the words of the file that it repeats. */
 export const withoutQuoted = (message: string): string =>
   message.replace(/: ".*"$/s, "").replace(/(alias.*?): .*$/s, "$1");
 
@@ -70,6 +70,6 @@ const UNKNOWN = " is not a known field";
 
 export const isOfUnknownName = (message: string): boolean => message.includes(UNKNOWN);
 
-/** Of a name in such a place: it may be the tail of a value that a comma has cut in two. */
+/** A message without the name it is about: that may be the tail of a value that a comma has cut in two. */
 export const withoutName = (message: string): string =>
   isOfUnknownName(message) ? `this${message.slice(message.lastIndexOf(UNKNOWN))}` : message;

@@ -25,7 +25,7 @@ export function loadSettings(sources: ConfigSources): ServerConfig {
 
 type Read<Value> = ReturnType<typeof readShape<Value>>;
 
-/** Each value by itself. The tokens are one setting, of which everything is told that is wrong. */
+/** Each value by itself. The tokens are one setting, and all their problems are listed. */
 function checkEach(given: unknown): Verdict<unknown> {
   const read = readShape(settingsSchema, given);
   const isOfTokens = !read.ok && faultOf(read.failure).field.startsWith("server.tokens");
@@ -36,7 +36,7 @@ function checkEach(given: unknown): Verdict<unknown> {
   return first === undefined ? withMap(verdictOf(read), given) : { ok: false, ...first, also };
 }
 
-/** A list where a map is wanted is told with the map, and the other way round. */
+/** A list where a map is wanted is reported with the map, and the other way round. */
 function withMap(verdict: Verdict<unknown>, given: unknown): Verdict<unknown> {
   if (verdict.ok) return verdict;
   const path = verdict.field.split(".");

@@ -1,5 +1,5 @@
 /**
- * A span that somebody wrote has its unit: `timeout: 10` is ten seconds to one person and ten milliseconds to another.
+ * A span that a person wrote has its unit: `timeout: 10` is ten seconds to one person and ten milliseconds to another.
  *
  * Programs give numbers of milliseconds, and the schemas take those. In files, variables and flags a bare number is
  * refused, with both readings of it, and so is a fraction. Zero is zero in every unit.
@@ -17,7 +17,7 @@ export function unitMissing(field: string, given: unknown): string | null {
   return advice === null ? null : `${field} is ${String(given)}, which ${advice}`;
 }
 
-/** Programs may give numbers of milliseconds; people may not, and are not told of them. */
+/** Programs may give numbers of milliseconds; people may not, so the message leaves them out. */
 export const forPeople = (message: string): string =>
   message.replace("whole milliseconds, or text such as", "text such as");
 

@@ -9,9 +9,9 @@
  *
  * Where a person may choose the name (a project, a gate, a type) an all-capital one is taken in small letters, any
  * other as it stands. Values are read as YAML, so `30s`, `null` and `{plan: 1}` mean what they mean in the file; an
- * empty value clears. A variable that looks like a knob and is none is an error: a limit that somebody believes is set
- * and is not costs more than a server that does not start. Other variables that begin with `DROVER_` are no business of
- * the config.
+ * empty value clears. A variable that looks like a knob and is none is an error: a limit that its author believes is
+ * set and is not costs more than a server that does not start. Other variables that begin with `DROVER_` are no
+ * business of the config.
  */
 
 import { type Document, parseDocument, visit } from "yaml";
@@ -49,7 +49,7 @@ export function variableOf(path: Path): string {
 const capitals = (name: string): string =>
   /^[a-z0-9]+([A-Z][a-z0-9]*)*$/.test(name) ? name.replaceAll(/(?=[A-Z])/g, "_").toUpperCase() : name;
 
-/** Every setting the environment makes, in the order of the names: that of the environment is nobody's choice. */
+/** Every setting the environment makes, in the order of the names: that of the environment is arbitrary. */
 export function settingsFromVariables(env: Environment, schema: JsonSchema, reserved: ReadonlySet<string>): Setting[] {
   const settings: Setting[] = [];
   const problems: ConfigProblem[] = [];
@@ -131,7 +131,7 @@ export function readValue(text: string, schema: JsonSchema, origin: Origin): unk
   return !isWanted && takesText(schema) ? text : value;
 }
 
-/** What is wrong with a path nobody knows: up to the first name that may not stand where it does, and which one may. */
+/** What is wrong with an unknown path: up to the first name that may not stand where it does, and which one may. */
 export function unknownName(path: Path, schema: JsonSchema): { readonly path: Path; readonly message: string } | null {
   let here: JsonSchema = schema;
   for (const [index, key] of path.entries()) {
@@ -140,7 +140,7 @@ export function unknownName(path: Path, schema: JsonSchema): { readonly path: Pa
       here = inner;
       continue;
     }
-    // Below a plain value there are no names: that is for whoever reads the value to say.
+    // Below a plain value there are no names: the reader of the value says what is wrong.
     if (!holdsFields(here)) return null;
     const known = knownKeys(here);
     const meant = nearest(key, known);

@@ -2,7 +2,7 @@
  * Notices that a config file was changed, however that was done.
  *
  * Editors write in place, or write another file and rename it; a mounted config map swaps a symbolic link that the file
- * is reached by; a deployment puts one directory in the place of another. A watch on the file itself would follow the
+ * is reached by; a deployment replaces one directory by another. A watch on the file itself would follow the
  * old one into the grave. So everything on the way to the file is watched by its name, in the directory that holds it,
  * and after each change the way is looked up anew. After a short quiet the whole config is read again. Whether anything
  * in it has changed is for the reader to find out; a hint too many costs a read of a small file.
@@ -43,8 +43,8 @@ const LINKS_MAX = 40;
 
 /**
  * The file, the directory it lies in, and every symbolic link on the way there. If the way ends early: the first name
- * that is missing, and the directory it is missing from. Other directories are left out: whoever removes one removes
- * the file first.
+ * that is missing, and the directory it is missing from. Other directories are left out: a program that removes one
+ * removes the file first.
  */
 export function wayTo(file: string): readonly Station[] {
   const whole = resolve(file);
@@ -85,7 +85,7 @@ function lookAt(path: string): { readonly target: string } | "plain" | null {
 
 export type ConfigWatch = { readonly stop: () => void };
 
-/** The way may change while we take our places on it. Whoever changes it that often will change it once more. */
+/** The path may change while its watches are set up. One that changes this often will change once more. */
 const LOOKS_MAX = 5;
 
 /** Calls `onChange` after each burst of changes to any of the files. */

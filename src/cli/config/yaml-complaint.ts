@@ -1,8 +1,8 @@
 /**
  * What a parser of YAML complains of, as far as a person can do something about it.
  *
- * One slip, such as a bracket in a text without quotes, leaves the parser in the wrong place, and it then complains of
- * everything that follows. Only the first such complaint is true, so it is the only one that is passed on; where the
+ * One slip, such as a bracket in a text without quotes, leaves the parser at the wrong position, and it then complains
+ * of everything that follows. Only the first such complaint is true, so it is the only one that is passed on; where the
  * slip is one of the usual ones it also says how to mend it. Complaints that YAML can go on after, such as a name that
  * stands twice, are all passed on as far as they come before it.
  */
@@ -84,11 +84,11 @@ export function commaAdvice(line: string, column: number): string | null {
 
 /** A text with two commas leaves two such names: one word about the line is enough. */
 export function oncePerLine(problems: readonly ConfigProblem[]): ConfigProblem[] {
-  const told = new Set<string>();
+  const seen = new Set<string>();
   return problems.filter(({ message, origin }) => {
     if (message !== COMMA || origin?.kind !== "file") return true;
     const line = `${origin.line} ${origin.file}`;
-    return told.has(line) ? false : told.add(line);
+    return seen.has(line) ? false : seen.add(line);
   });
 }
 

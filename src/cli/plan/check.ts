@@ -1,8 +1,8 @@
 /**
  * Everything that is wrong with a value by its schema, not only the first thing.
  *
- * A person mends a file once, not once per mistake. So objects and lists are gone through to their leaves; each name
- * nobody knows is one complaint, with the name that was probably meant, and each value of the wrong kind is one, in
+ * A person mends a file once, not once per mistake. So objects and lists are gone through to their leaves; each unknown
+ * name is one complaint, with the name that was probably meant, and each value of the wrong kind is one, in
  * the words of its schema.
  */
 

@@ -36,7 +36,7 @@ export function orderOf<Task extends Ordered>(tasks: readonly Task[]): Order<Tas
   return { waves, cycles: cyclesIn(tasks.filter(({ name }) => unmet.has(name))) };
 }
 
-/** From any task that never comes up, going on to what it needs ends on a cycle. Each cycle is told once. */
+/** From any task that never comes up, going on to what it needs ends on a cycle. Each cycle is reported once. */
 function cyclesIn(stuck: readonly Ordered[]): string[][] {
   const needsOf = new Map(stuck.map(({ name, needs }) => [name, needs]));
   const seen = new Set<string>();

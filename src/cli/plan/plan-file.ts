@@ -3,7 +3,7 @@
  *
  *     const plan = readPlan({ file: "release.yml", text, directory: "/home/ann/app" });
  *
- * Every mistake is found before anything runs, and all of them are told at once, each with its line. What a plan
+ * Every mistake is found before anything runs, and all of them are reported at once, each with its line. What a plan
  * becomes is plain data: tasks in an order in which they can go, and a config for the engine.
  */
 

@@ -83,7 +83,7 @@ const own: Knobs = {
     s.either(line(), s.list(s.text(0, TEXT_MAX), { min: 1, max: WORDS_MAX }), "a command line, or a list of words"),
     "A command line for /bin/sh -e, or a list of words that is run without a shell.",
   ),
-  preset: said(s.oneOf(...PRESET_NAMES), "A coding agent instead of a command; prompt is what it is told."),
+  preset: said(s.oneOf(...PRESET_NAMES), "A coding agent instead of a command; prompt is its instruction."),
   prompt: said(line(), "What the agent is to do."),
   model: said(s.name(200), "The agent's model."),
   args: said(words(), "Further words for the agent's command line."),
@@ -132,7 +132,7 @@ const limitKnob = (key: string): s.Schema => scheduler.properties[key] as s.Sche
 export const LIMITS = ["maxInFlight", "maxPerAgentInFlight", "perType"] as const;
 
 export const planSchema: Section = section({
-  $schema: said(s.text(0, 2048), "The place of this schema, for editors."),
+  $schema: said(s.text(0, 2048), "The address of this schema, for editors."),
   version: knob(s.exactly(1), 1, "Of this format."),
   name: said(
     s.matching(TASK_NAME, "a name of letters, digits, _, . and -"),

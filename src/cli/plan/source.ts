@@ -1,9 +1,9 @@
 /**
- * The text of a plan file, as plain values of which each knows its place.
+ * The text of a plan file, as plain values of which each knows its line.
  *
  * Every complaint about a plan names file, line and column, and points at the very value that is wrong. So the YAML is
  * taken apart node by node, and where each key and each value began is kept beside the values. What YAML allows and a
- * plan never needs is refused with its place: two documents, a key twice, tags that are not data. Anchors and aliases
+ * plan never needs is refused with its line: two documents, a key twice, tags that are not data. Anchors and aliases
  * may be used (shared settings are what they are for), as far as they do not grow without end.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
@@ -37,7 +37,7 @@ const VALUES_MAX = 200_000;
 const ALIASES_MAX = 1000;
 const DEPTH_MAX = 32;
 
-type Places = Map<string, { readonly key: number; readonly value: number }>;
+type Offsets = Map<string, { readonly key: number; readonly value: number }>;
 
 /** Throws a `BadPlan` if the text is not YAML, or more of it than a plan can be. */
 export function readPlanSource(file: string, text: string): PlanSource {
@@ -62,9 +62,9 @@ export function readPlanSource(file: string, text: string): PlanSource {
     complainAt(message, offset),
   );
   if (wrong.length > 0) throw new BadPlan(wrong);
-  const places: Places = new Map();
+  const offsets: Offsets = new Map();
   const repeats: number[] = [];
-  const value = walk(document, places, repeats, (message, offset) => new BadPlan([complainAt(message, offset)]));
+  const value = walk(document, offsets, repeats, (message, offset) => new BadPlan([complainAt(message, offset)]));
   if (repeats.length > 0)
     throw new BadPlan(
       repeats.map((at) => complainAt("duplicate key: this name stands twice here; keep one of the two", at)),
@@ -73,10 +73,10 @@ export function readPlanSource(file: string, text: string): PlanSource {
     file,
     value,
     complaint: (message, path, spot = "value") => {
-      const told = complainAt(message, offsetOf(places, path, spot));
-      const { origin, source = "" } = told;
+      const problem = complainAt(message, offsetOf(offsets, path, spot));
+      const { origin, source = "" } = problem;
       const advice = spot === "key" && origin?.kind === "file" ? commaAdvice(source, origin.column) : null;
-      return { ...told, message: advice ?? message };
+      return { ...problem, message: advice ?? message };
     },
   };
 }
@@ -89,9 +89,9 @@ const WORDS: YamlWords = {
 
 const keyOf = (path: Path): string => path.join("\0");
 
-function offsetOf(places: Places, path: Path, spot: Spot): number {
+function offsetOf(offsets: Offsets, path: Path, spot: Spot): number {
   for (let length = path.length; length > 0; length--) {
-    const found = places.get(keyOf(path.slice(0, length)));
+    const found = offsets.get(keyOf(path.slice(0, length)));
     // Something that is missing is complained of at the name of what it is missing in.
     if (found !== undefined) return length === path.length ? found[spot] : found.key;
   }
@@ -101,7 +101,7 @@ function offsetOf(places: Places, path: Path, spot: Spot): number {
 /** The document as plain values; where each began is noted on the way, and where a name stands again. */
 function walk(
   document: ReturnType<typeof parseDocument>,
-  places: Places,
+  offsets: Offsets,
   repeats: number[],
   refusal: (message: string, offset: number) => BadPlan,
 ): unknown {
@@ -122,7 +122,7 @@ function walk(
 
   function plain(given: Node | null, path: Path, keyOffset: number): unknown {
     const offset = given?.range?.[0] ?? keyOffset;
-    places.set(keyOf(path), { key: keyOffset, value: offset });
+    offsets.set(keyOf(path), { key: keyOffset, value: offset });
     const node = resolved(given, path.length, offset);
     if (node === null) return null;
     if (isScalar(node)) return scalar(node.value);
@@ -150,7 +150,7 @@ function walk(
     const all = Array.isArray(given) ? given.toReversed() : [given];
     return all.flatMap((one) => {
       if (!isRecord(one)) throw refusal("<< takes names with values, or a list of such", at);
-      for (const name of Object.keys(one)) places.set(keyOf([...path, name]), { key: at, value: at });
+      for (const name of Object.keys(one)) offsets.set(keyOf([...path, name]), { key: at, value: at });
       return Object.entries(one);
     });
   }

@@ -6,7 +6,7 @@
  * how often it is tried). Only a change of the work makes finished work stale; a new timeout does not.
  *
  * All values have been checked against the schema before they come here. What is found wrong here is what takes more
- * than one value to see, and each is told with its place.
+ * than one value to see, and each is reported with its line.
  */
 
 import { nearest, sentence } from "../../core/base/index.ts";
@@ -265,17 +265,17 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
   for (const { definition, name } of drafts)
     byDefinition.set(definition, [...(byDefinition.get(definition) ?? []), name]);
   const names = new Set(drafts.map(({ name }) => name));
-  const told = new Set<string>();
+  const noted = new Set<string>();
   return drafts.map((one) => {
     const needs = one.needs.flatMap(({ text, path }) => {
       const found = names.has(text) ? [text] : byDefinition.get(text);
       if (found !== undefined) return found;
-      // Nobody knows what values a task would have in which something is wrong.
+      // The values of a task are unknown where something in it is wrong.
       if (broken.has(text.replace(/\[.*$/s, ""))) return [];
-      // Of a task with many values the same slip is told once.
+      // Of a task with many values the same slip is reported once.
       const message = unknownNeed(one.definition, text, [...byDefinition.keys()], [...names]);
-      if (!told.has(`${path.join("\0")}\0${message}`)) note(message, path);
-      told.add(`${path.join("\0")}\0${message}`);
+      if (!noted.has(`${path.join("\0")}\0${message}`)) note(message, path);
+      noted.add(`${path.join("\0")}\0${message}`);
       return [];
     });
     const each = [...new Set(needs)];

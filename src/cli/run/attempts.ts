@@ -79,7 +79,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
 
   const treesOf = ({ cwd, base, worktreeRoot: root, maxWorktrees: countMax }: ExecSetup): Worktrees =>
     createWorktrees({ cwd, base, root, countMax, owner, table });
-  /** All trees of the plan lie in one place, whichever task made them. */
+  /** All trees of the plan lie in one directory, whichever task made them. */
   const everything: ExecOptions = {
     command: ["true"],
     data,
@@ -198,7 +198,7 @@ export function passed(patterns: readonly string[], env: Environment): string[] 
   );
 }
 
-/** What an outer Drover told us about our own task is not our tasks' business. */
+/** The variables of an outer Drover are about its own task, and not passed on to ours. */
 const isFree = (name: string): boolean => !name.startsWith("DROVER_");
 
 function keptBy({ result }: ExecOutcome): Kept | null {

@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readPlan } from "../plan/plan-file.ts";
-import { type Known, placeTasks } from "./identity.ts";
+import { type Known, matchTasks } from "./identity.ts";
 
 const plan = (tasks: string) => readPlan({ file: "p.yml", text: `tasks:\n${tasks}`, directory: "/" }).tasks;
-const place = (tasks: string, known: Known[] = []) => placeTasks(plan(tasks), known);
+const place = (tasks: string, known: Known[] = []) => matchTasks(plan(tasks), known);
 const idsOf = (tasks: string, known: Known[] = []): Record<string, string> =>
-  Object.fromEntries(place(tasks, known).placed.map(({ task, id }) => [task.name, id]));
+  Object.fromEntries(place(tasks, known).matched.map(({ task, id }) => [task.name, id]));
 const ended = (ids: Record<string, string>, phase: string): Known[] => Object.values(ids).map((id) => ({ id, phase }));
 
 const BEFORE = "  a: { run: one }\n  b: { run: two, needs: a }\n  c: { run: three }";
@@ -51,25 +51,25 @@ describe("after an edit", () => {
   ];
   for (const [name, after, changed] of changes)
     test(`${name}: ${changed.length === 0 ? "all of it is still done" : `${changed} must run`}`, () => {
-      const { placed } = place(after, ended(idsOf(BEFORE), "done"));
-      const open = placed.filter(({ phase }) => phase !== "done").map(({ task }) => task.name);
+      const { matched } = place(after, ended(idsOf(BEFORE), "done"));
+      const open = matched.filter(({ phase }) => phase !== "done").map(({ task }) => task.name);
       assert.deepEqual(open, changed);
     });
 
   test("what is done keeps its id, so that others still find it", () => {
     const before = idsOf(BEFORE);
     const after = BEFORE.replace("run: one", "run: one, timeout: 5m").replace("run: two", "run: dos");
-    const { placed } = place(after, ended(before, "done"));
-    assert.deepEqual(placed.find(({ task }) => task.name === "b")?.needs, [before.a]);
+    const { matched } = place(after, ended(before, "done"));
+    assert.deepEqual(matched.find(({ task }) => task.name === "b")?.needs, [before.a]);
   });
 
   test("what is not done is another task under other rules, and the old one is a stray", () => {
     const before = idsOf(BEFORE);
     const known = ended(before, "queued");
-    const { placed, strays } = place(BEFORE.replace("run: three", "run: three, timeout: 5m"), known);
+    const { matched, strays } = place(BEFORE.replace("run: three", "run: three, timeout: 5m"), known);
     assert.deepEqual(strays, [before.c]);
-    assert.equal(placed.find(({ task }) => task.name === "c")?.phase, null);
-    assert.equal(placed.find(({ task }) => task.name === "a")?.phase, "queued");
+    assert.equal(matched.find(({ task }) => task.name === "c")?.phase, null);
+    assert.equal(matched.find(({ task }) => task.name === "a")?.phase, "queued");
   });
 
   test("what has ended is never a stray", () => {

@@ -12,7 +12,7 @@ import type { PlanTask } from "../plan/plan-file.ts";
 
 /** A task as the log has it. */
 export type Known = { readonly id: string; readonly phase: string };
-export type Placed = {
+export type Matched = {
   readonly task: PlanTask;
   readonly id: string;
   /** The ids of what it needs. */
@@ -20,9 +20,9 @@ export type Placed = {
   /** Where the log has it; null if it has none such yet. */
   readonly phase: string | null;
 };
-export type Placing = {
+export type Matching = {
   /** In the order of the tasks, so that needs come first. */
-  readonly placed: readonly Placed[];
+  readonly matched: readonly Matched[];
   /** Tasks in the log that have not ended and are no part of this. */
   readonly strays: readonly string[];
 };
@@ -35,7 +35,7 @@ const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipp
 export const hasEnded = (phase: string): boolean => ENDS.has(phase);
 
 /** Each task must come behind all that it needs. */
-export function placeTasks(tasks: readonly PlanTask[], known: Iterable<Known>): Placing {
+export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>): Matching {
   const phases = new Map<string, string>();
   const done = new Map<string, string>();
   for (const { id, phase } of known) {
@@ -44,7 +44,7 @@ export function placeTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
   }
   const works = new Map<string, string>();
   const ids = new Map<string, string>();
-  const placed = tasks.map((task): Placed => {
+  const matched = tasks.map((task): Matched => {
     const work = `${plainName(task.name)}.${digest(workKey(task, works), WORK_DIGITS)}`;
     const needs = task.needs.map((name) => ids.get(name) ?? name);
     const id = done.get(work) ?? `${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
@@ -52,9 +52,9 @@ export function placeTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
     ids.set(task.name, id);
     return { task, id, needs, phase: phases.get(id) ?? null };
   });
-  const mine = new Set(placed.map(({ id }) => id));
+  const mine = new Set(matched.map(({ id }) => id));
   const strays = [...phases].filter(([id, phase]) => !mine.has(id) && !hasEnded(phase)).map(([id]) => id);
-  return { placed, strays };
+  return { matched, strays };
 }
 
 const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));

@@ -7,7 +7,7 @@
 import type { Paint, Tint } from "../shell/text.ts";
 import { padEnd, plain, widthOf } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import type { Board, Fact, Row } from "./state.ts";
+import type { Fact, Row, RunState } from "./state.ts";
 
 const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>> = {
   started: ["start", "dim"],
@@ -22,7 +22,7 @@ const WORD_WIDTH = 9;
 const NAME_WIDTH_MAX = 40;
 
 /** How wide the column of names is. */
-export const nameWidth = ({ rows }: Board): number =>
+export const nameWidth = ({ rows }: RunState): number =>
   Math.min(NAME_WIDTH_MAX, Math.max(0, ...rows.map(({ task }) => widthOf(plain(task.name)))));
 
 export function lineOf(

@@ -14,7 +14,7 @@ import { recover } from "../../engine/writer/index.ts";
 
 import type { Plan } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
-import type { Known, Placed, Placing } from "./identity.ts";
+import type { Known, Matched, Matching } from "./identity.ts";
 import type { Row, RowState } from "./state.ts";
 
 /** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
@@ -27,17 +27,17 @@ export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
 }
 
 /**
- * The tasks of an earlier run that stay as they are. What is done stays done; what failed is tried again, unless told
- * otherwise. What had begun when the run before was killed and must not be repeated has failed only now, when the log
- * was opened: nobody has seen that yet, so it stays, and with it what was skipped for its sake.
+ * The tasks of an earlier run that stay as they are. What is done stays done; what failed is tried again, unless
+ * --no-retry-failed. What had begun when the run before was killed and must not be repeated has failed only now, when
+ * the log was opened: the person has not seen that yet, so it stays, and with it what was skipped for its sake.
  */
 export function keptOf(
   { state }: Drover,
-  { placed }: Placing,
+  { matched }: Matching,
   { retriesFailed, openedAt }: { readonly retriesFailed: boolean; readonly openedAt: number },
 ): ReadonlySet<string> {
   const [kept, bad] = [new Set<string>(), new Set<string>()];
-  for (const { id, phase, needs } of placed) {
+  for (const { id, phase, needs } of matched) {
     const record = state.tasks.get(id as never);
     const isUnseen = record?.requirements.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
     const staysBad = !retriesFailed || isUnseen || (phase === "skipped" && needs.some((need) => bad.has(need)));
@@ -48,7 +48,7 @@ export function keptOf(
   return kept;
 }
 
-export function rowOf({ task, id, phase }: Placed, { state }: Drover, kept: ReadonlySet<string>): Row {
+export function rowOf({ task, id, phase }: Matched, { state }: Drover, kept: ReadonlySet<string>): Row {
   const record = state.tasks.get(id as never);
   const isKept = kept.has(id);
   const end = record?.end ?? null;
@@ -71,14 +71,14 @@ const isBad = (phase: string): boolean => phase === "failed" || phase === "skipp
 /** Makes the log hold what the plan says, before anything starts. */
 export async function bringInLine(
   drover: Drover,
-  { placed, strays }: Placing,
-  { plan, hears }: { readonly plan: Plan; readonly hears: { noted(text: string): void } },
+  { matched, strays }: Matching,
+  { plan, observer }: { readonly plan: Plan; readonly observer: { noted(text: string): void } },
   kept: ReadonlySet<string>,
 ): Promise<void> {
   await drover.resume();
   // Those that wait for others first, or the end of one would be the end of the next before we come to it.
   for (const id of strays.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
-  const asked = placed.map(async (one) => {
+  const asked = matched.map(async (one) => {
     // That no worker is here yet is how it should be: nothing starts before all of it is in the log.
     if (one.phase === null)
       return ((await drover.submit(bodyOf(one, plan))).warnings ?? []).filter(({ type }) => type !== "no-workers");
@@ -87,7 +87,7 @@ export async function bringInLine(
   });
   for (const [index, warnings] of (await Promise.all(asked)).entries())
     for (const warning of warnings)
-      hears.noted(`${placed[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
+      observer.noted(`${matched[index]?.task.name}: ${warningText(warning as Record<string, unknown>)}`);
 }
 
 function warningText({ type, detail, asked, given }: Record<string, unknown>): string {
@@ -96,7 +96,7 @@ function warningText({ type, detail, asked, given }: Record<string, unknown>): s
 }
 
 /** What the engine needs to know; what the command is stays in the plan. */
-function bodyOf({ task, id, needs }: Placed, plan: Plan): TaskBody {
+function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
   const { rules } = task;
   const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
   return {
@@ -131,7 +131,7 @@ export async function knownBefore(data: string): Promise<Known[]> {
   }
 }
 
-/** Whether another process has this log open. One that cannot be read at all is in nobody's use. */
+/** Whether another process has this log open. One that cannot be read at all is in use by none. */
 export async function isInUse(data: string): Promise<boolean> {
   try {
     const log = await openSqliteLog({ directory: data });

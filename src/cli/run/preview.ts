@@ -8,7 +8,7 @@
 import { orderOf } from "../plan/order.ts";
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Output } from "../shell/output.ts";
-import { hasEnded, type Known, type Placed, placeTasks } from "./identity.ts";
+import { hasEnded, type Known, type Matched, matchTasks } from "./identity.ts";
 
 export type Preview = {
   readonly plan: Plan;
@@ -18,16 +18,16 @@ export type Preview = {
   readonly retriesFailed: boolean;
 };
 
-type Line = { readonly wave: number; readonly placed: Placed };
+type Line = { readonly wave: number; readonly matched: Matched };
 
 export function showPreview(preview: Preview, output: Output): void {
   const { plan, tasks, slots } = preview;
-  const byName = new Map(placeTasks(tasks, preview.known).placed.map((placed) => [placed.task.name, placed]));
+  const byName = new Map(matchTasks(tasks, preview.known).matched.map((matched) => [matched.task.name, matched]));
   const { waves } = orderOf(tasks);
   const lines = waves.flatMap((wave, index) =>
-    wave.map(({ name }): Line => ({ wave: index + 1, placed: byName.get(name) as Placed })),
+    wave.map(({ name }): Line => ({ wave: index + 1, matched: byName.get(name) as Matched })),
   );
-  const open = lines.filter(({ placed }) => planned(placed, preview) === "run");
+  const open = lines.filter(({ matched }) => planned(matched, preview) === "run");
   const value = {
     plan: plan.name,
     slots,
@@ -41,29 +41,29 @@ export function showPreview(preview: Preview, output: Output): void {
 }
 
 /** What the run would do with it. */
-function planned({ phase }: Placed, { retriesFailed }: Preview): "run" | "done before" | "left as it is" {
+function planned({ phase }: Matched, { retriesFailed }: Preview): "run" | "done before" | "left as it is" {
   if (phase === "done") return "done before";
   return (phase === "failed" || phase === "skipped") && !retriesFailed ? "left as it is" : "run";
 }
 
 function tableOf(lines: readonly Line[], preview: Preview, output: Output): string {
-  const hasBefore = lines.some(({ placed }) => placed.phase !== null);
+  const hasBefore = lines.some(({ matched }) => matched.phase !== null);
   return output.table(lines, [
     { title: "WAVE", align: "right", of: ({ wave }) => String(wave) },
-    { title: "TASK", of: ({ placed }) => placed.task.name },
-    { title: "NEEDS", shrinks: true, of: ({ placed }) => placed.task.needs.join(", ") },
-    { title: "LOCKS", shrinks: true, of: ({ placed }) => placed.task.rules.locks.join(", ") },
-    { title: "LOG", of: ({ placed }) => (hasBefore ? standing(placed, preview) : "") },
-    { title: "RUNS", shrinks: true, of: ({ placed }) => commandText(placed.task.work.command) },
+    { title: "TASK", of: ({ matched }) => matched.task.name },
+    { title: "NEEDS", shrinks: true, of: ({ matched }) => matched.task.needs.join(", ") },
+    { title: "LOCKS", shrinks: true, of: ({ matched }) => matched.task.rules.locks.join(", ") },
+    { title: "LOG", of: ({ matched }) => (hasBefore ? standing(matched, preview) : "") },
+    { title: "RUNS", shrinks: true, of: ({ matched }) => commandText(matched.task.work.command) },
   ]);
 }
 
-function standing(placed: Placed, preview: Preview): string {
-  const { phase } = placed;
+function standing(matched: Matched, preview: Preview): string {
+  const { phase } = matched;
   if (phase === null) return "new";
   if (phase === "done") return "done before";
   const how = hasEnded(phase) ? phase : "unfinished";
-  return planned(placed, preview) === "run" ? `${how}, again` : how;
+  return planned(matched, preview) === "run" ? `${how}, again` : how;
 }
 
 /** The first line of what is run. */
@@ -87,8 +87,8 @@ function firstLine(text: string): string {
   return rest.length === 0 ? first : `${first} …`;
 }
 
-function jsonOf({ wave, placed }: Line, preview: Preview): unknown {
-  const { task, id, phase } = placed;
+function jsonOf({ wave, matched }: Line, preview: Preview): unknown {
+  const { task, id, phase } = matched;
   const { locks, project, type, priority, attempts } = task.rules;
   return {
     task: task.name,
@@ -101,7 +101,7 @@ function jsonOf({ wave, placed }: Line, preview: Preview): unknown {
     priority,
     attempts,
     runs: commandText(task.work.command),
-    would: planned(placed, preview),
+    would: planned(matched, preview),
     ...(phase === null ? {} : { log: phase }),
   };
 }

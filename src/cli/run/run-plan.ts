@@ -1,7 +1,7 @@
 /**
  * A plan from its file to its exit code: what `drover run` does.
  *
- * It only gathers what a run needs: the plan, the place of its log, how many commands at once, who shows what happens,
+ * It only gathers what a run needs: the plan, the path of its log, how many commands at once, who shows what happens,
  * and what Ctrl-C means. A first interrupt lets commands end in good order, a second kills them; in both cases the
  * same command later goes on where this one stopped.
  */
@@ -24,7 +24,7 @@ import type { StopSignal, Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
 import { refusalOf } from "../worker/preflight.ts";
 import { createAttempts } from "./attempts.ts";
-import { type Known, placeTasks } from "./identity.ts";
+import { type Known, matchTasks } from "./identity.ts";
 import { isInUse, knownBefore, logProblem } from "./log.ts";
 import { showPreview } from "./preview.ts";
 import { startRun } from "./session.ts";
@@ -48,7 +48,7 @@ const INPUT_BYTES_MAX = 1024 * 1024;
 /** No name that a plan could take from its file: two plans from standard input would share one log. */
 const INPUT_NAME = "standard input";
 const NAMES_SHOWN_MAX = 10;
-/** Two interrupts closer together than this are one, sent by a terminal and by whoever passed it on. */
+/** Two interrupts closer together than this are one, sent by a terminal and by the launcher that passed it on. */
 const ONE_INTERRUPT_MS = 300;
 
 /** The clock and timers may be given, for tests. */
@@ -106,19 +106,19 @@ async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Pro
     attempts,
     now: terminal.now,
     clock,
-    hears: show,
+    observer: show,
     retriesFailed: flags.retryFailed !== false,
     failsFast: flags.failFast === true,
   });
   const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
   try {
-    const { board, end } = await running.ended.catch(rethrown(data));
+    const { runState, end } = await running.ended.catch(rethrown(data));
     show.end();
-    const exit = exitOf(board, end, interrupts.signal());
-    const { before, all } = board.counts();
+    const exit = exitOf(runState, end, interrupts.signal());
+    const { before, all } = runState.counts();
     if (before < all || output.isJson)
       await showSummary(
-        { board, end, name, data, exit, tookMs: terminal.now() - startedAt },
+        { runState, end, name, data, exit, tookMs: terminal.now() - startedAt },
         { attempts, output, cwd: terminal.cwd },
       );
     return exit;
@@ -140,7 +140,7 @@ function listen(
     const at = terminal.now();
     if (first === null) {
       first = { signal, at };
-      noted("stopping: what runs is told to end; once more (Ctrl-C) kills it at once");
+      noted("stopping: what runs may end; once more (Ctrl-C) kills it at once");
       interrupt();
     } else if (at - first.at >= ONE_INTERRUPT_MS) kill();
   });
@@ -223,7 +223,7 @@ const rethrown =
     throw logProblem(error, data) ?? error;
   };
 
-/** The old log stays under another name: nobody is asked, so nothing may be lost. */
+/** The old log stays under another name: there is no question first, so nothing may be lost. */
 async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<void> {
   if (!existsSync(data)) return;
   if (await isInUse(data)) throw logProblem(null, data);
@@ -259,7 +259,7 @@ async function checkWorktrees(
   if (bad.length === 0) return;
   // A log that cannot be read is complained of where it is opened.
   const before = await Promise.resolve(known()).catch(() => []);
-  const left = placeTasks(tasks, before).placed.filter(({ phase }) => phase !== "done");
+  const left = matchTasks(tasks, before).matched.filter(({ phase }) => phase !== "done");
   const wanted = new Set(left.map(({ task }) => task.name));
   const [first] = bad.filter(({ task }) => wanted.has(task.name));
   if (first === undefined) return;

@@ -8,7 +8,7 @@ import { readPlan } from "../plan/plan-file.ts";
 import { createOutput } from "../shell/output.ts";
 import { widthOf } from "../shell/text.ts";
 import { createShow, type Show } from "./show.ts";
-import { type Board, createBoard, type Fact, type Row } from "./state.ts";
+import { createRunState, type Fact, type Row, type RunState } from "./state.ts";
 
 const T0 = 1_800_000_000_000;
 
@@ -27,7 +27,7 @@ function seen(bytes: string): string[] {
 
 type Stage = {
   readonly show: Show;
-  readonly board: Board;
+  readonly runState: RunState;
   readonly screen: () => string[];
   readonly bytes: () => string;
   /** The clock goes on by this much, and the timer rings. */
@@ -46,7 +46,7 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
       ...{ startedAt: null, tookMs: null, why: "" },
     }),
   );
-  const board = createBoard(rows);
+  const runState = createRunState(rows);
   const show = createShow({
     ...{ terminal, output: createOutput(terminal, { json }), name: "p", data: "/w/d", slots: 2, lastLine },
     clock: {
@@ -59,16 +59,16 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
       },
     },
   });
-  show.begun(board);
+  show.begun(runState);
   const tick = (ms: number): void => {
     now += ms;
     ring();
   };
   const happen = (fact: Fact): void => {
-    const row = board.apply(fact);
+    const row = runState.apply(fact);
     if (row !== null) show.happened(fact, row);
   };
-  return { show, board, tick, happen, bytes: terminal.shown, screen: () => seen(terminal.shown()) };
+  return { show, runState, tick, happen, bytes: terminal.shown, screen: () => seen(terminal.shown()) };
 }
 type Options = { readonly width: number; readonly json: boolean; readonly lastLine: (id: string) => string };
 
@@ -140,19 +140,19 @@ describe("the live picture", () => {
   });
 });
 
-describe("the board", () => {
+describe("the runState", () => {
   test("a fact about another task changes nothing", () => {
-    const { board } = stage(1);
-    assert.equal(board.apply(started("stranger")), null);
+    const { runState } = stage(1);
+    assert.equal(runState.apply(started("stranger")), null);
   });
 
   test("a task that is sent back waits, and what it took is its last attempt", () => {
-    const { board } = stage(1);
-    board.apply(started("t0"));
-    board.apply({ kind: "again", id: "t0", at: T0 + 5, why: "later", until: T0 + 10 });
-    board.apply({ ...started("t0", T0 + 10), attempt: 2 } as Fact);
-    board.apply({ kind: "done", id: "t0", at: T0 + 17 });
-    const { state, attempts, attempt, tookMs, why } = board.rows[0] as Row;
-    assert.deepEqual([state, attempts, attempt, tookMs, why, board.isOver()], ["done", 2, 2, 7, "", true]);
+    const { runState } = stage(1);
+    runState.apply(started("t0"));
+    runState.apply({ kind: "again", id: "t0", at: T0 + 5, why: "later", until: T0 + 10 });
+    runState.apply({ ...started("t0", T0 + 10), attempt: 2 } as Fact);
+    runState.apply({ kind: "done", id: "t0", at: T0 + 17 });
+    const { state, attempts, attempt, tookMs, why } = runState.rows[0] as Row;
+    assert.deepEqual([state, attempts, attempt, tookMs, why, runState.isOver()], ["done", 2, 2, 7, "", true]);
   });
 });

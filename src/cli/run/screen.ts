@@ -7,7 +7,7 @@
  */
 import { clip, type Paint, padEnd, padStart, plain } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import type { Board, Counts, Row } from "./state.ts";
+import type { Counts, Row, RunState } from "./state.ts";
 
 export type Screen = {
   /** A line, or several, that stay. */
@@ -42,7 +42,7 @@ export function createScreen(out: (text: string) => void, picture: Picture): Scr
 }
 
 export type PictureParts = {
-  readonly board: Board;
+  readonly runState: RunState;
   readonly now: number;
   readonly width: number;
   readonly nameWidth: number;
@@ -52,11 +52,11 @@ export type PictureParts = {
 
 /** What runs, longest first, and one line of counts. */
 export function pictureOf(parts: PictureParts): string[] {
-  const { board, paint, width } = parts;
-  const running = board.rows.filter(({ state }) => state === "running");
+  const { runState, paint, width } = parts;
+  const running = runState.rows.filter(({ state }) => state === "running");
   const shown = running.toSorted((left, right) => (left.startedAt ?? 0) - (right.startedAt ?? 0)).slice(0, ROWS_MAX);
   const more = running.length - shown.length;
-  const counts = `${countsText(board.counts())}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
+  const counts = `${countsText(runState.counts())}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
   return [...shown.map((row) => runningLine(row, parts)), paint("dim", clip(`  ${counts}`, width - 1))];
 }
 

@@ -2,10 +2,9 @@
  * One run of a plan: the engine embedded in this process, over the plan's own log, with this machine as its worker.
  *
  * This file is the one of the command line (beside serve/serve.ts) that knows the engine: a plan needs no server, so
- * there
- * is no wire to speak over. All it does is bring three parts together. The log is brought in line with the plan (what
- * is new is submitted, what ended badly is tried again, what the plan no longer has is cancelled); the commands run as
- * the engine starts them; and what the log says happened goes to the board and to whoever shows it.
+ * there is no wire to speak over. All it does is bring three parts together. The log is brought in line with the plan
+ * (what is new is submitted, what ended badly is tried again, what the plan no longer has is cancelled); the commands
+ * run as the engine starts them; and what the log says goes into the state of the run and to its observer.
  *
  * Interrupting stops the commands and nothing else: what had not ended stays in the log and goes on with the next run.
  */
@@ -26,10 +25,10 @@ import { watchRoom } from "../../worker/exec/index.ts";
 
 import type { Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
-import { type Placing, placeTasks } from "./identity.ts";
+import { type Matching, matchTasks } from "./identity.ts";
 import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
-import { outlookOf } from "./stall-check.ts";
-import { type Board, createBoard, type Fact, isLive, type Row } from "./state.ts";
+import { createStallCheck } from "./stall-check.ts";
+import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 
 export type RunRequest = {
   readonly plan: Plan;
@@ -44,11 +43,11 @@ export type RunRequest = {
   readonly failsFast: boolean;
   readonly now: () => number;
   readonly clock: Clock;
-  readonly hears: RunEars;
+  readonly observer: RunObserver;
 };
-/** Whoever shows what happens. */
-export type RunEars = {
-  begun(board: Board): void;
+/** Shows what happens. */
+export type RunObserver = {
+  begun(runState: RunState): void;
   happened(fact: Fact, row: Row): void;
   /** What a person should know, and what is no fact about a task. */
   noted(text: string): void;
@@ -61,12 +60,12 @@ export type RunEnd =
   | { readonly kind: "stalled"; readonly why: string }
   | { readonly kind: "interrupted" };
 export type Run = {
-  readonly ended: Promise<{ readonly board: Board; readonly end: RunEnd }>;
+  readonly ended: Promise<{ readonly runState: RunState; readonly end: RunEnd }>;
   /** Stops what runs and starts no more; the run ends as interrupted. */
   interrupt(): void;
 };
 
-/** A command that was told to stop has its grace; after that the engine waits this much longer. */
+/** A command that is being stopped has its grace; after that the engine waits this much longer. */
 const MARGIN_MS = 5000;
 
 export function startRun(request: RunRequest): Run {
@@ -74,26 +73,26 @@ export function startRun(request: RunRequest): Run {
   return { ended: perform(request, interrupted.signal), interrupt: () => interrupted.abort() };
 }
 
-async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{ board: Board; end: RunEnd }> {
-  const { data, hears, attempts } = request;
+async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{ runState: RunState; end: RunEnd }> {
+  const { data, observer, attempts } = request;
   const openedAt = Date.now();
-  const drover = await openDrover({ data, config: configFor(request), onWarning: hears.noted });
+  const drover = await openDrover({ data, config: configFor(request), onWarning: observer.noted });
   try {
     const swept = await attempts.sweep();
-    if (swept.killed > 0) hears.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
-    for (const problem of swept.problems) hears.noted(problem);
-    const placing = placeTasks(request.tasks, knownIn(drover));
-    const kept = keptOf(drover, placing, { retriesFailed: request.retriesFailed, openedAt });
-    const board = createBoard(placing.placed.map((placed) => rowOf(placed, drover, kept)));
+    if (swept.killed > 0) observer.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
+    for (const problem of swept.problems) observer.noted(problem);
+    const matching = matchTasks(request.tasks, knownIn(drover));
+    const kept = keptOf(drover, matching, { retriesFailed: request.retriesFailed, openedAt });
+    const runState = createRunState(matching.matched.map((matched) => rowOf(matched, drover, kept)));
     const after = drover.state.seq;
-    await bringInLine(drover, placing, request, kept);
-    hears.begun(board);
-    if (board.isOver()) return { board, end: { kind: "over" } };
-    if (interrupted.aborted) return { board, end: { kind: "interrupted" } };
-    const end = await conduct({ ...request, drover, board, placing, after, interrupted });
+    await bringInLine(drover, matching, request, kept);
+    observer.begun(runState);
+    if (runState.isOver()) return { runState, end: { kind: "over" } };
+    if (interrupted.aborted) return { runState, end: { kind: "interrupted" } };
+    const end = await conduct({ ...request, drover, runState, matching, after, interrupted });
     // What must not run twice fails when it is stopped, and nothing may be left then: it was interrupted all the same.
-    const isCut = interrupted.aborted && board.rows.some(({ state }) => state !== "done");
-    return { board, end: isCut ? { kind: "interrupted" } : end };
+    const isCut = interrupted.aborted && runState.rows.some(({ state }) => state !== "done");
+    return { runState, end: isCut ? { kind: "interrupted" } : end };
   } finally {
     await drover.close();
   }
@@ -115,37 +114,37 @@ function configFor({ plan, slots }: RunRequest): ConfigInput {
 
 // --------------------------------------------------------------------- the run
 
-type Stage = RunRequest & {
+type RunContext = RunRequest & {
   readonly drover: Drover;
-  readonly board: Board;
-  readonly placing: Placing;
+  readonly runState: RunState;
+  readonly matching: Matching;
   /** The last event before this run. */
   readonly after: number;
   readonly interrupted: AbortSignal;
 };
 
-async function conduct(stage: Stage): Promise<RunEnd> {
-  const { drover, attempts } = stage;
-  const crew = await gather(stage);
-  const watch = watchLog(stage, crew.isShort);
+async function conduct(run: RunContext): Promise<RunEnd> {
+  const { drover, attempts } = run;
+  const workers = await startWorkers(run);
+  const watch = watchLog(run, workers.isShort);
   const failed = drover.failed.then((error) => Promise.reject(error));
-  failed.catch(() => {}); // One that comes after the run has ended is nobody's any more.
+  failed.catch(() => {}); // After the run has ended nothing waits for it.
   // Timers of the engine do not hold the process; a run that waits for one must.
   const hold = setInterval(() => {}, 1 << 30);
   try {
-    await crew.begin();
-    return await Promise.race([watch.ended, failed, interruption(stage, crew, watch.caughtUp)]);
+    await workers.begin();
+    return await Promise.race([watch.ended, failed, interruption(run, workers, watch.caughtUp)]);
   } finally {
     clearInterval(hold);
     attempts.stop();
-    await crew.close();
+    await workers.close();
     watch.close();
   }
 }
 
-type RunCrew = {
+type RunWorkers = {
   begin(): Promise<void>;
-  /** Whether no worktree may be made until somebody removes one. */
+  /** Whether no worktree may be made until one is removed. */
   isShort(): boolean;
   close(): Promise<void>;
 };
@@ -154,24 +153,24 @@ type RunCrew = {
  * The workers of this machine: one for tasks in place, one for those with a worktree, which alone wait when there are
  * as many trees as there may be. Together they run no more than the slots: that is the run's maxInFlight.
  */
-async function gather(stage: Stage): Promise<RunCrew> {
-  const { drover, attempts, board, slots, hears, clock } = stage;
+async function startWorkers(run: RunContext): Promise<RunWorkers> {
+  const { drover, attempts, runState, slots, observer, clock } = run;
   const done = new Set<string>();
   const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
-  const hasTrees = board.rows.some(wantsTree);
+  const hasTrees = runState.rows.some(wantsTree);
   let isShort = hasTrees;
   const forTrees = Promise.withResolvers<LocalWorker>();
   const trees = watchRoom({
-    room: async () => (board.rows.some(wantsTree) ? await attempts.room() : null),
+    room: async () => (runState.rows.some(wantsTree) ? await attempts.room() : null),
     slots,
-    warn: hears.noted,
+    warn: observer.noted,
     clock,
     limit: (count, note) => {
       isShort = count === 0;
       forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
     },
   });
-  const handler = handlerFor(stage, async (id, isDone) => {
+  const handler = handlerFor(run, async (id, isDone) => {
     if (isDone) done.add(id);
     await trees.look();
   });
@@ -198,13 +197,13 @@ async function gather(stage: Stage): Promise<RunCrew> {
  * no fault of their tasks, so the worker leaves with them, and they stay in the log as if they had not begun.
  */
 async function interruption(
-  { drover, attempts, interrupted }: Stage,
-  crew: RunCrew,
+  { drover, attempts, interrupted }: RunContext,
+  workers: RunWorkers,
   caughtUp: (seq: number) => Promise<void>,
 ): Promise<RunEnd> {
   await fired(interrupted);
   attempts.stop();
-  await crew.close();
+  await workers.close();
   await caughtUp(drover.state.seq);
   return { kind: "interrupted" };
 }
@@ -218,12 +217,12 @@ const fired = (signal: AbortSignal): Promise<void> =>
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
-function watchLog(stage: Stage, isShort: () => boolean): Watch {
-  const { drover, board, hears, failsFast, after } = stage;
+function watchLog(run: RunContext, isShort: () => boolean): Watch {
+  const { drover, runState, observer, failsFast, after } = run;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
   const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
-  const outlook = outlookOf({ drover, board, now: stage.now, noted: hears.noted, isShort });
+  const stallCheck = createStallCheck({ drover, runState, now: run.now, noted: observer.noted, isShort });
   let seen = after;
   let haltedAt: number | null = null;
 
@@ -237,20 +236,20 @@ function watchLog(stage: Stage, isShort: () => boolean): Watch {
   function take(event: FeedEvent): void {
     seen = event.seq;
     const fact = factOf(event);
-    const row = fact === null ? null : board.apply(fact);
-    if (fact !== null && row !== null) hears.happened(fact, row);
+    const row = fact === null ? null : runState.apply(fact);
+    if (fact !== null && row !== null) observer.happened(fact, row);
     if (row?.state === "failed" && failsFast && haltedAt === null) halt().catch(ended.reject);
     for (const one of waiting) if (seen >= one.seq) one.resolve();
     lookAround();
   }
 
   function lookAround(): void {
-    if (board.isOver()) ended.resolve({ kind: "over" });
-    else if (haltedAt !== null && seen >= haltedAt && !board.rows.some(({ state }) => state === "running"))
+    if (runState.isOver()) ended.resolve({ kind: "over" });
+    else if (haltedAt !== null && seen >= haltedAt && !runState.rows.some(({ state }) => state === "running"))
       ended.resolve({ kind: "halted" });
-    // Only what the board has caught up with says something about now.
+    // Only a state that has caught up with the log says something about now.
     else if (haltedAt === null && seen === drover.state.seq)
-      outlook.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
+      stallCheck.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
   }
 
   async function follow(): Promise<void> {
@@ -300,21 +299,21 @@ const lossInWords = (cause: string): string =>
 
 // ---------------------------------------------------------------- the commands
 
-function handlerFor(stage: Stage, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
-  const { placing, attempts } = stage;
-  const byId = new Map(placing.placed.map(({ id, task }) => [id, task]));
+function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
+  const { matching, attempts } = run;
+  const byId = new Map(matching.matched.map(({ id, task }) => [id, task]));
   return async (assigned, context) => {
     const task = byId.get(assigned.taskId);
     if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
     if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
     if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
-    if (stage.failsFast && isLastFailure(outcome, task, assigned.taskId, stage)) await stage.drover.pause();
+    if (run.failsFast && isLastFailure(outcome, task, assigned.taskId, run)) await run.drover.pause();
     return answerOf(outcome, attempts.isStopping());
   };
 }
 
-/** A command that nobody said uses tokens uses none: what it does not report must not be booked at a guess. */
+/** A command uses no tokens unless the plan says so: what it does not report must not be booked at a guess. */
 const isFree = ({ work, rules }: PlanTask): boolean => work.command.kind !== "agent" && rules.tokens === undefined;
 
 /** Whether the task will have failed by this: then nothing may start in the same breath. */
@@ -322,7 +321,7 @@ function isLastFailure(
   { outcome, permanent }: Outcome,
   { rules }: PlanTask,
   id: string,
-  { drover, attempts }: Stage,
+  { drover, attempts }: RunContext,
 ): boolean {
   if ((outcome !== "failed" && outcome !== "cancelled") || attempts.isStopping()) return false;
   const failures = drover.state.tasks.get(id as never)?.ownFailures ?? 0;
@@ -345,7 +344,7 @@ async function throughGate(
     if (outcome.usage !== undefined) permit.usage(outcome.usage);
     const { rateLimited, retryAfterMs, error } = outcome;
     if (rateLimited !== true || isStopping()) return outcome;
-    // The gate is told, so that everybody else waits too. This attempt is over: it must not ask for another permit.
+    // The gate is notified, so that other calls wait too. This attempt is over: it must not ask for another permit.
     over.abort();
     throw Object.assign(new Error(error), { status: 429, retryAfterMs });
   };

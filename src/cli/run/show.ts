@@ -1,8 +1,8 @@
 /**
- * Who is told what of a run: a live picture on a terminal, lines in a file or a pipe, JSON for programs.
+ * How a run is shown: a live picture on a terminal, lines in a file or a pipe, JSON for programs.
  *
  * On a terminal the picture is drawn again when something happened and twice a second, for the clocks in it. The three
- * ways say the same things; whoever runs the plan does not know which of them listens.
+ * ways say the same things; the run does not know which of them observes it.
  */
 
 import { relative } from "node:path";
@@ -12,10 +12,10 @@ import type { Terminal } from "../shell/terminal.ts";
 import { plain, plainLines } from "../shell/text.ts";
 import { jsonOf, lineOf, nameWidth } from "./lines.ts";
 import { createScreen, pictureOf, type Screen } from "./screen.ts";
-import type { RunEars } from "./session.ts";
-import type { Board } from "./state.ts";
+import type { RunObserver } from "./session.ts";
+import type { RunState } from "./state.ts";
 
-export type Show = RunEars & {
+export type Show = RunObserver & {
   /** A line that a command wrote. */
   wrote(id: string, line: string): void;
   end(): void;
@@ -34,15 +34,15 @@ const REDRAW_MS = 500;
 
 export function createShow(parts: ShowParts): Show {
   const { terminal, output } = parts;
-  let board: Board | null = null;
+  let runState: RunState | null = null;
   let width = 0;
   const canRedraw = terminal.width !== null && terminal.env.TERM !== "dumb";
-  const live = canRedraw && !output.isJson ? createLive(parts, () => board) : null;
+  const live = canRedraw && !output.isJson ? createLive(parts, () => runState) : null;
   const print = (text: string): void => (live === null ? terminal.out(`${text}\n`) : live.screen.print(text));
 
   return {
     begun(given) {
-      board = given;
+      runState = given;
       width = nameWidth(given);
       if (output.isJson) output.line(begunJson(given, parts), () => "");
       else print(begunText(given, parts));
@@ -60,7 +60,7 @@ export function createShow(parts: ShowParts): Show {
       else print(`${output.paint("yellow", "note:")} ${plainLines(text)}`);
     },
     wrote(id, line) {
-      const row = board?.rows.find((one) => one.id === id);
+      const row = runState?.rows.find((one) => one.id === id);
       if (row === undefined) return;
       if (output.isJson) output.line({ event: "output", task: row.task.name, line }, () => "");
       else print(`${output.paint("cyan", plain(row.task.name))} | ${plain(line.replaceAll("\t", "  "))}`);
@@ -71,14 +71,14 @@ export function createShow(parts: ShowParts): Show {
 
 type Live = { readonly screen: Screen; begin(): void; end(): void };
 
-function createLive({ terminal, output, lastLine, clock }: ShowParts, board: () => Board | null): Live {
+function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: () => RunState | null): Live {
   let cancel = (): void => {};
   let isOn = false;
   const screen = createScreen(terminal.out, () => {
-    const shown = board();
+    const shown = runState();
     if (!isOn || shown === null || shown.isOver()) return [];
     const sizes = { width: terminal.width ?? 80, nameWidth: nameWidth(shown) };
-    return pictureOf({ board: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
+    return pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
   });
   return {
     screen,
@@ -95,8 +95,8 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, board: () 
   };
 }
 
-function begunText(board: Board, { name, data, slots, terminal }: ShowParts): string {
-  const { all, before } = board.counts();
+function begunText(runState: RunState, { name, data, slots, terminal }: ShowParts): string {
+  const { all, before } = runState.counts();
   const tasks = (count: number): string => (count === 1 ? "1 task" : `${count} tasks`);
   if (before === all) return `${name}: all of it (${tasks(all)}) was done before; --fresh runs it anew.`;
   const short = relative(terminal.cwd, data);
@@ -105,7 +105,7 @@ function begunText(board: Board, { name, data, slots, terminal }: ShowParts): st
   return `${name}: ${first}, ${slots} at once; ${log}`;
 }
 
-function begunJson(board: Board, { name, data, slots }: ShowParts): unknown {
-  const { all, before } = board.counts();
+function begunJson(runState: RunState, { name, data, slots }: ShowParts): unknown {
+  const { all, before } = runState.counts();
   return { event: "begun", plan: name, tasks: all, before, slots, data };
 }

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readPlan } from "../plan/plan-file.ts";
-import { outlookOf } from "./stall-check.ts";
-import { createBoard, type Row } from "./state.ts";
+import { createStallCheck } from "./stall-check.ts";
+import { createRunState, type Row } from "./state.ts";
 
 const NOW = Date.UTC(2026, 0, 31, 12);
 const HOUR = 3_600_000;
@@ -32,10 +32,16 @@ async function look(
     workers: async () => [{ inFlight }],
   };
   const noted = (line: string): void => void told.push(line);
-  const outlook = outlookOf({ drover, board: createBoard(rows), now: () => NOW, noted, isShort: () => isShort });
-  const over = await outlook.check();
+  const stallCheck = createStallCheck({
+    drover,
+    runState: createRunState(rows),
+    now: () => NOW,
+    noted,
+    isShort: () => isShort,
+  });
+  const over = await stallCheck.check();
   // What was told once is not told again.
-  assert.equal(await outlook.check(), over);
+  assert.equal(await stallCheck.check(), over);
   return { over, told };
 }
 

@@ -2,10 +2,10 @@
  * Whether a run in which nothing runs will ever go on by itself.
  *
  * A budget that is used up, or a gate that is shut for an hour, looks like a run that hangs. So as soon as nothing
- * runs every task that could be next is asked why it does not start. If time alone lets one of them start, a person is
- * told when and why; if nothing ever will, the run is over, with the reason.
+ * runs every task that could be next is asked why it does not start. If time alone lets one of them start, a note
+ * says when and why; if nothing ever will, the run is over, with the reason.
  */
-import { type Board, isLive, type Row } from "./state.ts";
+import { isLive, type Row, type RunState } from "./state.ts";
 
 /** As much of the engine as is asked. */
 export type Asked = {
@@ -16,44 +16,44 @@ export type Asked = {
   }>;
   workers(): Promise<readonly { readonly inFlight: number }[]>;
 };
-export type Outlook = {
+export type StallCheck = {
   /** Why nothing will ever start, or null if something runs or will. */
   check(): Promise<string | null>;
 };
 
-/** Nobody waits in front of a terminal for longer than this; a window that ends later never does. */
+/** A person does not wait longer than this; a window that ends later counts as never. */
 const NEVER_MS = 30 * 24 * 3_600_000;
 /** Shorter waits are the rests between attempts, and explain themselves. */
 const WORTH_TELLING_MS = 10_000;
 
-export function outlookOf(given: {
+export function createStallCheck(given: {
   readonly drover: Asked;
-  readonly board: Board;
+  readonly runState: RunState;
   readonly now: () => number;
   readonly noted: (text: string) => void;
-  /** Whether no worktree may be made until somebody removes one. */
+  /** Whether no worktree may be made until one is removed. */
   readonly isShort: () => boolean;
-}): Outlook {
-  const { drover, board, now, noted, isShort } = given;
-  const isQuiet = (): boolean => !board.rows.some(({ state }) => state === "running");
+}): StallCheck {
+  const { drover, runState, now, noted, isShort } = given;
+  const isQuiet = (): boolean => !runState.rows.some(({ state }) => state === "running");
   let isLooking = false;
-  let lastTold = "";
+  let lastNoted = "";
 
   async function look(): Promise<string | null> {
     let earliest: { readonly at: number; readonly summary: string } | null = null;
     let reason = "";
-    for (const row of board.rows.filter(isLive)) {
+    for (const row of runState.rows.filter(isLive)) {
       const { conditions, earliestStart: at, summary } = await drover.why(row.id);
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
-      // Somebody may make room for a worktree, and was told so.
+      // A person may make room for a worktree; a note has said so.
       if (row.task.work.worktree !== null && isShort() && shut.includes("worker-room")) return null;
       reason ||= inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);
-    if (isBusy || !isQuiet() || board.isOver() || reason === "") return null;
+    if (isBusy || !isQuiet() || runState.isOver() || reason === "") return null;
     if (earliest === null || earliest.at > now() + NEVER_MS) return reason;
     tell(earliest);
     return null;
@@ -61,13 +61,13 @@ export function outlookOf(given: {
 
   /** People know tasks by their names, the engine by their ids. */
   function inNames({ task }: Row, summary: string): string {
-    const named = board.rows.reduce((text, row) => text.replaceAll(row.id, row.task.name), summary);
+    const named = runState.rows.reduce((text, row) => text.replaceAll(row.id, row.task.name), summary);
     return `${task.name}: ${named}`;
   }
 
   function tell({ at, summary }: { readonly at: number; readonly summary: string }): void {
-    if (at - now() < WORTH_TELLING_MS || summary === lastTold) return;
-    lastTold = summary;
+    if (at - now() < WORTH_TELLING_MS || summary === lastNoted) return;
+    lastNoted = summary;
     noted(`nothing runs before ${new Date(at).toISOString()}: ${summary}`);
   }
 

@@ -1,7 +1,7 @@
 /**
  * How a run stands: one row per task, changed by facts and by nothing else.
  *
- * Facts come from the log, in its order, so what is shown is what is written down. Whoever shows it (a live picture,
+ * Facts come from the log, in its sequence, so what is shown is what is written down. What shows it (a live picture,
  * lines, JSON, the summary) only reads here.
  */
 import type { PlanTask } from "../plan/plan-file.ts";
@@ -36,9 +36,9 @@ export type Fact =
   | { readonly kind: "cancelled"; readonly id: string; readonly at: number; readonly why: string };
 
 export type Counts = Readonly<Record<RowState, number>> & { readonly all: number; readonly before: number };
-export type Board = {
+export type RunState = {
   readonly rows: readonly Row[];
-  /** The row a fact was about, changed; null if it is about none of them, or is no news. */
+  /** The row a fact was about, changed; null if it is about none of them, or changes nothing. */
   apply(fact: Fact): Row | null;
   counts(): Counts;
   isOver(): boolean;
@@ -47,7 +47,7 @@ export type Board = {
 const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting"]);
 export const isLive = ({ state }: Row): boolean => LIVE.has(state);
 
-export function createBoard(rows: readonly Row[]): Board {
+export function createRunState(rows: readonly Row[]): RunState {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const nameOf = (id: string): string => byId.get(id)?.task.name ?? id;
   const counts = (): Counts => {

@@ -1,7 +1,7 @@
 /**
  * How a run ended: a table of its tasks, what went wrong with the last lines of its output, and one sentence.
  *
- * Of a long plan only what did not go well is listed: nobody reads a thousand lines that say "done". The same, whole,
+ * Of a long plan only what did not go well is listed, and not a thousand lines that say "done". The same, whole,
  * is one JSON object with --json.
  */
 import { relative } from "node:path";
@@ -11,10 +11,10 @@ import { plain, type Tint } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Attempts } from "./attempts.ts";
 import type { RunEnd } from "./session.ts";
-import { type Board, isLive, type Row } from "./state.ts";
+import { isLive, type Row, type RunState } from "./state.ts";
 
 export type Ended = {
-  readonly board: Board;
+  readonly runState: RunState;
   readonly end: RunEnd;
   readonly name: string;
   readonly data: string;
@@ -27,9 +27,9 @@ const LISTED_MAX = 50;
 const TAILS_MAX = 10;
 const TAIL_LINES = 15;
 
-export function exitOf(board: Board, end: RunEnd, signal: string | null): ExitCode {
+export function exitOf(runState: RunState, end: RunEnd, signal: string | null): ExitCode {
   if (end.kind === "interrupted") return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
-  return board.rows.every(({ state }) => state === "done") ? EXIT.ok : EXIT.failed;
+  return runState.rows.every(({ state }) => state === "done") ? EXIT.ok : EXIT.failed;
 }
 
 /** In the words of the table. */
@@ -42,23 +42,23 @@ function stateText({ state, attempts }: Row): string {
 const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = { done: "green", failed: "red", skipped: "yellow" };
 
 export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
-  const { board } = ended;
+  const { runState } = ended;
   const { output } = tools;
   if (output.isJson) {
     output.line(jsonSummary(ended, tools), () => "");
     return;
   }
-  const bad = board.rows.filter(({ state }) => state !== "done");
-  const listed = board.rows.length <= LISTED_MAX ? board.rows : bad.slice(0, LISTED_MAX);
+  const bad = runState.rows.filter(({ state }) => state !== "done");
+  const listed = runState.rows.length <= LISTED_MAX ? runState.rows : bad.slice(0, LISTED_MAX);
   if (listed.length > 0) output.say(`\n${tableOf(listed, output)}`.trimEnd());
-  if (listed.length < board.rows.length) output.say(leftOut(board.rows.length, bad.length, listed.length));
-  const failed = board.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
+  if (listed.length < runState.rows.length) output.say(leftOut(runState.rows.length, bad.length, listed.length));
+  const failed = runState.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
   for (const row of failed.slice(0, TAILS_MAX)) output.say(await failureText(row, tools));
   if (failed.length > TAILS_MAX)
     output.say(
       `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shown(ended.data, tools.cwd)}/logs`,
     );
-  const kept = board.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
+  const kept = runState.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
   if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
   output.say(`\n${sentenceOf(ended)}`);
 }
@@ -98,9 +98,9 @@ const shown = (path: string, cwd: string): string => {
   return short === "" || short.startsWith("..") ? path : short;
 };
 
-function sentenceOf({ board, end, name, tookMs }: Ended): string {
-  const { all, done, failed, skipped, cancelled, before } = board.counts();
-  const left = board.rows.filter(isLive).length;
+function sentenceOf({ runState, end, name, tookMs }: Ended): string {
+  const { all, done, failed, skipped, cancelled, before } = runState.counts();
+  const left = runState.rows.filter(isLive).length;
   const parts = [
     `${done} of ${all} done${before > 0 ? ` (${before} before)` : ""}`,
     ...(failed > 0 ? [`${failed} failed`] : []),
@@ -129,7 +129,7 @@ function nextStep(end: RunEnd, open: number): string[] {
   }
 }
 
-function jsonSummary({ board, end, name, data, tookMs, exit }: Ended, { attempts }: Tools): unknown {
+function jsonSummary({ runState, end, name, data, tookMs, exit }: Ended, { attempts }: Tools): unknown {
   return {
     event: "ended",
     plan: name,
@@ -137,9 +137,9 @@ function jsonSummary({ board, end, name, data, tookMs, exit }: Ended, { attempts
     exitCode: exit,
     tookMs,
     data,
-    counts: board.counts(),
+    counts: runState.counts(),
     ...(end.kind === "stalled" ? { why: end.why } : {}),
-    tasks: board.rows.map((row) => ({
+    tasks: runState.rows.map((row) => ({
       task: row.task.name,
       taskId: row.id,
       state: stateText(row),

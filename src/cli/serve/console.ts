@@ -2,14 +2,14 @@
  * How a server speaks while it runs: to a person in sentences, to a log in lines of JSON, and not both in one stream.
  *
  * Standard output has the welcome and nothing else. Standard error is a person's where it is a terminal, and where
- * nothing is to be logged; anywhere else it is somebody's log, and whatever collects that reads it line by line. Only
+ * nothing is to be logged; anywhere else it is a log, which a collector reads line by line. Only
  * why it could not start, or had to end, is a sentence everywhere, as with every other verb.
  */
 import { type Logger, pino } from "pino";
 import { plainLines } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
 
-export type Voice = {
+export type ServerConsole = {
   readonly logger: Logger;
   /** Good to know. */
   readonly say: (text: string) => void;
@@ -19,11 +19,11 @@ export type Voice = {
   readonly alarm: (text: string) => void;
 };
 
-export function voiceFor({
+export function consoleFor({
   flags,
   terminal,
   output,
-}: Pick<Call<{ logLevel?: string }>, "flags" | "terminal" | "output">): Voice {
+}: Pick<Call<{ logLevel?: string }>, "flags" | "terminal" | "output">): ServerConsole {
   const level = flags.logLevel ?? (terminal.isErrorTerminal ? "warn" : "info");
   const logger = pino({ level, base: null }, { write: (line: string) => terminal.err(line) });
   if (!terminal.isErrorTerminal && level !== "silent")

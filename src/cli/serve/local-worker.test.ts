@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type CrewOptions, startLocalCrew } from "./local-worker.ts";
+import { type LocalWorkerOptions, startLocalWorker } from "./local-worker.ts";
 
 test("a server without a worker of its own shows what a worker beside its log has written", async () => {
   const directory = mkdtempSync(join(tmpdir(), "drover-serve-worker-"));
@@ -11,12 +11,12 @@ test("a server without a worker of its own shows what a worker beside its log ha
   mkdirSync(logs, { recursive: true });
   writeFileSync(join(logs, "1.log"), "first\n");
   writeFileSync(join(logs, "2.log"), "one\ntwo\nthree\n");
-  const place = { kind: "sqlite", directory } as const;
-  const crew = await startLocalCrew({
+  const log = { kind: "sqlite", directory } as const;
+  const crew = await startLocalWorker({
     flags: { worker: false },
-    place,
+    log,
     others: null,
-  } as unknown as CrewOptions);
+  } as unknown as LocalWorkerOptions);
   assert.deepEqual(await crew.logsOf("t1", undefined, { lines: 2 }), {
     attempt: 2,
     text: "two\nthree\n",

@@ -3,9 +3,10 @@
  *
  * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring a command,
  * and runs that, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
- * comes back when it is alone again. Whoever may submit can then run anything as the person who started the server. So
- * it is there by itself only where nobody but that person's own programs is let in: without tokens, without other names
- * for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others in.
+ * comes back when it is alone again. A caller who may submit can then run anything as the person who started the
+ * server. So it is there by itself only where only that person's own programs are let in: without tokens, without other
+ * names for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others
+ * in.
  *
  * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
  */
@@ -21,7 +22,7 @@ import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
-import type { LogPlace } from "./messages.ts";
+import type { LogTarget } from "./messages.ts";
 import { taskCommand } from "./task-command.ts";
 
 export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
@@ -35,11 +36,11 @@ const SLOTS_MAX = 8;
 const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 
 /** As much of the engine as a local worker needs. */
-export type Employer = {
+export type WorkerEngine = {
   worker(
     options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
     handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
-  ): Promise<Employed>;
+  ): Promise<JoinedWorker>;
   workers(): Promise<readonly Pick<WorkerView, "id" | "kind" | "status">[]>;
   events(options: {
     readonly after: number;
@@ -48,11 +49,11 @@ export type Employer = {
   }): AsyncIterable<{ readonly kind: string }>;
   readonly state: { readonly seq: number };
 };
-type Employed = { drain(): Promise<void>; close(): Promise<void> };
+type JoinedWorker = { drain(): Promise<void>; close(): Promise<void> };
 
 export type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
 export type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
-export type LocalCrew = {
+export type LocalWorker = {
   /** Its name while it is there. */
   readonly id: () => string | null;
   readonly describe: () => string;
@@ -65,11 +66,11 @@ export type LocalCrew = {
   readonly withdraw: (why: string) => void;
 };
 
-export type CrewOptions = {
-  readonly drover: Employer;
+export type LocalWorkerOptions = {
+  readonly drover: WorkerEngine;
   readonly flags: LocalWorkerFlags;
   readonly terminal: Terminal;
-  readonly place: LogPlace;
+  readonly log: LogTarget;
   readonly url: string;
   /** Why others may submit, in words; null if only the person's own programs may. */
   readonly others: string | null;
@@ -79,12 +80,13 @@ export type CrewOptions = {
   readonly answer: (outcome: ExecOutcome) => unknown;
 };
 
-export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
+export async function startLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { flags, terminal, others, complain } = options;
-  const logsOf = logsBeside(options.place);
-  if (flags.worker === false) return nobody(`none (--no-worker): ${START_ONE}`, logsOf);
-  if (!isAskedFor(flags) && others !== null) return nobody(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
-  const data = dataFor(options.place);
+  const logsOf = logsBeside(options.log);
+  if (flags.worker === false) return noWorker(`none (--no-worker): ${START_ONE}`, logsOf);
+  if (!isAskedFor(flags) && others !== null)
+    return noWorker(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
+  const data = dataFor(options.log);
   const exec = handlerFrom({
     ...(flags.exec === undefined
       ? { preset: taskCommand(terminal.cwd) }
@@ -125,10 +127,10 @@ export async function startLocalCrew(options: CrewOptions): Promise<LocalCrew> {
 
 const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
 
-/** What a worker on this machine has written beside the log, as `drover worker` does unless it is told otherwise. */
-function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
-  if (place.kind !== "sqlite") return async () => null;
-  const logs = createOutputDirectory(join(place.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
+/** What a worker on this machine has written beside the log, as `drover worker` does by default. */
+function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
+  if (log.kind !== "sqlite") return async () => null;
+  const logs = createOutputDirectory(join(log.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
   return async (task, attempt, size) => {
     const number = attempt ?? (await logs.latestOf(task));
     const tail = number === null ? null : await readTail(logs.pathOf(task, number), size);
@@ -136,7 +138,7 @@ function logsBeside(place: LogPlace): LocalCrew["logsOf"] {
   };
 }
 
-const nobody = (why: string, logsOf: LocalCrew["logsOf"]): LocalCrew => ({
+const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
   id: () => null,
   describe: () => why,
   logsOf,
@@ -153,8 +155,8 @@ function description({ exec }: LocalWorkerFlags, slots: number): string {
 }
 
 /** Beside the log; with a log in memory, somewhere that is removed again. */
-function dataFor(place: LogPlace): { readonly path: string; readonly remove: () => void } {
-  if (place.kind === "sqlite") return { path: join(place.directory, "worker"), remove: () => {} };
+function dataFor(log: LogTarget): { readonly path: string; readonly remove: () => void } {
+  if (log.kind === "sqlite") return { path: join(log.directory, "worker"), remove: () => {} };
   const path = mkdtempSync(join(tmpdir(), "drover-worker-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
@@ -177,12 +179,12 @@ type Presence = {
   readonly forget: () => void;
 };
 
-/** Joins, and, unless it was told what to run, makes room for workers that know better. */
-async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Presence> {
+/** Joins, and, without --exec, makes room for other workers. */
+async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Promise<Presence> {
   const { drover, flags, complain } = options;
   const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
   const over = new AbortController();
-  let here: (Employed & { readonly name: string }) | null = null;
+  let here: (JoinedWorker & { readonly name: string }) | null = null;
 
   async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
     return options.answer(await exec.run(task, context));
@@ -194,17 +196,17 @@ async function keepPresent(options: CrewOptions, exec: ExecHandler): Promise<Pre
     await leaving?.drain();
   }
 
-  /** Somebody else's worker may be called as this one is; it keeps its name, even while it is out of reach. */
+  /** Another worker may have the name of this one; it keeps it, even while it is out of reach. */
   async function join(): Promise<void> {
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
     const actions = flags.exec === undefined ? { actions: [`${COMMAND_ACTION}(command)`] } : {};
     here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
-    // It may have been told to leave meanwhile.
+    // It may have been stopped meanwhile.
     if (over.signal.aborted) await stepAside();
   }
 
-  /** Here if nobody else is, and gone if somebody is. One that is out of reach is not there. */
+  /** Present while no other worker is. One that is out of reach does not count. */
   async function settle(): Promise<void> {
     const all = await drover.workers();
     const isAlone = all.every(({ kind, status }) => kind === "local" || status === "unreachable");

@@ -10,10 +10,10 @@ import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
 import type { Paint } from "../shell/text.ts";
 import { withoutCredentials } from "../shell/url-secret.ts";
 
-export type LogPlace = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
+export type LogTarget = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
 
 /** `sqlite:.drover/drover.db` or `sqlite:.drover`: the directory is what counts. `memory:` keeps nothing. */
-export function logPlaceOf(url: string, cwd: string): LogPlace {
+export function logTargetOf(url: string, cwd: string): LogTarget {
   if (url === "memory:" || url === "memory") return { kind: "memory" };
   const [, path = ""] = /^sqlite:(.+)$/.exec(url) ?? [];
   if (path === "") {
@@ -35,14 +35,14 @@ const MIB = 1024 * 1024;
  * How much must be free on a full disk before a server starts again; null if nothing is kept. What the write-ahead log
  * holds is moved into the database then, which may grow by as much.
  */
-export function roomToStart(place: LogPlace): string | null {
-  if (place.kind !== "sqlite") return null;
-  const { size = 0 } = statSync(join(place.directory, "drover.db-wal"), { throwIfNoEntry: false }) ?? {};
+export function roomToStart(log: LogTarget): string | null {
+  if (log.kind !== "sqlite") return null;
+  const { size = 0 } = statSync(join(log.directory, "drover.db-wal"), { throwIfNoEntry: false }) ?? {};
   const mib = Math.ceil((START_BYTES + size) / MIB);
-  return `make at least ${mib} MiB free for ${place.directory}, and start it again`;
+  return `make at least ${mib} MiB free for ${log.directory}, and start it again`;
 }
 
-/** Why others than the programs of whoever started the server may submit to it; null if they may not. */
+/** Why callers other than the owner's own programs may submit; null if they may not. */
 export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {
   if (isReachableByOthers(server.host)) return "others can reach this server";
   if (server.tokens.length > 0) return "server.tokens lets others in";
@@ -65,16 +65,16 @@ export function needsRestart(before: Settings, after: Settings): string[] {
 
 export type Facts = {
   readonly url: string;
-  readonly place: LogPlace;
+  readonly log: LogTarget;
   readonly config: ServerConfig;
   /** What the local worker does, or why there is none. */
   readonly worker: string;
   readonly cwd: string;
 };
 
-export function welcome({ url, place, config, worker, cwd }: Facts, paint: Paint): string {
+export function welcome({ url, log, config, worker, cwd }: Facts, paint: Paint): string {
   const drover = ownName();
-  const data = place.kind === "memory" ? "in memory: nothing is kept" : shortPath(place.directory, cwd);
+  const data = log.kind === "memory" ? "in memory: nothing is kept" : shortPath(log.directory, cwd);
   const token = config.settings.server.tokens.length === 0 ? "" : ' \\\n    -H "authorization: Bearer $DROVER_TOKEN"';
   const body = '{"agentId": "me", "action": "exec", "params": {"command": "echo hello"}}';
   const files = config.filesRead.map((file) => shortPath(file, cwd));
@@ -90,14 +90,14 @@ export function welcome({ url, place, config, worker, cwd }: Facts, paint: Paint
     "Try it, in another terminal:",
     `  curl ${url}/tasks -H 'content-type: application/json'${token} \\`,
     `    -d '${body}'`,
-    `  ${drover} tasks${isDefaultPlace(url) ? "" : ` --url ${url}`}`,
+    `  ${drover} tasks${isDefaultUrl(url) ? "" : ` --url ${url}`}`,
     "",
     "Ctrl-C stops it.",
     "",
   ].join("\n");
 }
 
-const isDefaultPlace = (url: string): boolean => url === "http://127.0.0.1:4747";
+const isDefaultUrl = (url: string): boolean => url === "http://127.0.0.1:4747";
 
 const shortPath = (path: string, cwd: string): string => {
   const short = relative(cwd, path);

@@ -10,7 +10,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { versionText } from "../../std/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-import { isReachableByOthers, logPlaceOf, needsRestart } from "./messages.ts";
+import { isReachableByOthers, logTargetOf, needsRestart } from "./messages.ts";
 import { commandOf } from "./task-command.ts";
 
 const LIMIT = { timeout: 300_000 };
@@ -272,10 +272,10 @@ describe("the config of a server", LIMIT, () => {
 
 describe("small words", () => {
   test("a log's place", () => {
-    assert.deepEqual(logPlaceOf("memory:", "/x"), { kind: "memory" });
-    assert.deepEqual(logPlaceOf("sqlite:.drover/drover.db", "/x"), { kind: "sqlite", directory: "/x/.drover" });
-    assert.deepEqual(logPlaceOf("sqlite:data", "/x"), { kind: "sqlite", directory: "/x/data" });
-    assert.deepEqual(logPlaceOf("sqlite:///abs/data", "/x"), { kind: "sqlite", directory: "/abs/data" });
+    assert.deepEqual(logTargetOf("memory:", "/x"), { kind: "memory" });
+    assert.deepEqual(logTargetOf("sqlite:.drover/drover.db", "/x"), { kind: "sqlite", directory: "/x/.drover" });
+    assert.deepEqual(logTargetOf("sqlite:data", "/x"), { kind: "sqlite", directory: "/x/data" });
+    assert.deepEqual(logTargetOf("sqlite:///abs/data", "/x"), { kind: "sqlite", directory: "/abs/data" });
   });
   test("who can reach an address", () => {
     for (const host of ["127.0.0.1", "127.1.2.3", "localhost", "::1"]) assert.equal(isReachableByOthers(host), false);

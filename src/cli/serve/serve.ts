@@ -1,7 +1,7 @@
 /**
  * `drover serve`: the engine and the server in one process, with a worker to begin with.
  *
- * The one place where the two halves of Drover meet (beside `drover run`). It opens the log, puts HTTP in front of it,
+ * The file in which the two halves of Drover meet (beside `drover run`). It opens the log, puts HTTP in front of it,
  * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
  * what runs end within a grace, the second does not wait.
  */
@@ -17,12 +17,12 @@ import { loadSettings, type ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
-import { type Voice, voiceFor } from "./console.ts";
-import { type LocalCrew, type LocalWorkerFlags, startLocalCrew } from "./local-worker.ts";
+import { consoleFor, type ServerConsole } from "./console.ts";
+import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import {
   isReachableByOthers,
-  type LogPlace,
-  logPlaceOf,
+  type LogTarget,
+  logTargetOf,
   needsRestart,
   othersWhoMaySubmit,
   portTaken,
@@ -42,21 +42,21 @@ export type ServeFlags = ConfigFlags &
 export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
   const first = load(call);
-  const voice = voiceFor(call);
-  for (const warning of first.warnings) voice.complain(warning);
-  const place = logPlaceOf(first.settings.log.url, terminal.cwd);
+  const serverConsole = consoleFor(call);
+  for (const warning of first.warnings) serverConsole.complain(warning);
+  const log = logTargetOf(first.settings.log.url, terminal.cwd);
   if (flags.shell === true && flags.exec === undefined)
     throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
   const stop = listen(terminal);
   try {
-    const parts = await start(call, first, place, voice);
+    const parts = await start(call, first, log, serverConsole);
     const { worker } = parts;
-    const facts = { url: parts.server.url, place, config: first, worker: worker.describe(), cwd: terminal.cwd };
+    const facts = { url: parts.server.url, log, config: first, worker: worker.describe(), cwd: terminal.cwd };
     output.answer(
-      { url: facts.url, data: place.kind === "memory" ? null : place.directory, pid: process.pid, worker: worker.id() },
+      { url: facts.url, data: log.kind === "memory" ? null : log.directory, pid: process.pid, worker: worker.id() },
       () => welcome(facts, output.paint),
     );
-    return await untilStopped(parts, stop, voice);
+    return await untilStopped(parts, stop, serverConsole);
   } finally {
     stop.silence();
   }
@@ -88,7 +88,7 @@ function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
   ];
 }
 
-/** Where others can reach the server, projects nobody registered are not created unless somebody said so. */
+/** Where others can reach the server, unregistered projects are not created unless the config says so. */
 function engineConfig({ settings, effective }: ServerConfig): Settings["config"] {
   const { config } = settings;
   const knob = effective.find(({ path }) => path.join(".") === "projects.autoCreate");
@@ -99,19 +99,24 @@ function engineConfig({ settings, effective }: ServerConfig): Settings["config"]
 // ------------------------------------------------------------------- the parts
 
 type Parts = {
-  readonly place: LogPlace;
+  readonly log: LogTarget;
   readonly drover: Drover;
   readonly server: Server;
-  readonly worker: LocalCrew;
+  readonly worker: LocalWorker;
   readonly reloading: Reloading;
 };
 
-async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlace, voice: Voice): Promise<Parts> {
+async function start(
+  call: Call<ServeFlags>,
+  first: ServerConfig,
+  log: LogTarget,
+  serverConsole: ServerConsole,
+): Promise<Parts> {
   const { flags, terminal } = call;
-  const { logger, say, complain, alarm } = voice;
-  const drover = await open(place, first, complain);
+  const { logger, say, complain, alarm } = serverConsole;
+  const drover = await open(log, first, complain);
   let server: Server | null = null;
-  let worker: LocalCrew | null = null;
+  let worker: LocalWorker | null = null;
   let reloading: Reloading | null = null;
   try {
     server = await listenOn(drover, first.settings, {
@@ -119,11 +124,11 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
     });
-    worker = await startLocalCrew({
+    worker = await startLocalWorker({
       drover,
       flags,
       terminal,
-      place,
+      log,
       url: server.url,
       complain,
       answer,
@@ -133,46 +138,46 @@ async function start(call: Call<ServeFlags>, first: ServerConfig, place: LogPlac
     const apply = applyTo({ drover, server, worker, complain }, first);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
-    return { place, drover, server, worker, reloading };
+    return { log, drover, server, worker, reloading };
   } catch (error) {
     await worker?.stop();
     // A server that listens already would keep the process, and its port, for ever.
     await (server === null ? drover.close() : server.close({ graceMs: 0 })).catch(() => {});
-    throw error instanceof DroverError ? engineProblem(error, place) : error;
+    throw error instanceof DroverError ? engineProblem(error, log) : error;
   }
 }
 
-async function open(place: LogPlace, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
+async function open(log: LogTarget, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
   const config = engineConfig(first);
-  const data = place.kind === "memory" ? {} : { data: place.directory };
+  const data = log.kind === "memory" ? {} : { data: log.directory };
   try {
     return await openDrover({ ...data, config, onWarning: complain });
   } catch (error) {
-    if (error instanceof LogFailure) throw logProblem(error, place);
-    if (error instanceof DroverError && error.code === "log_failed") throw engineProblem(error, place);
+    if (error instanceof LogFailure) throw logProblem(error, log);
+    if (error instanceof DroverError && error.code === "log_failed") throw engineProblem(error, log);
     if (error instanceof DroverError) throw usageProblem(error.message);
     throw error;
   }
 }
 
-function logProblem({ code, message }: LogFailure, place: LogPlace): CliProblem {
+function logProblem({ code, message }: LogFailure, log: LogTarget): CliProblem {
   const elsewhere = `another directory: --data DIR; that server: ${ownName()} tasks, or --url`;
-  const hint = code === "locked" ? elsewhere : code === "disk-full" ? (roomToStart(place) ?? undefined) : undefined;
-  // The log's own advice is for programs that embed it; nobody opens a directory readOnly from here.
-  const told = message.replace(
+  const hint = code === "locked" ? elsewhere : code === "disk-full" ? (roomToStart(log) ?? undefined) : undefined;
+  // The log's own advice is for programs that embed it: this command cannot open a directory readOnly.
+  const fitting = message.replace(
     ", choose another directory, or open this one with readOnly",
     ", or choose another directory",
   );
   return new CliProblem({
-    message: told.replace(", or open the log with readOnly", ""),
+    message: fitting.replace(", or open the log with readOnly", ""),
     code: `log_${code}`,
     exit: EXIT.broken,
     hint,
   });
 }
 
-function engineProblem({ message, code, details }: DroverError, place: LogPlace): CliProblem {
-  const again = details.log === "disk-full" ? roomToStart(place) : null;
+function engineProblem({ message, code, details }: DroverError, log: LogTarget): CliProblem {
+  const again = details.log === "disk-full" ? roomToStart(log) : null;
   const hint = `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
   return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
@@ -258,8 +263,8 @@ function listen(terminal: Terminal): Listening {
   return { first: first.promise, second: second.promise, silence };
 }
 
-async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Promise<ExitCode> {
-  const { drover, reloading, place } = parts;
+async function untilStopped(parts: Parts, stop: Listening, { say }: ServerConsole): Promise<ExitCode> {
+  const { drover, reloading, log } = parts;
   const failed = await Promise.race([stop.first.then(() => null), drover.failed]);
   reloading.stop();
   if (failed === null) {
@@ -267,14 +272,14 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: Voice): Prom
     const forced = stop.second.then(exitOf);
     return Promise.race([end(parts).then(() => EXIT.ok), forced]);
   }
-  // What ends an engine that has failed can only fail as well, and the first reason is the one to tell.
+  // What ends an engine that has failed can only fail as well, and the first reason is the one to report.
   await Promise.race([end(parts).catch(() => {}), stop.second]);
-  throw engineProblem(failed, place);
+  throw engineProblem(failed, log);
 }
 
 async function end({ server, worker, reloading }: Parts): Promise<void> {
   await reloading.settled();
-  // What it runs is waited for by the server; an engine that has failed cannot even be told.
+  // What it runs is waited for by the server; an engine that has failed does not even answer.
   worker.drain().catch(() => {});
   try {
     await server.close();

@@ -1,8 +1,8 @@
 /**
  * A command that comes with its task: `params.command`, a line for the shell or a list of words.
  *
- * So the worker that `drover serve` brings along can run a first task without being told beforehand what tasks there
- * will be. It also means that whoever may submit may run anything here, as the person who started the server: see
+ * So the worker that `drover serve` brings along can run a first task without knowing beforehand what tasks there
+ * will be. It also means that a caller who may submit may run anything here, as the person who started the server: see
  * `local-worker.ts` for when it is there.
  */
 import { type AssignedTask, type Preset, taskDocument } from "../../worker/exec/index.ts";
@@ -19,7 +19,7 @@ export function commandOf({ params }: Pick<AssignedTask, "params">): readonly st
   return isWords && command[0] !== "" ? (command as string[]) : null;
 }
 
-/** How the exec worker is told: like a coding agent whose command line is the task's own. */
+/** The command as a preset of the exec worker: like a coding agent whose command line is the task's own. */
 export function taskCommand(cwd: string): Preset {
   return function command(task) {
     return {

@@ -1,6 +1,6 @@
 /**
  * `drover serve` as the command line knows it. What it does is in `serve.ts`, which brings the engine and the server
- * along and is loaded only when somebody serves: no other verb should have to wait for them.
+ * along and is loaded only by this verb: no other should have to wait for them.
  */
 
 import { CONFIG_FLAGS, type VerbBody, wholeNumber } from "../shell/verb.ts";
@@ -16,7 +16,7 @@ export const serveVerb: VerbBody<ServeFlags> = {
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
     "It brings one worker along that runs the params.command of tasks with the action exec, as you; it steps aside\n" +
     "as soon as another worker joins. With tokens, allowed hosts or another address than this machine's it is there\n" +
-    "only with --worker or --exec: whoever may submit a task could run anything here.",
+    "only with --worker or --exec: a caller who may submit a task could run anything here.",
   flags: [
     { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
     { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },

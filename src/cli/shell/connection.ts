@@ -16,7 +16,7 @@ import {
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
 import type { Call } from "./verb.ts";
 
-/** Enough for a server that is just being restarted by somebody's hand to be missed, and little enough to wait for. */
+/** Enough to bridge a restart of the server, and little enough to wait for. */
 const RETRIES = 2;
 const ASKED_MAX_S = 1;
 /** For verbs that watch something for long: a restart of the server must not end them. */
@@ -58,7 +58,7 @@ type Meaning = readonly [exit: ExitCode, hint?: string];
 const ELSEWHERE = "another server: --url http://HOST:PORT, or DROVER_URL";
 const LATER = "try again in a while, or raise the limit that the message names";
 
-/** Complete: a code that is added does not compile until somebody has said what it means here. */
+/** Complete: a code that is added does not compile until it has a meaning here. */
 const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   network: [EXIT.unreachable, ELSEWHERE],
   timeout: [EXIT.unreachable, ELSEWHERE],

@@ -1,5 +1,5 @@
 /**
- * The world as a command sees it: where it writes, what it may read, what time it is, when it is told to stop.
+ * The world as a command sees it: where it writes, what it may read, what time it is, when it must stop.
  *
  * A verb touches nothing of the process by itself. So a test runs it in its own process with a terminal of any width,
  * reads back exactly what a person would have seen, and sends it an interrupt without a signal. `main.ts` makes the
@@ -21,7 +21,7 @@ export type Terminal = {
   readonly width: number | null;
   readonly hasColours: boolean;
   readonly errorsHaveColours: boolean;
-  /** Whether a person reads standard error; else it is somebody's log. */
+  /** Whether a person reads standard error; else it is a log. */
   readonly isErrorTerminal: boolean;
   readonly env: Environment;
   readonly cwd: string;

@@ -4,8 +4,8 @@
  */
 
 /**
- * As much as may be shown. A password may hold any letter, an `@` or a slash included. Where no host can be told from
- * the rest, that is the scheme.
+ * As much as may be shown. A password may hold any letter, an `@` or a slash included. Where the host cannot be
+ * found, that is the scheme.
  */
 export function withoutCredentials(url: string): string {
   const [, scheme = "", slashes, rest = ""] = /^([a-z][a-z0-9+.-]*:)(\/\/)?(.*)$/is.exec(url) ?? [];

@@ -108,7 +108,7 @@ const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000
 
 const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
 
-/** What a span that somebody wrote lacks, and what to say; null if nothing. */
+/** What a written span lacks, and what to write instead; null if nothing. */
 export function unitAdvice(given: string): string | null {
   const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
   const value = Number(digits);

@@ -1,7 +1,7 @@
 /**
  * Spans and ages for people: `350ms`, `4.2s`, `3m 20s`, `2h 5m`, `3d 4h`.
  *
- * Two units at most: nobody needs the seconds of a three-day wait. Machines get milliseconds and RFC 3339 from --json.
+ * Two units at most: the seconds of a three-day wait say nothing. Machines get milliseconds and RFC 3339 from --json.
  */
 
 const SECOND = 1000;

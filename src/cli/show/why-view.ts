@@ -71,7 +71,7 @@ function numbersOf({ numbers }: WhyCondition, now: number): string {
 const shownText = (value: string, now: number): string =>
   value.replace(INSTANT, "") === "" ? age(value, now) : plain(value);
 
-/** A sentence in which each instant is told as people tell them. */
+/** A sentence in which each instant is written for people. */
 const inTime = (sentence: string, now: number): string =>
   sentence.replaceAll(INSTANT, (instant) => `${instant} (${age(instant, now)})`);
 

@@ -28,7 +28,7 @@ const KEYS: ReadonlyMap<string, keyof CancelFilter> = new Map([
 ]);
 
 export const cancelVerb: VerbBody<Flags> = {
-  about: "Cancel tasks. They are cancelled at once; what runs is told to stop.",
+  about: "Cancel tasks. They are cancelled at once; what runs is stopped.",
   takes: [{ name: "[ids...]", about: "the tasks" }],
   flags: [
     {

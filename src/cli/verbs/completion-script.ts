@@ -4,8 +4,8 @@
  * The scripts hold everything they need, so that pressing Tab starts no process: the tree of verbs, the flags of each,
  * and the words a flag takes where those are few. Since they are made from commander's own tree, a verb or flag that is
  * added completes without anybody thinking of it. File names are offered where what is wanted is a file, by the name it
- * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is. Flags are offered to whoever
- * has typed a dash: before that they would stand in the way of the verbs and the files.
+ * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is. Flags are offered behind
+ * a dash: before that they would stand in the way of the verbs and the files.
  */
 import type { Argument, Command, Option } from "commander";
 
@@ -19,7 +19,7 @@ type Value =
   | { readonly kind: "free" }
   | { readonly kind: "file" }
   | { readonly kind: "words"; readonly words: readonly string[] };
-type Place = {
+type VerbNode = {
   /** The verbs that lead here, such as `config check`; empty at the top. */
   readonly path: string;
   readonly verbs: readonly Word[];
@@ -33,24 +33,24 @@ type Place = {
 const FILES: ReadonlySet<string> = new Set(["file", "directory", "path", "line", "command"]);
 
 export function completionScript(shell: Shell, program: Command): string {
-  const places = placesOf(program, [], []);
+  const nodes = nodesOf(program, [], []);
   switch (shell) {
     case "bash":
-      return bash(places);
+      return bash(nodes);
     case "zsh":
-      return zsh(places);
+      return zsh(nodes);
     case "fish":
-      return fish(places);
+      return fish(nodes);
     default:
       return shell satisfies never;
   }
 }
 
-function placesOf(command: Command, path: readonly string[], inherited: readonly Flag[]): Place[] {
+function nodesOf(command: Command, path: readonly string[], inherited: readonly Flag[]): VerbNode[] {
   const own = command.options.filter(({ hidden }) => !hidden).map(flagOf);
   const flags = [...own, ...inherited, HELP];
   const visible = command.createHelp().visibleCommands(command);
-  const here: Place = {
+  const here: VerbNode = {
     path: path.join(" "),
     verbs: visible.map((verb) => ({ word: verb.name(), about: verb.summary() || verb.description() })),
     flags,
@@ -58,7 +58,7 @@ function placesOf(command: Command, path: readonly string[], inherited: readonly
     takesFile: command.registeredArguments.some((argument) => FILES.has(argument.name())),
   };
   const passedOn = [...own.filter(({ names }) => !names.includes("--version")), ...inherited];
-  return [here, ...visible.flatMap((verb) => placesOf(verb, [...path, verb.name()], passedOn))];
+  return [here, ...visible.flatMap((verb) => nodesOf(verb, [...path, verb.name()], passedOn))];
 }
 
 const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: { kind: "none" } };
@@ -76,16 +76,16 @@ const summaryOf = (about: string): string => (about.split("\n")[0] ?? "").slice(
 
 // ---------------------------------------------------------------------- bash
 
-function bash(places: readonly Place[]): string {
-  const steps = places
+function bash(nodes: readonly VerbNode[]): string {
+  const steps = nodes
     .filter(({ path }) => path !== "")
     .map(({ path }) => `      ${quoted(path)}) path=${quoted(path)} ;;`);
-  const values = places.flatMap(({ path, flags }) =>
+  const values = nodes.flatMap(({ path, flags }) =>
     flags.flatMap(({ names, value }) =>
       value.kind === "none" ? [] : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${bashValue(value)} ;;`),
     ),
   );
-  const words = places.map(({ path, verbs, flags, words: own, takesFile }) => {
+  const words = nodes.map(({ path, verbs, flags, words: own, takesFile }) => {
     const all = [...verbs.map(({ word }) => word), ...own];
     const dashed = flags.flatMap(({ names }) => names);
     const files = takesFile ? " files=yes" : "";
@@ -122,8 +122,8 @@ function bashValue(value: Exclude<Value, { kind: "none" }>): string {
 
 // ----------------------------------------------------------------------- zsh
 
-function zsh(places: readonly Place[]): string {
-  const cases = places.map(({ path, verbs, flags, words, takesFile }) => {
+function zsh(nodes: readonly VerbNode[]): string {
+  const cases = nodes.map(({ path, verbs, flags, words, takesFile }) => {
     const plain = [...verbs.map(({ word, about }) => zshPair(word, about)), ...words.map((word) => zshPair(word, ""))];
     const dashed = flags.flatMap(({ names, about }) => names.map((name) => zshPair(name, about)));
     const list = (name: string, pairs: readonly string[]): string =>
@@ -131,30 +131,30 @@ function zsh(places: readonly Place[]): string {
     const files = takesFile ? " files=yes" : "";
     return `    ${quoted(path)})\n${list("plain", plain)}\n${list("dashed", dashed)}${files} ;;`;
   });
-  const values = places.flatMap(({ path, flags }) =>
+  const values = nodes.flatMap(({ path, flags }) =>
     flags.flatMap(({ names, value }) =>
       value.kind === "none"
         ? []
         : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${zshValue(value)}; return ;;`),
     ),
   );
-  const steps = places
+  const steps = nodes
     .filter(({ path }) => path !== "")
-    .map(({ path }) => `      ${quoted(path)}) place=${quoted(path)} ;;`);
+    .map(({ path }) => `      ${quoted(path)}) verb=${quoted(path)} ;;`);
   return `#compdef drover
 # Completion of drover for zsh. In ~/.zshrc, after compinit:  eval "$(drover completion zsh)"
 _drover() {
-  local place="" files="" word
+  local verb="" files="" word
   local -a plain dashed
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "\${place:+$place }$word" in
+    case "\${verb:+$verb }$word" in
 ${steps.join("\n")}
     esac
   done
-  case "$place:\${words[CURRENT-1]}" in
+  case "$verb:\${words[CURRENT-1]}" in
 ${values.join("\n")}
   esac
-  case "$place" in
+  case "$verb" in
 ${cases.join("\n")}
   esac
   if [[ "$PREFIX" == -* ]]; then _describe -t flags flag dashed; return; fi
@@ -175,8 +175,8 @@ function zshValue(value: Exclude<Value, { kind: "none" }>): string {
 
 // ---------------------------------------------------------------------- fish
 
-function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, verbs, flags, words, takesFile }) => {
+function fish(nodes: readonly VerbNode[]): string {
+  const lines = nodes.flatMap(({ path, verbs, flags, words, takesFile }) => {
     const condition = `-n ${quoted(`__drover_at ${quoted(path)}`)}`;
     return [
       ...(takesFile ? [] : [`complete -c drover -f ${condition}`]),
@@ -185,17 +185,17 @@ function fish(places: readonly Place[]): string {
       ...flags.map((flag) => fishFlag(flag, condition)),
     ];
   });
-  const paths = places.filter(({ path }) => path !== "").map(({ path }) => quoted(path));
+  const paths = nodes.filter(({ path }) => path !== "").map(({ path }) => quoted(path));
   return `# Completion of drover for fish. Once:  drover completion fish > ~/.config/fish/completions/drover.fish
 function __drover_at
-    set -l place ""
+    set -l verb ""
     for word in (commandline -opc)[2..]
-        set -l longer (string trim "$place $word")
+        set -l longer (string trim "$verb $word")
         if contains -- $longer ${paths.join(" ")}
-            set place $longer
+            set verb $longer
         end
     end
-    test "$place" = "$argv[1]"
+    test "$verb" = "$argv[1]"
 end
 ${lines.join("\n")}
 `;

@@ -1,6 +1,6 @@
 /**
  * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
- * one gate call by call; and how to lift a block or remove a gate that nobody wants.
+ * one gate call by call; and how to lift a block or remove a gate that is not used.
  */
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/problem.ts";
@@ -36,7 +36,7 @@ const reset: Verb<Record<never, never>> = {
 
 const remove: Verb<Record<never, never>> = {
   name: "delete",
-  summary: "remove a gate that the config does not name and nobody uses",
+  summary: "remove a gate that the config does not name and no call uses",
   takes: [id],
   examples: [["drover gates delete mistyped/account", "a name that was used once"]],
   run: async (call) => {

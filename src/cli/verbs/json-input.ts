@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 
-/** More than the server takes; what is larger belongs into a file that the task is told of. */
+/** More than the server takes; what is larger belongs into a file whose path the task has. */
 const BYTES_MAX = 16 * 1024 * 1024;
 
 export async function readJson(flag: string, given: string, terminal: Terminal): Promise<unknown> {

@@ -7,7 +7,7 @@ import { type FlagSpec, wholeNumber } from "../shell/verb.ts";
 export type PageFlags = { readonly limit?: number; readonly cursor?: string; readonly all?: boolean };
 type PageQuery = { readonly limit: number; readonly cursor?: string };
 
-/** What --all reads at most: a terminal is no place for more, and a script has the API. */
+/** What --all reads at most: more does not belong on a terminal, and a script has the API. */
 const ALL_MAX = 100_000;
 const SHOWN_DEFAULT = 50;
 

@@ -2,8 +2,8 @@
  * A task from flags: every field of the wire has one, and nothing is checked twice.
  *
  * Flags only turn text into the right kind of value; what is right for a field is the server's to say, and it names the
- * field when it is not. Instants may be given as a span from now, since nobody types an RFC 3339 time for "in half an
- * hour".
+ * field when it is not. Instants may be given as a span from now, which is shorter to type than an RFC 3339 time
+ * for "in half an hour".
  */
 import { userInfo } from "node:os";
 import type { TaskBody } from "../../protocol/index.ts";
@@ -56,7 +56,7 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
       "once another worker has joined it goes to that one, which must know what to do with it",
   },
   { flags: "--params <json>", about: "arguments of the action: JSON, @file, or - for standard input" },
-  { flags: "--payload <json>", about: "any JSON for whoever runs it: JSON, @file, or - for standard input" },
+  { flags: "--payload <json>", about: "any JSON for the worker that runs it: JSON, @file, or - for standard input" },
   { flags: "--priority <n>", about: "critical, high, normal, low, or a whole number: lower is sooner" },
   {
     flags: "--not-before <when>",
@@ -108,7 +108,7 @@ export async function taskBodyFrom(
   action: string | undefined,
   flags: SubmitFlags,
   terminal: Terminal,
-  /** How to say what is to be done, for whoever did not. */
+  /** The hint for a call that does not say what is to be done. */
   how: string = "drover submit ACTION, or drover submit --command 'echo hello'",
 ): Promise<TaskBody> {
   if (flags.params === "-" && flags.payload === "-")

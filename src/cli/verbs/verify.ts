@@ -1,16 +1,16 @@
 /**
  * `drover verify`: is this log what was written, and all of it?
  *
- * It reads the data directory itself, beside a server that runs or without one, and takes no lock: whoever doubts a
- * server should not have to ask it. Integrity is always checked; completeness only against an anchor that was kept
+ * It reads the data directory itself, beside a server that runs or without one, and takes no lock: a person who doubts
+ * a server should not have to ask it. Integrity is always checked; completeness only against an anchor that was kept
  * elsewhere, since a log that lost its end is a valid shorter log. So the head is printed, to be kept; and the key that
- * the signatures were checked with, since whoever can write the directory can put another there; and what no signature
- * covers yet.
+ * the signatures were checked with, since a program that can write the directory can put another there; and what no
+ * signature covers yet.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataSetting } from "../config/load.ts";
-import { type LogPlace, logPlaceOf } from "../serve/messages.ts";
+import { type LogTarget, logTargetOf } from "../serve/messages.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
@@ -66,12 +66,12 @@ function directoryOf({ flags, terminal }: Call<Flags>): string {
     flags.data === undefined
       ? loadFor({ flags, terminal }).settings.log.url
       : String(dataSetting(flags.data, { kind: "flag", flag: "--data" }).value);
-  const place: LogPlace = logPlaceOf(url, terminal.cwd);
-  if (place.kind === "memory") throw usageProblem("a log in memory cannot be verified from outside", "--data DIR");
-  // Opening what is not there would create it, or complain of a file that nobody has heard of.
-  if (!existsSync(join(place.directory, LOG_FILE)))
-    throw usageProblem(`there is no log in ${place.directory}`, "name the data directory of a server: --data DIR");
-  return place.directory;
+  const log: LogTarget = logTargetOf(url, terminal.cwd);
+  if (log.kind === "memory") throw usageProblem("a log in memory cannot be verified from outside", "--data DIR");
+  // Opening what is not there would create it, or complain of a file that means nothing to a person.
+  if (!existsSync(join(log.directory, LOG_FILE)))
+    throw usageProblem(`there is no log in ${log.directory}`, "name the data directory of a server: --data DIR");
+  return log.directory;
 }
 
 function anchorFrom(text: string): { readonly seq: number; readonly hash: string } {
@@ -122,6 +122,6 @@ function shownReport(report: Report, directory: string, { paint }: Output): stri
   if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n  ${covered}\n${ends}`;
   const rows = problems.map(({ seq, message }) => `  ${seq === 0 ? "" : `at event ${seq}: `}${plain(message)}\n`);
   const uncovered = unsigned === null ? "" : `  no signature covers events ${unsigned.from} to ${unsigned.to}\n`;
-  const told = [...rows, uncovered].join("");
-  return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${told}`;
+  const faults = [...rows, uncovered].join("");
+  return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${faults}`;
 }

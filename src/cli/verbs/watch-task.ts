@@ -12,7 +12,7 @@ import { isEnded } from "../../protocol/wire/index.ts";
 
 import { RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 
-/** How old what is told may be. */
+/** How old what is shown may be. */
 const MOMENT_MS = 1000;
 
 export type WatchOptions = {
@@ -25,12 +25,12 @@ export type WatchOptions = {
 export async function watchTask(client: Client, id: string, options: WatchOptions): Promise<TaskView> {
   const { signal, onChange, momentMs = MOMENT_MS } = options;
   const patient = { signal, retries: RETRIES_WHILE_WATCHING };
-  let told = "";
+  let last = "";
   const tell = (task: TaskView): void => {
     const { state, attempt, worker, position, progress, error } = task;
     const now = JSON.stringify([state, attempt, worker, position, progress, error]);
-    if (now !== told) onChange(task);
-    told = now;
+    if (now !== last) onChange(task);
+    last = now;
   };
   tell(await client.task(id, { signal }));
   for (;;) {

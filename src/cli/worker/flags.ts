@@ -49,7 +49,7 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   },
 ];
 
-/** What the exec worker is told, beside where its data lies. */
+/** The options of the exec worker, without its data directory. */
 export function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
   const { exec, preset, arg, env, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
   if ((exec === undefined) === (preset === undefined))

@@ -3,7 +3,7 @@
  *
  * The first Ctrl-C or SIGTERM lets it finish: it takes nothing more and leaves when what runs has ended. The second
  * stops what runs, by the ladder; the third does not wait for that. A terminal that is closed (SIGHUP) counts as two:
- * nobody is there to press again, and commands, which have process groups of their own, would outlive the worker.
+ * there is no terminal to press again, and commands, which have process groups of their own, would outlive the worker.
  * Whatever it has not finished is queued again by the server.
  */
 
@@ -52,7 +52,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const slots = flags.slots ?? 1;
   const joined = Promise.withResolvers<PullWorker>();
   joined.promise.catch(() => {});
-  /** The server says how many worktrees a worker of its fleet may keep now, where nobody here said otherwise. */
+  /** The server says how many worktrees a worker of its fleet may keep now, unless --max-worktrees says otherwise. */
   const heed = ({ maxWorktrees }: PullWorker): ExecHandler => {
     if (maxWorktrees !== null && options.maxWorktrees === undefined) exec.limitWorktrees(maxWorktrees);
     return exec;
@@ -166,7 +166,7 @@ type Stopper = {
   /** Resolves when the worker has left, however that came about. */
   readonly end: (worker: PullWorker) => Promise<ExitCode>;
   readonly silence: () => void;
-  /** Whether somebody asked for the third time. */
+  /** Whether a third signal has come. */
   readonly isForced: () => boolean;
 };
 
