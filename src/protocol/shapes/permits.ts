@@ -42,7 +42,7 @@ export const permitBody: s.Schema<PermitBody> = s.component(
       { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
     ),
     ({ taskId, attempt }) => (taskId === undefined) === (attempt === undefined),
-    "a gate to pass, with taskId and attempt together or neither",
+    "an object with taskId and attempt together or neither",
   ),
 );
 export const permitView: s.Schema<PermitView> = s.component(

@@ -99,7 +99,7 @@ export const joinBody: s.Schema<JoinBody> = s.component(
       { examples: [{ id: "mac-1", slots: 4, capabilities: ["git"] }] },
     ),
     ({ endpoint, path }) => path === undefined || endpoint !== undefined,
-    "a worker, with a path only beside an endpoint",
+    "an object that has a path only beside an endpoint",
   ),
 );
 export const joined: s.Schema<Joined> = s.component(
