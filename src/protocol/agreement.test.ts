@@ -5,8 +5,6 @@ import { isRecord, readSection } from "../core/base/readers.ts";
 import type { Refusal } from "../core/base/refusal.ts";
 import { DEFAULT_CONFIG, projectFields } from "../core/config/config.ts";
 import { amendPatch } from "../core/config/config-patch.ts";
-import { readSchedule } from "../engine/schedules/schedule-body.ts";
-import { readTaskBody } from "../engine/tasks/task-body.ts";
 import { DroverError } from "../engine/writer/drover-error.ts";
 import { CALLS } from "./calls/calls.ts";
 import type { Schema } from "./schema/schema.ts";
@@ -199,52 +197,6 @@ type Agreement = {
   readonly wireTakesLess?: (field: string, body: Record<string, unknown>) => boolean;
 };
 
-const TASK: Good = {
-  agentId: names,
-  action: ["build", text(1024)],
-  id: names,
-  project: names,
-  type: names,
-  tabId: names,
-  ref: ["", text(4096)],
-  selector: ["#x"],
-  params: [{}, { a: { b: [1] } }],
-  payload: [null, 0, "x", [1], { a: 1 }],
-  priority: [0, -200, 1e9, "critical", "low"],
-  deadline: instants,
-  notBefore: instants,
-  callbackUrl: urls.slice(0, 2),
-  parent: names,
-  needs: [[], ["a", "b"]],
-  inputArtifact: ["x/y", text(4096)],
-  resources: [{}, { cpuMillicores: 0 }, { memoryBytes: 1e12 }],
-  capabilities: [[], ["git"]],
-  locks: [["repo:x"]],
-  zone: names,
-  provider: ["anthropic/default"],
-  estimatedTokens: [0, 1.5, 1e12],
-  iteration: [0, 1e6],
-  maxAttempts: [1, 1e6],
-  timeoutMs: [1, 31_556_952_000_000],
-  onDependencyFailure: ["skip", "run"],
-  onLoss: ["retry", "fail"],
-};
-const SCHEDULE: Good = {
-  cron: ["* * * * *", "@daily"],
-  timeZone: ["UTC", "Europe/Berlin"],
-  task: [
-    { agentId: "a", action: "b" },
-    { agentId: "a", action: "b", priority: 1.5 },
-    { agentId: "a", action: "b", id: "x" },
-    { agentId: "a" },
-    1,
-  ],
-  overlap: ["skip", "queue", "cancel"],
-  catchUp: [0, 100],
-  paused: [true, false],
-  startAt: [instants[0], null],
-  endAt: [instants[0], null],
-};
 const PROJECT: Good = {
   weight: [1, 0.5, 1e6],
   maxConcurrent: [1],
@@ -262,23 +214,8 @@ const PATCH: Good = {
   backpressure: [{ perWorker: null }, { rejectThreshold: 0 }, { throttleAt: 0 }],
   retry: [{ base: 1, max: "5m" }, { maxLosses: 0 }],
 };
-const isTime = (field: string): boolean => /(^|\.)(deadline|notBefore|startAt|endAt)$/.test(field);
 
 const agreements: Record<string, Agreement> = {
-  "a task": {
-    schema: CALLS.submit.body,
-    engine: readTaskBody,
-    bodies: bodies(TASK, ["agentId", "action"]),
-    engineKnowsMore: (field) => /^(payload|params|\(body\))/.test(field),
-    wireTakesLess: (field) => isTime(field) || field === "callbackUrl",
-  },
-  "a schedule": {
-    schema: CALLS.putSchedule.body,
-    engine: readSchedule,
-    bodies: bodies(SCHEDULE, ["cron", "task"]),
-    engineKnowsMore: (field) => /^(cron|timeZone|endAt|\(body\))$/.test(field),
-    wireTakesLess: isTime,
-  },
   "a project": {
     schema: CALLS.putProject.body,
     engine: (body) => {
@@ -339,19 +276,3 @@ for (const [what, { schema, engine, bodies, engineKnowsMore, wireTakesLess, inOr
     for (const value of POOL.filter((one) => one !== null && one !== undefined)) agree(value);
   });
 }
-
-test("every field of a task, wrong in every way of the pool: both say the same, and name the field", () => {
-  for (const key of Object.keys(TASK)) {
-    for (const value of POOL) {
-      const body = { agentId: "ann", action: "build", [key]: value };
-      const wire = readShape(CALLS.submit.body as Schema, body);
-      const said = engineSays(() => readTaskBody(body));
-      if (wire.ok) {
-        assert.ok(said.ok || /^(payload|params)/.test(fieldOf(said.refusal)), `${key}: ${String(value)}`);
-        continue;
-      }
-      assert.ok(fieldOf(wire.failure).startsWith(key), `${key}: ${JSON.stringify(wire.failure)}`);
-      if (said.ok) assert.ok(isTime(key) || key === "callbackUrl", `${key}: ${String(value)}`);
-    }
-  }
-});

@@ -7,27 +7,24 @@ import {
   badField,
   type Fields,
   fail,
-  flag,
   isRecord,
   name,
   ok,
-  oneOf,
   orNull,
   type Reader,
   type Refusal,
   readSection,
   type ScheduleId,
-  whole,
 } from "../../core/base/index.ts";
 
 import type { ScheduleBody } from "../../protocol/index.ts";
+import { readShape, type Schema } from "../../protocol/schema/index.ts";
+import { SCHEDULE_ID_MAX, scheduleFields } from "../../protocol/shapes/index.ts";
 import { instantField, readTaskBody, type TaskInput } from "../tasks/task-body.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { badInput, DroverError, refused } from "../writer/drover-error.ts";
 
 const BODY_CHARACTERS_MAX = 64 * 1024;
-const ID_MAX = 100;
-const CATCH_UP_MAX = 100;
 
 /** As on the wire; an instant may be whole milliseconds. */
 export type ScheduleInput = Omit<ScheduleBody, "task" | "startAt" | "endAt"> & {
@@ -94,13 +91,17 @@ const within = (field: string, refusal: Refusal): Refusal =>
     ? { ...refusal, field: `${field}.${refusal.field}` }
     : refusal;
 
+const by =
+  <Value>(schema: Schema<Value>): Reader<Value> =>
+  (value, field) =>
+    readShape(schema, value, field);
 const FIELDS: Fields<ReadSchedule> = {
   cron,
   timeZone,
   task,
-  overlap: oneOf("skip", "queue", "cancel"),
-  catchUp: whole(0, CATCH_UP_MAX),
-  paused: flag,
+  overlap: by(scheduleFields.overlap),
+  catchUp: by(scheduleFields.catchUp),
+  paused: by(scheduleFields.paused),
   startAt: orNull(instantField),
   endAt: orNull(instantField),
 };
@@ -121,8 +122,7 @@ export function readSchedule(body: unknown): ReadSchedule {
 }
 
 export function scheduleId(id: unknown): ScheduleId {
-  const read = name()(id, "schedule");
+  const read = name(SCHEDULE_ID_MAX)(id, "schedule");
   if (!read.ok) throw refused(read.failure);
-  if (read.value.length > ID_MAX) throw badInput("schedule", id, `a name of at most ${ID_MAX} characters`);
   return read.value as ScheduleId;
 }

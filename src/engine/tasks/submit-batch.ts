@@ -3,56 +3,74 @@
  *
  * They are placed item by item, in an order in which dependencies come first, and one bad item never fails the
  * others. Items that do not name each other are all placed at one reading of the clock. An item is read like a task of
- * its own; only where it is answered that it was refused is the field named by its place in the batch, once for all.
+ * its own; only its refusal names the field by its path in the batch.
  */
 
-import { isRecord, name, sentence, type TaskId, text } from "../../core/base/index.ts";
+import { isRecord, sentence, type TaskId } from "../../core/base/index.ts";
 import { batchOrder } from "../../core/task/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
-import type { BatchAnswer, BatchBody, BatchItem, Submitted } from "../../protocol/index.ts";
-import { badInput, DroverError, faultOfReading, reading, refused } from "../writer/drover-error.ts";
+import type { BatchAnswer, BatchBody, BatchItem, BatchTask, Submitted } from "../../protocol/index.ts";
+import { Checked } from "../../protocol/schema/index.ts";
+import { batchBody } from "../../protocol/shapes/index.ts";
+import { readBody } from "../writer/call-options.ts";
+import { badInput, DroverError, faultOfReading, refused } from "../writer/drover-error.ts";
 import { answerFor, decideNow, lookForArtifact, type PlacingParts, place, takeIn, turnAway } from "./submit.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./task-body.ts";
-
-const SHARED = { agentId: name(), project: name(), callbackUrl: text(1, 2048) };
 
 /** As on the wire; an instant in an item may be whole milliseconds. */
 export type BatchInput = Omit<BatchBody, "tasks"> & {
   readonly tasks: readonly (Omit<TaskInput, "agentId"> & { readonly agentId?: string })[];
 };
 
-export async function placeBatch(parts: PlacingParts, batch: BatchInput): Promise<BatchAnswer> {
+/** An item that the server has found bad, and why. It is refused by these words, and so is what needs it. */
+class RefusedItem {
+  readonly id: unknown;
+  readonly error: string;
+
+  constructor(id: unknown, error: string) {
+    this.id = id;
+    this.error = error;
+  }
+}
+/** To the compiler it is still an item, so it can stand among the others. */
+export const refusedItem = (item: unknown, error: string): BatchTask =>
+  new RefusedItem(isRecord(item) ? item.id : null, error) as unknown as BatchTask;
+
+export async function placeBatch(parts: PlacingParts, given: BatchInput): Promise<BatchAnswer> {
   async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
     try {
       return await lookForArtifact(parts, item);
     } catch (error) {
       if (!(error instanceof DroverError)) throw error;
-      answers[index] = refusedItem(error, index);
+      answers[index] = refusedAt(error, index);
       return null;
     }
   }
 
   const { maxBatch } = parts.writer.state.config.scheduler;
-  const { list, readOne } = reading(batch, "", () => ({ list: readBatch(batch), readOne: itemReader(batch) }));
+  const batch = readBody(batchBody, given);
+  // Holes are items too, and bad ones.
+  const list: readonly unknown[] = Array.from(batch.tasks);
+  const readOne = itemReader(batch, given instanceof Checked);
   if (list.length > maxBatch) throw refused({ type: "batch-too-large", submitted: list.length, max: maxBatch });
   const answers: BatchItem[] = list.map(() => REJECTED);
   let read = list.map((item, index) => {
-    const one = readItem(readOne, batch.agentId, item);
-    if (!(one instanceof DroverError)) return one;
-    answers[index] = refusedItem(one, index);
+    const one = item instanceof RefusedItem ? item : readItem(readOne, batch.agentId, item);
+    if (!(one instanceof DroverError || one instanceof RefusedItem)) return one;
+    answers[index] = one instanceof RefusedItem ? { state: "rejected", error: one.error } : refusedAt(one, index);
     return null;
   });
   if (read.some((item) => item !== null && item.submission.artifact !== null))
     read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
-  if (read.some(isTied)) placeTied(parts, list, read, answers);
-  else placeUntied(parts, read, answers);
+  if (read.some(namesOthers)) placeDependent(parts, list, read, answers);
+  else placeIndependent(parts, read, answers);
   let accepted = 0;
   for (const { state } of answers) if (state !== "rejected") accepted++;
   return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
 }
 
 /** Places items that do not name each other, all at the same time of the clock. */
-function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
+function placeIndependent(parts: PlacingParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
   const { state, sureNow } = parts.writer;
   const at = sureNow();
   for (let index = 0; index < read.length; index++) {
@@ -60,7 +78,7 @@ function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], an
     if (item === null) continue;
     const decided = decideNow(parts, item, at);
     if (!decided.ok) {
-      answers[index] = refusedItem(turnAway(parts, item, decided.failure), index);
+      answers[index] = refusedAt(turnAway(parts, item, decided.failure), index);
       continue;
     }
     const id = decided.value.id as TaskId;
@@ -74,11 +92,11 @@ function placeUntied(parts: PlacingParts, read: readonly (ReadTask | null)[], an
 
 const REJECTED: BatchItem = { state: "rejected" };
 
-const isTied = (item: ReadTask | null): boolean =>
+const namesOthers = (item: ReadTask | null): boolean =>
   item !== null && (item.submission.parent !== null || item.submission.needs.length > 0);
 
 /** Places items that may name each other: dependencies first, and none whose dependency was turned away. */
-function placeTied(
+function placeDependent(
   parts: PlacingParts,
   list: readonly unknown[],
   read: readonly (ReadTask | null)[],
@@ -98,7 +116,7 @@ function placeTied(
     if (item === null || item === undefined) continue;
     const answer = placeUnless(turnedAway, parts, item);
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
-    answers[index] = answer instanceof DroverError ? refusedItem(answer, index) : itemAnswer(answer);
+    answers[index] = answer instanceof DroverError ? refusedAt(answer, index) : itemAnswer(answer);
   }
 }
 
@@ -120,7 +138,7 @@ function readItem(readOne: ItemReader, batchAgent: string, item: unknown): ReadT
 /** The id a bad item would have had, as far as can be told. */
 function idOfItem(item: unknown): unknown {
   try {
-    return isRecord(item) ? (item.id ?? null) : null;
+    return isRecord(item) || item instanceof RefusedItem ? (item.id ?? null) : null;
   } catch {
     return null;
   }
@@ -139,29 +157,13 @@ function itemAnswer({ taskId, state, position }: Submitted): BatchItem {
 }
 
 /** What is wrong with an item, where it is the item that stands there: `tasks[1].action is …`. */
-function refusedItem({ refusal, message, details: { taskId } }: DroverError, index: number): BatchItem {
+function refusedAt({ refusal, message, details: { taskId } }: DroverError, index: number): BatchItem {
   const error =
     refusal !== null && "field" in refusal
-      ? sentence({ ...refusal, field: placeInBatch(refusal.field, index) })
+      ? sentence({ ...refusal, field: pathInBatch(refusal.field, index) })
       : message;
   return { state: "rejected", error, ...(typeof taskId === "string" ? { taskId } : {}) };
 }
 
-const placeInBatch = (field: string, index: number): string =>
+const pathInBatch = (field: string, index: number): string =>
   field === "(body)" ? `tasks[${index}]` : `tasks[${index}].${field}`;
-
-function readBatch(batch: unknown): readonly unknown[] {
-  if (!isRecord(batch)) throw badInput("(body)", batch, "an object with agentId and tasks");
-  const known = [...Object.keys(SHARED), "tasks"];
-  const stranger = Object.keys(batch).find((key) => !known.includes(key));
-  if (stranger !== undefined) throw refused({ type: "unknown-field", field: stranger, known });
-  for (const [field, reader] of Object.entries(SHARED)) {
-    if (batch[field] === undefined && field !== "agentId") continue;
-    const read = reader(batch[field], field);
-    if (!read.ok) throw refused(read.failure);
-  }
-  if (!Array.isArray(batch.tasks) || batch.tasks.length === 0)
-    throw badInput("tasks", batch.tasks, "a list of at least one task");
-  // Holes are items too, and bad ones.
-  return Array.from(batch.tasks);
-}

@@ -277,13 +277,13 @@ test("a field that is undefined is as good as absent; null is a value, and none 
 });
 
 const shares = fc.record(
-  { project: fc.constantFrom("alpha", 'q"uote', "é"), callbackUrl: fc.constantFrom("https://a/", "", "http://é/") },
+  { project: fc.constantFrom("alpha", 'q"uote', "é"), callbackUrl: fc.constantFrom("https://a/", "http://é/") },
   { requiredKeys: [] },
 );
 
 test("an item of a batch is read as the body it stands for, or refused as that is", () => {
   holds(fc.tuple(shares, fc.array(bodies, { minLength: 1, maxLength: 4 })), ([said, items]) => {
-    const readItem = itemReader({ agentId: "ann", ...said });
+    const readItem = itemReader({ agentId: "ann", ...said }, false);
     for (const { agentId: _, ...item } of items)
       assert.deepEqual(
         outcome(() => readItem(item)),
@@ -293,7 +293,7 @@ test("an item of a batch is read as the body it stands for, or refused as that i
 });
 
 test("what an item says counts before what the batch says, even if that is nothing", () => {
-  const readItem = itemReader({ agentId: "ann", project: "alpha", callbackUrl: "https://a/" });
+  const readItem = itemReader({ agentId: "ann", project: "alpha", callbackUrl: "https://a/" }, false);
   const texts = [{}, { project: "beta" }, { project: undefined }, { callbackUrl: undefined }].map((more) => {
     const { submission, text } = readItem({ action: "build", ...more });
     return [submission.project, submission.callback, text];
@@ -309,7 +309,7 @@ test("what an item says counts before what the batch says, even if that is nothi
 
 test("the limit of a body is counted in bytes, alone and in a batch", () => {
   const around = JSON.stringify({ action: "a", agentId: "ann", payload: "" }).length;
-  const readItem = itemReader({ agentId: "ann" });
+  const readItem = itemReader({ agentId: "ann" }, false);
   for (const letter of ["a", "é", '"']) {
     const room = Math.floor((BODY_BYTES_MAX - around) / 2) * (letter === "a" ? 2 : 1);
     for (const [more, isRead] of [
@@ -353,7 +353,7 @@ test("an exec with a command is told from one without, alone, in a batch and by 
   const withOne: unknown[] = ["true", ["a", "b c"], ["a", ""]].map((command) => ({ command }));
   const bad = [undefined, null, "", " ", [], [""], [1], ["a", null], { a: 1 }, 5].map((command) => ({ command }));
   const without: unknown[] = [undefined, {}, ...bad];
-  const inBatch = itemReader({ agentId: "ann" });
+  const inBatch = itemReader({ agentId: "ann" }, false);
   for (const params of [...withOne, ...without]) {
     const item = { action: "exec", params };
     const body = { ...item, agentId: "ann" };

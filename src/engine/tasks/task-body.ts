@@ -7,33 +7,24 @@
  */
 import {
   agentId,
-  badField,
-  type Fields,
-  fail,
-  finite,
   INSTANT_MAX,
   type Instant,
-  instantInWords,
-  instantTextFault,
   invariant,
   isRecord,
-  name,
   ok,
-  oneOf,
   projectId,
   type Reader,
   type Refusal,
-  section,
   sectionInWords,
-  setOf,
   taskId,
-  text,
-  whole,
 } from "../../core/base/index.ts";
 import { priority } from "../../core/config/index.ts";
 import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
-import type { TaskBody } from "../../protocol/index.ts";
+import type { PriorityName, TaskBody } from "../../protocol/index.ts";
+import * as s from "../../protocol/schema/index.ts";
+import { Checked } from "../../protocol/schema/index.ts";
+import { taskFields } from "../../protocol/shapes/index.ts";
 import {
   canonical,
   escapedUntilNow,
@@ -46,7 +37,6 @@ import {
 import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
-const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
 
 /** What a program may say of a task: as on the wire, and an instant may be whole milliseconds. */
 export type TaskInput = Omit<TaskBody, "deadline" | "notBefore"> & {
@@ -68,77 +58,78 @@ const SCHEDULED_ID = /^sch_.+_\d{8}T\d{6}Z$/;
 export type ReadTask = { readonly submission: Submission; readonly text: string; readonly plain: PlainBody | null };
 export type PlainBody = Record<string, unknown>;
 
+const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
+/** An instant as a program gives it. */
+const instantInput: s.Schema<string | number> = s.either(s.instant(), s.whole(0, INSTANT_MAX), AN_INSTANT);
+const instantOf = (given: string | number): number =>
+  typeof given === "string" ? Date.parse(given) : plainZero(given);
+
 export const instantField: Reader<number> = (value, field) => {
-  const at = typeof value === "string" && instantTextFault(value) === null ? Date.parse(value) : value;
-  return typeof at === "number" && Number.isSafeInteger(at) && at >= 0 && at <= INSTANT_MAX
-    ? ok(at)
-    : fail(badField(field, value, instantInWords(AN_INSTANT, value)));
+  const read = s.readShape(instantInput, value, field);
+  return read.ok ? ok(instantOf(read.value)) : read;
 };
 
-const anything: Reader<unknown> = (value) => ok(value);
-const object: Reader<Readonly<Record<string, unknown>>> = (value, field) =>
-  isRecord(value) ? ok(value) : fail(badField(field, value, "an object"));
-/** A list that keeps its order: dependencies. */
-const needs: Reader<readonly string[]> = (value, field) => {
-  const read = setOf(name(), 1000)(value, field);
-  return read.ok ? ok([...new Set(value as string[])]) : read;
+/** Without repeats, in the order given. */
+const unique = (names: readonly string[]): readonly string[] => [...new Set(names)];
+/** Sorted, so that equal sets are equal values. */
+const sorted = (names: readonly string[]): readonly string[] => unique(names).toSorted();
+const plainZero = (count: number): number => (count === 0 ? 0 : count);
+function priorityOf(given: number | PriorityName): number {
+  const read = priority(given, "priority");
+  invariant(read.ok, "a priority was checked before");
+  return read.value;
+}
+
+/** What the core takes where that is another value than the one given. */
+const CONVERTED = {
+  priority: priorityOf,
+  deadline: instantOf,
+  notBefore: instantOf,
+  needs: unique,
+  capabilities: sorted,
+  locks: sorted,
+  estimatedTokens: plainZero,
+  iteration: plainZero,
+};
+type Converted = typeof CONVERTED;
+type Parsed = {
+  [Key in keyof TaskInput]?: Key extends keyof Converted ? ReturnType<Converted[Key]> : NonNullable<TaskInput[Key]>;
 };
 
-type Known = { [Key in keyof TaskBody]-?: unknown };
-const FIELDS = {
-  agentId: name(),
-  action: text(1, 1024),
-  id: name(),
-  project: name(),
-  type: name(),
-  tabId: name(),
-  ref: text(0, 4096),
-  selector: text(0, 4096),
-  params: object,
-  payload: anything,
-  priority,
-  deadline: instantField,
-  notBefore: instantField,
-  parent: name(),
-  needs,
-  inputArtifact: text(1, 4096),
-  resources: section(
-    { cpuMillicores: whole(0, 1_000_000_000), memoryBytes: whole(0) },
-    { cpuMillicores: 0, memoryBytes: 0 },
-  ),
-  capabilities: setOf(name(260), 64),
-  locks: setOf(name(), 64),
-  zone: name(),
-  provider: name(),
-  estimatedTokens: finite(0, 1_000_000_000_000),
-  iteration: whole(0, 1_000_000),
-  maxAttempts: whole(1, 1_000_000),
-  timeoutMs: whole(1, 31_556_952_000_000),
-  onDependencyFailure: oneOf("skip", "run"),
-  onLoss: oneOf("retry", "fail"),
-  callbackUrl: text(1, 2048),
-} satisfies Fields<Known>;
-type Parsed = { [Key in keyof typeof FIELDS]?: (typeof FIELDS)[Key] extends Reader<infer Value> ? Value : never };
-
-/** The place of a field in the order of the text, which is where its value is kept while a body is read. */
-type Place<Key> = number & { readonly of?: Key };
-const IN_ORDER = (Object.keys(FIELDS) as (keyof Parsed)[]).sort();
+/** The index of a field in the sequence of the text, under which its value is kept while a body is read. */
+type Index<Key> = number & { readonly of?: Key };
+const KNOWN: readonly string[] = Object.keys(taskFields);
+const IN_ORDER = ([...KNOWN] as (keyof Parsed)[]).sort();
 invariant(IN_ORDER.length < 32, "a set of fields is a number in which each has a bit");
-const AT = Object.fromEntries(IN_ORDER.map((field, place) => [field, place])) as {
-  [Key in keyof Parsed]-?: Place<Key>;
+const AT = Object.fromEntries(IN_ORDER.map((field, index) => [field, index])) as {
+  [Key in keyof Parsed]-?: Index<Key>;
 };
 const KEYS = IN_ORDER.map((field) => spelledKey(field) as SpelledKey);
-type Field = { readonly reader: Reader<unknown>; readonly place: number };
-const FIELD_OF: ReadonlyMap<string, Field> = new Map(
-  IN_ORDER.map((field, place) => [field, { reader: FIELDS[field], place }]),
-);
+type Field = {
+  readonly index: number;
+  /** Null: it was checked before. */
+  readonly schema: s.Schema | null;
+  readonly convert: ((given: never) => unknown) | null;
+};
+type FieldTable = ReadonlyMap<string, Field>;
+const tableOf = (schemas: Partial<Readonly<Record<string, s.Schema>>>): FieldTable =>
+  new Map(
+    IN_ORDER.map((field, index) => [
+      field,
+      { index, schema: schemas[field] ?? null, convert: CONVERTED[field as keyof Converted] ?? null },
+    ]),
+  );
+/** A body of a program, an item of a batch that came over the wire, and a body that the server has checked. */
+const FROM_PROGRAM = tableOf({ ...taskFields, deadline: instantInput, notBefore: instantInput });
+const FROM_WIRE = tableOf({ ...taskFields });
+const CHECKED = tableOf({});
 
-/** What has been read of a body: the value of each field by its place, which were given, and which were respelled. */
+/** What has been read of a body: the value of each field by its index, which were given, and which were respelled. */
 class Reading {
   readonly values: unknown[];
   given: number;
   respelled = 0;
-  /** What was given where that is not what it was read as, by place: nothing is asked for twice. */
+  /** What was given where that is not what it was read as, by index: nothing is asked for twice. */
   raw: unknown[] | null = null;
   /** Whether all values are text, numbers, true and false. */
   isPlain = true;
@@ -151,8 +142,8 @@ class Reading {
   /** As it was when it was made of this one. */
   beginAnew(shared: Reading): void {
     for (let left = this.given; left !== 0; left &= left - 1) {
-      const place = lowestIn(left);
-      this.values[place] = shared.values[place];
+      const index = lowestIn(left);
+      this.values[index] = shared.values[index];
     }
     this.given = shared.given;
     this.respelled = 0;
@@ -160,28 +151,27 @@ class Reading {
     this.isPlain = true;
   }
 }
-/** The place of the first field in a set that is not empty. */
+/** The index of the first field in a set that is not empty. */
 const lowestIn = (fields: number): number => 31 - Math.clz32(fields & -fields);
 const NOTHING: readonly unknown[] = IN_ORDER.map(() => undefined);
-const at = <Key extends keyof Parsed>(values: readonly unknown[], place: Place<Key>): Parsed[Key] =>
-  values[place] as Parsed[Key];
+const at = <Key extends keyof Parsed>(values: readonly unknown[], index: Index<Key>): Parsed[Key] =>
+  values[index] as Parsed[Key];
 
 export function readTaskBody(given: unknown): ReadTask {
   try {
-    return given instanceof ScheduledBody ? readBody(given.body, true) : readBody(given, false);
+    if (given instanceof Checked) return readBody(given.body, CHECKED);
+    return given instanceof ScheduledBody ? readBody(given.body, FROM_PROGRAM, true) : readBody(given, FROM_PROGRAM);
   } catch (thrown) {
     throw faultOfReading(thrown, given, "");
   }
 }
 
-function readBody(body: unknown, isScheduled: boolean): ReadTask {
-  if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(Object.keys(FIELDS)));
+function readBody(body: unknown, fields: FieldTable, isScheduled = false): ReadTask {
+  if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(KNOWN));
   const reading = new Reading(null);
-  const fault = readFields(body, reading);
+  const fault = readFields(body, reading, fields) ?? missingIn(reading.values);
   if (fault !== null) throw refused(fault);
   const { values } = reading;
-  if (at(values, AT.agentId) === undefined) throw badInput("agentId", undefined, "the name of the agent that submits");
-  if (at(values, AT.action) === undefined) throw badInput("action", undefined, "what is to be done, as text");
   const id = at(values, AT.id);
   if (id !== undefined && !isScheduled && SCHEDULED_ID.test(id))
     throw badInput("id", id, "an id not of the form sch_<schedule>_<instant>, which schedules make themselves");
@@ -193,67 +183,78 @@ function readBody(body: unknown, isScheduled: boolean): ReadTask {
   return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
 }
 
+function missingIn(values: readonly unknown[]): Refusal | null {
+  for (const field of ["agentId", "action"] as const)
+    if (at(values, AT[field]) === undefined) return refusalOf(taskFields[field], undefined, field);
+  return null;
+}
+
+function refusalOf(schema: s.Schema, value: unknown, field: string): Refusal {
+  const read = s.readShape(schema, value, field);
+  invariant(!read.ok, "only what was found wrong is put into words");
+  return read.failure;
+}
+
 /** What all items of a batch have in common, as fields of a body; an item may say otherwise, but not of the agent. */
 type SharedFields = Pick<TaskInput, "agentId" | "project" | "callbackUrl">;
 export type ItemReader = (item: Readonly<Record<string, unknown>>) => ReadTask;
 
 /**
- * Reads the items of one batch, each as if it had been submitted alone with what it shares. That is read once; only an
+ * Reads the items of one batch, each as if it had been submitted alone with what it shares, which was read before. An
  * item with a fault is put together and read as a body of its own, which tells of the first one.
  */
-export function itemReader({ agentId, project, callbackUrl }: SharedFields): ItemReader {
+export function itemReader({ agentId, project, callbackUrl }: SharedFields, isFromWire: boolean): ItemReader {
+  const fields = isFromWire ? FROM_WIRE : FROM_PROGRAM;
   const said = {
     ...(project === undefined ? {} : { project }),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
   };
   const shared = new Reading(null);
-  const isShared = readFields({ ...said, agentId }, shared) === null;
+  readFields({ ...said, agentId }, shared, CHECKED);
   const reading = new Reading(shared);
   const { values } = reading;
   return (item) => {
     reading.beginAnew(shared);
-    const isRead = isShared && readFields(item, reading) === null && at(values, AT.action) !== undefined;
+    const isRead = readFields(item, reading, fields) === null && at(values, AT.action) !== undefined;
     const id = at(values, AT.id);
     const since = escapedUntilNow();
     const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(reading) : null;
     const size = text === null ? 0 : sizeOf(text, since);
-    if (text === null || size > BODY_BYTES_MAX) return readTaskBody({ ...said, ...item, agentId });
+    if (text === null || size > BODY_BYTES_MAX) return readBody({ ...said, ...item, agentId }, fields);
     return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
   };
 }
 
-/** Reads each field to its place; what is wrong with the first bad one, if any is. */
-function readFields(body: Readonly<Record<string, unknown>>, reading: Reading): Refusal | null {
+/** Reads each field to its index; what is wrong with the first bad one, if any is. */
+function readFields(body: Readonly<Record<string, unknown>>, reading: Reading, fields: FieldTable): Refusal | null {
   const { values } = reading;
   for (const key of Object.keys(body)) {
-    const field = FIELD_OF.get(key);
-    if (field === undefined) return { type: "unknown-field", field: key, known: Object.keys(FIELDS) };
-    const { place } = field;
-    const value = body[key];
-    const read = value === undefined ? UNSAID : field.reader(value, key);
-    if (!read.ok) return read.failure;
-    values[place] = read.value;
-    reading.given |= 1 << place;
-    if (read.value !== value) {
-      reading.respelled |= 1 << place;
+    const field = fields.get(key);
+    if (field === undefined) return { type: "unknown-field", field: key, known: KNOWN };
+    const { index, schema, convert } = field;
+    const given = body[key];
+    if (given !== undefined && schema !== null && !schema["~check"](given)) return refusalOf(schema, given, key);
+    const value = given === undefined || convert === null ? given : convert(given as never);
+    values[index] = value;
+    reading.given |= 1 << index;
+    if (value !== given) {
+      reading.respelled |= 1 << index;
       reading.raw ??= [];
-      reading.raw[place] = value;
+      reading.raw[index] = given;
     }
-    if (typeof value === "object") reading.isPlain = false;
+    if (typeof given === "object") reading.isPlain = false;
   }
   return null;
 }
-
-const UNSAID = ok(undefined);
 
 /** The canonical text: of what was given, not of what it was read as. Null if a field of the body cannot be spelled. */
 function textOf({ values, given, respelled, raw }: Reading): string | null {
   let text: string | null = "";
   for (let left = given; left !== 0; left &= left - 1) {
-    const place = lowestIn(left);
-    const value = ((respelled >>> place) & 1) === 0 ? values[place] : raw?.[place];
+    const index = lowestIn(left);
+    const value = ((respelled >>> index) & 1) === 0 ? values[index] : raw?.[index];
     if (value === undefined) continue;
-    text = withField(text, KEYS[place] as SpelledKey, value, 1);
+    text = withField(text, KEYS[index] as SpelledKey, value, 1);
     if (text === null) return null;
   }
   return `${text}}`;
@@ -264,10 +265,10 @@ function plainOf({ values, given, respelled, isPlain }: Reading): PlainBody | nu
   if (!isPlain || respelled !== 0) return null;
   const plain: PlainBody = {};
   for (let left = given & ~(1 << AT.id); left !== 0; left &= left - 1) {
-    const place = lowestIn(left);
-    const value = values[place];
+    const index = lowestIn(left);
+    const value = values[index];
     // Minus zero is zero in JSON.
-    if (value !== undefined) plain[IN_ORDER[place] as string] = value === 0 ? 0 : value;
+    if (value !== undefined) plain[IN_ORDER[index] as string] = value === 0 ? 0 : value;
   }
   return plain;
 }
@@ -291,8 +292,8 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     bodySize: size,
     type: at(values, AT.type) ?? "other",
     capabilities: at(values, AT.capabilities) ?? NO_NAMES,
-    cpu: resources?.cpuMillicores ?? 0,
-    memory: resources?.memoryBytes ?? 0,
+    cpu: plainZero(resources?.cpuMillicores ?? 0),
+    memory: plainZero(resources?.memoryBytes ?? 0),
     provider: at(values, AT.provider) ?? null,
     locks: at(values, AT.locks) ?? NO_NAMES,
     zone: at(values, AT.zone) ?? null,

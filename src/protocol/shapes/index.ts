@@ -1,4 +1,6 @@
 /** What other layers may use of this room: the bodies that the engine reads. */
 
 export { permitBody, settleBody } from "./permits.ts";
+export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
+export { batchBody, taskFields } from "./tasks.ts";
 export { joinBody, SESSION_MAX, syncBody, usage, workerOptions } from "./workers.ts";

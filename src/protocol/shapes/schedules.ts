@@ -10,23 +10,24 @@ import type {
   ScheduleTask,
   ScheduleView,
 } from "../generated/schedules.ts";
-import type { TaskBody } from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { PAGE_DEFAULT } from "./task-calls.ts";
-import { taskBody } from "./tasks.ts";
+import { taskFields } from "./tasks.ts";
 
 export type * from "../generated/schedules.ts";
 
 export const SCHEDULE_ID_MAX = 100;
 
-const { id: _, deadline: __, ...taskFields } = (taskBody as unknown as { properties: s.Fields<TaskBody> }).properties;
+const { id: _, deadline: __, ...scheduleTaskFields } = taskFields;
 const scheduleTask: s.Schema<ScheduleTask> = s.component(
   "ScheduleTask",
-  s.object<ScheduleTask>(taskFields, { expected: "the task of each instant: an object with agentId and action" }),
+  s.object<ScheduleTask>(scheduleTaskFields, {
+    expected: "the task of each instant: an object with agentId and action",
+  }),
 );
 
-const fields: s.Fields<ScheduleBody> = {
+export const scheduleFields: s.Fields<ScheduleBody> = {
   cron: s.described(s.text(1, 256), "Five or six fields, or a nickname such as @daily.", {
     expected: "a cron expression such as 0 9 * * 1-5",
   }),
@@ -48,14 +49,14 @@ const fields: s.Fields<ScheduleBody> = {
 };
 export const scheduleBody: s.Schema<ScheduleBody> = s.component(
   "ScheduleBody",
-  s.object<ScheduleBody>(fields, {
+  s.object<ScheduleBody>(scheduleFields, {
     examples: [{ cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", task: { agentId: "ann", action: "report" } }],
   }),
 );
 export const scheduleView: s.Schema<ScheduleView> = s.component(
   "Schedule",
   s.answer<ScheduleView>({
-    ...fields,
+    ...scheduleFields,
     id: s.name(),
     nextAt: s.described(s.optional(s.instant()), "Absent: never again, or paused."),
     lastAt: s.optional(s.instant()),

@@ -1,8 +1,7 @@
 /**
  * Tasks on the wire: what a caller says of one, and what Drover says of it.
  *
- * The limits of every field are the engine's; a test generates bodies, good and bad, and compares the two. The items of
- * a batch are checked one by one by the engine, because a bad item never fails its batch; the document shows
+ * The items of a batch are read one by one by the engine, because a bad item never fails its batch; the document shows
  * what an item is.
  */
 
@@ -111,17 +110,15 @@ const agentId = (): s.Schema<string> =>
     expected: `the agent that submits: ${s.notesOf(s.name()).expected}`,
   });
 
+export const taskFields: Fields<TaskBody> = { agentId: agentId(), ...batchTaskFields };
 export const taskBody: s.Schema<TaskBody> = s.component(
   "TaskBody",
-  s.object<TaskBody>(
-    { agentId: agentId(), ...batchTaskFields },
-    {
-      examples: [
-        { agentId: "ann", action: "echo", payload: { text: "hello" } },
-        { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
-      ],
-    },
-  ),
+  s.object<TaskBody>(taskFields, {
+    examples: [
+      { agentId: "ann", action: "echo", payload: { text: "hello" } },
+      { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
+    ],
+  }),
 );
 export const batchTask: s.Schema<BatchTask> = s.component(
   "BatchTask",

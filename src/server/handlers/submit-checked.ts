@@ -1,22 +1,16 @@
 /**
  * Where webhooks may go, checked when a task is submitted, and told of when there was no room for it.
  *
- * The engine takes a callbackUrl for text; which addresses are let through is the server's to say. What is wrong with
- * an item of a batch, its URL or any field, turns away that item and whatever needs it, and no other: in its place the
- * engine is handed one that it must refuse, and its words are replaced by ours.
+ * The engine takes any URL; which addresses are let through is the server's to say. An item of a batch whose address is
+ * not, or that is not its caller's to submit, is handed to the engine as refused: what needs it is refused with it, and
+ * no other item is.
  */
 
-import { isRecord, type Refusal, sentence } from "../../core/base/index.ts";
+import { isRecord, sentence } from "../../core/base/index.ts";
+import { refusedItem } from "../../engine/tasks/index.ts";
 import { DroverError, refused } from "../../engine/writer/index.ts";
-import {
-  type BatchAnswer,
-  type BatchBody,
-  type BatchTask,
-  batchTask,
-  readShape,
-  type Submitted,
-  type TaskBody,
-} from "../../protocol/index.ts";
+import { type BatchAnswer, type BatchBody, checked, type Submitted, type TaskBody } from "../../protocol/index.ts";
+import { isWebUrl } from "../../protocol/schema/index.ts";
 import { checkCallbackUrl } from "../webhooks/address.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
 import type { Deps } from "./handler.ts";
@@ -34,7 +28,7 @@ export function checkCallback({ settings }: Pick<Deps, "settings">, url: string 
 export async function submitChecked(parts: Parts, body: TaskBody, headers: string[]): Promise<Submitted> {
   checkCallback(parts, body.callbackUrl, "callbackUrl");
   try {
-    const submitted = await parts.drover.submit(body);
+    const submitted = await parts.drover.submit(checked(body));
     if (submitted.throttle === true) headers.push("retry-after", "1");
     return submitted;
   } catch (error) {
@@ -43,46 +37,29 @@ export async function submitChecked(parts: Parts, body: TaskBody, headers: strin
   }
 }
 
-/** `foreign`: by their places, the items that are not their caller's to submit, and why. */
+/** `foreign`: by their indices, the items that are not their caller's to submit, and why. */
 export async function submitCheckedBatch(
   parts: Parts,
   batch: BatchBody,
   foreign: ReadonlyMap<number, string>,
 ): Promise<BatchAnswer> {
   checkCallback(parts, batch.callbackUrl, "callbackUrl");
-  const bad = new Map<number, string>();
   const tasks = batch.tasks.map((item, index) => {
-    const refusal = refusalOf(parts, item, `tasks[${index}]`);
-    const error = refusal === null ? foreign.get(index) : sentence(refusal);
-    if (error === undefined) return item;
-    bad.set(index, error);
-    return unacceptable(item);
+    const error = foreign.get(index) ?? callbackFault(parts, item, `tasks[${index}].callbackUrl`);
+    return error === null ? item : refusedItem(item, error);
   });
-  const answer = await parts.drover.submitBatch({ ...batch, tasks });
-  const answers = answer.tasks.map((item, index) => {
-    const error = bad.get(index);
-    if (error !== undefined) return { ...item, error };
-    if (item.state === "rejected")
-      tellRejected(parts, { ...batch, ...batch.tasks[index] } as TaskBody, item.taskId, item.error ?? "");
-    return item;
-  });
-  return { ...answer, tasks: answers };
+  const answer = await parts.drover.submitBatch(checked({ ...batch, tasks }));
+  for (const [index, { state, taskId, error = "" }] of answer.tasks.entries())
+    if (state === "rejected") tellRejected(parts, { ...batch, ...batch.tasks[index] } as TaskBody, taskId, error);
+  return answer;
 }
 
-/** What is wrong with one item, if anything is. */
-function refusalOf({ settings }: Parts, item: unknown, at: string): Refusal | null {
-  const read = readShape(batchTask, item, at);
-  if (!read.ok) return read.failure;
-  const { callbackUrl } = read.value;
-  if (callbackUrl === undefined) return null;
-  const url = checkCallbackUrl(callbackUrl, settings().webhooks, `${at}.callbackUrl`);
-  return url.ok ? null : url.failure;
-}
-
-/** What the engine must turn away, under the same name, so that it turns away what needs it too. */
-function unacceptable(item: unknown): BatchTask {
-  const id: unknown = isRecord(item) ? item.id : undefined;
-  return { action: "", ...(typeof id === "string" ? { id } : {}) };
+/** Why no webhook may go to the URL of an item. Whether it is a URL, the engine says. */
+function callbackFault({ settings }: Parts, item: unknown, at: string): string | null {
+  const url: unknown = isRecord(item) ? item.callbackUrl : undefined;
+  if (!isWebUrl(url)) return null;
+  const read = checkCallbackUrl(url, settings().webhooks, at);
+  return read.ok ? null : sentence(read.failure);
 }
 
 /** Only what found no room has an id: what was wrong never became a task. */
