@@ -22,7 +22,6 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
     "src/worker/pull/session.ts:createPullSession": 76,
   },
   closures: {
-    "src/engine/schedules/schedules.ts:createSchedules": 181,
     "src/server/handlers/log-requests.ts:createLogRequests": 169,
     "src/server/push/driver.ts:startDrive": 188,
     "src/server/webhooks/dispatcher.ts:startWebhooks": 205,

@@ -1,40 +1,22 @@
 /**
- * Recurring tasks: a cron pattern in a time zone, and the task that each of its instants makes.
- *
- * Exact over restarts: an instant's task has an id made of the schedule and the instant, and the schedule moves on by
- * an event of its own after it was submitted. A crash in between repeats the submit, which is known again by its id.
- * What was missed while nobody ran is made up for as far as `catchUp` says, the latest instants first in line to be
- * kept. Where the former task still lives, `overlap` decides: the instant is passed over, queued all the
- * same, or the former task is cancelled. croner knows the calendar.
+ * Recurring tasks: a cron pattern in a time zone, and the task that each of its instants makes. Here they are put, read
+ * and removed; schedule-runner.ts runs them.
  */
 
-import { Cron } from "croner";
-import {
-  type AgentId,
-  type Instant,
-  instant,
-  type ProjectId,
-  type ScheduleId,
-  type TaskId,
-} from "../../core/base/index.ts";
-import { hasEnded, type Schedule } from "../../core/model/index.ts";
+import type { AgentId, ProjectId } from "../../core/base/index.ts";
+import type { Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
-import { type Clock, isoTime } from "../../std/index.ts";
+import { isoTime } from "../../std/index.ts";
 import type { ArtifactPlace } from "../tasks/artifact-place.ts";
-import { ScheduledBody } from "../tasks/task-body.ts";
 import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
-import { badInput, DroverError, isStop, refused } from "../writer/drover-error.ts";
-import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
-import type { Writer } from "../writer/writer.ts";
-import { type ReadSchedule, readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
+import { refused } from "../writer/drover-error.ts";
+import type { StorageGuard } from "../writer/storage-guard.ts";
+import { readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
+import { neverDue, nextOf } from "./schedule-calendar.ts";
 import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 import { createScheduleRoom } from "./schedule-room.ts";
-
-/** How soon an instant is tried again whose task found no room. */
-const NO_ROOM_MS = 1000;
-/** Schedules dealt with in one turn, so that many that are due together never hold up the event loop. */
-const AT_ONCE_MAX = 20;
+import { createScheduleRunner, eventBytes, type ScheduleRunnerDeps } from "./schedule-runner.ts";
 
 export type Schedules = {
   /** Makes a schedule or changes it; the same body again changes nothing. */
@@ -46,23 +28,16 @@ export type Schedules = {
 };
 export type ScheduleService = Schedules & { begin(): void; stop(): void };
 
-export function createSchedules(deps: {
-  readonly writer: Writer;
-  readonly clock: Clock;
-  /** Submits now; durable later. */
-  readonly submit: (body: unknown) => unknown;
+type Deps = ScheduleRunnerDeps & {
   readonly artifacts: Pick<ArtifactPlace, "check">;
   readonly storage: Pick<StorageGuard, "room" | "book">;
-  readonly onWarning: (message: string) => void;
-}): ScheduleService {
-  const { writer, clock } = deps;
-  const { schedules, tasks } = writer.state;
+};
+
+export function createSchedules(deps: Deps): ScheduleService {
+  const { writer } = deps;
+  const { schedules } = writer.state;
   const room = createScheduleRoom(schedules);
-  let cancelAlarm: (() => void) | null = null;
-  let stopped = false;
-  /** Due, and not dealt with yet in this round; whether anything in it found no room. */
-  let round: ScheduleId[] = [];
-  let wasFull = false;
+  const runner = createScheduleRunner(deps);
 
   async function put(given: string, body: ScheduleInput): Promise<ScheduleView> {
     const id = scheduleId(given);
@@ -87,7 +62,7 @@ export function createSchedules(deps: {
     if (!decided.ok) throw refused(decided.failure);
     if (!isSame) room.changed(size - (known === undefined ? 0 : factsOf(known).bytes));
     deps.storage.book(keeper, bytes, writer.now());
-    watch();
+    runner.watch();
     return read(() => viewOf(find(id)));
   }
 
@@ -104,107 +79,6 @@ export function createSchedules(deps: {
     return value;
   }
 
-  function watch(): void {
-    cancelAlarm?.();
-    cancelAlarm = null;
-    let next = Number.POSITIVE_INFINITY;
-    for (const { nextAt } of schedules.values()) next = Math.min(next, nextAt ?? next);
-    if (!stopped && next < Number.POSITIVE_INFINITY) setAlarm(writer.alarmFor(next as Instant));
-  }
-
-  function setAlarm(at: number): void {
-    cancelAlarm = clock.ringAt(at, ring, { keepAlive: true });
-  }
-
-  function ring(): void {
-    cancelAlarm = null;
-    if (stopped) return;
-    try {
-      runDue();
-    } catch (error) {
-      if (!isStop(error)) throw error;
-      return;
-    }
-    if (round.length > 0) setAlarm(clock.elapsed());
-    else if (wasFull) setAlarm(clock.elapsed() + NO_ROOM_MS);
-    else watch();
-  }
-
-  /** The next few of all that are due. One that finds no room waits for the next round, and keeps nobody out. */
-  function runDue(): void {
-    const now = writer.now();
-    const isDue = ({ nextAt }: Schedule): boolean => nextAt !== null && nextAt <= now;
-    if (round.length === 0) {
-      round = Array.from(schedules.values())
-        .filter(isDue)
-        .map(({ id }) => id);
-      wasFull = false;
-    }
-    for (const id of round.splice(0, AT_ONCE_MAX)) {
-      const schedule = schedules.get(id);
-      if (schedule !== undefined && isDue(schedule) && !runSchedule(schedule, now)) wasFull = true;
-    }
-  }
-
-  /** What a schedule comes to is stored for its owner, and never refused. */
-  function move(schedule: Schedule, to: { lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }): void {
-    writer.execute({ type: "move-schedule", schedule: schedule.id, ...to });
-    bookFor(schedule, eventBytes(schedule.id) + (to.lastTask?.length ?? 0));
-  }
-
-  function bookFor(schedule: Schedule, bytes: number): void {
-    const { project, agentId } = factsOf(schedule);
-    deps.storage.book({ project: project as ProjectId, agent: agentId as AgentId }, bytes, writer.now());
-  }
-
-  /** Whether all of its instants were dealt with. */
-  function runSchedule(schedule: Schedule, now: Instant): boolean {
-    const body = readable(schedule);
-    if (body === null) return true;
-    const due = dueInstants(body, schedule.nextAt as Instant, now);
-    for (const [index, at] of due.entries()) {
-      const next = due[index + 1] ?? nextOf(body, Math.max(now, at));
-      const task = runInstant(schedule, body, at);
-      if (task === "no-room") return false;
-      move(schedule, { lastAt: at, lastTask: task, nextAt: next });
-    }
-    // Nothing of what was missed is made up for.
-    if (due.length === 0) move(schedule, { lastAt: now, lastTask: null, nextAt: nextOf(body, now) });
-    return true;
-  }
-
-  /** A body that an earlier version took and this one does not stops its schedule, and nothing else. */
-  function readable(schedule: Schedule): ReadSchedule | null {
-    try {
-      return bodyOf(schedule);
-    } catch (error) {
-      if (!(error instanceof DroverError)) throw error;
-      const { id, nextAt } = schedule;
-      deps.onWarning(`schedule ${id} stands still, since this version cannot read it: ${error.message}`);
-      move(schedule, { lastAt: nextAt as Instant, lastTask: null, nextAt: null });
-      return null;
-    }
-  }
-
-  /** The task of one instant, or null if it was passed over. */
-  function runInstant({ id, lastTask }: Schedule, body: ReadSchedule, at: Instant): TaskId | null | "no-room" {
-    const former = lastTask === null ? undefined : tasks.get(lastTask);
-    const isLive = former !== undefined && !hasEnded(former);
-    const task = taskOf(id, at);
-    const isOverlap = isLive && former.id !== task;
-    if (isOverlap && body.overlap === "skip") return null;
-    const answer = deps.submit(new ScheduledBody({ ...body.task, id: task }));
-    if (!(answer instanceof DroverError)) {
-      // Only now: where there was no room, the former one is all there is.
-      if (isOverlap && body.overlap === "cancel")
-        writer.execute({ type: "cancel-task", task: former.id, reason: `schedule ${id} has its next turn` });
-      return task;
-    }
-    if (answer.retryable) return "no-room";
-    deps.onWarning(`schedule ${id} could not submit the task of ${isoTime(at)}: ${answer.message}`);
-    return null;
-  }
-
   return {
     put,
     get: (id) => read(() => viewOf(find(id))),
@@ -217,71 +91,13 @@ export function createSchedules(deps: {
       const schedule = find(id);
       await writer.run({ type: "remove-schedule", schedule: schedule.id });
       room.changed(-factsOf(schedule).bytes);
-      bookFor(schedule, eventBytes(schedule.id));
-      watch();
+      runner.book(schedule, eventBytes(schedule.id));
+      runner.watch();
     },
-    begin: watch,
-    stop() {
-      stopped = true;
-      cancelAlarm?.();
-    },
+    begin: runner.watch,
+    stop: runner.stop,
   };
 }
-
-/** What an event of a schedule takes beside its body. */
-const eventBytes = (id: ScheduleId): number => CHANGE_BYTES + Buffer.byteLength(id);
-
-/** A schedule that would never run is a mistake, and says so at once. */
-function neverDue(body: ReadSchedule, after: number): DroverError {
-  if (cronOf(body).nextRun(new Date(after)) === null) return badInput("cron", body.cron, "a pattern that comes round");
-  return badInput("endAt", isoTime(body.endAt ?? 0), "after the first instant of the pattern");
-}
-
-/** The instants to run: those from the first that is due on, but of what was missed only the last few. */
-function dueInstants(body: ReadSchedule, first: Instant, now: Instant): Instant[] {
-  // The one that is due now is not missed: it is only late by what a timer is late.
-  const most = Math.max(1, body.catchUp);
-  const isMissed = now - first >= LATE_MS;
-  if (isMissed && body.catchUp === 0) return [];
-  if ((nextOf(body, first) ?? Number.POSITIVE_INFINITY) > now) return [first];
-  const last = Math.min(now, body.endAt ?? now);
-  const found = cronOf(body).previousRuns(most, new Date(last + 1000));
-  const instants = found.map((date) => instant(date.getTime())).filter((at) => at >= first && at <= last);
-  return instants.length === 0 ? [first] : instants.sort((left, right) => left - right).slice(-most);
-}
-
-/** An instant that is so late was missed: nobody ran then. */
-const LATE_MS = 60_000;
-
-/** To read a body, and a pattern, costs more than all else about an instant; a schedule put anew is a new one. */
-const bodies = new WeakMap<Schedule, ReadSchedule>();
-const patterns = new WeakMap<ReadSchedule, Cron>();
-
-function bodyOf(schedule: Schedule): ReadSchedule {
-  const body = bodies.get(schedule) ?? readSchedule(JSON.parse(schedule.body));
-  bodies.set(schedule, body);
-  return body;
-}
-
-function cronOf(body: ReadSchedule): Cron {
-  const { cron, timeZone } = body;
-  const pattern = patterns.get(body) ?? new Cron(cron, { timezone: timeZone, paused: true });
-  patterns.set(body, pattern);
-  return pattern;
-}
-
-/** The first instant after the given one, within the schedule's life. */
-function nextOf(body: ReadSchedule, after: number): Instant | null {
-  if (body.paused) return null;
-  const from = body.startAt === null ? after : Math.max(after, body.startAt - 1);
-  const next = cronOf(body).nextRun(new Date(from));
-  if (next === null || (body.endAt !== null && next.getTime() > body.endAt)) return null;
-  return instant(next.getTime());
-}
-
-/** Ids sort by time: sch_nightly_20260131T120000Z. */
-export const taskOf = (schedule: ScheduleId, at: Instant): TaskId =>
-  `sch_${schedule}_${new Date(at).toISOString().replaceAll(/[-:]|\.\d+/g, "")}` as TaskId;
 
 function viewOf({ id, body, nextAt, lastAt, lastTask }: Schedule): ScheduleView {
   const { task, ...given } = JSON.parse(body) as ScheduleInput;
