@@ -22,10 +22,7 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
     "src/worker/pull/session.ts:createPullSession": 76,
   },
   closures: {
-    "src/server/handlers/log-requests.ts:createLogRequests": 169,
     "src/server/push/driver.ts:startDrive": 188,
-    "src/server/webhooks/dispatcher.ts:startWebhooks": 205,
-    "src/server/webhooks/host-queues.ts:createLines": 169,
     "src/sim/context.ts:createStage": 185,
     "src/sim/play.ts:createPlayers": 290,
     "src/worker/pull/connection.ts:startConnection": 301,

@@ -33,7 +33,7 @@ export function emptyState(): State {
     requirements: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),
-    callbacks: { wanted: new Set(), due: new Map() },
+    callbacks: { wanted: new Map(), due: new Map() },
     schedules: new Map(),
     tabs: new Map(),
     timers: sortedList(compareTimers),

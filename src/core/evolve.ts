@@ -93,7 +93,7 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "gate-removed":
       return removeGate(state, event.gate);
     case "callback-asked":
-      state.callbacks.wanted.add(event.task);
+      state.callbacks.wanted.set(event.task, event.host);
       return;
     case "callback-settled":
       state.callbacks.due.delete(event.end);

@@ -16,7 +16,13 @@ import { refused } from "./writer/drover-error.ts";
 import type { Applied } from "./writer/group-commit.ts";
 import type { Writer } from "./writer/writer.ts";
 
-export type DueCallback = { readonly taskId: string; readonly seq: number; readonly state: string };
+export type DueCallback = {
+  readonly taskId: string;
+  readonly seq: number;
+  readonly state: string;
+  readonly host: string;
+  readonly project: string;
+};
 export type Callbacks = {
   /** Not settled yet, the oldest end first; found as far as it is read, since there may be many. */
   pending(): Iterable<DueCallback>;
@@ -39,9 +45,9 @@ export function createCallbacks(deps: {
   const listeners = new Set<() => void>();
   return {
     *pending() {
-      for (const { task, end, phase } of state.callbacks.due.values()) {
+      for (const { task, end, phase, ended, host } of state.callbacks.due.values()) {
         if (end > writer.committedSeq()) return;
-        yield { taskId: task, seq: end, state: phase };
+        yield { taskId: task, seq: end, state: phase, host, project: ended?.project.id ?? "" };
       }
     },
     async snapshot(at) {

@@ -70,5 +70,5 @@ const PLAIN: Omit<Submission, "id"> = {
   },
   ...{ provider: null, locks: [], zone: null, tab: null, priority: null, parent: null, needs: [], artifact: null },
   ...{ artifactReady: false, notBefore: null, deadline: null, estimatedTokens: 0, iteration: 1, maxAttempts: null },
-  ...{ timeoutMs: null, onDependencyFailure: "skip", onLoss: null, action: "", callback: false },
+  ...{ timeoutMs: null, onDependencyFailure: "skip", onLoss: null, action: "", callback: null },
 };

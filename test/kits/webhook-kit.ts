@@ -52,7 +52,8 @@ export function fakeEngine() {
   function end(taskId: string, more: Partial<Snapshot> = {}): number {
     const state = more.state ?? "done";
     tasks.set(taskId, { taskId, callbackUrl: "http://hook.example/", ...more, state });
-    due.set(++seq, { taskId, seq, state });
+    const { callbackUrl = "http://hook.example/", project = "" } = more;
+    due.set(++seq, { taskId, seq, state, project, host: new URL(callbackUrl).host });
     for (const listener of listeners) listener();
     return seq;
   }

@@ -62,7 +62,7 @@ function checkTask(state: State, task: Task, complain: Complain): void {
 }
 
 function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
-  for (const task of callbacks.wanted)
+  for (const task of callbacks.wanted.keys())
     complain(tasks.has(task), () => `${task} wants a callback, so its record is still there`);
   for (const { end, task } of callbacks.due.values())
     complain(end <= seq, () => `the end of ${task} whose callback is due has been`);

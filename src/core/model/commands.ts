@@ -55,8 +55,8 @@ export type Submission = {
   readonly onLoss?: OnLoss | null;
   /** The name of its action; "" if that is a sentence. */
   readonly action: string;
-  /** Whether a callback is sent when it ends. */
-  readonly callback?: boolean;
+  /** The host that is called when it ends; null or absent: none. */
+  readonly callback?: string | null;
 };
 
 /** Where a push worker is posted its tasks. */

@@ -222,7 +222,7 @@ export type Event =
   | Variant<"gate-opened", { gate: GateId }>
   | Variant<"gate-reset", { gate: GateId }>
   | Variant<"gate-removed", { gate: GateId }>
-  | Variant<"callback-asked", { task: TaskId }>
+  | Variant<"callback-asked", { task: TaskId; host: string }>
   | Variant<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
   | Variant<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
   | Variant<
@@ -328,7 +328,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "gate-opened": ["gate"],
   "gate-reset": ["gate"],
   "gate-removed": ["gate"],
-  "callback-asked": ["task"],
+  "callback-asked": ["task", "host"],
   "callback-settled": ["task", "end", "ok", "status", "attempts"],
   "schedule-put": ["schedule", "body", "nextAt"],
   "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
@@ -343,6 +343,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "config-changed": { patch: null },
   "task-submitted": { onLoss: "retry", action: "" },
   "attempt-lost": { reason: null },
+  "callback-asked": { host: "" },
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
   "permit-asked": { remote: false, order: null },

@@ -382,6 +382,8 @@ export type DueCallback = {
   readonly phase: EndPhase;
   /** Null: a snapshot of an older format did not say. */
   readonly ended: Ended | null;
+  /** Whom it is sent to; empty where an older log does not say. */
+  readonly host: string;
 };
 /** A task as it had ended: what is shown of it, and where its body lies. */
 export type Ended = Readonly<
@@ -395,7 +397,8 @@ export type Ended = Readonly<
   readonly requirements: { readonly onLoss: OnLoss };
 };
 export type Callbacks = {
-  readonly wanted: Set<TaskId>;
+  /** The host that each task wants to be called. */
+  readonly wanted: Map<TaskId, string>;
   /** By the event that ended the task, oldest first. */
   readonly due: Map<Seq, DueCallback>;
 };

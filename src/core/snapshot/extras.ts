@@ -10,15 +10,15 @@ import * as format from "./format.ts";
 
 /** Tasks are there already. */
 export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRow): void {
-  const [, task, end, phase, ended = null] = row;
-  if (end === undefined) {
-    callbacks.wanted.add(task as TaskId);
+  const [, task, end = null, phase, ended = null, host = ""] = row;
+  if (end === null) {
+    callbacks.wanted.set(task as TaskId, host);
     return;
   }
   const due = { task: task as TaskId, end: end as Seq, phase: format.PHASES[phase as number] as EndPhase };
   const known = tasks.get(due.task);
   const seen = known !== undefined && known.end?.seq === end ? endedOf(known) : null;
-  callbacks.due.set(due.end, { ...due, ended: ended === null ? seen : endedFrom(due, ended) });
+  callbacks.due.set(due.end, { ...due, ended: ended === null ? seen : endedFrom(due, ended), host });
 }
 
 function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): Ended {

@@ -84,7 +84,14 @@ export type StoneRow = [
   ...[createdAt?: number, lastWorker?: string | null],
 ];
 /** A task that wants a callback when it ends, or an end whose callback is due. */
-export type CallbackRow = [tag: "callback", task: string, end?: number, phase?: number, ended?: EndedRow | null];
+export type CallbackRow = [
+  tag: "callback",
+  task: string,
+  end?: number | null,
+  phase?: number | null,
+  ended?: EndedRow | null,
+  host?: string,
+];
 /** How it had ended. */
 export type EndedRow = [
   ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
@@ -129,7 +136,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 14],
-  callback: [2, 5],
+  callback: [2, 6],
   schedule: [6, 6],
   rejected: [3, 3],
   end: [2, 2],

@@ -76,9 +76,10 @@ function* rowsOf(state: State): Generator<format.Row> {
   const stones = [...state.tombstones.values()].sort((left, right) => left.endSeq - right.endSeq);
   for (const stone of stones) yield stoneRow(stone);
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
-  for (const task of [...state.callbacks.wanted].sort()) yield ["callback", task];
-  for (const { task, end, phase, ended } of state.callbacks.due.values()) {
-    yield ["callback", task, end, format.PHASES.indexOf(phase), ended === null ? null : endedRow(ended)];
+  for (const task of [...state.callbacks.wanted.keys()].sort())
+    yield ["callback", task, null, null, null, state.callbacks.wanted.get(task) as string];
+  for (const { task, end, phase, ended, host } of state.callbacks.due.values()) {
+    yield ["callback", task, end, format.PHASES.indexOf(phase), ended === null ? null : endedRow(ended), host];
   }
   for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
     yield ["schedule", id, body, nextAt, lastAt, lastTask];

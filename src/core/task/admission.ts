@@ -187,7 +187,7 @@ function readTies(state: State, task: Submission): Result<Ties, Refusal> {
 const CALLBACKS_MAX = 1_000_000;
 
 function refusalForRoom(state: State, task: Submission): Refusal | null {
-  if (task.callback === true && state.callbacks.due.size >= CALLBACKS_MAX)
+  if (typeof task.callback === "string" && state.callbacks.due.size >= CALLBACKS_MAX)
     return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
   const queued = state.waiting + state.queued;
@@ -221,10 +221,12 @@ function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties,
   const submitted = submittedEvent(state, task, { id, priority, settings, ties }, now);
   const warnings = warningsFor(state, task, submitted, { asked, settings });
   // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.
-  if (!project.isNew && task.callback !== true && ties.failed === null) return { events: [submitted], id, warnings };
+  if (!project.isNew && typeof task.callback !== "string" && ties.failed === null)
+    return { events: [submitted], id, warnings };
   const events: Event[] = [submitted];
   if (project.isNew) events.unshift({ kind: "project-put", at: now, project: task.project, settings, source });
-  if (task.callback === true) events.push({ kind: "callback-asked", at: now, task: id });
+  if (typeof task.callback === "string")
+    events.push({ kind: "callback-asked", at: now, task: id, host: task.callback });
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);

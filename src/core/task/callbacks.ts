@@ -1,8 +1,8 @@
 /**
  * The callbacks of tasks that have ended.
  *
- * A task may carry an address to be called at its end. The core knows only that there is one: a set of tasks that
- * want it, and the ends whose callback is due, each by the number of the event that ended it. An end
+ * A task may carry an address to be called at its end. The core knows only its host, by which callbacks take turns: the
+ * tasks that want it, and the ends whose callback is due, each by the number of the event that ended it. An end
  * leaves that list by an event of its own, so a delivery that was under way when a process died is taken up by
  * the next. A callback never changes the task, and says how the task had ended then, also when it has
  * run again since, or its record has gone.
@@ -13,8 +13,9 @@ import type { CallbackOutcome, Decided } from "../model/commands.ts";
 import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
-  if (callbacks.wanted.size === 0 || !callbacks.wanted.has(task.id)) return;
-  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, ended: endedOf(task) });
+  const host = callbacks.wanted.size === 0 ? undefined : callbacks.wanted.get(task.id);
+  if (host === undefined) return;
+  callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, ended: endedOf(task), host });
 }
 
 /** Of a task that has ended. */

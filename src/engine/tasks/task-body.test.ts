@@ -300,10 +300,10 @@ test("what an item says counts before what the batch says, even if that is nothi
   });
   const url = '"callbackUrl":"https://a/"';
   assert.deepEqual(texts, [
-    ["alpha", true, `{"action":"build","agentId":"ann",${url},"project":"alpha"}`],
-    ["beta", true, `{"action":"build","agentId":"ann",${url},"project":"beta"}`],
-    ["default", true, `{"action":"build","agentId":"ann",${url}}`],
-    ["alpha", false, '{"action":"build","agentId":"ann","project":"alpha"}'],
+    ["alpha", "a", `{"action":"build","agentId":"ann",${url},"project":"alpha"}`],
+    ["beta", "a", `{"action":"build","agentId":"ann",${url},"project":"beta"}`],
+    ["default", "a", `{"action":"build","agentId":"ann",${url}}`],
+    ["alpha", null, '{"action":"build","agentId":"ann","project":"alpha"}'],
   ]);
 });
 
@@ -337,7 +337,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ id: "t", project: "p", agent: "ann", bodyHash, bodySize, type: "lint", capabilities: ["x", "y"], cpu: 3 },
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
-    ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: true },
+    ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: "a" },
     action: "build",
   });
 });

@@ -312,9 +312,12 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
     onLoss: at(values, AT.onLoss) ?? null,
     action: actionName(at(values, AT.action) as string, hasCommand(at(values, AT.params))),
-    callback: at(values, AT.callbackUrl) !== undefined,
+    callback: hostOf(at(values, AT.callbackUrl)),
   };
 }
+
+/** Of a URL; empty if it is none. */
+const hostOf = (url: string | undefined): string | null => (url === undefined ? null : (URL.parse(url)?.host ?? ""));
 
 /** Whether a worker that runs commands finds one there: a line that is not blank, or a list of words. */
 function hasCommand(params: Readonly<Record<string, unknown>> | undefined): boolean {

@@ -82,7 +82,8 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
     },
     keepPosition(permit) {
       const owner = ownerOf(permit);
-      if (owner !== undefined) remember(positions, permit, owner, POSITIONS_MAX);
+      if (owner === undefined) return;
+      remember(positions, permit, owner, POSITIONS_MAX);
     },
     isThere: (permit) => state.permits.has(permit as PermitId),
     isSeen: (caller, permit) => !isScoped(caller) || isCallers(caller, ownerOf(permit), undefined),

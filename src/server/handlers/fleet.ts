@@ -82,7 +82,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   async function sync(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     logs.heard(id, body.session, body.logPlace);
     const answer = await syncWith(id, body, exchange);
-    const wanted = logs.tell(id);
+    const wanted = logs.list(id);
     return wanted.length === 0 ? answer : { ...answer, logs: wanted };
   }
 

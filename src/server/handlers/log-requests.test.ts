@@ -35,7 +35,7 @@ async function kit(workers: Record<string, string | undefined> = { ann: "here" }
   const ask = (worker: string, taskId?: string, signal = waits): { id: string; outcome: Promise<LogOutcome> } => {
     const outcome = requests.ask(about(worker, taskId), signal);
     outcome.catch(() => {});
-    return { outcome, id: requests.tell(worker).at(-1)?.id ?? "" };
+    return { outcome, id: requests.list(worker).at(-1)?.id ?? "" };
   };
   const handIn = (worker: string, body: LogBody) =>
     requests.take(worker, { session: sessions.get(worker) as string, ...body });
@@ -58,18 +58,18 @@ test("a worker hears at once all that is wanted of it, every time, and what it h
   assert.equal(at.requests.isDue("ann"), false);
   const first = at.requests.ask(about("ann", "t", 7), waits);
   assert.deepEqual([rings, at.requests.isDue("ann")], [1, true]);
-  const [wanted] = at.requests.tell("ann");
+  const [wanted] = at.requests.list("ann");
   assert.deepEqual(wanted, { id: wanted?.id, taskId: "t", attempt: 1, lines: 7, bytes: 262_144 });
   assert.equal(at.requests.isDue("ann"), false, "it has just been told");
   const second = at.ask("ann", "u");
-  assert.equal(at.requests.tell("ann").length, 2);
+  assert.equal(at.requests.list("ann").length, 2);
   const body = { id: wanted?.id ?? "", text: "a\nb\n", truncated: true };
   assert.deepEqual(at.handIn("ann", body), { status: "taken", id: wanted?.id });
   assert.deepEqual(await first, { kind: "tail", text: "a\nb\n", truncated: true });
   assert.deepEqual(at.handIn("ann", body), { status: "taken", id: wanted?.id }, "the same again changes nothing");
   at.handIn("ann", { id: second.id, text: null });
   assert.deepEqual(await second.outcome, { kind: "none" });
-  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.list("ann"), at.clock.alarms().length], [[], 0]);
   stop();
 });
 
@@ -79,7 +79,7 @@ test("what is not handed in is told again each second, and nobody waits longer t
   let rings = 0;
   at.requests.listen("ann", () => {
     rings++;
-    at.requests.tell("ann");
+    at.requests.list("ann");
   });
   at.clock.turn(999);
   assert.equal(rings, 0);
@@ -87,21 +87,21 @@ test("what is not handed in is told again each second, and nobody waits longer t
   assert.equal(rings, 1);
   at.clock.turn(LOG_WAIT_MS - 1001);
   assert.equal(rings, 4);
-  assert.equal(at.requests.tell("ann").length, 1);
+  assert.equal(at.requests.list("ann").length, 1);
   at.clock.turn(1);
   assert.deepEqual(await outcome, { kind: "silent" });
   assert.deepEqual(at.handIn("ann", { id, text: "x" }), { status: "late", id });
-  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.list("ann"), at.clock.alarms().length], [[], 0]);
 });
 
 test("two who want the same share a request until the worker has heard of it, and not after", async () => {
   await using at = await kit();
   const early = [at.requests.ask(about("ann"), waits), at.requests.ask(about("ann"), waits)];
   const other = at.requests.ask(about("ann", "t", 11), waits);
-  const told = at.requests.tell("ann");
+  const told = at.requests.list("ann");
   assert.equal(told.length, 2);
   const late = at.ask("ann");
-  assert.equal(at.requests.tell("ann").length, 3);
+  assert.equal(at.requests.list("ann").length, 3);
   at.handIn("ann", { id: told[0]?.id ?? "", text: "early" });
   at.handIn("ann", { id: told[1]?.id ?? "", text: "eleven" });
   at.handIn("ann", { id: late.id, text: "late" });
@@ -114,7 +114,7 @@ test("only so many share a request: each of them gets the whole text", async () 
   const sharing = Array.from({ length: SHARING_MAX }, () => at.requests.ask(about("ann"), waits));
   const oneMore = at.requests.ask(about("ann"), waits);
   await assert.rejects(oneMore, refusesWith("overloaded", /^32 others wait for this log already; try again/));
-  at.handIn("ann", { id: at.requests.tell("ann")[0]?.id ?? "", text: "x" });
+  at.handIn("ann", { id: at.requests.list("ann")[0]?.id ?? "", text: "x" });
   assert.equal((await Promise.all(sharing)).length, SHARING_MAX);
 });
 
@@ -123,10 +123,10 @@ test("who hangs up is forgotten, and the request with the last of them", async (
   const gone = new AbortController();
   const one = at.requests.ask(about("ann"), gone.signal);
   const other = at.requests.ask(about("ann"), waits);
-  const [wanted] = at.requests.tell("ann");
+  const [wanted] = at.requests.list("ann");
   gone.abort(new Error("hung up"));
   await assert.rejects(one, /hung up/);
-  assert.equal(at.requests.tell("ann").length, 1);
+  assert.equal(at.requests.list("ann").length, 1);
   at.handIn("ann", { id: wanted?.id ?? "", text: "x" });
   assert.equal((await other).kind, "tail");
   const last = at.ask("ann", "u", gone.signal);
@@ -135,7 +135,7 @@ test("who hangs up is forgotten, and the request with the last of them", async (
   const left = at.ask("ann", "u", leaving.signal);
   leaving.abort(new Error("hung up"));
   await assert.rejects(left.outcome, /hung up/);
-  assert.deepEqual([at.requests.tell("ann"), at.clock.alarms().length], [[], 0]);
+  assert.deepEqual([at.requests.list("ann"), at.clock.alarms().length], [[], 0]);
   assert.deepEqual(at.handIn("ann", { id: left.id, text: "x" }), { status: "late", id: left.id });
 });
 
@@ -147,14 +147,14 @@ test("so many logs may be wanted of a worker and of all together, and no more", 
     for (let index = 0; index < WANTED_PER_WORKER_MAX; index++) at.ask(name, `t${index}`);
   await assert.rejects(at.ask("w1", "more").outcome, refusesWith("overloaded", /^16 logs are wanted of worker w1 al/));
   await assert.rejects(at.ask("w0").outcome, refusesWith("overloaded", /^256 logs are wanted of workers already/));
-  at.handIn("w1", { id: at.requests.tell("w1")[0]?.id ?? "", text: null });
+  at.handIn("w1", { id: at.requests.list("w1")[0]?.id ?? "", text: null });
   assert.notEqual(at.ask("w0").id, "");
 });
 
 test("a worker that lies is refused, and whoever waits waits on", async () => {
   await using at = await kit({ ann: "here", bob: "there" }, 1024);
   const { outcome, id } = at.ask("ann");
-  assert.equal(at.requests.tell("ann")[0]?.bytes, 512, "what a body may have, less its frame");
+  assert.equal(at.requests.list("ann")[0]?.bytes, 512, "what a body may have, less its frame");
   const rows: [() => unknown, string, RegExp][] = [
     [
       () => at.handIn("ann", { id: "log_x", text: "x" }),
@@ -220,7 +220,7 @@ test("who waits hears at once that the worker left, or that it keeps no logs aft
   assert.deepEqual(await left.outcome, { kind: "gone" });
   const { session } = await at.drover.remote.join({ id: "new" });
   const early = at.requests.ask(about("new"), waits);
-  assert.deepEqual(at.requests.tell("new"), [], "it has not said that it keeps any");
+  assert.deepEqual(at.requests.list("new"), [], "it has not said that it keeps any");
   at.requests.heard("new", "another", undefined);
   at.requests.heard("new", session, undefined);
   assert.deepEqual(await early, { kind: "keeps-none" });
@@ -254,12 +254,12 @@ test("where nobody knows the folder some who are there are asked, and the first 
   assert.deepEqual(at.requests.keeperOf("before the restart"), { anyOf });
   const { worker: _, ...request } = about("");
   const found = at.requests.askAny(anyOf, request, waits);
-  const idOf = (worker: string): string => at.requests.tell(worker)[0]?.id ?? "";
+  const idOf = (worker: string): string => at.requests.list(worker)[0]?.id ?? "";
   at.handIn("w5", { id: idOf("w5"), text: null });
   at.handIn("w6", { id: idOf("w6"), text: null, error: "EACCES" });
   at.handIn("heir", { id: idOf("heir"), text: "kept" });
   assert.deepEqual(await found, { kind: "tail", text: "kept", truncated: false });
-  assert.deepEqual([at.requests.tell("w7"), at.clock.alarms().length], [[], 0], "the others are asked no longer");
+  assert.deepEqual([at.requests.list("w7"), at.clock.alarms().length], [[], 0], "the others are asked no longer");
   const none = at.requests.askAny(["w5", "w6"], request, waits);
   for (const worker of ["w5", "w6"]) at.handIn(worker, { id: idOf(worker), text: null });
   assert.deepEqual(await none, { kind: "gone" });

@@ -1,15 +1,15 @@
 /**
- * Logs that lie on the disks of workers, fetched when somebody wants to see one.
+ * Logs that lie on the disks of workers, fetched when a caller wants to see one.
  *
- * What an attempt writes stays with its worker; nothing of it is kept here. Who wants the end of a log waits here for a
- * few seconds. Every answer to a sync of its worker lists what is wanted of it, and a worker that waits for news is
- * answered at once. The worker hands the text in by a call of its own, and that answers the waiting. As with everything
- * a worker hears, a lost answer loses nothing: what is not handed in is listed again.
+ * What an attempt writes stays with its worker; nothing of it is kept here. A caller that wants the end of a log waits
+ * for a few seconds. Every answer to a sync of its worker lists what is wanted of it, and a worker that waits for news
+ * is answered at once. The worker hands the text in by a call of its own, and that answers the waiting. As with
+ * everything a worker hears, a lost answer loses nothing: what is not handed in is listed again.
  *
  * A worker that keeps logs names the folder where they lie. One that comes back under another name in the same folder
  * has the logs of its predecessor, and is asked in its stead: of several there, the one heard of last, for the others
- * may be dead without anybody knowing yet. Folders are known in memory only. Where a worker that is gone had its logs
- * is not known after a restart, so then some of those that are there are asked all at once, one for each folder.
+ * may be dead without the server knowing yet. Folders are known in memory only. Where a worker that is gone had its
+ * logs is not known after a restart, so then some of those that are there are asked all at once, one for each folder.
  *
  * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
  * older than what the second one wants to see. And only so many do, for each gets the whole text.
@@ -24,14 +24,14 @@ import { ServerRefusal } from "../../http/index.ts";
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
 import { type Clock, remember, ringAfter, ringEvery } from "../../std/index.ts";
 
-/** How long somebody waits for a log. */
+/** How long a caller waits for a log. */
 export const LOG_WAIT_MS = 5000;
-/** What was told is told again after so long, if it was not handed in meanwhile. */
-const SAY_AGAIN_MS = 1000;
+/** What was listed is listed again after so long, if it was not handed in meanwhile. */
+const LIST_AGAIN_MS = 1000;
 export const WANTED_PER_WORKER_MAX = 16;
 export const WANTED_MAX = 256;
 export const SHARING_MAX = 32;
-/** So many are asked for a log of which nobody knows where it is. */
+/** So many are asked for a log whose worker is not known. */
 export const ASKED_AT_ONCE_MAX = 16;
 /** Of so many requests that are over it is remembered whose they were, for a worker that is late or says it twice. */
 const CLOSED_MAX = 1024;
@@ -53,14 +53,14 @@ export type LogRequests = {
   /** A worker has synced; a folder if it keeps logs. */
   heard(worker: string, session: string | undefined, folder: string | undefined): void;
   left(worker: string): void;
-  /** Who has what this worker wrote: itself, or whoever took its folder over; who may have it; or why nobody has. */
+  /** Which worker has what this one wrote: itself, its heir, one of several; or why none has. */
   keeperOf(worker: string): Keeper;
   /** Whether there is something a worker should hear of now. */
   isDue(worker: string): boolean;
   /** Rings when there is; answers how to stop listening. */
   listen(worker: string, bell: () => void): () => void;
-  /** All that is wanted of a worker, which will hear it now. */
-  tell(worker: string): readonly WantedLog[];
+  /** All that is wanted of a worker, for the answer that leaves now. */
+  list(worker: string): readonly WantedLog[];
   ask(request: LogRequest, signal: AbortSignal): Promise<LogOutcome>;
   /** The first that has it; gone if none has. */
   askAny(workers: readonly string[], request: Omit<LogRequest, "worker">, signal: AbortSignal): Promise<LogOutcome>;
@@ -69,11 +69,51 @@ export type LogRequests = {
 
 type Wanted = LogRequest & {
   readonly id: string;
-  toldAt: number;
+  listedAt: number;
   readonly waiting: Set<(outcome: LogOutcome) => void>;
   readonly stopTimers: () => void;
 };
 const NOTHING: readonly WantedLog[] = [];
+
+type Keepers = {
+  /** Null: it keeps none. */
+  heard(worker: string, folder: string | null): void;
+  keepsLogs(worker: string): boolean;
+  of(worker: string): Keeper;
+};
+
+/** Which worker has which logs. */
+function createKeepers(find: (worker: string) => Worker | undefined): Keepers {
+  /** Where each keeps its logs, null if nowhere; the worker heard of last is at the end. */
+  const folders = new Map<string, string | null>();
+
+  function of(worker: string): Keeper {
+    const known = find(worker);
+    const folder = folders.get(worker);
+    if (folder === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
+    // One that has not been heard of since this server began may keep logs: it will say so.
+    if (folder === undefined && isConnected(known)) return { worker };
+    const there = lastHeard();
+    if (folder === undefined)
+      return there.size === 0 ? "gone" : { anyOf: [...there.values()].slice(-ASKED_AT_ONCE_MAX) };
+    const heir = there.get(folder);
+    return heir === undefined ? "gone" : { worker: heir };
+  }
+
+  /** Of each folder the one heard of last; those heard of last at the end. */
+  function lastHeard(): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const [worker, folder] of folders)
+      if (folder !== null && isConnected(find(worker))) remember(found, folder, worker, FOLDERS_MAX);
+    return found;
+  }
+
+  return {
+    heard: (worker, folder) => remember(folders, worker, folder, FOLDERS_MAX),
+    keepsLogs: (worker) => typeof folders.get(worker) === "string",
+    of,
+  };
+}
 
 export function createLogRequests(deps: {
   readonly drover: Pick<Drover, "state">;
@@ -83,44 +123,22 @@ export function createLogRequests(deps: {
 }): LogRequests {
   const { drover, clock } = deps;
   const bytesMax = Math.min(LOG_BYTES_MAX, deps.bodyLimit - FRAME_BYTES);
+  const find = (worker: string): Worker | undefined => drover.state.fleet.byId.get(worker as WorkerId);
+  const keepers = createKeepers(find);
   const wanted = new Map<string, Wanted>();
   const closed = new Map<string, { readonly worker: string; readonly status: LogStatus["status"] }>();
-  /** Where each keeps its logs, null if nowhere; who was heard of last stands at the end. */
-  const folders = new Map<string, string | null>();
   const bells = new Map<string, () => void>();
-  const find = (worker: string): Worker | undefined => drover.state.fleet.byId.get(worker as WorkerId);
   const wantedOf = (worker: string): Wanted[] => [...wanted.values()].filter((one) => one.worker === worker);
 
   function heard(worker: string, session: string | undefined, folder: string | undefined): void {
     const known = find(worker);
     if (known === undefined || (session !== undefined && session !== known.session)) return;
-    remember(folders, worker, folder ?? null, FOLDERS_MAX);
+    keepers.heard(worker, folder ?? null);
     if (folder === undefined && wanted.size > 0) for (const one of wantedOf(worker)) close(one, { kind: "keeps-none" });
   }
 
-  function keeperOf(worker: string): Keeper {
-    const known = find(worker);
-    const folder = folders.get(worker);
-    if (folder === null || (known !== undefined && known.kind !== "pull")) return "keeps-none";
-    // One that has not been heard of since this server began may keep logs: it will say so.
-    if (folder === undefined && isConnected(known)) return { worker };
-    const there = keepers();
-    if (folder === undefined)
-      return there.size === 0 ? "gone" : { anyOf: [...there.values()].slice(-ASKED_AT_ONCE_MAX) };
-    const heir = there.get(folder);
-    return heir === undefined ? "gone" : { worker: heir };
-  }
-
-  /** Of each folder the one heard of last; those heard of last at the end. */
-  function keepers(): Map<string, string> {
-    const found = new Map<string, string>();
-    for (const [worker, folder] of folders)
-      if (folder !== null && isConnected(find(worker))) remember(found, folder, worker, FOLDERS_MAX);
-    return found;
-  }
-
   const isDue = (worker: string): boolean =>
-    wanted.size > 0 && wantedOf(worker).some(({ toldAt }) => clock.elapsed() - toldAt >= SAY_AGAIN_MS);
+    wanted.size > 0 && wantedOf(worker).some(({ listedAt }) => clock.elapsed() - listedAt >= LIST_AGAIN_MS);
   const ring = (worker: string): void => {
     if (isDue(worker)) bells.get(worker)?.();
   };
@@ -128,7 +146,7 @@ export function createLogRequests(deps: {
   function open(request: LogRequest): Wanted {
     const { worker } = request;
     const own = wantedOf(worker);
-    const same = own.find((one) => one.toldAt === Number.NEGATIVE_INFINITY && isSame(one, request));
+    const same = own.find((one) => one.listedAt === Number.NEGATIVE_INFINITY && isSame(one, request));
     if (same !== undefined && same.waiting.size >= SHARING_MAX)
       throw new ServerRefusal("overloaded", `${same.waiting.size} others wait for this log already; try again`);
     if (same !== undefined) return same;
@@ -137,11 +155,11 @@ export function createLogRequests(deps: {
     if (wanted.size >= WANTED_MAX)
       throw new ServerRefusal("overloaded", `${wanted.size} logs are wanted of workers already; try again`);
     const stopWaiting = ringAfter(clock, LOG_WAIT_MS, () => close(one, { kind: "silent" }), { keepAlive: false });
-    const stopSaying = ringEvery(clock, SAY_AGAIN_MS, () => ring(worker), { keepAlive: false });
+    const stopSaying = ringEvery(clock, LIST_AGAIN_MS, () => ring(worker), { keepAlive: false });
     const one: Wanted = {
       ...request,
       id: `log_${randomUUID()}`,
-      toldAt: Number.NEGATIVE_INFINITY,
+      listedAt: Number.NEGATIVE_INFINITY,
       waiting: new Set(),
       stopTimers() {
         stopWaiting();
@@ -220,7 +238,7 @@ export function createLogRequests(deps: {
 
   return {
     heard,
-    keeperOf,
+    keeperOf: keepers.of,
     isDue,
     ask,
     askAny,
@@ -234,10 +252,10 @@ export function createLogRequests(deps: {
         if (bells.get(worker) === bell) bells.delete(worker);
       };
     },
-    tell(worker) {
-      if (wanted.size === 0 || typeof folders.get(worker) !== "string") return NOTHING;
+    list(worker) {
+      if (wanted.size === 0 || !keepers.keepsLogs(worker)) return NOTHING;
       return wantedOf(worker).map((one) => {
-        one.toldAt = clock.elapsed();
+        one.listedAt = clock.elapsed();
         const { id, taskId, attempt, lines, taskAgeMs } = one;
         return { id, taskId, attempt, lines, bytes: bytesMax, ...(taskAgeMs === undefined ? {} : { taskAgeMs }) };
       });

@@ -12,7 +12,7 @@ function kit(options: { knownMax?: number; before?: number } = {}) {
   let walks = 0;
   const end = (taskId: string): void => {
     const seq = pending.size === 0 ? 1 : Math.max(...pending.keys()) + 1;
-    pending.set(seq, { taskId, seq, state: "done" });
+    pending.set(seq, { taskId, seq, state: "done", host: "hook.example", project: "" });
     listener();
   };
   for (let index = 0; index < (options.before ?? 0); index++) end(`t${index}`);
@@ -91,7 +91,7 @@ test("the ends of one task are handed on one after the other", async () => {
   for (const id of ["a", "a", "b", "a"]) end(id);
   await settle();
   assert.deepEqual(handed, ["a:1", "b:3"]);
-  due.add({ taskId: "b", seq: null, state: "rejected" });
+  due.add({ taskId: "b", seq: null, state: "rejected", host: "hook.example", project: "" });
   over("a");
   over("b");
   over("a");

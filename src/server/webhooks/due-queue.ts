@@ -15,13 +15,20 @@ const KNOWN_MAX = 50_000;
 const WALK_LONG = 1000;
 const WALK_PAUSE_MS = 250;
 
-export type DueEnd = { readonly taskId: string; readonly seq: number; readonly state: string };
+type Ended = {
+  readonly taskId: string;
+  readonly state: string;
+  /** Whom it is sent to; empty where an older log does not say. */
+  readonly host: string;
+  readonly project: string;
+};
+export type DueEnd = Ended & { readonly seq: number };
 export type DueSource = {
   pending(): Iterable<DueEnd>;
   onDue(listener: () => void): () => void;
 };
 /** In no log: the end of a task that was rejected. */
-export type Unlogged = { readonly taskId: string; readonly seq: null; readonly state: string };
+export type Unlogged = Ended & { readonly seq: null };
 export type Due = {
   /** Hands on one that is not in the log, in its task's turn. */
   add(end: Unlogged): void;

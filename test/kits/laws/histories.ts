@@ -257,7 +257,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
     action: dice.pick(["", "exec", "exec", "click"]),
-    callback: sometimes(20),
+    callback: sometimes(20) ? dice.pick(["a.example", "b.example:8080", ""]) : null,
   };
 }
 
