@@ -21,6 +21,7 @@ import {
   type ProjectId,
   type Reader,
   readSection,
+  type Seq,
   seq,
   whole,
 } from "../core/base/index.ts";
@@ -71,7 +72,7 @@ import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts
 import { badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
-import { startWriter, type Writer } from "./writer/writer.ts";
+import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
 
 const LEAD_MS = 10_000;
 /** What a log or a clock must at least be able to do. */
@@ -90,7 +91,7 @@ export type OpenOptions = {
   readonly now?: () => number;
   /** Whether an input artifact is there; by default, whether the file exists under `artifacts.root`. */
   readonly artifactExists?: ArtifactExists;
-  /** Hears of what went wrong though Drover goes on, such as a snapshot; by default a warning of the process. */
+  /** Called with what went wrong though Drover goes on, such as a snapshot; by default a warning of the process. */
   readonly onWarning?: (message: string) => void;
   /** The time, the next turn and the alarms, for simulators and tests. */
   readonly clock?: Clock;
@@ -119,7 +120,7 @@ export type Drover = AsyncDisposable &
     readonly permits: RemotePermits;
     /** Recurring tasks. */
     readonly schedules: Schedules;
-    /** Ends that somebody is to be told of. */
+    /** Ends of tasks that a webhook is to be notified of. */
     readonly callbacks: Callbacks;
     /** The queue, for people to look at. */
     queue(): Promise<QueueView>;
@@ -131,7 +132,7 @@ export type Drover = AsyncDisposable &
     gate(id: string): Promise<GateDetail>;
     /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
     resetGate(gate: string): Promise<void>;
-    /** Removes a gate that the config does not name and nobody uses. */
+    /** Removes a gate that the config does not name and no call uses. */
     removeGate(gate: string): Promise<void>;
     withPermit<Value>(
       gate: string,
@@ -140,7 +141,7 @@ export type Drover = AsyncDisposable &
     ): Promise<Value>;
     stats(): Promise<Stats>;
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
-    /** Hears of all that happens from now on as it is committed, and what that cost; answers how to stop hearing. */
+    /** Calls the listener with each batch of events as it is committed, and what that cost; answers how to stop. */
     watch(listener: CommitListener): () => void;
     /** Where the log ends. */
     head(): Promise<Head>;
@@ -156,7 +157,7 @@ export type Drover = AsyncDisposable &
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
     /**
-     * Admits no more, tells handlers to stop and waits for them up to `workers.killGrace`; then what is under way
+     * Admits no more, stops handlers and waits for them up to `workers.killGrace`; then what is under way
      * becomes durable and the log is closed. The rest stays in the log. May be called twice.
      */
     close(): Promise<void>;
@@ -216,47 +217,39 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const commits = createCommitWatch(onWarning);
   const storage = createStorageGuard({ state, log });
   let artifacts: ArtifactWatch | null = null;
-  const writer: Writer = startWriter({
-    state,
-    log,
-    epoch: lead.epoch,
-    clock,
-    newId,
-    storage,
-    hooks: {
-      onApplied: (event) => {
-        localPermits.onApplied(event);
-        permits.onApplied(event);
-        artifacts?.onApplied();
-        if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
-      },
-      isAwaited: (event) => {
-        // Of a submit only listeners want to hear, of a good end also those who wait for it. Whoever asks from now on
-        // finds it in the state.
-        if (event.kind !== "task-submitted" && event.kind !== "task-done") return true;
-        if (commits.isHeard()) return true;
-        return event.kind === "task-done" && !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
-      },
-      onCommitted: (batch, commit) => {
-        ends.onCommitted(batch);
-        workers.onCommitted(batch);
-        remote.onCommitted(batch);
-        callbacks.onCommitted(batch);
-        snapshots.onCommitted(writer.committedSeq());
-        commits.onCommitted(batch, commit);
-        feed.onCommitted();
-      },
-      onStopped: (error) => {
-        localPermits.stop(error);
-        ends.stop(error);
-        workers.stop(error);
-        remote.stop(error);
-        permits.stop(error);
-        schedules.stop();
-        if (error.code !== "closed") failed.resolve(error);
-      },
+  const hooks: WriterHooks = {
+    onApplied: (event) => {
+      localPermits.onApplied(event);
+      permits.onApplied(event);
+      artifacts?.onApplied();
+      if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
     },
-  });
+    isAwaited: (event) => {
+      // Only listeners want a submit; callers that wait want a good end too. Later callers find both in the state.
+      if (event.kind !== "task-submitted" && event.kind !== "task-done") return true;
+      if (commits.isHeard()) return true;
+      return event.kind === "task-done" && !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
+    },
+    onCommitted: (batch, commit) => {
+      ends.onCommitted(batch);
+      workers.onCommitted(batch);
+      remote.onCommitted(batch);
+      callbacks.onCommitted(batch);
+      snapshots.onCommitted(writer.committedSeq());
+      commits.onCommitted(batch, commit);
+      feed.onCommitted();
+    },
+    onStopped: (error) => {
+      localPermits.stop(error);
+      ends.stop(error);
+      workers.stop(error);
+      remote.stop(error);
+      permits.stop(error);
+      schedules.stop();
+      if (error.code !== "closed") failed.resolve(error);
+    },
+  };
+  const writer: Writer = startWriter({ state, log, epoch: lead.epoch, clock, newId, storage, hooks });
   const feed = createFeed({ log, head: writer.committedSeq });
   const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
@@ -265,19 +258,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, permits: localPermits });
   const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
-  const snapshots = createSnapshotter({
-    log,
-    directory: log.directory,
-    lastSeq: snapshotSeq,
-    config: () => state.config,
-    now: writer.now,
-    onPruned: feed.onPruned,
-    onFailure: (error) =>
-      onWarning(
-        `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ` +
-          `${state.config.log.snapshotEvery} events on: ${String(error)}`,
-      ),
-  });
+  const snapshots = snapshotterOf({ log, writer, lastSeq: snapshotSeq, onPruned: feed.onPruned, onWarning });
   const rejections = createRejectedCounts(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
   const { api: tasks, placer } = createTaskApi(sources);
@@ -312,6 +293,23 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     place,
     failed: failed.promise,
   });
+}
+
+function snapshotterOf(deps: {
+  readonly log: Log;
+  readonly writer: Writer;
+  readonly lastSeq: Seq;
+  readonly onPruned: () => void;
+  readonly onWarning: (message: string) => void;
+}): Snapshotter {
+  const { log, writer, onWarning, ...rest } = deps;
+  const config = (): Config => writer.state.config;
+  const onFailure = (error: unknown): void =>
+    onWarning(
+      `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ` +
+        `${config().log.snapshotEvery} events on: ${String(error)}`,
+    );
+  return createSnapshotter({ log, directory: log.directory, config, now: writer.now, onFailure, ...rest });
 }
 
 type Parts = {
@@ -356,7 +354,7 @@ function apiOf(parts: Parts): Drover {
         : await past.look(at, writer.committedSeq(), (then) => why(then, id, then.at));
     await writer.settled();
     if (answer.ok) return parts.place.explain(answer.value);
-    // One that was turned away waits for nothing.
+    // A task that was rejected waits for nothing.
     const found = await tasks.task(task).catch(() => null);
     throw refused(found?.state === "rejected" ? { type: "task-ended", task: id, state: "rejected" } : answer.failure);
   }
