@@ -5,7 +5,7 @@
  *
  * The first 429 closes the gate for everybody. Afterwards one call goes out alone as a probe; when it succeeds the
  * others follow, and the call that met the 429 has kept its place. The clock is turned by hand, so that twenty
- * seconds take no time; leave out `now` and `setTimer` and the gate uses the real one.
+ * seconds take no time; leave out `clock` and the gate uses the real one.
  */
 import assert from "node:assert/strict";
 import { createGate } from "../src/gate/index.ts";
@@ -15,10 +15,13 @@ const gate = createGate({
   maxConcurrent: 2,
   requests: 50,
   windowMs: 60_000,
-  now: () => clock.now,
-  setTimer: (fire, delayMs) => {
-    clock.timers.set(fire, clock.now + delayMs);
-    return () => void clock.timers.delete(fire);
+  clock: {
+    now: () => clock.now,
+    elapsed: () => clock.now,
+    ringAt: (at, ring) => {
+      clock.timers.set(ring, at);
+      return () => void clock.timers.delete(ring);
+    },
   },
 });
 
@@ -33,7 +36,7 @@ async function provider(id: string): Promise<string> {
   return `answer to ${id}`;
 }
 
-const asked = ["c1", "c2", "c3", "c4", "c5", "c6"].map((id) => gate.withPermit(id, () => provider(id)));
+const asked = ["c1", "c2", "c3", "c4", "c5", "c6"].map((id) => gate.withPermit(() => provider(id), { id }));
 const answers = Promise.all(asked);
 
 // Whatever waits for the clock is let go, one instant after the other, until every call has its answer.

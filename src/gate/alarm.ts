@@ -2,34 +2,33 @@
  * One timer for the next instant that matters.
  *
  * Setting a timer per permit would cost more than the permit. So there is one: an earlier need moves it, a later one
- * lets it ring, and whoever is woken looks again. It may ring for nothing; it never rings too late.
+ * lets it ring, and the gate then looks again. It may ring for nothing; it never rings too late.
  *
- * It keeps the process alive only while someone waits: a script that awaits a permit must not end before it comes,
- * and one that is done must not linger for a lease.
+ * It keeps the process alive only while a call waits: a script that awaits a permit must not end before it comes, and
+ * one that is done must not linger for a lease.
  *
- * A clock turned by hand gives no sign when it is turned. If the caller brings a clock but no timer, the alarm looks
- * at the clock every HAND_CLOCK_LOOK_MS while someone waits.
+ * A date that is turned by hand gives no sign when it is turned. If the caller brings `now` and no clock, the alarm
+ * looks at it every HAND_TURNED_LOOK_MS while a call waits.
  */
 
-import type { SetTimer } from "./gate-input.ts";
+import { type CancelAlarm, type Clock, ringAfter } from "../std/index.ts";
 
-const TIMER_MS_MAX = 2 ** 30;
-const HAND_CLOCK_LOOK_MS = 20;
+const HAND_TURNED_LOOK_MS = 20;
 
 export class Alarm {
   private readonly ring: () => void;
-  private readonly setTimer: SetTimer | undefined;
-  private readonly isHandClock: boolean;
+  private readonly clock: Pick<Clock, "elapsed" | "ringAt">;
+  private readonly isHandTurned: boolean;
   private at: number = Number.POSITIVE_INFINITY;
-  private cancel: (() => void) | null = null;
-  private timeout: NodeJS.Timeout | null = null;
+  private cancel: CancelAlarm | null = null;
   private isNeeded = false;
 
-  constructor(options: { ring: () => void; setTimer: SetTimer | undefined; isHandClock: boolean }) {
-    this.setTimer = options.setTimer;
-    this.isHandClock = options.isHandClock && options.setTimer === undefined;
+  constructor(options: { ring: () => void; clock: Pick<Clock, "elapsed" | "ringAt">; isHandTurned: boolean }) {
+    this.clock = options.clock;
+    this.isHandTurned = options.isHandTurned;
     this.ring = () => {
-      this.forget();
+      this.at = Number.POSITIVE_INFINITY;
+      this.cancel = null;
       options.ring();
     };
   }
@@ -37,41 +36,27 @@ export class Alarm {
   /** Rings at `at` or before. */
   set(at: number, now: number): void {
     if (at >= this.at) return;
-    this.clear();
     this.at = at;
     this.start(Math.max(1, at - now));
   }
 
-  /** Whether someone waits for it. */
-  need(isNeeded: boolean): void {
+  /** Whether a call waits for it. */
+  need(isNeeded: boolean, now: number): void {
     if (this.isNeeded === isNeeded) return;
     this.isNeeded = isNeeded;
-    if (isNeeded && this.isHandClock && this.timeout !== null) {
-      clearTimeout(this.timeout);
-      this.start(HAND_CLOCK_LOOK_MS);
-    } else if (isNeeded) this.timeout?.ref();
-    else this.timeout?.unref();
+    if (isNeeded && this.isHandTurned && this.cancel !== null) this.start(Math.max(1, this.at - now));
+    else this.cancel?.keepAlive?.(isNeeded);
   }
 
   clear(): void {
     this.cancel?.();
-    if (this.timeout !== null) clearTimeout(this.timeout);
-    this.forget();
+    this.at = Number.POSITIVE_INFINITY;
+    this.cancel = null;
   }
 
   private start(delayMs: number): void {
-    const delayMsMax = this.isHandClock && this.isNeeded ? HAND_CLOCK_LOOK_MS : TIMER_MS_MAX;
-    if (this.setTimer !== undefined) {
-      this.cancel = this.setTimer(this.ring, Math.min(delayMs, delayMsMax));
-      return;
-    }
-    this.timeout = setTimeout(this.ring, Math.min(delayMs, delayMsMax));
-    if (!this.isNeeded) this.timeout.unref();
-  }
-
-  private forget(): void {
-    this.at = Number.POSITIVE_INFINITY;
-    this.cancel = null;
-    this.timeout = null;
+    this.cancel?.();
+    const ms = this.isHandTurned && this.isNeeded ? Math.min(delayMs, HAND_TURNED_LOOK_MS) : delayMs;
+    this.cancel = ringAfter(this.clock, ms, this.ring, { keepAlive: this.isNeeded });
   }
 }

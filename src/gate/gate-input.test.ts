@@ -22,8 +22,9 @@ const rows: Row[] = [
     call: () => createGate({ defaultPriority: wrong("urgent") }),
     field: "defaultPriority",
   },
-  { name: "a clock that is no function", call: () => createGate({ now: wrong(5) }), field: "now" },
-  { name: "a timer that is no function", call: () => createGate({ setTimer: wrong(5) }), field: "setTimer" },
+  { name: "a date that is no function", call: () => createGate({ now: wrong(5) }), field: "now" },
+  { name: "a clock that is none", call: () => createGate({ clock: wrong(null) }), field: "clock" },
+  { name: "a clock without alarms", call: () => createGate({ clock: wrong({ now: Date.now }) }), field: "clock" },
   { name: "aging in no time", call: () => createGate({ agingPerClassMs: 0 }), field: "agingPerClassMs" },
   { name: "a lease of no time", call: () => createGate({ permitTtlMs: -1 }), field: "permitTtlMs" },
   { name: "a token limit of 0", call: () => createGate({ tokens: { perMinute: 0 } }), field: "tokens.perMinute" },
@@ -71,11 +72,11 @@ const rows: Row[] = [
   { name: "a rest that is no number", call: (gate) => gate.rateLimited(Number.NaN), field: "retryAfterMs" },
   { name: "an endless rest", call: (gate) => gate.rateLimited(Number.POSITIVE_INFINITY), field: "retryAfterMs" },
   { name: "a rest for nobody", call: (gate) => gate.rateLimited(1, ""), field: "id" },
-  { name: "withPermit without a function", call: (gate) => gate.withPermit("a", wrong(5)), field: "fn" },
-  { name: "withPermit without id", call: (gate) => gate.withPermit("", () => 1), field: "id" },
+  { name: "withPermit without a function", call: (gate) => gate.withPermit(wrong("a")), field: "call" },
+  { name: "withPermit without id", call: (gate) => gate.withPermit(() => 1, { id: "" }), field: "id" },
   {
     name: "withPermit without a try",
-    call: (gate) => gate.withPermit("a", () => 1, { attempts: 0 }),
+    call: (gate) => gate.withPermit(() => 1, { attempts: 0 }),
     field: "attempts",
   },
 ];
@@ -89,7 +90,7 @@ for (const { name, call, field } of rows) {
       assert.ok("value" in error);
       return true;
     };
-    const gate = createGate({ now: () => 0, setTimer: () => () => {} });
+    const gate = createGate({ now: () => 0 });
     await assert.rejects(async () => call(gate), isNamed);
     const { running, queued } = gate.queueState();
     assert.deepEqual({ running, queued }, { running: 0, queued: 0 }, "and nothing has happened");
@@ -106,7 +107,7 @@ test("a clock that breaks is refused when it is read, and acquire rejects instea
 
 test("a clock with fractions, or one that steps back, is read as whole milliseconds that never go back", () => {
   let now = 10.9;
-  const gate = createGate({ now: () => now, setTimer: () => () => {}, maxConcurrent: 1 });
+  const gate = createGate({ now: () => now, maxConcurrent: 1 });
   gate.schedule("a");
   now = 3;
   gate.schedule("b");

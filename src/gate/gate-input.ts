@@ -13,9 +13,11 @@ import {
   type GateClass,
   type GateSettings,
 } from "../core/gate/index.ts";
+import type { Clock } from "../std/index.ts";
 import { GateInputError } from "./gate-error.ts";
 
-export type SetTimer = (fire: () => void, delayMs: number) => () => void;
+/** What a gate needs of a clock. */
+export type GateClock = Pick<Clock, "now" | "elapsed" | "ringAt">;
 
 export type GateOptions = {
   readonly maxConcurrent?: number;
@@ -26,8 +28,8 @@ export type GateOptions = {
   readonly tokens?: Partial<GateSettings["tokens"]>;
   readonly agingPerClassMs?: number;
   readonly permitTtlMs?: number;
-  /** For clocks turned by hand: called instead of setTimeout; returns how to cancel. */
-  readonly setTimer?: SetTimer;
+  /** A whole clock, for simulators and tests: the date, the time elapsed and alarms. */
+  readonly clock?: GateClock;
 };
 
 export type AcquireOptions = {
@@ -48,19 +50,19 @@ export type Usage =
 export type ReleaseOptions = { readonly ok?: boolean | undefined; readonly usage?: Usage | undefined };
 
 const CLASSES_IN_WORDS = GATE_CLASSES.map((name) => `"${name}"`).join(", ");
+const CLOCK_METHODS = ["now", "elapsed", "ringAt"] as const;
 const COUNT_IN_WORDS = "a whole number of at least 1, or Infinity";
 const SPAN_IN_WORDS = "whole milliseconds, at least 1";
 const AMOUNT_IN_WORDS = "a whole number of at least 0";
 const WEIGHT_IN_WORDS = "a number above 0";
 
 export function parseGateOptions(options: unknown): GateSettings {
-  const given = fieldsOf("options", options, [...Object.keys(DEFAULT_GATE_SETTINGS), "now", "setTimer"]) as GateOptions;
+  const given = fieldsOf("options", options, [...Object.keys(DEFAULT_GATE_SETTINGS), "now", "clock"]) as GateOptions;
   const standard = DEFAULT_GATE_SETTINGS;
-  for (const field of ["now", "setTimer"] as const) {
-    if (given[field] !== undefined && typeof given[field] !== "function") {
-      throw new GateInputError(field, given[field], "a function");
-    }
-  }
+  const { now, clock } = given;
+  if (now !== undefined && typeof now !== "function") throw new GateInputError("now", now, "a function");
+  if (clock !== undefined && !CLOCK_METHODS.every((name) => typeof clock?.[name] === "function"))
+    throw new GateInputError("clock", clock, `an object with the functions ${CLOCK_METHODS.join(", ")}`);
   return {
     maxConcurrent: count("maxConcurrent", given.maxConcurrent ?? standard.maxConcurrent),
     requests: count("requests", given.requests ?? standard.requests),

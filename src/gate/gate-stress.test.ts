@@ -40,8 +40,8 @@ function createWorld(steps: readonly number[]) {
       now += next();
       return reading;
     },
-    setTimer(fire: () => void, delayMs: number): () => void {
-      const timer = { at: now + Math.max(1, delayMs - Math.min(1, next())), fire };
+    ringAt(at: number, fire: () => void): () => void {
+      const timer = { at: Math.max(now + 1, at - Math.min(1, next())), fire };
       timers.add(timer);
       return () => timers.delete(timer);
     },
@@ -71,7 +71,7 @@ test("no call waits for ever at a gate whose clock moves with every reading", as
   const calls = fc.array(call, { minLength: 1, maxLength: CALLS_MAX });
   await holdsInTime(5000, fc.tuple(limits, calls, moves), async ([settings, asked, steps]) => {
     const world = createWorld(steps);
-    const gate = createGate({ ...settings, now: world.now, setTimer: world.setTimer });
+    const gate = createGate({ ...settings, clock: { now: world.now, elapsed: world.now, ringAt: world.ringAt } });
     let waiting = asked.length;
     for (const [index, one] of asked.entries()) {
       void gate.acquire(`c${index}`, { tokens: one.tokens }).then((permit) => {

@@ -2,20 +2,22 @@
  * The right to make one call now.
  *
  * It is released once, by whichever comes first: `release`, the end of an `await using` block, `complete(id)` at the
- * gate, or the end of its lease. Whatever comes later does nothing, also when the same id holds a new permit by then.
+ * gate, or the end of its lease. What comes later does nothing, also when the same id holds a new permit by then.
  */
 
 import type { GateClass, Permit as HeldPermit } from "../core/gate/index.ts";
-import type { GateHost } from "./gate-host.ts";
 import type { ReleaseOptions } from "./gate-input.ts";
+
+/** The gate that takes a permit back, if that very one is still out. */
+type Issuer = { settle(id: string, held: HeldPermit, options: ReleaseOptions | undefined): void };
 
 export class Permit {
   /** The gate's own record of it. */
   readonly held: HeldPermit;
-  readonly #host: GateHost;
+  readonly #gate: Issuer;
 
-  constructor(host: GateHost, held: HeldPermit) {
-    this.#host = host;
+  constructor(gate: Issuer, held: HeldPermit) {
+    this.#gate = gate;
     this.held = held;
   }
 
@@ -42,7 +44,7 @@ export class Permit {
 
   /** `ok` (true unless said) means the provider answered; a rate-limited call is reported to the gate first. */
   release(options?: ReleaseOptions): void {
-    this.#host.settle(this.held.id, this.held, options);
+    this.#gate.settle(this.held.id, this.held, options);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -9,7 +9,7 @@ import { createGate, GateRefusedError, type PermitGate } from "./index.ts";
 
 function stage(maxConcurrent = 1): { gate: PermitGate; turn: (ms: number) => void } {
   let now = 0;
-  const gate = createGate({ maxConcurrent, now: () => now, setTimer: () => () => {} });
+  const gate = createGate({ maxConcurrent, clock: { now: () => now, elapsed: () => now, ringAt: () => () => {} } });
   const turn = (ms: number): void => {
     now += ms;
     gate.advance();
@@ -23,17 +23,19 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await null;
 }
 
-test("withPermit gives back what fn gives and releases the permit", async () => {
+test("withPermit gives back what the call gives and releases the permit", async () => {
   const { gate } = stage();
-  assert.equal(await gate.withPermit("a", (permit) => permit.id), "a");
+  assert.equal(await gate.withPermit((permit) => permit.id, { id: "a" }), "a");
+  const own = (): Promise<string> => gate.withPermit((permit) => permit.id);
+  assert.notEqual(await own(), await own(), "a call without a name has one of its own");
   assert.deepEqual(gate.queueState().running, 0);
 });
 
-test("withPermit throws on what fn throws, releases, and is no throttle", async () => {
+test("withPermit throws on what the call throws, releases, and is no throttle", async () => {
   const { gate } = stage();
   const own = new Error("mine");
   await assert.rejects(
-    gate.withPermit("a", () => Promise.reject(own)),
+    gate.withPermit(() => Promise.reject(own)),
     (error) => error === own,
   );
   assert.deepEqual([gate.queueState().running, gate.queueState().rateLimited], [0, false]);
@@ -44,7 +46,6 @@ test("withPermit stops after its attempts and throws the provider's error on", a
   let calls = 0;
   const last = rateLimitError({});
   const call = gate.withPermit(
-    "a",
     () => {
       calls++;
       throw last;
@@ -60,11 +61,11 @@ test("withPermit stops after its attempts and throws the provider's error on", a
   assert.deepEqual([calls, gate.queueState().running, gate.queueState().queued], [3, 0, 0]);
 });
 
-test("withPermit refuses an id that already runs, without calling fn", async () => {
+test("withPermit refuses an id that already runs, without making the call", async () => {
   const { gate } = stage(5);
   gate.schedule("a");
   await assert.rejects(
-    gate.withPermit("a", () => assert.fail()),
+    gate.withPermit(() => assert.fail(), { id: "a" }),
     (error) => error instanceof GateRefusedError && error.reason === "Already running",
   );
 });
@@ -119,7 +120,7 @@ test("a throttled call that waits for its next turn can be aborted", async () =>
   const { gate } = stage();
   const controller = new AbortController();
   const reason = new Error("enough");
-  const call = gate.withPermit("a", () => Promise.reject(rateLimitError({})), { signal: controller.signal });
+  const call = gate.withPermit(() => Promise.reject(rateLimitError({})), { signal: controller.signal });
   await settled();
   controller.abort(reason);
   await assert.rejects(call, (error) => error === reason);
@@ -128,7 +129,10 @@ test("a throttled call that waits for its next turn can be aborted", async () =>
 
 test("token windows hold calls by their estimates and settle by their usage", async () => {
   let now = 0;
-  const gate = createGate({ now: () => now, setTimer: () => () => {}, tokens: { perMinute: 100 } });
+  const gate = createGate({
+    clock: { now: () => now, elapsed: () => now, ringAt: () => () => {} },
+    tokens: { perMinute: 100 },
+  });
   const first = await gate.acquire("a", { tokens: 90 });
   const second = gate.acquire("b", { tokens: 50 });
   assert.equal(gate.queueState().queued, 1);

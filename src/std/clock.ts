@@ -14,10 +14,12 @@ export type Clock = {
   /** Runs later, soon, and after the caller is done. */
   defer(turn: () => void): void;
   /** Rings once when so much has elapsed, or soon after; answers how to call it off. A span of weeks may be cut. */
-  ringAt(at: number, ring: () => void, options?: AlarmOptions): () => void;
+  ringAt(at: number, ring: () => void, options?: AlarmOptions): CancelAlarm;
 };
 /** Whether the process stays alive until it has rung: by default it does. */
 export type AlarmOptions = { readonly keepAlive?: boolean };
+/** Calls an alarm off. Where a process can be kept alive, it also says anew whether this alarm does so. */
+export type CancelAlarm = { (): void; keepAlive?(isKept: boolean): void };
 type Alarms = Pick<Clock, "elapsed" | "ringAt">;
 
 /** A timer that is set for longer would ring at once. */
@@ -60,7 +62,7 @@ export function withSteadyDate(clock: Clock): Clock {
 }
 
 /** Rings once after so long. */
-export function ringAfter(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
+export function ringAfter(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): CancelAlarm {
   return clock.ringAt(clock.elapsed() + ms, ring, options);
 }
 
@@ -81,10 +83,12 @@ export const nextTurn = (): Promise<void> => new Promise((resolve) => void setIm
 export const isReading = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= READING_MAX;
 
-function startTimer(spanMs: number, ring: () => void, { keepAlive = true }: AlarmOptions = {}): () => void {
+function startTimer(spanMs: number, ring: () => void, { keepAlive = true }: AlarmOptions = {}): CancelAlarm {
   const timer = setTimeout(ring, Math.min(TIMER_MS_MAX, Math.max(0, Math.ceil(spanMs))));
   if (!keepAlive) timer.unref();
-  return () => clearTimeout(timer);
+  const cancel: CancelAlarm = () => clearTimeout(timer);
+  cancel.keepAlive = (isKept) => void (isKept ? timer.ref() : timer.unref());
+  return cancel;
 }
 
 /** A clock without its steps back, and without what is no reading. */

@@ -3,6 +3,7 @@
 export { remember } from "./bounded-map.ts";
 export {
   type AlarmOptions,
+  type CancelAlarm,
   type Clock,
   clockFrom,
   isReading,

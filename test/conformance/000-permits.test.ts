@@ -16,7 +16,7 @@ type Stage = { gate: PermitGate; turn: (ms: number) => void };
 /** The seed reads the machine's clock; here it is turned by hand. */
 function stage(options: GateOptions = {}): Stage {
   let now = 0;
-  const gate = createGate({ now: () => now, setTimer: () => () => {}, ...options });
+  const gate = createGate({ clock: { now: () => now, elapsed: () => now, ringAt: () => () => {} }, ...options });
   const turn = (ms: number): void => {
     now += ms;
     gate.advance();
@@ -312,12 +312,12 @@ test("the table of the TUI: ten running, then the queued by priority and age, wi
 
 test("integration: the slot is released on success, on a rate limit and on any other error", async () => {
   const { gate, turn } = stage();
-  assert.equal(await gate.withPermit("ok", () => "answer"), "answer");
+  assert.equal(await gate.withPermit(() => "answer"), "answer");
   assert.equal(gate.queueState().running, 0);
-  await assert.rejects(gate.withPermit("broken", () => Promise.reject(new Error("no"))));
+  await assert.rejects(gate.withPermit(() => Promise.reject(new Error("no"))));
   assert.equal(gate.queueState().running, 0);
   const error = Object.assign(new Error("429"), { status: 429, retryAfterMs: 3000 });
-  await assert.rejects(gate.withPermit("limited", () => Promise.reject(error), { attempts: 1 }));
+  await assert.rejects(gate.withPermit(() => Promise.reject(error), { attempts: 1 }));
   assert.deepEqual([gate.queueState().running, gate.queueState().rateLimited], [0, true]);
   turn(3000);
   assert.equal(gate.queueState().rateLimited, false);

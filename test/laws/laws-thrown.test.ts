@@ -75,7 +75,7 @@ test("a permit comes back whatever its call throws, and the caller gets just tha
     const call = (): never => {
       throw error;
     };
-    await gate.withPermit("call", call, { attempts: 1 }).catch((reason: unknown) => {
+    await gate.withPermit(call, { attempts: 1 }).catch((reason: unknown) => {
       heard = reason;
     });
     assert.ok(Object.is(heard, error));

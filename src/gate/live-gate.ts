@@ -1,10 +1,10 @@
 /**
  * A live gate: the pure state machine of core/gate/gate.ts with a clock, promises and one timer around it.
  *
- * Every entry first advances: permits that ran out return, then the pump admits whoever may go. So a gate is right
- * whenever it is looked at, even if its clock is turned by hand and its timer never rings. Admission and hand-over
- * are one step: the waiter is registered in the same turn in which its ticket enters the queue, and the ticket that
- * is admitted resolves its own promise. Nobody asks twice, nobody polls.
+ * Every entry first advances: permits that ran out return, then the pump admits the calls that may go. So a gate is
+ * right whenever it is looked at, even if its clock is turned by hand and its timer never rings. Admission and
+ * hand-over are one step: the waiter is registered in the turn in which its ticket enters the queue, and the ticket
+ * that is admitted resolves its own promise. No call asks twice, none polls.
  *
  * An uncontended acquire touches no queue, no timer and no closure.
  */
@@ -29,10 +29,12 @@ import {
   rateLimit,
   releasePermit,
   roomLimit,
+  type Ticket,
   throttleGate,
   type Waiting,
   waitingOf,
 } from "../core/gate/index.ts";
+import { realClock } from "../std/index.ts";
 import { Alarm } from "./alarm.ts";
 import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
 import {
@@ -47,7 +49,6 @@ import {
   parseUsage,
   type ReleaseOptions,
 } from "./gate-input.ts";
-import { HostTicket } from "./host-ticket.ts";
 import { Permit } from "./permit.ts";
 
 export type ScheduleResult =
@@ -80,9 +81,9 @@ const NO_OPTIONS: AcquireOptions & ReleaseOptions = {};
 const { timeOrigin } = performance;
 const unsettableNow = (): number => timeOrigin + performance.now();
 
-export class GateHost {
+export class LiveGate {
   private readonly gate: Gate;
-  private readonly clock: () => number;
+  private readonly time: () => number;
   /** What dates are held to. */
   readonly wallNow: () => number;
   private readonly alarm: Alarm;
@@ -95,12 +96,13 @@ export class GateHost {
 
   constructor(settings: GateSettings, options: GateOptions) {
     this.gate = newGate(settings);
-    this.clock = options.now ?? unsettableNow;
-    this.wallNow = options.now ?? Date.now;
+    const { clock, now } = options;
+    this.time = clock === undefined ? (now ?? unsettableNow) : () => clock.elapsed();
+    this.wallNow = clock === undefined ? (now ?? Date.now) : () => clock.now();
     this.alarm = new Alarm({
       ring: () => this.wake(),
-      setTimer: options.setTimer,
-      isHandClock: options.now !== undefined,
+      clock: clock ?? realClock,
+      isHandTurned: clock === undefined && now !== undefined,
     });
   }
 
@@ -138,7 +140,7 @@ export class GateHost {
     try {
       signal?.throwIfAborted();
       const now = this.readyFor(permit.id);
-      return this.admitOrWait(new HostTicket(permit.held, now), signal, now);
+      return this.admitOrWait(new WaitingTicket(permit.held, now), signal, now);
     } catch (refusal) {
       return Promise.reject(refusal);
     }
@@ -217,7 +219,7 @@ export class GateHost {
     this.isClosed = true;
     this.alarm.clear();
     for (const { ticket } of [...this.gate.queue.entries.values()]) {
-      this.drop(ticket as HostTicket, new GateClosedError());
+      this.drop(ticket as WaitingTicket, new GateClosedError());
     }
   }
 
@@ -252,7 +254,7 @@ export class GateHost {
     if (now >= this.expiryFrom) this.returnExpired(now);
     if (this.gate.queue.entries.size === 0) return;
     for (let ticket = nextGrant(this.gate, now); ticket !== null; ticket = nextGrant(this.gate, now)) {
-      this.admitted(grantPermit(this.gate, ticket.id, now), ticket as HostTicket, now);
+      this.admitted(grantPermit(this.gate, ticket.id, now), ticket as WaitingTicket, now);
     }
     if (this.gate.queue.entries.size === 0) return;
     // Without room only the end of a call helps, and the alarm already knows when the first permit runs out.
@@ -268,7 +270,7 @@ export class GateHost {
     this.setAlarm(this.expiryFrom, now);
   }
 
-  private admitOrWait(ticket: HostTicket, signal: AbortSignal | undefined, now: number): Promise<Permit> {
+  private admitOrWait(ticket: WaitingTicket, signal: AbortSignal | undefined, now: number): Promise<Permit> {
     const held = this.tryAdmit(ticket, now);
     if (held !== null) return Promise.resolve(new Permit(this, held));
     const promise = this.waitFor(ticket, signal);
@@ -276,19 +278,19 @@ export class GateHost {
     return promise;
   }
 
-  private tryAdmit(ticket: HostTicket, now: number): HeldPermit | null {
+  private tryAdmit(ticket: WaitingTicket, now: number): HeldPermit | null {
     const held = admitAtOnce(this.gate, ticket, now);
     if (held !== null) this.admitted(held, ticket, now);
     return held;
   }
 
-  private enqueue(ticket: HostTicket, now: number): void {
+  private enqueue(ticket: WaitingTicket, now: number): void {
     askPermit(this.gate, ticket, now);
     this.advanceTo(now);
   }
 
   /** The one point of admission. */
-  private admitted(held: HeldPermit, ticket: HostTicket, now: number): void {
+  private admitted(held: HeldPermit, ticket: WaitingTicket, now: number): void {
     if (held.expiresAt < this.expiryFrom) {
       this.expiryFrom = held.expiresAt;
       this.setAlarm(held.expiresAt, now);
@@ -300,34 +302,34 @@ export class GateHost {
     releasePermit(this.gate, id, { ok, tokens, at: now });
   }
 
-  private waitFor(ticket: HostTicket, signal: AbortSignal | undefined): Promise<Permit> {
-    if (this.waiting++ === 0) this.alarm.need(true);
+  private waitFor(ticket: WaitingTicket, signal: AbortSignal | undefined): Promise<Permit> {
+    if (this.waiting++ === 0) this.alarm.need(true, this.lastNow);
     if (signal !== undefined) ticket.abortWith(signal, () => this.abandon(ticket, signal.reason));
     return ticket.promised();
   }
 
-  private abandon(ticket: HostTicket, reason: unknown): void {
+  private abandon(ticket: WaitingTicket, reason: unknown): void {
     this.drop(ticket, reason);
     this.advance();
   }
 
-  private drop(ticket: HostTicket, reason: unknown): void {
+  private drop(ticket: WaitingTicket, reason: unknown): void {
     dropTicket(this.gate, ticket.id);
     if (ticket.promise !== null) this.endWait(ticket).reject?.(reason);
   }
 
-  private endWait(ticket: HostTicket): ReturnType<HostTicket["settle"]> {
-    if (--this.waiting === 0) this.alarm.need(false);
+  private endWait(ticket: WaitingTicket): ReturnType<WaitingTicket["settle"]> {
+    if (--this.waiting === 0) this.alarm.need(false, this.lastNow);
     return ticket.settle();
   }
 
-  private queued(id: string): HostTicket | undefined {
-    return this.gate.queue.entries.get(id)?.ticket as HostTicket | undefined;
+  private queued(id: string): WaitingTicket | undefined {
+    return this.gate.queue.entries.get(id)?.ticket as WaitingTicket | undefined;
   }
 
-  private newTicket(id: string, ticketClass: GateClass, options: AcquireOptions, now: number): HostTicket {
+  private newTicket(id: string, ticketClass: GateClass, options: AcquireOptions, now: number): WaitingTicket {
     const { project = DEFAULT_PROJECT, weight = 1, tokens = 0 } = options;
-    return new HostTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ });
+    return new WaitingTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ });
   }
 
   private duplicate(id: string): (RefusalReason & ("Already running" | "Already queued")) | null {
@@ -337,9 +339,80 @@ export class GateHost {
 
   /** Whole milliseconds that never go back. */
   private readClock(): number {
-    const now = this.clock();
+    const now = this.time();
     if (!Number.isFinite(now)) throw new GateInputError("now", now, "a clock that gives milliseconds");
     if (now > this.lastNow) this.lastNow = Math.floor(now);
     return this.lastNow;
+  }
+}
+
+type Resolve = (permit: Permit) => void;
+type Reject = (reason: unknown) => void;
+
+/** One executor for all promises instead of a closure for each; it runs before `new Promise` returns. */
+let caughtResolve: Resolve | null = null;
+let caughtReject: Reject | null = null;
+const catchHandles = (resolve: Resolve, reject: Reject): void => {
+  caughtResolve = resolve;
+  caughtReject = reject;
+};
+
+/**
+ * A ticket in the queue, and the call that waits for it.
+ *
+ * The ticket carries its own promise, so admission resolves exactly the call that was admitted and needs no second
+ * look-up. It is one object with all its fields from the start: thousands may wait, and each is made on a hot path.
+ */
+class WaitingTicket implements Ticket {
+  readonly id: string;
+  readonly class: GateClass;
+  readonly project: string;
+  readonly weight: number;
+  readonly tokens: number;
+  readonly askedAt: number;
+  readonly order: number;
+  readonly since: number | undefined;
+  /** Null until someone waits. */
+  promise: Promise<Permit> | null = null;
+  resolve: Resolve | null = null;
+  reject: Reject | null = null;
+  private signal: AbortSignal | null = null;
+  private onAbort: (() => void) | null = null;
+
+  constructor(ticket: Ticket, since?: number) {
+    this.id = ticket.id;
+    this.class = ticket.class;
+    this.project = ticket.project;
+    this.weight = ticket.weight;
+    this.tokens = ticket.tokens;
+    this.askedAt = ticket.askedAt;
+    this.order = ticket.order;
+    this.since = since;
+  }
+
+  promised(): Promise<Permit> {
+    const promise = new Promise<Permit>(catchHandles);
+    this.promise = promise;
+    this.resolve = caughtResolve;
+    this.reject = caughtReject;
+    return promise;
+  }
+
+  abortWith(signal: AbortSignal, onAbort: () => void): void {
+    this.signal = signal;
+    this.onAbort = onAbort;
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  /** The wait is over. A ticket that is kept must not keep the promise and all it led to. */
+  settle(): { readonly resolve: Resolve | null; readonly reject: Reject | null } {
+    const { resolve, reject } = this;
+    if (this.onAbort !== null) this.signal?.removeEventListener("abort", this.onAbort);
+    this.promise = null;
+    this.resolve = null;
+    this.reject = null;
+    this.signal = null;
+    this.onAbort = null;
+    return { resolve, reject };
   }
 }
