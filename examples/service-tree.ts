@@ -9,7 +9,7 @@
  */
 import assert from "node:assert/strict";
 import { createClient } from "../src/client/index.ts";
-import { startWorker, type TaskHandler } from "../src/worker/index.ts";
+import { type Handler, startWorker } from "../src/worker/index.ts";
 import { startLocalServer } from "./kit/local-server.ts";
 
 await using server = await startLocalServer("--no-worker", "--set", "scheduler.perType={plan: 2, code: 10}");
@@ -19,7 +19,7 @@ const drover = createClient({ url });
 const order: string[] = [];
 /** What both workers do; only what it costs differs. */
 const handlerOf =
-  (inputTokens: number): TaskHandler =>
+  (inputTokens: number): Handler =>
   (task, context) => {
     order.push(task.taskId);
     context.usage({ inputTokens });

@@ -12,9 +12,11 @@
 
 import type {
   Answered,
+  AnyParams,
   Asked,
   BatchBody,
   CallName,
+  CancelBody,
   CancelFilter,
   ConfigPatchBody,
   DropQuery,
@@ -35,6 +37,7 @@ import type {
   TaskBody,
   TasksQuery,
   TaskView,
+  WhyQuery,
 } from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 
@@ -48,55 +51,110 @@ import { restFor } from "./try-again.ts";
 type Options = CallOptions;
 type Reply<Name extends CallName> = Promise<Answered<Name>>;
 
+/** Drover over HTTP. What it has in common with the embedded engine is `SharedCalls`; each call takes a signal too. */
 export type Client = {
+  /** The address of the server. */
   readonly url: string;
-  submit(task: TaskBody, options?: Options): Reply<"submit">;
+  /** Submits a task; answers when it is durable. A task without an id gets one, so that it may be sent again. */
+  submit<Params extends object = AnyParams>(task: TaskBody<Params>, options?: Options): Reply<"submit">;
+  /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
   submitBatch(batch: BatchBody, options?: Options): Reply<"submitBatch">;
+  /** Pages through tasks, in the order of submission. */
   tasks(query?: TasksQuery, options?: Options): Reply<"tasks">;
-  task(id: string, options?: Options): Reply<"task">;
+  /** Reads a task. */
+  task<Result = unknown, Params extends object = AnyParams>(
+    id: string,
+    options?: Options,
+  ): Promise<TaskView<Params, Result>>;
+  /** Changes the priority or deadline of a task. */
   patch(id: string, change: PatchBody, options?: Options): Reply<"patch">;
-  cancel(id: string, options?: Options & { readonly reason?: string }): Reply<"cancel">;
-  /** Cancels every live task the filter names, at most 10 000 at once. */
+  /** Cancels a task at once; what runs is told to stop. One that has ended stays as it is: `conflict`. */
+  cancel(id: string, options?: Options & CancelBody): Reply<"cancel">;
+  /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
   cancelWhere(filter: CancelFilter, options?: Options): Reply<"cancelWhere">;
+  /** Runs a failed, cancelled or skipped task again, as a new iteration. */
   retry(id: string, options?: Options): Reply<"retry">;
-  why(id: string, options?: Options & { readonly at?: number }): Reply<"why">;
+  /** Why a task is not running, condition by condition, now or as of an event. */
+  why(id: string, options?: Options & WhyQuery): Reply<"why">;
   /** Resolves with the task when it has ended; with `withinMs`, fails with code `timeout` if it has not by then. */
-  wait(id: string, options?: Options & { readonly withinMs?: number }): Promise<TaskView>;
+  wait<Result = unknown, Params extends object = AnyParams>(
+    id: string,
+    options?: WaitOptions,
+  ): Promise<TaskView<Params, Result>>;
+  /** The end of what an attempt wrote, as its exec worker keeps it. */
   logs(id: string, options?: Options & LogsQuery): Reply<"logs">;
+  /** Queues, totals and the rules in force. */
   stats(options?: Options): Reply<"stats">;
+  /** Who waits, by project and agent, with the head of each queue; bounded. */
   queue(options?: Options): Reply<"queue">;
+  /** The scheduler section in force. */
   config(options?: Options): Reply<"config">;
+  /** Changes fields of the scheduler section, all or nothing. It lies over the file and survives a restart. */
   patchConfig(patch: ConfigPatchBody, options?: Options): Reply<"patchConfig">;
+  /** Has the server read its config file again; a bad file changes nothing. */
   reload(options?: Options): Reply<"reload">;
+  /** Starts nothing more: of the fleet, a project or a task; what runs goes on. */
   pause(target?: PauseBody, options?: Options): Reply<"pause">;
+  /** Takes a pause back. */
   resume(target?: PauseBody, options?: Options): Reply<"resume">;
+  /** All projects: weight, budget, charge, level, target. */
   projects(options?: Options): Reply<"projects">;
+  /** One project. */
   project(id: string, options?: Options): Reply<"project">;
+  /** Registers a project, or changes its settings; what is absent keeps its value. */
   putProject(id: string, settings: ProjectBody, options?: Options): Reply<"putProject">;
+  /** All workers. */
   workers(options?: Options): Reply<"workers">;
+  /** Joins as a worker. `startWorker` of drover/worker does this and all that follows. */
   joinWorker(worker: JoinBody, options?: Options): Reply<"joinWorker">;
+  /** Says what runs and what has ended; hears what to run and what to stop. */
   sync(id: string, said: SyncBody, options?: Options): Reply<"sync">;
+  /** Hands in the end of a log that the answer of a sync asked for. */
   handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
+  /** Gives a worker nothing more, and lets it finish. */
   drainWorker(id: string, options?: Options & LeaveQuery): Reply<"drainWorker">;
+  /** Leaves; what the worker held is queued again. */
   leaveWorker(id: string, query?: LeaveQuery, options?: Options): Reply<"leaveWorker">;
+  /** Pages through recurring tasks, by their ids. */
   schedules(query?: SchedulesQuery, options?: Options): Reply<"schedules">;
+  /** One recurring task, and when it is next due. */
   schedule(id: string, options?: Options): Reply<"schedule">;
+  /** Creates or replaces a recurring task. */
   putSchedule(id: string, schedule: ScheduleBody, options?: Options): Reply<"putSchedule">;
+  /** Removes a recurring task; what it has submitted stays. */
   removeSchedule(id: string, options?: Options): Reply<"removeSchedule">;
+  /** Asks for the right to make one LLM call. The same id again is the same ticket and keeps its place. */
   askPermit(permit: PermitBody, options?: Options): Reply<"askPermit">;
+  /** Says what came of the call, and gives the permit back. */
   settlePermit(id: string, outcome?: SettleBody, options?: Options): Reply<"settlePermit">;
+  /** Gives up a ticket, or a permit that was not used. */
   dropPermit(id: string, options?: Options & DropQuery): Reply<"dropPermit">;
+  /** All gates: what is out, what waits, what holds them. */
   gates(options?: Options): Reply<"gates">;
+  /** One gate: how it stands, its totals, and the calls that are out or wait. */
   gate(id: string, options?: Options): Reply<"gate">;
+  /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
   resetGate(id: string, options?: Options): Reply<"resetGate">;
+  /** Removes a gate that the config does not name and that is not in use. */
   removeGate(id: string, options?: Options): Reply<"removeGate">;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
   events(options?: FollowOptions): AsyncGenerator<EventJson>;
+  /** The events of the log with their hashes: a page of them. */
   eventPage(query?: EventsQuery, options?: Options): Reply<"events">;
+  /** Whether the process is alive. */
   health(options?: Options): Reply<"health">;
+  /** Whether it takes work: 503 while it starts or shuts down, or when its log has failed. */
   ready(options?: Options): Reply<"ready">;
+  /** Numbers for Prometheus. */
   metrics(options?: Options): Reply<"metrics">;
+  /** The OpenAPI document of the server. */
   openapi(options?: Options): Reply<"openapi">;
+};
+
+/** How long to wait for the end of a task. */
+export type WaitOptions = Options & {
+  /** Fails with code `timeout` if the task has not ended by then; absent: as long as it takes. */
+  readonly withinMs?: number;
 };
 
 const TIMEOUT_MS = 30_000;
@@ -145,13 +203,16 @@ type TaskMethods = Pick<
 function taskMethods(wiring: Wiring): TaskMethods {
   const ask = askOf(wiring);
 
-  async function wait(id: string, { withinMs, ...options }: Options & { withinMs?: number } = {}): Promise<TaskView> {
+  async function wait<Result, Params extends object>(
+    id: string,
+    { withinMs, ...options }: WaitOptions = {},
+  ): Promise<TaskView<Params, Result>> {
     const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
     for (;;) {
       const left = Math.max(0, until - performance.now());
       const timeoutMs = Math.ceil(Math.min(left, WAIT_MS_DEFAULT));
       const task = await ask("wait", { params: { id }, query: { timeoutMs } }, options);
-      if (isEnded(task.state)) return task;
+      if (isEnded(task.state)) return task as TaskView<Params, Result>;
       if (performance.now() >= until)
         throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
           retryable: true,
@@ -161,10 +222,11 @@ function taskMethods(wiring: Wiring): TaskMethods {
   }
 
   return {
-    submit: (body, options) => ask("submit", { body }, options),
+    submit: (body, options) => ask("submit", { body: body as TaskBody }, options),
     submitBatch: (body, options) => ask("submitBatch", { body }, options),
     tasks: (query = {}, options) => ask("tasks", { query }, options),
-    task: (id, options) => ask("task", { params: { id } }, options),
+    task: <Result, Params extends object>(id: string, options?: Options) =>
+      ask("task", { params: { id } }, options) as Promise<TaskView<Params, Result>>,
     patch: (id, body, options) => ask("patch", { params: { id }, body }, options),
     cancel: (id, { reason, ...options } = {}) =>
       ask("cancel", { params: { id }, body: reason === undefined ? {} : { reason } }, options, (refusal) =>

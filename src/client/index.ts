@@ -2,7 +2,7 @@
  * The client of the service: `createClient`, its error, and the types of what goes over the wire.
  */
 export type * as wire from "../protocol/index.ts";
-export { type Client, createClient } from "./client.ts";
+export { type Client, createClient, type WaitOptions } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export type { CallOptions, Fetch, Fetched, FetchedHeaders, FetchRequest } from "./exchange.ts";
 export type { FollowOptions } from "./follow-events.ts";

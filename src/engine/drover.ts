@@ -30,14 +30,22 @@ import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
-import type { ConfigInput, ProjectInput } from "../protocol/generated/index.ts";
-import type { ProjectView, QueueView, Stats, WorkerView } from "../protocol/index.ts";
+import type {
+  AnyParams,
+  ConfigInput,
+  GateStatus,
+  PauseBody,
+  PauseStatus,
+  ProjectView,
+  SharedCalls,
+  WorkerView,
+} from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
 import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import { directoryPath, openSqliteLog } from "./open-sqlite.ts";
-import { type PauseTarget, readTarget } from "./pause-target.ts";
+import { readTarget } from "./pause-target.ts";
 import {
   createLocalPermits,
   type HeldPermit,
@@ -107,12 +115,25 @@ export type LogTime = {
 };
 type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: string } };
 
+/** Drover inside a program. */
 export type Drover = AsyncDisposable &
+  Pick<SharedCalls, "stats" | "queue" | "putProject" | "resetGate" | "removeGate" | "pause" | "resume"> &
   TaskApi &
   ConfigApi & {
     /** Every condition between a task and its start, now or as of an event. */
-    why(task: string, options?: { at?: number }): Promise<Why>;
-    worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
+    why(
+      task: string,
+      options?: {
+        /** The number of an event; absent: now. */
+        at?: number;
+      },
+    ): Promise<Why>;
+    /** Joins a worker that runs tasks in this process. */
+    worker<Params extends object = AnyParams, Result = unknown>(
+      options: WorkerOptions,
+      handler: Handler<Params, Result>,
+    ): Promise<LocalWorker>;
+    /** All workers. */
     workers(): Promise<WorkerView[]>;
     /** Workers in other processes. */
     readonly remote: RemoteWorkers;
@@ -122,24 +143,19 @@ export type Drover = AsyncDisposable &
     readonly schedules: Schedules;
     /** Ends of tasks that a webhook is to be notified of. */
     readonly callbacks: Callbacks;
-    /** The queue, for people to look at. */
-    queue(): Promise<QueueView>;
+    /** All projects: weight, budget, charge, level, target. */
     projects(): Promise<ProjectView[]>;
-    /** Registers a project or changes its settings; what is absent keeps its value. */
-    putProject(id: string, settings: ProjectInput): Promise<ProjectView>;
+    /** All gates: what is out, what waits, what holds them. */
     gates(): Promise<GateView[]>;
     /** One gate, with what it has done in all and the calls that are out or wait. */
     gate(id: string): Promise<GateDetail>;
-    /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
-    resetGate(gate: string): Promise<void>;
-    /** Removes a gate that the config does not name and no call uses. */
-    removeGate(gate: string): Promise<void>;
+    /** Makes a call when its gate lets it out; a 429 or 529 it throws goes back in the queue with its age. */
     withPermit<Value>(
       gate: string,
       call: (permit: HeldPermit) => Promise<Value> | Value,
       options?: PermitOptions,
     ): Promise<Value>;
-    stats(): Promise<Stats>;
+    /** The events of the log: those there are, or, with `follow`, also those to come. */
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
     /** Calls the listener with each batch of events as it is committed, and what that cost; answers how to stop. */
     watch(listener: CommitListener): () => void;
@@ -147,12 +163,11 @@ export type Drover = AsyncDisposable &
     head(): Promise<Head>;
     /** What time it is in the log, and how far that is ahead of the wall clock. */
     logTime(): LogTime;
-    pause(target?: PauseTarget): Promise<void>;
-    resume(target?: PauseTarget): Promise<void>;
     /** Looks for awaited artifacts now instead of at the next poll. */
     lookForArtifacts(): Promise<void>;
     /** Makes a snapshot now; answers the number of the event it is of. */
     snapshot(): Promise<number>;
+    /** Checks the whole log: its chain, its signatures, its bodies. */
     verify(options?: VerifyOptions): Promise<VerifyReport>;
     /** Resolves with the reason if the engine must stop: the log failed, or another writer took over. */
     readonly failed: Promise<DroverError>;
@@ -359,13 +374,16 @@ function apiOf(parts: Parts): Drover {
     throw refused(found?.state === "rejected" ? { type: "task-ended", task: id, state: "rejected" } : answer.failure);
   }
 
-  async function setPaused(target: PauseTarget, paused: boolean): Promise<void> {
+  async function setPaused(target: PauseBody, paused: boolean): Promise<PauseStatus> {
     const { scope, id } = readTarget(target);
     await writer.run({ type: "set-paused", scope, id, paused });
+    return { ...target, status: paused ? "paused" : "active" };
   }
 
-  async function onGate(type: "reset-gate" | "remove-gate", given: string): Promise<void> {
-    await writer.run({ type, gate: readGateName(given) });
+  async function onGate(type: "reset-gate" | "remove-gate", given: string): Promise<GateStatus> {
+    const gate = readGateName(given);
+    await writer.run({ type, gate });
+    return { status: type === "reset-gate" ? "reset" : "removed", gate };
   }
 
   async function shut(): Promise<void> {
@@ -391,7 +409,7 @@ function apiOf(parts: Parts): Drover {
     state,
     failed,
     why: (task, given) => explain(task, given),
-    worker: (worker, handler) => workers.join(worker, handler),
+    worker: (worker, handler) => workers.join(worker, handler as Handler),
     remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
     projects: () => read(() => projectViews(state, writer.now())),

@@ -28,7 +28,15 @@ export type FeedEvent = AnyEvent<number>;
 const hex = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
 
-export type FeedOptions = { readonly after?: number; readonly follow?: boolean; readonly signal?: AbortSignal };
+/** Which events. */
+export type FeedOptions = {
+  /** Those behind this number; 0, which is the default: from the beginning. */
+  readonly after?: number;
+  /** Whether to go on with those to come. */
+  readonly follow?: boolean;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+};
 type Wanted = { readonly after: Seq; readonly follow: boolean; readonly signal?: AbortSignal | undefined };
 
 export function readFeedOptions(given: unknown): Wanted {

@@ -5,13 +5,13 @@
  * taken for one that was left out.
  */
 import { name, readSection } from "../core/base/index.ts";
+import type { PauseBody } from "../protocol/index.ts";
 import { badInput, refused } from "./writer/drover-error.ts";
 
-export type PauseTarget = { readonly project?: string; readonly task?: string };
 type Scope = { readonly scope: "fleet" | "project" | "task"; readonly id: string };
 
-export function readTarget(target: PauseTarget): Scope {
-  const read = readSection<PauseTarget>({ project: name(), task: name() } as never, {}, target, "");
+export function readTarget(target: PauseBody): Scope {
+  const read = readSection<PauseBody>({ project: name(), task: name() } as never, {}, target, "");
   if (!read.ok) throw refused(read.failure);
   const { project, task } = read.value;
   if (project !== undefined && task !== undefined) throw badInput("task", task, "absent where a project is named");

@@ -10,15 +10,16 @@
 import { CORE_VERSION, gateId, type Instant, milliseconds, taskId } from "../core/base/index.ts";
 import { readConfig } from "../core/config/index.ts";
 import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
-import type { TaskInput } from "../engine/index.ts";
-import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
+import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInput } from "../engine/index.ts";
 import { readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, type DroverError, recover, refused, startWriter, type Writer } from "../engine/writer/index.ts";
 
-type Face =
-  | ("cancel" | "pause" | "resume" | "reload" | "resetGate" | "snapshot" | "lookForArtifacts" | "close")
-  | ("failed" | "state" | "logTime");
+type Face = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
 export type SimEngine = Pick<Drover, Face> & {
+  cancel(task: string): Promise<unknown>;
+  pause(target?: PauseBody): Promise<unknown>;
+  resume(target?: PauseBody): Promise<unknown>;
+  resetGate(gate: string): Promise<unknown>;
   submit(body: TaskInput): Promise<{ readonly taskId: string }>;
   retry(task: string): Promise<unknown>;
   patch(task: string, change: { priority?: number; deadline?: number }): Promise<unknown>;
@@ -94,9 +95,7 @@ function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry
       const { submission, text } = readTaskBody(body);
       return { taskId: (await writer.run({ type: "submit-task", submission }, text)).id ?? "" };
     },
-    cancel: async (task) => {
-      await writer.run({ type: "cancel-task", task: taskId(task), reason: null });
-    },
+    cancel: (task) => writer.run({ type: "cancel-task", task: taskId(task), reason: null }),
     retry: (task) => writer.run({ type: "retry-task", task: taskId(task) }),
     patch: (task, { priority = null, deadline }) =>
       writer.run({ type: "patch-task", task: taskId(task), priority, deadline: deadline as Instant | undefined }),
@@ -110,7 +109,7 @@ function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry
 }
 
 function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "resetGate" | "pause" | "resume"> {
-  const setPaused = async (target: { project?: string; task?: string } = {}, paused: boolean): Promise<void> => {
+  const setPaused = async (target: PauseBody = {}, paused: boolean): Promise<void> => {
     const scope = target.project !== undefined ? "project" : target.task !== undefined ? "task" : "fleet";
     await writer.run({ type: "set-paused", scope, id: target.project ?? target.task ?? "", paused });
   };
@@ -118,9 +117,7 @@ function worldVerbs(writer: Writer): Pick<SimEngine, "putProject" | "reload" | "
     putProject: (id, settings) =>
       writer.run({ type: "put-project", project: id as never, settings: settings as never }),
     reload: (config) => setConfig(writer, config),
-    resetGate: async (gate) => {
-      await writer.run({ type: "reset-gate", gate: gateId(gate) });
-    },
+    resetGate: (gate) => writer.run({ type: "reset-gate", gate: gateId(gate) }),
     pause: (target) => setPaused(target, true),
     resume: (target) => setPaused(target, false),
   };

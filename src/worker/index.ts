@@ -19,9 +19,9 @@ export type { PullWorkerOptions } from "./pull/options.ts";
 export { type Outcome, RESULT_BYTES_MAX } from "./pull/outcome.ts";
 export type { HeldPermit, PermitOptions } from "./pull/permits.ts";
 export {
+  type Handler,
   type OutcomeHandler,
   type PullWorker,
   startWorker,
   startWorkerWithOutcomes,
-  type TaskHandler,
 } from "./pull/worker.ts";

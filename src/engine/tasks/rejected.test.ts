@@ -88,7 +88,7 @@ test("what was rejected cannot be cancelled, retried or patched, and waits for n
       code: "conflict",
       message: `task ${id} was rejected and never let in; submit it again`,
     });
-  assert.equal(await drover.cancelWhere({ state: "rejected" }), 0);
+  assert.equal((await drover.cancelWhere({ state: "rejected" })).count, 0);
   await assert.rejects(drover.cancel("rej_1_1"), { code: "not_found" });
 });
 

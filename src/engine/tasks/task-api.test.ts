@@ -155,8 +155,8 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
   for (const [id, more] of Object.entries({ a: {}, b: { type: "code" }, c: { project: "p" }, d: { agentId: "bob" } }))
     await kit.drover.submit(task(id, more));
   await kit.drover.cancel("a");
-  assert.equal(await kit.drover.cancelWhere({ project: "p" }), 1);
-  assert.equal(await kit.drover.cancelWhere({ state: ["queued"], agentId: "ann" }), 1);
+  assert.equal((await kit.drover.cancelWhere({ project: "p" })).count, 1);
+  assert.equal((await kit.drover.cancelWhere({ state: ["queued"], agentId: "ann" })).count, 1);
   assert.deepEqual(
     [await stateOf(kit, "b"), await stateOf(kit, "c"), await stateOf(kit, "d")],
     ["cancelled", "cancelled", "queued"],
@@ -165,8 +165,8 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
     await assert.rejects(kit.drover.cancelWhere(empty as never), {
       message: /^filter is \{\}, .*agentId, project, state and/,
     });
-  assert.equal(await kit.drover.cancelWhere({ all: true }), 1);
-  assert.equal(await kit.drover.cancelWhere({ all: true }), 0);
+  assert.equal((await kit.drover.cancelWhere({ all: true })).count, 1);
+  assert.equal((await kit.drover.cancelWhere({ all: true })).count, 0);
 });
 
 test("failed, cancelled and skipped tasks run again; live and done ones do not", async () => {

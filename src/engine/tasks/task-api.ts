@@ -7,7 +7,18 @@
 import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
 import { priority as priorityReader } from "../../core/config/index.ts";
 import { type Command, hasEnded } from "../../core/model/index.ts";
-import type { BatchAnswer, Submitted, TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
+import type {
+  AnyParams,
+  BatchAnswer,
+  Cancelled,
+  CancelledMany,
+  SharedCalls,
+  Submitted,
+  TaskPage,
+  TaskState,
+  TasksQuery,
+  TaskView,
+} from "../../protocol/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
@@ -18,23 +29,34 @@ import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
-export type TaskApi = {
-  submit(body: TaskInput): Promise<Submitted>;
+export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> & {
+  /** Submits a task; answers when it is durable. The same id and body again is the same task. */
+  submit<Params extends object = AnyParams>(task: TaskInput<Params>): Promise<Submitted>;
+  /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
   submitBatch(batch: BatchInput): Promise<BatchAnswer>;
-  cancel(task: string, options?: { reason?: string }): Promise<void>;
-  /** Cancels every live task the filter names, or all of them, at most 10 000 at once; answers how many. */
-  cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number>;
-  retry(task: string): Promise<Submitted>;
+  /** Pages through tasks, in the order of submission. */
+  tasks(query?: TaskFilter & Pick<TasksQuery, "limit" | "cursor">): Promise<TaskPage>;
+  /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
+  cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany>;
+  /** Changes the priority or deadline of a task; answers how it stands then. */
   patch(
     task: string,
-    change: { priority?: TaskInput["priority"]; deadline?: string | number | null },
+    change: {
+      /** Its new priority. */
+      priority?: TaskInput["priority"];
+      /** Its new deadline; null takes it away. */
+      deadline?: string | number | null;
+    },
   ): Promise<Submitted>;
-  task(task: string): Promise<TaskView>;
-  tasks(filter?: TaskFilter & { limit?: number; cursor?: string }): Promise<TaskPage>;
   /** Resolves with its final state when the task has ended; cheaper than `wait`, since it reads no body. */
-  ended(task: string, options?: { signal?: AbortSignal }): Promise<TaskState>;
-  /** Resolves with the task when it has ended. */
-  wait(task: string, options?: { signal?: AbortSignal }): Promise<TaskView>;
+  ended(
+    task: string,
+    options?: {
+      /** Stops the waiting. */
+      signal?: AbortSignal;
+    },
+  ): Promise<TaskState>;
+  /** The id of a task, checked. */
   idOf(task: unknown): TaskId;
 };
 /** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
@@ -83,11 +105,12 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return answer;
   }
 
-  async function cancel(task: string, options?: { reason?: string }): Promise<void> {
+  async function cancel(task: string, options?: { reason?: string }): Promise<Cancelled> {
     const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
     const id = idOf(task);
     checkLetIn(id);
     await writer.run({ type: "cancel-task", task: id, reason });
+    return { status: "cancelled", taskId: id };
   }
 
   /** One that was turned away has ended before it began. */
@@ -99,7 +122,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
   const isRejected = (id: TaskId): boolean =>
     parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null;
 
-  async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<number> {
+  async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany> {
     const matches = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
     const found: TaskId[] = [];
     for (const task of state.tasks.values()) {
@@ -109,7 +132,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     }
     for (const task of found) writer.execute({ type: "cancel-task", task, reason: null });
     await writer.settled();
-    return found.length;
+    return { status: "cancelled", count: found.length };
   }
 
   async function retry(task: string): Promise<Submitted> {
@@ -170,7 +193,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
 
   const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
     readPage(parts, filter);
-  const api = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf };
+  const api = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf } as TaskApi;
   return { api, placer: { place: placeNow } };
 }
 

@@ -21,7 +21,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
-import type { PriorityName, TaskBody } from "../../protocol/index.ts";
+import type { AnyParams, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
@@ -39,8 +39,12 @@ import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 
 /** What a program may say of a task: as on the wire, and an instant may be whole milliseconds. */
-export type TaskInput = Omit<TaskBody, "deadline" | "notBefore"> & {
+export type TaskInput<Params extends object = AnyParams> = Omit<TaskBody, "params" | "deadline" | "notBefore"> & {
+  /** Arguments of the action. */
+  readonly params?: Params;
+  /** When it has failed if it has not ended. */
   readonly deadline?: string | number;
+  /** When it may start at the earliest. */
   readonly notBefore?: string | number;
 };
 
@@ -329,7 +333,15 @@ function hasCommand(params: Readonly<Record<string, unknown>> | undefined): bool
 /** A stored body as it was given. */
 export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskBody;
 
-export type AssignedTask = Omit<TaskBody, "id"> & { readonly taskId: string; readonly attempt: number };
+/** A task as it was submitted, and which attempt of it this is. */
+export type AssignedTask<Params extends object = AnyParams> = Omit<TaskBody, "id" | "params"> & {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** The number of the attempt. */
+  readonly attempt: number;
+  /** Arguments of the action. */
+  readonly params?: Params;
+};
 
 /** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */
 export function assignedTask(text: string, plain: PlainBody | null, taskId: string, attempt: number): AssignedTask {

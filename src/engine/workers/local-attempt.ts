@@ -5,15 +5,17 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import type { Fifo } from "../../core/collections/index.ts";
 import type { WorkerSettings } from "../../core/model/index.ts";
-import type { Usage } from "../../protocol/index.ts";
+import type { AnyParams, Usage } from "../../protocol/index.ts";
 import { type HeldPermit, type LocalPermits, type PermitOptions, tokensOf } from "../permits/local-permits.ts";
 import type { AssignedTask } from "../tasks/task-body.ts";
 import type { DroverError } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
+/** What a handler has beside its task. */
 export type TaskContext = {
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
   readonly signal: AbortSignal;
+  /** The number of the attempt. */
   readonly attempt: number;
   /** Something to show while it runs; kept in memory, not in the log. */
   progress(value: unknown): void;
@@ -26,7 +28,11 @@ export type TaskContext = {
     options?: PermitOptions,
   ): Promise<Value>;
 };
-export type Handler = (task: AssignedTask, context: TaskContext) => unknown;
+/** Runs a task; what it answers is the task's result, what it throws its failure. */
+export type Handler<Params extends object = AnyParams, Result = unknown> = (
+  task: AssignedTask<Params>,
+  context: TaskContext,
+) => Result | Promise<Result>;
 
 /** A worker of this process: its handler, how many attempts it runs at once, and what was assigned beyond that. */
 export type HandlerWorker = {

@@ -43,7 +43,7 @@ test("a thousand handlers are not called in one turn of the event loop", async (
 test("an attempt that was called off before its handler's turn came is not begun", async () => {
   const last = `job-${COUNT - 1}`;
   const begun = new Set<string>();
-  let cancelled: Promise<void> = Promise.resolve();
+  let cancelled: Promise<unknown> = Promise.resolve();
   const { drover, release } = await burst((from) => ({ taskId }) => {
     begun.add(taskId);
     if (begun.size === 300) cancelled = from.cancel(last);

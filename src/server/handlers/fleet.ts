@@ -273,14 +273,8 @@ function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
       if (ownGates(drover.state, caller, [gate]).length === 0) throw refused({ type: "gate-unknown", gate: params.id });
       return { ...gateJson(gate), stats, calls: calls.filter(({ id }) => own.isSeen(caller, id)) };
     },
-    resetGate: async ({ params }) => {
-      await drover.resetGate(params.id);
-      return { status: "reset", gate: params.id };
-    },
-    removeGate: async ({ params }) => {
-      await drover.removeGate(params.id);
-      return { status: "removed", gate: params.id };
-    },
+    resetGate: ({ params }) => drover.resetGate(params.id),
+    removeGate: ({ params }) => drover.removeGate(params.id),
   };
 }
 

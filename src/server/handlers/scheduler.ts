@@ -22,14 +22,8 @@ export function schedulerHandlers(deps: Deps): Handlers<SchedulerNames> {
       await reload(deps.onReload);
       return rules();
     },
-    pause: async ({ body }) => {
-      await drover.pause(body);
-      return { ...body, status: "paused" };
-    },
-    resume: async ({ body }) => {
-      await drover.resume(body);
-      return { ...body, status: "active" };
-    },
+    pause: ({ body }) => drover.pause(body),
+    resume: ({ body }) => drover.resume(body),
   };
 }
 

@@ -54,13 +54,11 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     cancel: async ({ params, body }, { caller }) => {
       await checkTask(drover, caller, params.id);
-      await drover.cancel(params.id, body);
-      return { status: "cancelled", taskId: params.id };
+      return drover.cancel(params.id, body);
     },
     cancelWhere: async ({ body: { filter } }, { caller }) => {
       const { all: _, ...named } = filter;
-      const count = await drover.cancelWhere(isScoped(caller) ? ownFilter(caller, named) : filter);
-      return { status: "cancelled", count };
+      return drover.cancelWhere(isScoped(caller) ? ownFilter(caller, named) : filter);
     },
     retry: async ({ params }, { caller }) => {
       await checkTask(drover, caller, params.id);

@@ -7,7 +7,7 @@
  * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
  * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
-import type { AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
+import type { AnyParams, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type FromCrew, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
@@ -16,13 +16,17 @@ import type { NewsDesk } from "./progress.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
-export type AssignedTask = Omit<TaskView, "agentId" | "action" | "state"> & {
+export type AssignedTask<Params extends object = AnyParams> = Omit<TaskView<Params>, "agentId" | "action" | "state"> & {
+  /** The agent that submitted it. */
   readonly agentId: string;
+  /** What is to be done. */
   readonly action: string;
 };
+/** What a handler has beside its task. */
 export type TaskContext = {
   /** Fires when the attempt must stop: cancelled, timed out, out of budget, its lease lost, its worker closing. */
   readonly signal: AbortSignal;
+  /** The number of the attempt. */
   readonly attempt: number;
   /** Something to show while it runs; kept in memory, not in the log. */
   progress(value: unknown): void;

@@ -11,7 +11,7 @@
  * when it is told to, or when the server will not have it.
  */
 import { type Client, createClient } from "../../client/index.ts";
-import type { LogBody, LogStatus } from "../../protocol/index.ts";
+import type { AnyParams, LogBody, LogStatus } from "../../protocol/index.ts";
 import { realClock, ringAfter } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, type Crew, createCrew, type Perform, type TaskContext } from "./handlers.ts";
@@ -29,7 +29,11 @@ const FLUSH_MS = 2000;
 /** Whoever wants a log waits a few seconds; one that is brought later is brought for nobody. */
 const HAND_IN = { timeoutMs: 4000, retries: 1 };
 
-export type TaskHandler = (task: AssignedTask, context: TaskContext) => unknown;
+/** Runs a task; what it answers is the task's result, what it throws its failure. */
+export type Handler<Params extends object = AnyParams, Result = unknown> = (
+  task: AssignedTask<Params>,
+  context: TaskContext,
+) => Result | Promise<Result>;
 /** A handler that says itself how an attempt ended, as the one that runs commands does. */
 export type OutcomeHandler = (task: AssignedTask, context: TaskContext) => Promise<Outcome> | Outcome;
 export type PullWorker = AsyncDisposable & {
@@ -51,8 +55,13 @@ export type PullWorker = AsyncDisposable & {
 };
 
 /** Resolves when the worker has joined. */
-export function startWorker(options: PullWorkerOptions, handler: TaskHandler): Promise<PullWorker> {
-  return start(options, handler, async (task, context, used) => reportOfValue(await handler(task, context), used()));
+export function startWorker<Params extends object = AnyParams, Result = unknown>(
+  options: PullWorkerOptions,
+  handler: Handler<Params, Result>,
+): Promise<PullWorker> {
+  return start(options, handler, async (task, context, used) =>
+    reportOfValue(await handler(task as AssignedTask<Params>, context), used()),
+  );
 }
 
 export function startWorkerWithOutcomes(options: PullWorkerOptions, handler: OutcomeHandler): Promise<PullWorker> {

@@ -1,0 +1,75 @@
+/**
+ * What Drover does alike inside a program and over HTTP.
+ *
+ * The embedded engine and the client both are this type, so that a program may be written for either. They differ where
+ * their worlds do: the client's calls take a signal and are made again, the engine takes instants as numbers too, runs
+ * handlers itself and reads its log without a network.
+ */
+import type {
+  BatchAnswer,
+  BatchBody,
+  CancelFilter,
+  Cancelled,
+  CancelledMany,
+  GateStatus,
+  PauseBody,
+  PauseStatus,
+  ProjectBody,
+  ProjectView,
+  QueueView,
+  Stats,
+  Submitted,
+  TaskBody,
+  TaskPage,
+  TasksQuery,
+  TaskView,
+} from "./generated/index.ts";
+
+/** Arguments of a task of which nothing is known. */
+export type AnyParams = Readonly<Record<string, unknown>>;
+
+/** The calls that the embedded engine and the client have in common. */
+export type SharedCalls = {
+  /** Submits a task; answers when it is durable. The same id and body again is the same task. */
+  submit<Params extends object = AnyParams>(task: TaskBody<Params>): Promise<Submitted>;
+  /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
+  submitBatch(batch: BatchBody): Promise<BatchAnswer>;
+  /** Reads a task. */
+  task<Result = unknown, Params extends object = AnyParams>(id: string): Promise<TaskView<Params, Result>>;
+  /** Pages through tasks, in the order of submission. */
+  tasks(query?: TasksQuery): Promise<TaskPage>;
+  /** Resolves with the task when it has ended. */
+  wait<Result = unknown, Params extends object = AnyParams>(
+    id: string,
+    options?: {
+      /** Stops the waiting. */
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<TaskView<Params, Result>>;
+  /** Cancels a task at once; what runs is told to stop. One that has ended stays as it is. */
+  cancel(
+    id: string,
+    options?: {
+      /** For people; it becomes the task's error. */
+      readonly reason?: string;
+    },
+  ): Promise<Cancelled>;
+  /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
+  cancelWhere(filter: CancelFilter): Promise<CancelledMany>;
+  /** Runs a failed, cancelled or skipped task again, as a new iteration. */
+  retry(id: string): Promise<Submitted>;
+  /** Queues, totals and the rules in force. */
+  stats(): Promise<Stats>;
+  /** Who waits, by project and agent, with the head of each queue; bounded. */
+  queue(): Promise<QueueView>;
+  /** Registers a project, or changes its settings; what is absent keeps its value. */
+  putProject(id: string, settings: ProjectBody): Promise<ProjectView>;
+  /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
+  resetGate(id: string): Promise<GateStatus>;
+  /** Removes a gate that the config does not name and that is not in use. */
+  removeGate(id: string): Promise<GateStatus>;
+  /** Starts nothing more: of the fleet, a project or a task; what runs goes on. */
+  pause(target?: PauseBody): Promise<PauseStatus>;
+  /** Takes a pause back. */
+  resume(target?: PauseBody): Promise<PauseStatus>;
+};
