@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openDrover } from "../src/engine/index.ts";
+import { nextTurn } from "../src/std/clock.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -59,7 +60,7 @@ test("D4 the event loop goes on turning while a snapshot is made", async () => {
     isMade = true;
   });
   while (!isMade) {
-    await new Promise((resolve) => void setImmediate(resolve));
+    await nextTurn();
     turns++;
   }
   assert.equal(await made, drover.state.seq);

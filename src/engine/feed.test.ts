@@ -3,7 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLogInHand, fewTurns } from "../../test/kits/log-in-hand.ts";
+import { createLogInHand } from "../../test/kits/log-in-hand.ts";
+import { fewTurns } from "../../test/kits/waits.ts";
 import type { Log } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";

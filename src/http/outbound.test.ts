@@ -1,27 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { createServer as createTcpServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
+import { answering, listening } from "../../test/kits/loopback.ts";
 import { type Exchange, ExchangeFailure, exchange, headerText } from "./outbound.ts";
 
 const never = new AbortController().signal;
 const LIMIT = { timeout: 60_000 };
-
-async function listening<Kind extends Server>(server: Kind): Promise<{ port: number } & AsyncDisposable> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const close = async (): Promise<void> => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((done) => server.close(done));
-  };
-  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
-}
-
-const serving = (listener: RequestListener): ReturnType<typeof listening> => listening(createServer(listener));
 
 function get(port: number, more: Partial<Parameters<Exchange>[0]> = {}): ReturnType<Exchange> {
   return exchange({ url: new URL(`http://127.0.0.1:${port}/`), method: "GET", headers: {}, signal: never, ...more });
@@ -38,7 +24,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ExchangeFailure> {
 
 test("a request arrives as it was given, and its answer comes back whole", LIMIT, async () => {
   const seen: unknown[] = [];
-  await using server = await serving(async (request, response) => {
+  await using server = await answering(async (request, response) => {
     const body = await text(request);
     seen.push(request.method, request.url, request.headers["x-a"], request.headers["content-length"], body);
     response.writeHead(207, { "X-B": "2" }).end("größe");
@@ -52,7 +38,7 @@ test("a request arrives as it was given, and its answer comes back whole", LIMIT
 
 test("P23 the connection goes to the addresses that were checked, and the name stays in Host", LIMIT, async () => {
   let host: string | undefined;
-  await using server = await serving((request, response) => {
+  await using server = await answering((request, response) => {
     host = request.headers.host;
     response.end();
   });
@@ -87,7 +73,7 @@ test("over TLS the name is asked for, not the address, and nothing is sent to a 
 
 test("a redirect is an answer like any other", LIMIT, async () => {
   const paths: unknown[] = [];
-  await using server = await serving((request, response) => {
+  await using server = await answering((request, response) => {
     paths.push(request.url);
     response.writeHead(307, { Location: "/elsewhere" }).end();
   });
@@ -97,7 +83,7 @@ test("a redirect is an answer like any other", LIMIT, async () => {
 });
 
 test("a refused connection has reached nobody", LIMIT, async () => {
-  const server = await serving(() => {});
+  const server = await answering(() => {});
   const { port } = server;
   await server[Symbol.asyncDispose]();
   const failure = await failureOf(get(port));
@@ -116,7 +102,7 @@ test("an answer that is no HTTP may have reached somebody", LIMIT, async () => {
 });
 
 test("an answer that breaks off in its body is told apart from a whole one", LIMIT, async () => {
-  await using server = await serving((_request, response) => {
+  await using server = await answering((_request, response) => {
     response.writeHead(200, { "Content-Length": "100" });
     response.write("half", () => response.destroy());
   });
@@ -126,7 +112,7 @@ test("an answer that breaks off in its body is told apart from a whole one", LIM
 
 test("an endless body is cut at the bound, and the connection let go", LIMIT, async () => {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  await using server = await serving((_request, response) => {
+  await using server = await answering((_request, response) => {
     const more = (): void => void (response.destroyed || response.write("x".repeat(10_000), more));
     response.once("close", resolve);
     more();
@@ -137,14 +123,14 @@ test("an endless body is cut at the bound, and the connection let go", LIMIT, as
 });
 
 test("a body of exactly the bound is whole, one byte more is not", LIMIT, async () => {
-  await using server = await serving((_request, response) => void response.end("x".repeat(1000)));
+  await using server = await answering((_request, response) => void response.end("x".repeat(1000)));
   assert.equal((await (await get(server.port)).read(1000)).isWhole, true);
   assert.equal((await (await get(server.port)).read(999)).isWhole, false);
 });
 
 test("the signal ends it before the connection, before the head and in the body", LIMIT, async () => {
   const asked = Promise.withResolvers<void>();
-  await using server = await serving((request, response) => {
+  await using server = await answering((request, response) => {
     if (request.url === "/hang") asked.resolve();
     else response.writeHead(200).write("begun");
   });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
+import { nextTurn } from "../std/clock.ts";
 import { createHandClock } from "../std/hand-clock.ts";
 import { ServerRefusal } from "./problem.ts";
 import { createStreams, type Streams } from "./sse.ts";
@@ -60,7 +61,6 @@ const silent: Feed = {
   message: () => null,
 };
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const limits = { streamsMax: 2, heartbeatMs: 15_000, stallMs: 30_000 };
 const unread = createUnreadAnswers({ unreadBytesMax: 1_000_000 });
 const fail = (error: unknown): void => assert.fail(String(error));
@@ -71,17 +71,17 @@ test("no more is read from the log than the reader takes", async () => {
   const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const { response, raw, take } = connection();
   streams.open({ response, holder: "ann" }, feed);
-  for (let round = 0; round < 20; round++) await turn();
+  for (let round = 0; round < 20; round++) await nextTurn();
   const first = read();
   assert.ok(first < 20, `${first} events were read for a reader that takes nothing`);
   for (let round = 0; round < 20; round++) {
     take();
-    await turn();
+    await nextTurn();
   }
   assert.ok(read() > first);
   assert.ok(raw.writableLength < 2500, `${raw.writableLength} bytes wait`);
   raw.destroy();
-  await turn();
+  await nextTurn();
   assert.equal(streams.count(), 0);
 });
 
@@ -91,11 +91,11 @@ test("a reader that takes nothing for a while is cut off, and its timers go with
   const streams = createStreams({ unread, limits, clock, onProblem: fail });
   const { response, raw } = connection();
   streams.open({ response, holder: "ann" }, feed);
-  for (let round = 0; round < 20; round++) await turn();
+  for (let round = 0; round < 20; round++) await nextTurn();
   clock.turn(limits.stallMs - 1);
   assert.ok(!raw.destroyed);
   clock.turn(1);
-  await turn();
+  await nextTurn();
   assert.ok(raw.destroyed);
   assert.equal(streams.count(), 0);
   assert.equal(clock.alarms().length, 0);
@@ -107,7 +107,7 @@ test("each message has its id and its event, and what the reader does not want i
   streams.open({ response, holder: "ann" }, endless(41).feed);
   for (let round = 0; round < 5; round++) {
     take();
-    await turn();
+    await nextTurn();
   }
   assert.deepEqual(head, ["200"]);
   assert.match(taken(), /^retry: 1000\n\nid: 42\nevent: even\ndata: "x+"\n\nid: 44\n/);
@@ -153,7 +153,7 @@ test("a reader that hung up before its stream was opened leaves nothing behind",
   for (let reader = 0; reader <= limits.streamsMax; reader++) {
     const { response, raw, head } = connection();
     raw.destroy();
-    await turn();
+    await nextTurn();
     streams.open({ response, holder: "ann" }, feed);
     assert.deepEqual(head, []);
   }

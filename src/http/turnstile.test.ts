@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { nextTurn } from "../std/clock.ts";
 import { ServerRefusal } from "./problem.ts";
 import { createTurnstile, type Visit } from "./turnstile.ts";
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const visit = (begin: Visit["begin"]): Visit => ({
   holder: "ann",
   begin,
@@ -25,10 +25,10 @@ test("so many begin at once, and the others in the order they came, one for each
   assert.deepEqual(begun, [0, 1]);
   ends[1]?.();
   assert.deepEqual(begun, [0, 1], "a place is free in the next turn of the event loop");
-  await turn();
+  await nextTurn();
   assert.deepEqual(begun, [0, 1, 2]);
   for (const end of [ends[0], ends[2]]) end?.();
-  await turn();
+  await nextTurn();
   inTurn(visit(() => begun.push(4)));
   assert.deepEqual(begun, [0, 1, 2, 3, 4]);
 });
@@ -44,7 +44,7 @@ test("what is over at once still leaves the rest of the turn to others", async (
       }),
     );
   assert.equal(count, 1);
-  await turn();
+  await nextTurn();
   assert.equal(count, 2);
 });
 
@@ -70,11 +70,11 @@ test("those that have gone are passed over in one turn, however many they are", 
   for (let number = 0; number <= 899; number++) inTurn(visitor(number));
   for (let number = 1; number <= 898; number++) gone.add(number);
   ends[0]?.();
-  await turn();
+  await nextTurn();
   assert.deepEqual(begun, [0, 899]);
   assert.equal(left.length, 898);
   ends[1]?.();
-  await turn();
+  await nextTurn();
   inTurn(visitor(902));
   assert.deepEqual(begun, [0, 899, 902], "the place of the last is free again");
 });
@@ -102,7 +102,7 @@ test("holders take turns: who wants one waits for one of each other", async () =
   inTurn(visitor(11, "bob"));
   for (let over = 0; over < 6; over++) {
     ends[over]?.();
-    await turn();
+    await nextTurn();
   }
   assert.deepEqual(begun, [0, 1, 10, 20, 2, 11, 3]);
 });
@@ -134,9 +134,9 @@ test("a line whose callers have all gone costs nobody a turn", async () => {
   gone.add(2).add(4);
   inTurn(visitor(5, "dan"));
   ends[0]?.();
-  await turn();
+  await nextTurn();
   assert.deepEqual(begun, [0, 3]);
   ends[1]?.();
-  await turn();
+  await nextTurn();
   assert.deepEqual(begun, [0, 3, 5]);
 });

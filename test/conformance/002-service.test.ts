@@ -5,40 +5,25 @@
  * small HTTP server on loopback, and every test's name quotes the section it is about.
  */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
+import { answering } from "../kits/loopback.ts";
 import { openServer } from "../kits/server-kit.ts";
+import { inbox } from "../kits/waits.ts";
 
 type Seen = { readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: unknown };
 type Receiver = AsyncDisposable & { readonly url: string; next(): Promise<Seen> };
 
 /** An HTTP server that keeps what it is posted, and answers 200 to everything. */
 async function receiver(): Promise<Receiver> {
-  const seen: Seen[] = [];
-  const waiting: ((one: Seen) => void)[] = [];
-  const server = createServer(async (request, response) => {
-    if (request.method === "POST") {
-      const one = { path: request.url ?? "", headers: request.headers, body: await json(request) };
-      const take = waiting.shift();
-      if (take === undefined) seen.push(one);
-      else take(one);
-    }
+  const seen = inbox<Seen>("a request");
+  const server = await answering(async (request, response) => {
+    if (request.method === "POST")
+      seen.put({ path: request.url ?? "", headers: request.headers, body: await json(request) });
     response.setHeader("content-type", "application/json").end('{"success":true}');
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    next: () => (seen.length > 0 ? Promise.resolve(seen.shift() as Seen) : new Promise((done) => waiting.push(done))),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return { ...server, next: seen.next };
 }
 
 test("Runtime Placement: every call of the spec is there, with its shape", async () => {

@@ -7,6 +7,7 @@ import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog, type Log } from "../../src/engine/index.ts";
 import type { EventJson } from "../../src/protocol/index.ts";
 import { openServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 type Message = { readonly id: string; readonly event: string; readonly data: EventJson };
 
@@ -57,7 +58,11 @@ test("a stream follows what happens, and one that broke off goes on behind the l
   const stream = messages(response);
   await at.ask("submit", { body: { id: "t", agentId: "ann", action: "x" } });
   const seen: Message[] = [];
-  while (seen.at(-1)?.event !== "task-submitted") seen.push((await stream.next()).value as Message);
+  await until(
+    "the task's event",
+    () => seen.at(-1)?.event === "task-submitted",
+    async () => seen.push((await stream.next()).value as Message),
+  );
   assert.deepEqual(
     seen.map(({ id }) => Number(id)),
     seen.map((_, index) => index + 2),
@@ -156,11 +161,11 @@ test("one reader too many may try again later, and a place is free again when on
   assert.equal(error, "1 readers follow the events already; try again later");
   controller.abort();
   await first.text().catch(() => {});
-  for (;;) {
+  await until("room for another reader", async () => {
     const third = await fetch(`${at.url}/events`, { headers });
     await third.body?.cancel();
-    if (third.status === 200) break;
-  }
+    return third.status === 200;
+  });
 });
 
 test("a reader that hangs up leaves nothing behind", async () => {
@@ -173,5 +178,5 @@ test("a reader that hangs up leaves nothing behind", async () => {
     /drover_event_streams (\d+)/.exec((await at.call("GET", "/metrics")).text)?.[1] ?? "";
   assert.equal(await count(), "20");
   for (const controller of controllers) controller.abort();
-  while ((await count()) !== "0");
+  await until("the end of every stream", async () => (await count()) === "0");
 });

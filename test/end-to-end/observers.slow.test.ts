@@ -4,13 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Writable } from "node:stream";
+import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Logger, pino } from "pino";
+import { answering } from "../kits/loopback.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 type Listening = {
   readonly logger: Logger;
@@ -26,7 +26,6 @@ function listening(level: string): Listening {
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
       chunks.push(chunk.toString());
-      stream.emit("line");
       done();
     },
   });
@@ -36,9 +35,8 @@ function listening(level: string): Listening {
       .split("\n")
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const said = async (wanted: string): Promise<void> => {
-    while (!lines().some(({ msg }) => msg === wanted)) await once(stream, "line");
-  };
+  const said = (wanted: string): Promise<void> =>
+    until(`the line "${wanted}"`, () => lines().some(({ msg }) => msg === wanted));
   return { logger: pino({ level }, stream), lines, text, said };
 }
 
@@ -176,20 +174,12 @@ type Span = { name: string; traceId: string; parentSpanId?: string; attributes: 
 /** A collector of spans on loopback. */
 async function collector(): Promise<AsyncDisposable & { url: string; spans: Span[] }> {
   const spans: Span[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString()) as {
-        resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
-      };
-      for (const { scopeSpans } of body.resourceSpans) for (const scope of scopeSpans) spans.push(...scope.spans);
-      response.setHeader("content-type", "application/json").end("{}");
-    });
+  const server = await answering(async (request, response) => {
+    const body = (await json(request)) as { resourceSpans: { scopeSpans: { spans: Span[] }[] }[] };
+    for (const { scopeSpans } of body.resourceSpans) for (const scope of scopeSpans) spans.push(...scope.spans);
+    response.setHeader("content-type", "application/json").end("{}");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, spans, [Symbol.asyncDispose]: async () => void server.close() };
+  return { ...server, spans };
 }
 
 test("spans of requests and tasks arrive at a collector, under the caller's trace and with no payload", async () => {

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
 const tokens = [
@@ -65,7 +66,11 @@ test("an agent's word shuts a gate for ten minutes at most, and an admin opens i
   await at.ask("settlePermit", { params: { id: "one" }, body: throttle }, rude);
   assert.deepEqual(blocks, [600_000]);
   const waits = at.ask("askPermit", { body: { gate: "llm", id: "two", waitMs: 60_000 } }, calm);
-  while (!at.drover.state.permits.has("two" as never)) await at.ask("health", {});
+  await until(
+    "the second call in the queue",
+    () => at.drover.state.permits.has("two" as never),
+    () => at.ask("health", {}),
+  );
   assert.equal((await at.ask("resetGate", { params: { id: "llm" } }, calm)).status, 403);
   assert.deepEqual((await at.ask("resetGate", { params: { id: "llm" } }, admin)).json, {
     status: "reset",
@@ -162,8 +167,8 @@ test("a full log refuses work by name, ends are taken, and its last tenth is for
 
 /** Until so many calls wait. */
 async function untilHeld(at: TestServer, count: number): Promise<void> {
-  const held = async (): Promise<string> => (await at.ask("metrics", {}, admin)).text;
-  for (;;) if (new RegExp(`^drover_long_polls ${count}$`, "m").test(await held())) return;
+  const wanted = new RegExp(`^drover_long_polls ${count}$`, "m");
+  await until(`${count} calls that wait`, async () => wanted.test((await at.ask("metrics", {}, admin)).text));
 }
 
 test("calls that wait leave room for who waits little, and for workers", async () => {

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProjectId } from "../../src/core/base/brand.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
 const tokens = [
@@ -23,7 +24,11 @@ test("ids that a tied caller names before Drover gives them are not its own afte
   for (let n = 1; n <= 40; n++) await at.ask("askPermit", { body: { gate: "g", id: `p${n}` } }, ann);
   const { permitId: granted } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
   const asking = at.ask("askPermit", { body: { gate: "g", waitMs: 60_000 } }, admin);
-  while (at.drover.state.permits.size < 2) await at.ask("health", {});
+  await until(
+    "two permits",
+    () => at.drover.state.permits.size === 2,
+    () => at.ask("health", {}),
+  );
   for (const id of at.drover.state.permits.keys()) {
     assert.match(id, /^p([123]?\d|40)$/, "it is one of those that were named");
     assert.equal((await at.ask("settlePermit", { params: { id }, body: throttle }, ann)).status, 404, id);
@@ -65,7 +70,11 @@ test("a ticket that still waits is its caller's, also when it asks a second time
   await at.ask("askPermit", { body: { gate: "g" } }, admin);
   const body = { gate: "g", id: "mine", waitMs: 60_000 };
   const first = at.ask("askPermit", { body }, ann);
-  while (!at.drover.state.permits.has("mine" as never)) await at.ask("health", {});
+  await until(
+    "the permit",
+    () => at.drover.state.permits.has("mine" as never),
+    () => at.ask("health", {}),
+  );
   assert.equal((await at.ask("askPermit", { body: { ...body, waitMs: 0 } }, ann)).json.status, "queued");
   assert.equal((await at.ask("dropPermit", { params: { id: "mine" }, query: {} }, ann)).status, 200);
   assert.equal((await first).status, 404);

@@ -4,29 +4,22 @@
  * the server is made later, once.
  */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { answering } from "../kits/loopback.ts";
 import { openServer, type TestServer } from "../kits/server-kit.ts";
 import { slowLog } from "../kits/slow-log.ts";
+import { until, within } from "../kits/waits.ts";
 
 const TIMES = 30;
 const WAIT_MS = 60_000;
 
 for (const isOwnWord of [false, true])
-  test(`a push worker that registers beside its ${isOwnWord ? "own " : ""}leave is given work`, async (t) => {
-    const target = createServer((_, response) => void response.writeHead(200).end("{}"));
-    await once(target.listen(0, "127.0.0.1"), "listening");
-    t.after(() => {
-      target.closeAllConnections();
-      target.close();
-    });
-    const endpoint = `http://127.0.0.1:${(target.address() as AddressInfo).port}`;
+  test(`a push worker that registers beside its ${isOwnWord ? "own " : ""}leave is given work`, async () => {
+    await using target = await answering((_, response) => void response.writeHead(200).end("{}"));
     await using at = await openServer();
     const names = Array.from({ length: TIMES }, (_, index) => `p${index}`);
     for (const id of names) {
-      const body = { id, endpoint, capabilities: [id] };
+      const body = { id, endpoint: target.url, capabilities: [id] };
       const { session } = (await at.ask("joinWorker", { body })).json;
       const query = isOwnWord ? { session } : {};
       const [left, joined] = await Promise.all([
@@ -56,31 +49,25 @@ const WAYS: readonly Way[] = [
   { name: "loses its server", act: close },
 ];
 for (const { name, act } of WAYS)
-  test(`a click that was not made when its worker ${name} is made later, once`, async (t) => {
+  test(`a click that was not made when its worker ${name} is made later, once`, async () => {
     const clicks: unknown[] = [];
-    const browser = createServer(({ method, headers }, response) => {
+    await using browser = await answering(({ method, headers }, response) => {
       if (method === "POST") clicks.push(headers["x-drover-attempt"]);
       response.writeHead(200).end("{}");
     });
-    await once(browser.listen(0, "127.0.0.1"), "listening");
-    t.after(() => {
-      browser.closeAllConnections();
-      browser.close();
-    });
-    const endpoint = `http://127.0.0.1:${(browser.address() as AddressInfo).port}`;
-    const body = { id: "b", endpoint, capabilities: ["tab:a"] };
+    const body = { id: "b", endpoint: browser.url, capabilities: ["tab:a"] };
     const slow = slowLog("attempt-started");
     const first = await openServer({ open: { log: slow.log } });
     await first.ask("joinWorker", { body });
     await first.ask("submit", { body: { id: "t", agentId: "ann", action: "click", tabId: "a" } });
-    await slow.isWaiting;
+    await within("a batch with the start of the attempt", slow.isWaiting);
     const acted = act(first, body);
     // A server that ends has said its word by now; what is asked for over HTTP takes a while to be heard.
     const isHeard = (): boolean => act === close || first.drover.state.tasks.get("t" as never)?.phase !== "running";
-    while (!isHeard()) await first.ask("health", {});
+    await until("the end of the attempt", isHeard, () => first.ask("health", {}));
     slow.letGo();
-    await acted;
-    await close(first);
+    await within("an answer", acted);
+    await within("the end of the first server", close(first));
     await using second = await openServer({ open: { log: slow.log } });
     await second.ask("joinWorker", { body });
     const { json } = await second.ask("wait", { params: { id: "t" }, query: { timeoutMs: WAIT_MS } });

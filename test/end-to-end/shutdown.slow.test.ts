@@ -10,6 +10,7 @@ import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog } from "../../src/log/memory/memory-log.ts";
 import { startServer } from "../../src/server/start-server.ts";
 import { openServer, settingsOf, type TestServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 const task = { agentId: "ann", action: "x" };
 const slow = { settings: { server: { shutdownGrace: "60s" } } };
@@ -27,7 +28,8 @@ async function busyWorker(at: TestServer): Promise<{ id: string; session: string
 
 /** How many calls are held back now, by the server's own count. */
 async function polls(at: TestServer, count: number): Promise<void> {
-  while (!(await at.call("GET", "/metrics")).text.includes(`drover_long_polls ${count}\n`));
+  const metrics = async (): Promise<string> => (await at.call("GET", "/metrics")).text;
+  await until(`${count} calls that wait`, async () => (await metrics()).includes(`drover_long_polls ${count}\n`));
 }
 
 test("P6 shutting down: no new work, workers hear of it, what runs may end, the rest stays in the log", async () => {

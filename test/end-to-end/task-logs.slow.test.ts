@@ -11,6 +11,7 @@ import type { Answered, LogBody, SyncBody, WantedLog } from "../../src/protocol/
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { startWorker, type WorkerLogs } from "../../src/worker/index.ts";
 import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+import { until } from "../kits/waits.ts";
 
 const POLL_MS = 60_000;
 const quick = { scheduler: { retry: { base: 1, max: 1 } } };
@@ -43,7 +44,10 @@ async function join(at: TestServer, id: string, logPlace?: string, token?: strin
     async wanted() {
       let list: readonly WantedLog[] = [];
       // A poll ends without one too: half a lease later, or because an assignment is said again.
-      while (list.length === 0) list = (await sync()).logs ?? [];
+      await until("a log that is wanted", async () => {
+        list = (await sync()).logs ?? [];
+        return list.length > 0;
+      });
       assert.equal(list.length, 1);
       return list[0] as WantedLog;
     },
@@ -226,7 +230,8 @@ test("what another task of the same id has left beside the server is not shown",
   await ann.sync();
   for (const isEnded of [false, true]) {
     if (isEnded) await ann.sync({ results: [{ taskId: "t", attempt: 1, outcome: "done" }], waitMs: 0 });
-    while (isEnded && at.drover.state.tasks.has("t" as never)) await at.ask("task", { params: { id: "t" } });
+    const isForgotten = (): boolean => !at.drover.state.tasks.has("t" as never);
+    if (isEnded) await until("the end of its result", isForgotten, () => at.ask("task", { params: { id: "t" } }));
     const asked = logs(at, "t");
     await ann.handIn({ id: (await ann.wanted()).id, text: "own\n" });
     assert.equal((await asked).json.text, "own\n");
@@ -248,8 +253,7 @@ test("who hangs up leaves nothing behind that a worker would be asked for", asyn
   gone.abort();
   await assert.rejects(asked);
   // The server hears of it a moment later, and until then may still ask.
-  let last = await ann.sync({ waitMs: 0 });
-  while (last.logs !== undefined) last = await ann.sync({ waitMs: 0 });
+  await until("a sync that wants no log", async () => (await ann.sync({ waitMs: 0 })).logs === undefined);
   assert.equal((await ann.handIn({ id, text: "x" })).json.status, "late");
 });
 

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, describe, test } from "node:test";
+import { within } from "../kits/waits.ts";
 
 const BIN = resolve("bin/drover.js");
 const LIMIT = { timeout: 300_000 };
@@ -27,7 +28,7 @@ async function serve(
   const cwd = directory ?? mkdtempSync(join(place, `${places++}-`));
   const child = start(["serve", "--port", "0", "--json", "--log-level", "silent"], cwd);
   const stderr = text(child.stderr as NodeJS.ReadableStream);
-  const [first] = await once(child.stdout as NodeJS.ReadableStream, "data");
+  const [first] = await within("the server's address", once(child.stdout as NodeJS.ReadableStream, "data"));
   return { child, cwd, stderr, url: (JSON.parse(String(first)) as { url: string }).url };
 }
 
@@ -40,8 +41,8 @@ function drover(args: readonly string[], url: string): { status: number | null; 
 const GONE = 'for i in $(seq 600); do case "$(ps -o stat= -p $1)" in ""|Z*) exit 0;; esac; sleep 0.1; done; exit 1';
 
 const exitOf = async (child: ChildProcess): Promise<number | null> => {
-  const [code] = child.exitCode === null && child.signalCode === null ? await once(child, "exit") : [child.exitCode];
-  return code as number | null;
+  if (child.exitCode === null && child.signalCode === null) await within("its exit", once(child, "exit"));
+  return child.exitCode;
 };
 
 describe("a server", LIMIT, () => {

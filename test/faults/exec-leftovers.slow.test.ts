@@ -16,6 +16,7 @@ import { isTagged, killLeftovers } from "../../src/worker/process/leftovers.ts";
 import { stateOf, thisOwner } from "../../src/worker/process/owner.ts";
 import { type ProcessTable, procTable, psTable } from "../../src/worker/process/table.ts";
 import { createStage, exists, isAlive, temporaryHome } from "../kits/faults/exec-stage.ts";
+import { until } from "../kits/waits.ts";
 
 const table = procTable();
 
@@ -151,7 +152,7 @@ async function endedWorker(t: TestContext, data: string, how: "killed" | "leaves
 test("a worker that ends without closing takes its groups with it; the next one finds the rest", async (t) => {
   const data = join(temporaryHome(t), "data");
   const [daemon = 0, ...group] = await endedWorker(t, data, "leaves");
-  while (group.some(isAlive)) await new Promise((resolve) => setImmediate(resolve));
+  await until("the end of the group", () => !group.some(isAlive));
   assert.ok(isAlive(daemon), "the group was killed; it did not come to its own end");
   const stage = createStage(t, { data, script: "true" });
   assert.equal((await stage.handler.sweep()).runs, 1);

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createStage } from "../kits/faults/exec-stage.ts";
+import { until } from "../kits/waits.ts";
 
 test("a child that fills both pipes is never held up", async (t) => {
   const script = `yes out | head -c 400000 & yes err | head -c 400000 >&2; wait; echo '{"a":1}'`;
@@ -92,7 +93,10 @@ test("a line that has no end yet is shown, with its secrets taken out", async (t
   const run = stage.start();
   await run.said("ready");
   let text = "";
-  while (!text.includes("Password")) text = (await stage.handler.tail("t1", 1, { lines: 1 }))?.text ?? "";
+  await until("the question", async () => {
+    text = (await stage.handler.tail("t1", 1, { lines: 1 }))?.text ?? "";
+    return text.includes("Password");
+  });
   assert.match(text, /Z out {2}Password for \[redacted\]: \n$/);
   writeFileSync(join(stage.home, "go"), "");
   await run.outcome;

@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { answering } from "../kits/loopback.ts";
 import { clientOf } from "../kits/server-kit.ts";
+import { within } from "../kits/waits.ts";
 
 async function serve(directory: string) {
   const path = join(import.meta.dirname, "../kits/faults/server-process.ts");
@@ -29,28 +29,25 @@ for (const end of ["SIGKILL", "in good order"] as const) {
     const directory = await mkdtemp(join(tmpdir(), "drover-click-"));
     const clicked = Promise.withResolvers<void>();
     let clicks = 0;
-    const browser = createServer((request, response) => {
-      if (request.method !== "POST") return response.end();
+    await using browser = await answering((request, response) => {
+      if (request.method !== "POST") return void response.end();
       clicks++;
       clicked.resolve();
     });
-    await once(browser.listen(0, "127.0.0.1"), "listening");
-    const endpoint = `http://127.0.0.1:${(browser.address() as AddressInfo).port}`;
+    const endpoint = browser.url;
     const first = await serve(directory);
     await first.ask("joinWorker", { body: { id: "b", endpoint, capabilities: ["tab:a"] } });
     await first.ask("submit", { body: { id: "t", agentId: "ann", action: "click", tabId: "a" } });
-    await clicked.promise;
+    await within("a click", clicked.promise);
     if (end === "SIGKILL") first.child.kill("SIGKILL");
     else first.child.stdin.end();
-    await once(first.child, "exit");
+    await within("the end of the first server", once(first.child, "exit"));
     const second = await serve(directory);
     const { json } = await second.ask("wait", { params: { id: "t" }, query: { timeoutMs: 60_000 } });
     assert.deepEqual([json.state, clicks], ["failed", 1]);
     assert.match(json.error ?? "", /^its outcome is unknown/);
     second.child.stdin.end();
-    await once(second.child, "exit");
-    browser.closeAllConnections();
-    browser.close();
+    await within("the end of the second server", once(second.child, "exit"));
     await rm(directory, { recursive: true });
   });
 }

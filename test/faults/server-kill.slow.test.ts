@@ -12,6 +12,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
 import { clientOf } from "../kits/server-kit.ts";
+import { within } from "../kits/waits.ts";
 import { submitUntilAcknowledged, type Whereabouts, workUntilOver } from "../kits/wire-workers.ts";
 
 const KILLS = process.env.DROVER_QUICK === undefined ? 50 : 5;
@@ -68,10 +69,10 @@ test(`a server killed ${KILLS} times loses nothing it acknowledged and finishes 
       hasEnough = () => void (acknowledged.size >= enough && resolve());
     });
     now.resolve(url);
-    await lived;
+    await within("enough that is acknowledged", lived);
     now = Promise.withResolvers();
     life.child.kill("SIGKILL");
-    await once(life.child, "exit");
+    await within("the end of a killed server", once(life.child, "exit"));
   }
   const url = await next.begin();
   now.resolve(url);
@@ -84,7 +85,7 @@ test(`a server killed ${KILLS} times loses nothing it acknowledged and finishes 
   isOver = true;
   const accepted = await Promise.all(workers);
   next.child.stdin?.end();
-  await once(next.child, "exit");
+  await within("the end of the last server", once(next.child, "exit"));
   await checkLog(directory, acknowledged);
   for (const id of acknowledged) {
     // An acceptance may have been lost on the wire, and its repetition is no second one.

@@ -12,6 +12,7 @@ import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { type Client, createClient } from "../../src/client/index.ts";
 import { MAIN, type Served, startServe } from "../kits/served.ts";
+import { until, within } from "../kits/waits.ts";
 
 const LIMIT = { timeout: 120_000 };
 /** Short where a worker is killed, so that it is given up soon; else a slow machine must lose none. */
@@ -61,6 +62,10 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
     children.push(child);
     return child;
   };
+  async function seen(kind: string, attempt: number): Promise<void> {
+    for await (const event of client.events())
+      if (event.kind === kind && (event.attempt ?? attempt) === attempt) return;
+  }
   return {
     ...{ home, served, client },
     async worker(directory, ...flags) {
@@ -68,7 +73,8 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
       mkdirSync(own, { recursive: true });
       const exec = `sh ${join(home, "agent.sh")} ${home}`;
       const child = start(["worker", "--json", "--exec", exec, "--kill-grace", "100ms", ...flags], own);
-      const [line] = await once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), "line");
+      const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+      const [line] = await within("the worker's first line", once(lines, "line"));
       return { child, id: (JSON.parse(String(line)) as { workerId: string }).workerId };
     },
     drover: (...args) => start(args, home),
@@ -78,21 +84,23 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
       await client.reload();
     },
     async event(kind, attempt = 1) {
-      for await (const event of client.events())
-        if (event.kind === kind && (event.attempt ?? attempt) === attempt) return;
+      await within(`${kind} of attempt ${attempt}`, seen(kind, attempt));
     },
   };
 }
 
 /** Asks until the log has this; what is not there yet is no error. */
 async function logsWith({ client }: Stage, id: string, wanted: RegExp, attempt?: number): Promise<string> {
-  for (;;) {
+  let last = "";
+  await until(`${wanted} in the log of ${id}`, async () => {
     const found = await client.logs(id, attempt === undefined ? {} : { attempt }).catch((error: { code?: string }) => {
       if (!MAY_COME.includes(error.code)) throw error;
       return null;
     });
-    if (found !== null && wanted.test(found.text)) return found.text;
-  }
+    last = found?.text ?? "";
+    return wanted.test(last);
+  });
+  return last;
 }
 
 const submit = ({ client }: Stage, id: string): Promise<unknown> =>
@@ -102,7 +110,7 @@ const outcomeOf = async (child: ChildProcess): Promise<{ code: number | null; ou
     text(child.stdout as NodeJS.ReadableStream),
     text(child.stderr as NodeJS.ReadableStream),
   ]);
-  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  if (child.exitCode === null && child.signalCode === null) await within("its exit", once(child, "exit"));
   return { code: child.exitCode, out, err };
 };
 
@@ -114,7 +122,7 @@ test("the log of a worker elsewhere is shown and followed while its task runs, a
   assert.doesNotMatch(early, /late/);
   const following = stage.drover("task", "t", "--logs", "--watch");
   const followed = outcomeOf(following);
-  await once(following.stdout as NodeJS.ReadableStream, "readable");
+  await within("the log that is followed", once(following.stdout as NodeJS.ReadableStream, "readable"));
   stage.letGo(1);
   const { code, out, err } = await followed;
   assert.deepEqual([code, err.match(/error/)], [0, null], err);

@@ -67,19 +67,3 @@ export function createLogInHand(store: MemoryStore = createMemoryStore()): LogIn
     next: (...more) => void fates.push(...more),
   };
 }
-
-/** A few turns of the event loop: long enough for everything that waits for nothing outside. */
-export async function fewTurns(count = 20): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => void setImmediate(resolve));
-}
-
-/** Whether a promise has settled after a few turns. */
-export async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  let pending = true;
-  const done = (): void => {
-    pending = false;
-  };
-  promise.then(done, done);
-  await fewTurns();
-  return pending;
-}

@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { until } from "./waits.ts";
 
 export type RawSocket = {
   readonly socket: Socket;
@@ -30,8 +31,9 @@ export async function rawSocket(url: string): Promise<RawSocket> {
     send: (text) => void socket.write(text),
     closed,
     async until(text, times = 1) {
-      while (received.split(text).length <= times)
-        await Promise.race([once(socket, "more"), closed.then(() => raise(text))]);
+      const hasCome = (): boolean => received.split(text).length > times;
+      const more = (): Promise<unknown> => Promise.race([once(socket, "more"), closed.then(() => raise(text))]);
+      await until(`the text ${text}`, hasCome, more);
       return received;
     },
   };

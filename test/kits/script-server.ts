@@ -1,8 +1,9 @@
 /**
  * A server that follows a script, for tests of the client: it answers, refuses, breaks off and falls silent as told.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { answering } from "./loopback.ts";
 
 export type Heard = {
   readonly method: string;
@@ -16,29 +17,16 @@ export type ScriptServer = AsyncDisposable & { readonly url: string; readonly he
 
 export async function startScript(...steps: readonly Step[]): Promise<ScriptServer> {
   const heard: Heard[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("error", () => response.destroy());
-    request.on("end", () => {
-      const text = Buffer.concat(chunks).toString();
-      const { method = "", url = "", headers } = request;
-      const one: Heard = { method, url, headers, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
-      heard.push(one);
-      const step = steps[Math.min(heard.length, steps.length) - 1];
-      step?.(response, one);
-    });
+  const server = await answering(async (request, response) => {
+    const said = await text(request).catch(() => null);
+    if (said === null) return void response.destroy();
+    const { method = "", url = "", headers } = request;
+    const one: Heard = { method, url, headers, body: said === "" ? undefined : (JSON.parse(said) as unknown) };
+    heard.push(one);
+    const step = steps[Math.min(heard.length, steps.length) - 1];
+    step?.(response, one);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    heard,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return { ...server, heard };
 }
 
 export const answers =

@@ -9,6 +9,7 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { within } from "./waits.ts";
 
 const root = join(import.meta.dirname, "../..");
 export const MAIN: string = join(root, "src/cli/main.ts");
@@ -66,7 +67,7 @@ async function firstUrl(child: ChildProcess, errors: () => string): Promise<stri
 async function stopped(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   child.kill("SIGTERM");
-  await once(child, "exit");
+  await within("the end of drover serve", once(child, "exit"));
   return child.exitCode;
 }
 

@@ -4,22 +4,18 @@
  * It is the least that speaks the protocol, so that what is tested is the worker and not the service. A fault is chosen
  * per request: the request is lost before the engine hears of it, or the answer is lost after the engine has acted.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Drover } from "../../src/engine/index.ts";
 import { WIRE_CODES, type WireCode } from "../../src/protocol/index.ts";
+import { answering, type Listening } from "./loopback.ts";
 
 export type Fault = "lose-request" | "lose-answer" | null;
 export type Asked = { readonly method: string; readonly path: string; readonly body: unknown };
-export type WorkerServer = AsyncDisposable & {
-  readonly url: string;
-  readonly port: number;
+export type WorkerServer = Listening & {
   /** Everything that was asked, in order. */
   readonly asked: Asked[];
   /** Another engine, as after a restart. */
   use(drover: Drover): void;
-  /** Closes the door and every connection; the same port may be opened again. */
-  close(): Promise<void>;
 };
 export type WorkerServerOptions = {
   readonly port?: number;
@@ -30,25 +26,17 @@ export type WorkerServerOptions = {
 export async function startWorkerServer(drover: Drover, options: WorkerServerOptions = {}): Promise<WorkerServer> {
   const asked: Asked[] = [];
   let engine = drover;
-  const server = createServer((request, response) => {
-    void serve(() => engine, { ...options, asked }, request, response);
-  });
-  await new Promise<void>((resolve) => void server.listen(options.port ?? 0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = (): Promise<void> => closeServer(server);
+  const server = await answering(
+    (request, response) => void serve(() => engine, { ...options, asked }, request, response),
+    options.port,
+  );
   return {
-    ...{ url: `http://127.0.0.1:${port}`, port, asked, close, [Symbol.asyncDispose]: close },
+    ...server,
+    asked,
     use: (next) => {
       engine = next;
     },
   };
-}
-
-async function closeServer(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
-  server.closeAllConnections();
-  await closed;
 }
 
 type Serving = WorkerServerOptions & { readonly asked: Asked[] };

@@ -3,9 +3,8 @@
  * that one exchange, and what becomes of it can be reported.
  */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Server } from "node:net";
-import { after, before, test } from "node:test";
+import { createServer } from "node:net";
+import { after, test } from "node:test";
 import fc from "fast-check";
 import { readSync } from "../../src/engine/workers/sync-body.ts";
 import { ExchangeFailure, exchange, type OutboundAnswer } from "../../src/http/outbound.ts";
@@ -13,6 +12,7 @@ import { readShape, syncBody } from "../../src/protocol/index.ts";
 import { ANSWER_BYTES_MAX, outcomeOf } from "../../src/server/push/response.ts";
 import { readRetryAfter } from "../../src/std/retry-after.ts";
 import { holds, holdsInTime } from "../kits/laws/cases.ts";
+import { listening } from "../kits/loopback.ts";
 
 const bytes = fc.uint8Array({ maxLength: 200 });
 const body = fc.oneof(
@@ -59,19 +59,17 @@ test("whatever a push worker answers, its task has an outcome that the engine ta
 
 /** A server that sends just these bytes and hangs up. */
 let sent: Uint8Array = new Uint8Array();
-let server: Server;
-before(async () => {
-  server = createServer((socket) => {
+const server = await listening(
+  createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () => socket.end(sent));
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-});
-after(() => server.close());
+  }),
+);
+after(server.close);
 
 async function ask(answer: Uint8Array | string): Promise<OutboundAnswer | ExchangeFailure> {
   sent = typeof answer === "string" ? new TextEncoder().encode(answer) : answer;
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  const url = new URL(server.url);
   const { signal } = new AbortController();
   try {
     const got = await exchange({ url, method: "POST", headers: {}, body: "{}", signal });

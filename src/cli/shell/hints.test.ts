@@ -3,11 +3,11 @@
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { emptyDirectory } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { answering } from "../../../test/kits/loopback.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 import { nameIn } from "./problem.ts";
@@ -61,21 +61,16 @@ test("a map where a list is wanted", async () => {
 });
 
 test("https to a port that speaks http", async () => {
-  const server = createServer((_, answer) => answer.end("{}"));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
+  await using server = await answering((_, answer) => void answer.end("{}"));
+  const { port } = server;
   const said = await complaint(["tasks"], "x", "", { DROVER_URL: `https://127.0.0.1:${port}` });
-  server.closeAllConnections();
-  server.close();
   assert.match(said, new RegExp(`it does not speak https: try http://127\\.0\\.0\\.1:${port}`));
 });
 
 test("commands are told as they are typed in a clone, and no hint names a file that nobody has", async () => {
   assert.match(await ofConfig("scheduler: 5\n"), /\nhint: {2}npx drover help config says/);
-  const nobody = createServer();
-  await new Promise<void>((resolve) => nobody.listen(0, "127.0.0.1", resolve));
-  const { port } = nobody.address() as { port: number };
-  await new Promise((resolve) => nobody.close(resolve));
+  const { port, close } = await answering(() => {});
+  await close();
   const away = await complaint(["tasks"], "x", "", { DROVER_URL: `http://127.0.0.1:${port}` });
   assert.match(away, new RegExp(`Start it with: npx drover serve --port ${port}\n`));
   for (const said of [

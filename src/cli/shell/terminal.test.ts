@@ -2,21 +2,10 @@
  * The verbs' own `fetch` beside the global one: what a client would see of the same answers.
  */
 import assert from "node:assert/strict";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { answering } from "../../../test/kits/loopback.ts";
 import { ClientError, createClient, type Fetch } from "../../client/index.ts";
 import { verbFetch } from "./terminal.ts";
-
-async function listening(listener: RequestListener): Promise<AsyncDisposable & { readonly url: string }> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, [Symbol.asyncDispose]: close };
-}
 
 const FETCHES: readonly [name: string, fetch: Fetch][] = [
   ["the global fetch", (url, request) => globalThis.fetch(url, request)],
@@ -26,7 +15,7 @@ const never = (): AbortSignal => new AbortController().signal;
 
 for (const [name, fetch] of FETCHES) {
   test(`${name}: method, headers and body arrive, and so do status, headers and text`, async () => {
-    await using server = await listening(async (request, response) => {
+    await using server = await answering(async (request, response) => {
       let body = "";
       for await (const chunk of request) body += chunk;
       const { method, url, headers } = request;
@@ -41,13 +30,13 @@ for (const [name, fetch] of FETCHES) {
   });
 
   test(`${name}: a redirect is an answer and is not followed`, async () => {
-    await using server = await listening((_, response) => response.writeHead(302, { location: "/else" }).end());
+    await using server = await answering((_, response) => response.writeHead(302, { location: "/else" }).end());
     const answer = await fetch(server.url, { headers: {}, redirect: "manual", signal: never() });
     assert.deepEqual([answer.status, answer.headers.get("location"), await answer.text()], [302, "/else", ""]);
   });
 
   test(`${name}: a signal ends the wait for an answer, and the reading of one`, async () => {
-    await using server = await listening((request, response) => {
+    await using server = await answering((request, response) => {
       if (request.url === "/begun") response.write("one");
     });
     const waiting = new AbortController();
@@ -69,7 +58,7 @@ for (const [name, fetch] of FETCHES) {
 
   test(`${name}: an answer that breaks off, and a server that is not there, in the client's words`, async () => {
     const calls: string[] = [];
-    await using server = await listening((request, response) => {
+    await using server = await answering((request, response) => {
       calls.push(request.url ?? "");
       response.writeHead(200, { "content-length": "100" });
       response.write("{", () => response.destroy());

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fewTurns, isPending } from "../../../test/kits/log-in-hand.ts";
+import { fewTurns, isPending } from "../../../test/kits/waits.ts";
 import type { ConfigInput } from "../../protocol/generated/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { turnsDuring } from "../../../test/kits/loop-turns.ts";
+import { turnsDuring } from "../../../test/kits/waits.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import type { DroverError } from "../writer/index.ts";
 

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { fewTurns } from "../../../test/kits/log-in-hand.ts";
+import { fewTurns } from "../../../test/kits/waits.ts";
 import { instant, seq } from "../../core/base/brand.ts";
 import { DEFAULT_CONFIG } from "../../core/config/config.ts";
 import { encodeEvent } from "../../log/format/codec.ts";

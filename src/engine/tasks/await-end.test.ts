@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isPending } from "../../../test/kits/log-in-hand.ts";
+import { isPending } from "../../../test/kits/waits.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import { createEndWatch } from "./await-end.ts";
 

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { turnsDuring } from "../../../test/kits/loop-turns.ts";
+import { turnsDuring } from "../../../test/kits/waits.ts";
 import type { TaskPage } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { PAGE_BYTES, readPage, type TaskSources } from "./read-tasks.ts";

@@ -5,6 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogInHand } from "../../../test/kits/log-in-hand.ts";
+import { until } from "../../../test/kits/waits.ts";
+import { nextTurn } from "../../std/clock.ts";
 import { type Drover, openDrover } from "../drover.ts";
 import type { Handler } from "./local-workers.ts";
 
@@ -13,8 +15,6 @@ const scheduler = { maxInFlight: COUNT, maxPerAgentInFlight: COUNT, maxPerAgent:
 const config = { scheduler, projects: { default: { maxConcurrent: COUNT } } };
 const tasks = Array.from({ length: COUNT }, (_, index) => ({ action: "x", id: `job-${index}` }));
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** A worker whose thousand assignments become durable at once, as soon as `release` is called. */
 async function burst(handler: (drover: Drover) => Handler): Promise<{ drover: Drover; release(): void }> {
   const hand = createLogInHand();
@@ -22,7 +22,7 @@ async function burst(handler: (drover: Drover) => Handler): Promise<{ drover: Dr
   await drover.worker({ slots: COUNT }, handler(drover));
   hand.hold();
   void drover.submitBatch({ agentId: "ann", tasks });
-  while (drover.state.inFlight < COUNT) await nextTurn();
+  await until(`${COUNT} starts`, () => drover.state.inFlight >= COUNT);
   return { drover, release: hand.release };
 }
 

@@ -3,7 +3,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLogInHand, isPending } from "../../../test/kits/log-in-hand.ts";
+import { createLogInHand } from "../../../test/kits/log-in-hand.ts";
+import { isPending } from "../../../test/kits/waits.ts";
 import { LogFailure } from "../../log/log.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { createLogInHand, fewTurns, isPending, type LogInHand } from "../../../test/kits/log-in-hand.ts";
+import { createLogInHand, type LogInHand } from "../../../test/kits/log-in-hand.ts";
+import { fewTurns, isPending } from "../../../test/kits/waits.ts";
 import { taskId, workerId } from "../../core/base/brand.ts";
 import { emptyState } from "../../core/empty-state.ts";
 import { checkInvariants } from "../../core/invariants/invariants.ts";

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { answering } from "../../../test/kits/loopback.ts";
 import { type Drover, openDrover } from "../../engine/drover.ts";
 import type { TaskView } from "../../protocol/index.ts";
 
@@ -28,23 +27,17 @@ type Instance = AsyncDisposable & { endpoint: string; port: number; seen: Seen[]
 /** A real HTTP server on loopback that knows nothing of Drover. */
 async function instance(answer: Answer, port = 0): Promise<Instance> {
   const seen: Seen[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer(async (request, response) => {
+  const {
+    url: endpoint,
+    port: bound,
+    close: kill,
+  } = await answering(async (request, response) => {
     const { method = "", url = "", headers } = request;
     if (method === "GET") return void response.writeHead(404).end();
     const one = { method, url, headers, body: await text(request) };
     seen.push(one);
     answer(response, one, request);
-  });
-  server.on("connection", (socket) => sockets.add(socket));
-  await once(server.listen(port, "127.0.0.1"), "listening");
-  const bound = (server.address() as AddressInfo).port;
-  const kill = async (): Promise<void> => {
-    const closed = new Promise((done) => server.close(done));
-    for (const socket of sockets) socket.destroy();
-    await closed;
-  };
-  const endpoint = `http://127.0.0.1:${bound}`;
+  }, port);
   const knock = async (): Promise<void> => void (await (await fetch(`${endpoint}/knock`)).text());
   return { endpoint, port: bound, seen, kill, knock, [Symbol.asyncDispose]: kill };
 }

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { answering, listening } from "../../../test/kits/loopback.ts";
 import { type Exchange, exchange } from "../../http/outbound.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
 import { createHandClock, type HandClock } from "../../std/hand-clock.ts";
@@ -20,29 +20,16 @@ const never = new AbortController().signal;
 type Seen = { headers: IncomingHttpHeaders; body: string; method: string | undefined };
 type Receiver = AsyncDisposable & { port: number; url: string; seen: Seen[]; asked: Promise<void> };
 
-async function listen(server: Server): Promise<{ port: number } & AsyncDisposable> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const close = async (): Promise<void> => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((done) => server.close(done));
-  };
-  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
-}
-
 /** A receiver that keeps what it was sent and answers as it is told. */
 async function receiver(answer: (response: ServerResponse, count: number) => void): Promise<Receiver> {
   const seen: Seen[] = [];
   const { promise: asked, resolve } = Promise.withResolvers<void>();
-  const server = await listen(
-    createServer(async (request, response) => {
-      seen.push({ headers: request.headers, method: request.method, body: await text(request) });
-      resolve();
-      answer(response, seen.length);
-    }),
-  );
-  return { ...server, url: `http://127.0.0.1:${server.port}/hook?key=k`, seen, asked };
+  const server = await answering(async (request, response) => {
+    seen.push({ headers: request.headers, method: request.method, body: await text(request) });
+    resolve();
+    answer(response, seen.length);
+  });
+  return { ...server, url: `${server.url}/hook?key=k`, seen, asked };
 }
 
 type Kit = {
@@ -154,13 +141,13 @@ test("an endless answer is cut off", LIMIT, async () => {
 });
 
 test("a connection that is cut is a failure", LIMIT, async () => {
-  await using target = await listen(createTcpServer((socket) => socket.once("data", () => socket.destroy())));
+  await using target = await listening(createTcpServer((socket) => socket.once("data", () => socket.destroy())));
   const verdict = await kit().send(`http://127.0.0.1:${target.port}/`);
   assert.ok(!verdict.ok && verdict.status === undefined && verdict.isFinal === undefined, JSON.stringify(verdict));
 });
 
 test("a refused connection is a failure", LIMIT, async () => {
-  const target = await listen(createTcpServer());
+  const target = await listening(createTcpServer());
   await target[Symbol.asyncDispose]();
   const verdict = await kit().send(`http://127.0.0.1:${target.port}/`);
   assert.match(verdict.ok ? "" : verdict.reason, /ECONNREFUSED/);

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { answering } from "../../../test/kits/loopback.ts";
+import { inbox, until } from "../../../test/kits/waits.ts";
 import { SETTINGS } from "../../../test/kits/webhook-kit.ts";
 import { type Drover, openDrover } from "../../engine/drover.ts";
 import { createHandClock, type HandClock } from "../../std/hand-clock.ts";
@@ -20,28 +21,12 @@ type Target = AsyncDisposable & { url: string; received: Received[]; count: (wan
 /** A receiver on loopback; `count` resolves when it has had so many. */
 async function target(answer: (response: ServerResponse, count: number) => void): Promise<Target> {
   const received: Received[] = [];
-  const sockets = new Set<Socket>();
-  const waiting: { wanted: number; resolve: () => void }[] = [];
-  const server = createServer(async (request, response) => {
+  const server = await answering(async (request, response) => {
     received.push({ headers: request.headers, body: await text(request) });
-    for (const { wanted, resolve } of waiting) if (received.length >= wanted) resolve();
     answer(response, received.length);
   });
-  server.on("connection", (socket) => sockets.add(socket));
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-    received,
-    count: (wanted) =>
-      new Promise((resolve) => {
-        waiting.push({ wanted, resolve });
-        if (received.length >= wanted) resolve();
-      }),
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((done) => server.close(done));
-    },
-  };
+  const count = (wanted: number): Promise<void> => until(`${wanted} deliveries`, () => received.length >= wanted);
+  return { ...server, url: `${server.url}/hook`, received, count };
 }
 
 type Life = AsyncDisposable &
@@ -58,25 +43,16 @@ async function live(data: string, at: number, config: object = {}): Promise<Life
   const clock = createHandClock({ at });
   const { settle } = clock;
   const drover = await openDrover({ data, clock, config });
-  const outcomes: WebhookOutcome[] = [];
-  const asked: ((outcome: WebhookOutcome) => void)[] = [];
+  const outcomes = inbox<WebhookOutcome>("an outcome of a webhook");
   const webhooks = startWebhooks({
     ...{ drover, clock, version: "0.0.0", settings: { ...SETTINGS, secret: "s3cret" } },
-    onOutcome: (outcome) => {
-      const next = asked.shift();
-      if (next === undefined) outcomes.push(outcome);
-      else next(outcome);
-    },
+    onOutcome: outcomes.put,
   });
-  const outcome = (): Promise<WebhookOutcome> => {
-    const had = outcomes.shift();
-    return had === undefined ? new Promise((resolve) => asked.push(resolve)) : Promise.resolve(had);
-  };
   const close = async (): Promise<void> => {
     await webhooks.stop();
     await drover.close();
   };
-  return { drover, webhooks, clock, settle, outcome, [Symbol.asyncDispose]: close };
+  return { drover, webhooks, clock, settle, outcome: outcomes.next, [Symbol.asyncDispose]: close };
 }
 
 async function directory(): Promise<{ data: string } & AsyncDisposable> {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { execClock } from "../../../test/kits/faults/exec-stage.ts";
+import { nextTurn } from "../../std/clock.ts";
 import { watchRoom } from "./worktree-room.ts";
 
 /** A worker with two slots, in a place with room for so many trees. */
@@ -17,7 +18,7 @@ function stage(count: number) {
   /** What a timer sets off has come to rest. */
   const advance = async (ms: number): Promise<void> => {
     clock.turn(ms);
-    await new Promise(setImmediate);
+    await nextTurn();
   };
   return { at, limits, warnings, watch, advance };
 }
@@ -68,7 +69,7 @@ test("one look at a time: those asked for meanwhile share the next, and leave on
     limit: (most) => void limits.push(most),
   });
   const first = watch.look();
-  await new Promise(setImmediate);
+  await nextTurn();
   const looks = [first, watch.look(), watch.look()];
   for (const [count, times] of [
     [0, 1],
@@ -76,12 +77,12 @@ test("one look at a time: those asked for meanwhile share the next, and leave on
   ] as const) {
     assert.equal(asked.length, times);
     asked.at(-1)?.({ count, note: "full" });
-    await new Promise(setImmediate);
+    await nextTurn();
   }
   await Promise.all(looks);
   assert.deepEqual(limits, [0, 1]);
   clock.turn(5000);
-  await new Promise(setImmediate);
+  await nextTurn();
   assert.equal(asked.length, 3);
   watch.end();
 });

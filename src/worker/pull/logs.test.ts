@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { LogBody, LogStatus } from "../../protocol/index.ts";
+import { nextTurn } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createLogCounter, READ_MS, STUCK_MAX, type WorkerLogs, withinBytes } from "./logs.ts";
 
@@ -35,8 +36,15 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
       heard.add(look);
       look();
     });
-  const settled = () => new Promise((resolve) => setImmediate(resolve));
-  return { ...counter, given, warnings, handedIn, settled, advance: clock.turn, alarms: () => clock.alarms().length };
+  return {
+    ...counter,
+    given,
+    warnings,
+    handedIn,
+    settled: nextTurn,
+    advance: clock.turn,
+    alarms: () => clock.alarms().length,
+  };
 }
 const taken = ({ id }: LogBody): LogStatus => ({ status: "taken", id });
 const refusal = (code: string): Error => Object.assign(new Error(`refused: ${code}`), { code });

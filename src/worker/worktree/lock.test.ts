@@ -5,18 +5,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { nextTurn } from "../../std/clock.ts";
 import { withRepositoryLock } from "./lock.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-lock-"));
 after(() => rmSync(home, { recursive: true, force: true }));
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("one at a time, in order, and one that fails holds up nobody", async () => {
   const seen: string[] = [];
   const enter = (name: string) =>
     withRepositoryLock(home, async () => {
       seen.push(`${name} in`);
-      for (let count = 0; count < 5; count++) await turn();
+      for (let count = 0; count < 5; count++) await nextTurn();
       seen.push(`${name} out`);
       if (name === "b") throw new Error("b fails");
       return name;
@@ -41,7 +41,7 @@ test("another process is waited for, and one that is killed leaves no lock", asy
   const entered = withRepositoryLock(home, async () => {
     seen.push("entered");
   });
-  for (let count = 0; count < 50; count++) await turn();
+  for (let count = 0; count < 50; count++) await nextTurn();
   seen.push("killed");
   holder.kill("SIGKILL");
   await entered;
