@@ -14,16 +14,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { commandIn } from "../../core/fleet/index.ts";
 import type { WorkerView } from "../../protocol/index.ts";
-import type { AssignedTask, ExecContext } from "../../worker/exec/index.ts";
+import { type AssignedTask, type ExecContext, type Preset, taskDocument } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
-import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
+import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
 import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
 import type { LogTarget } from "./messages.ts";
-import { taskCommand } from "./task-command.ts";
 
 export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
   readonly slots?: number;
@@ -124,6 +124,26 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     },
   };
 }
+
+/** Without -e a command of several lines would go on after one that failed. */
+const SHELL = ["/bin/sh", "-e", "-c"] as const;
+
+/** The words to run; null if the task has no command. */
+export function commandOf({ params }: Pick<AssignedTask, "params">): readonly string[] | null {
+  const command = commandIn(params);
+  return typeof command === "string" ? [...SHELL, command] : command;
+}
+
+/** The command of a task as a preset of the exec worker: like a coding agent whose command line is the task's own. */
+const taskCommand = (cwd: string): Preset =>
+  function command(task) {
+    return {
+      argv: commandOf(task) ?? ["false"],
+      stdin: taskDocument(task, task.attempt, cwd),
+      env: {},
+      createReader: createEventReader,
+    };
+  };
 
 const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
 

@@ -10,8 +10,8 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { versionText } from "../../std/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
+import { commandOf } from "./local-worker.ts";
 import { isReachableByOthers, logTargetOf, needsRestart } from "./messages.ts";
-import { commandOf } from "./task-command.ts";
 
 const LIMIT = { timeout: 300_000 };
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;

@@ -31,6 +31,14 @@ export function actionName(action: string, hasCommand: boolean): string {
   return isName ? action : "";
 }
 
+/** The command that params bring: a line that is not blank, or a list of words; null if there is none. */
+export function commandIn(params: Readonly<Record<string, unknown>> | undefined): string | readonly string[] | null {
+  const command = params !== undefined && Object.hasOwn(params, "command") ? params.command : undefined;
+  if (typeof command === "string") return command.trim() === "" ? null : command;
+  if (!Array.isArray(command) || (command[0] ?? "") === "") return null;
+  return command.every((word) => typeof word === "string") ? command : null;
+}
+
 /** The action as its caller wrote it. */
 const plainAction = (name: string): string => (name === EXEC_WITH_COMMAND ? EXEC : name);
 

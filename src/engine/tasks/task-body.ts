@@ -19,7 +19,7 @@ import {
   taskId,
 } from "../../core/base/index.ts";
 import { priority } from "../../core/config/index.ts";
-import { actionName } from "../../core/fleet/index.ts";
+import { actionName, commandIn } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
 import type { AnyParams, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
@@ -315,20 +315,13 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     timeoutMs: at(values, AT.timeoutMs) ?? null,
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
     onLoss: at(values, AT.onLoss) ?? null,
-    action: actionName(at(values, AT.action) as string, hasCommand(at(values, AT.params))),
+    action: actionName(at(values, AT.action) as string, commandIn(at(values, AT.params)) !== null),
     callback: hostOf(at(values, AT.callbackUrl)),
   };
 }
 
 /** Of a URL; empty if it is none. */
 const hostOf = (url: string | undefined): string | null => (url === undefined ? null : (URL.parse(url)?.host ?? ""));
-
-/** Whether a worker that runs commands finds one there: a line that is not blank, or a list of words. */
-function hasCommand(params: Readonly<Record<string, unknown>> | undefined): boolean {
-  const command = params !== undefined && Object.hasOwn(params, "command") ? params.command : undefined;
-  if (typeof command === "string") return command.trim() !== "";
-  return Array.isArray(command) && (command[0] ?? "") !== "" && command.every((word) => typeof word === "string");
-}
 
 /** A stored body as it was given. */
 export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskBody;
