@@ -34,7 +34,7 @@ import * as worker from "../src/worker/index.ts";
 import { cliReferenceFile, withVerbs } from "./cli-reference.ts";
 import { httpReferenceFile, withTables } from "./http-reference.ts";
 import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
-import { commandsIn, startServe } from "./kits/served.ts";
+import { commandsIn, startServe } from "./kits/serve-process.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { startServe } from "./kits/served.ts";
+import { startServe } from "./kits/serve-process.ts";
 
 const root = join(import.meta.dirname, "..");
 /** An example is a first impression: one that takes this long, even on a busy machine, hangs. */

@@ -10,12 +10,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Compile } from "typebox/schema";
 import { parse } from "yaml";
-import { type PlanPlace, planPlace, steady } from "./kits/cli/plan-place.ts";
+import { type PlanDirectory, planDirectory, steady } from "./kits/cli/plan-directory.ts";
 
 const root = join(import.meta.dirname, "..");
 const examples = globSync("examples/plans/*.yml", { cwd: root }).sort();
 const textOf = (path: string): string => readFileSync(join(root, path), "utf8");
-const placeOf = (name: string): PlanPlace => planPlace(textOf(`examples/plans/${name}.yml`));
+const placeOf = (name: string): PlanDirectory => planDirectory(textOf(`examples/plans/${name}.yml`));
 
 describe("every plan", () => {
   const schema = Compile(JSON.parse(textOf("schema/plan.schema.json")));

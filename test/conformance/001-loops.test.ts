@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DEFAULT_CONFIG, InputError, instant, score, taskId, why } from "../../src/core/index.ts";
-import { createWorld, MINUTE, type World } from "../kits/conformance/driver.ts";
+import { createWorld, MINUTE, type World } from "../kits/conformance/world.ts";
 
 const NOW = 100 * MINUTE;
 const aged = (type: string, minutes: number, depth: number, iteration: number): number =>

@@ -9,7 +9,7 @@ import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { answering } from "../kits/loopback.ts";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 import { inbox } from "../kits/waits.ts";
 
 type Seen = { readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: unknown };

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { agentId, batchOrder, DEFAULT_CONFIG, instant, readConfig, taskId, why } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
-import { createWorld, type World } from "../kits/conformance/driver.ts";
+import { createWorld, type World } from "../kits/conformance/world.ts";
 
 const startsOf = (world: World, slots: number): string[] =>
   world.atOnce(() => world.join("w", { slots })).map((start) => start.task);

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { gateId, instant, permitId, projectId, taskId, why } from "../../src/core/index.ts";
 import { sharesOf } from "../../src/core/turn/fairness.ts";
 import { projectViews } from "../../src/engine/views/stats.ts";
-import { createWorld, MINUTE, type World } from "../kits/conformance/driver.ts";
+import { createWorld, MINUTE, type World } from "../kits/conformance/world.ts";
 
 const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
 

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { decide, emptyState, evolve, instant, shouldAccept, taskId, why } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
-import { createWorld, type World } from "../kits/conformance/driver.ts";
+import { createWorld, type World } from "../kits/conformance/world.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
   world.starts().findLast((start) => start.task === task)?.reason;

@@ -20,7 +20,7 @@ import {
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { recentCharge } from "../../src/core/turn/fairness.ts";
-import { createWorld, type World, workerSettings } from "../kits/conformance/driver.ts";
+import { createWorld, type World, workerSettings } from "../kits/conformance/world.ts";
 
 const reasonOf = (world: World, task: string): unknown =>
   world.starts().findLast((start) => start.task === task)?.reason;

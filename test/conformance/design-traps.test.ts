@@ -16,7 +16,7 @@ import {
   taskId,
   why,
 } from "../../src/core/index.ts";
-import { createWorld, MINUTE, type World } from "../kits/conformance/driver.ts";
+import { createWorld, MINUTE, type World } from "../kits/conformance/world.ts";
 
 function loseOnce(world: World, task: string): void {
   const worker = world.starts().findLast((start) => start.task === task)?.worker ?? "";

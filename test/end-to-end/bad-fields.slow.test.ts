@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CALLS, type Call, type CallName } from "../../src/protocol/index.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
-import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
+import { openServer, pathOf, type TestServer } from "../kits/test-server.ts";
 import { wrongBodies } from "../kits/wrong-values.ts";
 
 let at: TestServer;

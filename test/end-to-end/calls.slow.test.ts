@@ -12,7 +12,7 @@ import {
   readShape,
   type SyncBody,
 } from "../../src/protocol/index.ts";
-import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type Reply, type TestServer } from "../kits/test-server.ts";
 
 let at: TestServer;
 before(async () => {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog, type Log } from "../../src/engine/index.ts";
 import type { EventJson } from "../../src/protocol/index.ts";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
 type Message = { readonly id: string; readonly event: string; readonly data: EventJson };

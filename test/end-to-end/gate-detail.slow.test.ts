@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
 const [admin, ann, bob] = ["admin", "ann", "bob"].map(tokenOf) as [More, More, More];

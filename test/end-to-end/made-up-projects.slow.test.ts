@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type Reply, type TestServer } from "../kits/test-server.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const tokens = [

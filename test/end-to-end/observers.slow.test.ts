@@ -9,7 +9,7 @@ import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Logger, pino } from "pino";
 import { answering } from "../kits/loopback.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
 type Listening = {

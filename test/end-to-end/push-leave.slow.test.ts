@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answering } from "../kits/loopback.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
 import { slowLog } from "../kits/slow-log.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 import { until, within } from "../kits/waits.ts";
 
 const TIMES = 30;

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { trace } from "@opentelemetry/api";
 import { TracerProvider } from "@opentelemetry/sdk-trace";
 import { statusUnder } from "../kits/raw-socket.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 
 const statusOf = ({ url }: TestServer, headers: Record<string, string>): Promise<number> =>
   statusUnder(`${url}/healthz`, headers);

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog } from "../../src/log/memory/memory-log.ts";
 import { startServer } from "../../src/server/start-server.ts";
-import { openServer, settingsOf, type TestServer } from "../kits/server-kit.ts";
+import { openServer, settingsOf, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
 const task = { agentId: "ann", action: "x" };

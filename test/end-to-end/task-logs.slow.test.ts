@@ -10,7 +10,7 @@ import { test } from "node:test";
 import type { Answered, LogBody, SyncBody, WantedLog } from "../../src/protocol/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { startWorker, type WorkerLogs } from "../../src/worker/index.ts";
-import { openServer, type Reply, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type Reply, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
 const POLL_MS = 60_000;

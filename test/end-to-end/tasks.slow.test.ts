@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 
 test("a task is submitted, pulled by a worker, finished and read", async () => {
   await using at = await openServer();

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CALLS, type Call, type CallName, ROLES, type Role } from "../../src/protocol/index.ts";
 import { statusUnder } from "../kits/raw-socket.ts";
-import { openServer, pathOf, settingsOf, type TestServer } from "../kits/server-kit.ts";
+import { openServer, pathOf, settingsOf, type TestServer } from "../kits/test-server.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const roles = ROLES.map((role) => ({ role, token: tokenOf(role) }));

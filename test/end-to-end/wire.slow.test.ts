@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { readShape, wireErrorSchema } from "../../src/protocol/index.ts";
-import { type Ask, openServer, type TestServer } from "../kits/server-kit.ts";
+import { type Ask, openServer, type TestServer } from "../kits/test-server.ts";
 
 let at: TestServer;
 before(async () => {

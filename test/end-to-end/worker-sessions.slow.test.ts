@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 
 test("a worker that was replaced cannot send its successor away; who names no session can", async () => {
   await using at = await openServer();

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { EventJson } from "../../src/protocol/index.ts";
-import { createStage, type Stage } from "../kits/faults/worker-stage.ts";
+import { createWorld, type World } from "../kits/faults/worker-processes.ts";
 
 const HOUR_MS = 3_600_000;
 const TIMEOUT_MS = 3000;
@@ -22,22 +22,22 @@ const SETTINGS = {
 };
 
 type Clock = { set(behindMs: number): void };
-async function stageWithClock(t: TestContext): Promise<Stage & Clock> {
+async function stageWithClock(t: TestContext): Promise<World & Clock> {
   let behindMs = 0;
-  const stage = await createStage(t, SETTINGS, { now: () => Date.now() - behindMs });
+  const world = await createWorld(t, SETTINGS, { now: () => Date.now() - behindMs });
   const set = (ms: number): void => {
     behindMs = ms;
   };
-  return Object.assign(Object.create(stage) as Stage, { set });
+  return Object.assign(Object.create(world) as World, { set });
 }
 
-const submit = ({ served }: Stage, id: string, more: object): Promise<unknown> =>
+const submit = ({ served }: World, id: string, more: object): Promise<unknown> =>
   served.ask("submit", { body: { id, agentId: "ann", action: "quick", ...more } });
-const endOf = async ({ served }: Stage, id: string) =>
+const endOf = async ({ served }: World, id: string) =>
   (await served.ask("wait", { params: { id }, query: { timeoutMs: WAIT_MS } })).json;
 
 /** Everything in the log, as a reader over HTTP has it. */
-async function history({ served }: Stage): Promise<EventJson[]> {
+async function history({ served }: World): Promise<EventJson[]> {
   const events: EventJson[] = [];
   for (let after = 0; ; after = events.at(-1)?.seq ?? 0) {
     const page = (await served.ask("events", { query: { after, limit: 1000 } })).json;
@@ -47,9 +47,9 @@ async function history({ served }: Stage): Promise<EventJson[]> {
 }
 
 /** The tasks of the schedule in the order of their ends; resolves when there are so many. */
-async function ticks(stage: Stage, count: number): Promise<string[]> {
+async function ticks(world: World, count: number): Promise<string[]> {
   const ended = new Set<string>();
-  for await (const { kind, task } of stage.served.drover.events({
+  for await (const { kind, task } of world.served.drover.events({
     follow: true,
     signal: AbortSignal.timeout(WAIT_MS),
   })) {
@@ -73,7 +73,7 @@ const find = (events: readonly EventJson[], kind: EventJson["kind"], about: stri
 const span = (from: EventJson, to: EventJson): number => Date.parse(to.at) - Date.parse(from.at);
 
 /** Whoever looks is told: log time is ahead by the hour, less what it has made up for. */
-async function checkTold({ served: { ask } }: Stage): Promise<void> {
+async function checkTold({ served: { ask } }: World): Promise<void> {
   const { logTimeAheadMs } = (await ask("ready", {})).json;
   assert.ok(logTimeAheadMs > HOUR_MS / 2 && logTimeAheadMs <= HOUR_MS, `${logTimeAheadMs} ms`);
   const [, seconds = ""] = /\ndrover_log_time_ahead_seconds ([\d.]+)\n/.exec((await ask("metrics", {})).text) ?? [];
@@ -81,52 +81,52 @@ async function checkTold({ served: { ask } }: Stage): Promise<void> {
 }
 
 test("a clock set back by an hour ends nothing early, takes nothing away, and holds nothing up", async (t) => {
-  const stage = await stageWithClock(t);
-  const { ask } = stage.served;
+  const world = await stageWithClock(t);
+  const { ask } = world.served;
   // Bob has one place, and it is for the orphan: whatever else he had would keep that waiting.
-  const [ada, bob] = await Promise.all([stage.startWorker("ada", 4), stage.startWorker("bob", 1)]);
+  const [ada, bob] = await Promise.all([world.startWorker("ada", 4), world.startWorker("bob", 1)]);
   // One at a time: those that two slots ran side by side would end in any order.
   const task = { agentId: "ann", action: "quick", capabilities: ["ada"], locks: ["tick"] };
   await ask("putSchedule", { params: { id: "tick" }, body: { cron: "* * * * * *", task, overlap: "queue" } });
-  await submit(stage, "held", { action: "line", capabilities: ["ada"] });
-  await submit(stage, "slow", { action: "linger", timeoutMs: TIMEOUT_MS, maxAttempts: 1, capabilities: ["ada"] });
-  await submit(stage, "orphan", { action: "linger", capabilities: ["bob"] });
-  await submit(stage, "later", { notBefore: new Date(Date.now() + TIMEOUT_MS).toISOString() });
+  await submit(world, "held", { action: "line", capabilities: ["ada"] });
+  await submit(world, "slow", { action: "linger", timeoutMs: TIMEOUT_MS, maxAttempts: 1, capabilities: ["ada"] });
+  await submit(world, "orphan", { action: "linger", capabilities: ["bob"] });
+  await submit(world, "later", { notBefore: new Date(Date.now() + TIMEOUT_MS).toISOString() });
   await ask("askPermit", { body: { gate: "llm", id: "first" } });
   const second = ask("askPermit", { body: { gate: "llm", id: "second", waitMs: WAIT_MS } });
-  await Promise.all(["held", "slow", "orphan"].map((id) => stage.event("attempt-started", id)));
-  await ticks(stage, 1);
+  await Promise.all(["held", "slow", "orphan"].map((id) => world.event("attempt-started", id)));
+  await ticks(world, 1);
 
   // Who is really gone is given up as ever.
   bob.signal("SIGKILL");
-  stage.set(HOUR_MS);
-  await stage.event("attempt-lost", "orphan");
-  const made = await ticks(stage, 4);
-  await checkTold(stage);
+  world.set(HOUR_MS);
+  await world.event("attempt-lost", "orphan");
+  const made = await ticks(world, 4);
+  await checkTold(world);
   assert.deepEqual(made, [...new Set(made)].sort(), "each instant once, in order");
-  assert.equal((await endOf(stage, "later")).state, "done");
-  const slow = await endOf(stage, "slow");
+  assert.equal((await endOf(world, "later")).state, "done");
+  const slow = await endOf(world, "slow");
   assert.deepEqual([slow.state, slow.error], ["failed", `timed out after ${TIMEOUT_MS} ms`]);
   assert.equal((await second).json.status, "granted");
   await ask("settlePermit", { params: { id: "second" }, body: {} });
   await ask("removeSchedule", { params: { id: "tick" } });
 
   // A server that starts anew while its clock is still behind goes on where the log is; then the clock is put right.
-  await submit(stage, "kept", { action: "line" });
-  await stage.event("attempt-started", "kept");
-  await stage.restart();
-  await submit(stage, "behind", {});
-  assert.equal((await endOf(stage, "behind")).state, "done");
-  stage.set(0);
-  await submit(stage, "right", {});
-  assert.equal((await endOf(stage, "right")).state, "done");
+  await submit(world, "kept", { action: "line" });
+  await world.event("attempt-started", "kept");
+  await world.restart();
+  await submit(world, "behind", {});
+  assert.equal((await endOf(world, "behind")).state, "done");
+  world.set(0);
+  await submit(world, "right", {});
+  assert.equal((await endOf(world, "right")).state, "done");
   ada.write("go");
   for (const id of ["held", "kept"]) {
-    const { state, attempt, result } = await endOf(stage, id);
+    const { state, attempt, result } = await endOf(world, id);
     assert.deepEqual([state, attempt, result], ["done", 1, "line for ada"], id);
   }
 
-  const events = await history(stage);
+  const events = await history(world);
   checkOrder(events);
   assert.ok(span(find(events, "task-assigned", "slow"), find(events, "task-failed", "slow")) >= TIMEOUT_MS);
   assert.ok(span(find(events, "permit-granted", "first"), find(events, "permit-granted", "second")) >= PERMIT_MS);
@@ -134,5 +134,5 @@ test("a clock set back by an hour ends nothing early, takes nothing away, and ho
     events.some(({ kind, payload }) => kind === "worker-left" && payload.worker === "ada"),
     false,
   );
-  assert.ok((await stage.served.drover.verify()).ok);
+  assert.ok((await world.served.drover.verify()).ok);
 });

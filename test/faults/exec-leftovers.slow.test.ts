@@ -15,7 +15,7 @@ import { type TestContext, test } from "node:test";
 import { isTagged, killLeftovers } from "../../src/worker/process/leftovers.ts";
 import { stateOf, thisOwner } from "../../src/worker/process/owner.ts";
 import { type ProcessTable, procTable, psTable } from "../../src/worker/process/table.ts";
-import { createStage, exists, isAlive, temporaryHome } from "../kits/faults/exec-stage.ts";
+import { createWorld, exists, isAlive, temporaryHome } from "../kits/faults/exec-world.ts";
 import { until } from "../kits/waits.ts";
 
 const table = procTable();
@@ -40,18 +40,18 @@ const survivors: [string, string][] = [
 ];
 for (const [name, script] of survivors)
   test(`what outlives its parent is killed: ${name}`, async (t) => {
-    const stage = createStage(t, { script: `${script}; exit 0` });
-    const run = stage.start();
+    const world = createWorld(t, { script: `${script}; exit 0` });
+    const run = world.start();
     assert.equal((await run.outcome).outcome, "done");
     assert.equal(isAlive(Number(run.progress[0])), false);
-    assert.match(String((await stage.handler.tail("t1", 1))?.text), /ended with exit code 0/);
+    assert.match(String((await world.handler.tail("t1", 1))?.text), /ended with exit code 0/);
   });
 
 test("what dropped its environment is found as long as its parent is ours", async (t) => {
   const script = `setsid sh -c 'env -i sleep 60 & echo $! > pid; wait' &
     while [ ! -s pid ]; do sleep 0.01; done
     while tr '\\0' ' ' < /proc/$(cat pid)/environ | grep -q .; do sleep 0.01; done; say $(cat pid)`;
-  const run = createStage(t, { script }).start();
+  const run = createWorld(t, { script }).start();
   assert.equal((await run.outcome).outcome, "done");
   assert.equal(isAlive(Number(run.progress[0])), false);
 });
@@ -62,11 +62,11 @@ n=$1; [ "$n" -gt 12 ] && exec sleep 60
 setsid sh fork.sh $((n + 1)) &
 END
 setsid sh fork.sh 1 & say begun`;
-  const stage = createStage(t, { script });
-  const run = stage.start();
+  const world = createWorld(t, { script });
+  const run = world.start();
   assert.equal((await run.outcome).outcome, "done");
   const { entries } = await table.list();
-  const left = entries.filter(({ pid, isZombie }) => !isZombie && String(table.environment(pid)).includes(stage.home));
+  const left = entries.filter(({ pid, isZombie }) => !isZombie && String(table.environment(pid)).includes(world.home));
   assert.deepEqual(left, []);
 });
 
@@ -154,17 +154,17 @@ test("a worker that ends without closing takes its groups with it; the next one 
   const [daemon = 0, ...group] = await endedWorker(t, data, "leaves");
   await until("the end of the group", () => !group.some(isAlive));
   assert.ok(isAlive(daemon), "the group was killed; it did not come to its own end");
-  const stage = createStage(t, { data, script: "true" });
-  assert.equal((await stage.handler.sweep()).runs, 1);
+  const world = createWorld(t, { data, script: "true" });
+  assert.equal((await world.handler.sweep()).runs, 1);
   assert.deepEqual([daemon, ...group].map(isAlive), [false, false, false]);
 });
 
 test("closing leaves nothing behind, however stubborn", async (t) => {
   const script = `trap '' INT TERM HUP; setsid sleep 60 & say $!; sleep 60 & say $!; say ready; linger`;
-  const stage = createStage(t, { script, killGraceMs: 40 });
-  const runs = [1, 2, 3].map((number) => stage.start({ taskId: `t${number}` }));
+  const world = createWorld(t, { script, killGraceMs: 40 });
+  const runs = [1, 2, 3].map((number) => world.start({ taskId: `t${number}` }));
   await Promise.all(runs.map((run) => run.said("ready")));
-  await stage.handler.close();
+  await world.handler.close();
   const pids = runs.flatMap((run) => run.progress.map(Number)).filter((pid) => pid > 0);
   assert.deepEqual([pids.length, pids.filter(isAlive)], [6, []]);
   for (const run of runs) assert.deepEqual(await run.outcome, { outcome: "requeue", error: "its worker is closing" });
@@ -175,19 +175,19 @@ test("after a worker that was killed, the next one ends what it left, and what l
   const data = join(home, "data");
   const pids = await endedWorker(t, data, "killed");
   assert.deepEqual(pids.map(isAlive), [true, true, true]);
-  const stage = createStage(t, { data, script: "say ready; linger" });
-  const mine = stage.start({ taskId: "mine" });
+  const world = createWorld(t, { data, script: "say ready; linger" });
+  const mine = world.start({ taskId: "mine" });
   await mine.said("ready");
   const places = readdirSync(join(data, "runs"));
   const record = places.map((id) => JSON.parse(readFileSync(join(data, "runs", id, "run.json"), "utf8")));
   const temp = record.find(({ taskId }) => taskId === "t1").temp;
   assert.ok(exists(temp));
-  const report = await stage.handler.sweep();
+  const report = await world.handler.sweep();
   assert.deepEqual([report.runs, report.killed, report.problems], [1, 3, []]);
   assert.deepEqual(pids.map(isAlive), [false, false, false]);
   assert.equal(exists(temp), false);
   assert.equal(readdirSync(join(data, "runs")).length, 1);
-  assert.equal((await stage.handler.sweep()).runs, 0);
+  assert.equal((await world.handler.sweep()).runs, 0);
   mine.abort();
   assert.equal((await mine.outcome).outcome, "cancelled");
 });
@@ -216,11 +216,11 @@ async function orphanGroup(t: TestContext): Promise<{ group: number; pid: number
 
 test("records that are nobody's, another machine's or broken end nothing they should not", async (t) => {
   const victim = stranger(t, { DROVER_RUN_ID: "foreign" });
-  const stage = createStage(t, { script: "true", workerId: "w1" });
+  const world = createWorld(t, { script: "true", workerId: "w1" });
   const put = (id: string, record: unknown): void => {
-    mkdirSync(join(stage.data, "runs", id), { recursive: true });
+    mkdirSync(join(world.data, "runs", id), { recursive: true });
     writeFileSync(
-      join(stage.data, "runs", id, "run.json"),
+      join(world.data, "runs", id, "run.json"),
       typeof record === "string" ? record : JSON.stringify(record),
     );
   };
@@ -230,9 +230,9 @@ test("records that are nobody's, another machine's or broken end nothing they sh
   put("foreign", { owner: { ...owner, host: "elsewhere.example" }, workerId: "w2" });
   put("broken", "{");
   put("older-me", { owner: { ...owner, host: "elsewhere.example" }, workerId: "w1" });
-  put("greedy", { owner, temp: stage.home, leader: { pid: victim.pid, startedAt: "1" } });
-  const report = await stage.handler.sweep();
+  put("greedy", { owner, temp: world.home, leader: { pid: victim.pid, startedAt: "1" } });
+  const report = await world.handler.sweep();
   assert.deepEqual([report.runs, report.killed, isAlive(orphan.pid)], [3, 0, true]);
-  assert.deepEqual(readdirSync(join(stage.data, "runs")).sort(), ["broken", "foreign"]);
-  assert.ok(isAlive(victim.pid) && exists(stage.home) && hostname() !== "elsewhere.example");
+  assert.deepEqual(readdirSync(join(world.data, "runs")).sort(), ["broken", "foreign"]);
+  assert.ok(isAlive(victim.pid) && exists(world.home) && hostname() !== "elsewhere.example");
 });

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Attacked, attackedServer, costOf } from "../kits/attack-kit.ts";
+import { type Attacked, attackedServer, costOf } from "../kits/attacked-server.ts";
 
 /** What the bodies under way take, in every form they have on their way to the disk, and what there is room for. */
 const COST_BYTES_MAX = 100_000_000;

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { answering } from "../kits/loopback.ts";
-import { clientOf } from "../kits/server-kit.ts";
+import { clientOf } from "../kits/test-server.ts";
 import { within } from "../kits/waits.ts";
 
 async function serve(directory: string) {

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { type PlanPlace, planPlace } from "../kits/cli/plan-place.ts";
+import { type PlanDirectory, planDirectory } from "../kits/cli/plan-directory.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
 const LIMIT = { timeout: 300_000 };
@@ -28,7 +28,7 @@ type Process = {
   readonly printed: (count: number) => Promise<void>;
 };
 
-function start(place: PlanPlace, args: readonly string[] = []): Process {
+function start(place: PlanDirectory, args: readonly string[] = []): Process {
   const child = spawn(process.execPath, [MAIN, "run", "plan.yml", ...args], { cwd: place.directory });
   const lines: string[] = [];
   let errors = "";
@@ -85,8 +85,8 @@ tasks:
   last: { run: echo last >> ran, needs: held }
 `;
 
-async function heldPlace(plan = PLAN): Promise<{ place: PlanPlace; run: Process; pids: number[] }> {
-  const place = planPlace(plan);
+async function heldPlace(plan = PLAN): Promise<{ place: PlanDirectory; run: Process; pids: number[] }> {
+  const place = planDirectory(plan);
   for (const name of ["up.pipe", "never.pipe"]) place.pipe(name);
   const run = start(place);
   await place.hear("up.pipe");
@@ -95,7 +95,7 @@ async function heldPlace(plan = PLAN): Promise<{ place: PlanPlace; run: Process;
   return { place, run, pids };
 }
 
-async function finishes(place: PlanPlace, first: RegExp): Promise<Process> {
+async function finishes(place: PlanDirectory, first: RegExp): Promise<Process> {
   place.write("free", "");
   const run = start(place);
   assert.equal(await run.ended, 0, run.errors());
@@ -160,7 +160,7 @@ test("killed again and again, what was printed as done never starts again, and a
     const needs = at < 3 ? "" : `, needs: [t${at - 3}, t${at - 2}]`;
     return `  t${at}: { run: echo t${at} >> ran${needs} }`;
   });
-  using place = planPlace(`workers: { slots: 2 }\ntasks:\n${tasks.join("\n")}`);
+  using place = planDirectory(`workers: { slots: 2 }\ntasks:\n${tasks.join("\n")}`);
   const done = new Set<string>();
   // Drawn anew each time; what is printed with a failure tells how to draw it again.
   const [seed] = fc.sample(fc.integer({ min: 0, max: 1_000_000 }), 1) as [number];

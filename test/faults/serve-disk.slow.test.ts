@@ -11,9 +11,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, type TestContext, test } from "node:test";
 import { EXIT } from "../../src/cli/shell/problem.ts";
-import { cannotMakeReadOnly, cannotMount, makeReadOnly, mountSmallDisk } from "../kits/disk-kit.ts";
-import { MAIN, startServe } from "../kits/served.ts";
-import { clientOf } from "../kits/server-kit.ts";
+import { cannotMakeReadOnly, cannotMount, makeReadOnly, mountSmallDisk } from "../kits/refusing-disks.ts";
+import { MAIN, startServe } from "../kits/serve-process.ts";
+import { clientOf } from "../kits/test-server.ts";
 
 const LIMIT = { timeout: 120_000 };
 const LANES = 6;

@@ -7,7 +7,7 @@ import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { rawSocket } from "../kits/raw-socket.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 
 /** A process that others keep from running for a moment must not find its own requests too slow. */
 const limits = {

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
-import { clientOf } from "../kits/server-kit.ts";
+import { clientOf } from "../kits/test-server.ts";
 import { within } from "../kits/waits.ts";
 import { submitUntilAcknowledged, type Whereabouts, workUntilOver } from "../kits/wire-workers.ts";
 

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { type Attacked, attackedServer, costOf } from "../kits/attack-kit.ts";
+import { type Attacked, attackedServer, costOf } from "../kits/attacked-server.ts";
 
 /** Answers that wait to be read are bounded to 16 MiB in all; the rest goes with them, or is just being cut off. */
 const COST_BYTES_MAX = 64_000_000;

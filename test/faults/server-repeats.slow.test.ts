@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Asked, CALLS, type CallName, type SyncAnswer } from "../../src/protocol/index.ts";
 import { rawSocket } from "../kits/raw-socket.ts";
-import { openServer, pathOf, type Reply, type TestServer } from "../kits/server-kit.ts";
+import { openServer, pathOf, type Reply, type TestServer } from "../kits/test-server.ts";
 
 const task = { agentId: "ann", action: "x" };
 

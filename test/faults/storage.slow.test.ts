@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { DroverError, LogFailure, openDrover, openSqliteLog } from "../../src/engine/index.ts";
-import { cannotMakeReadOnly, makeReadOnly } from "../kits/disk-kit.ts";
+import { cannotMakeReadOnly, makeReadOnly } from "../kits/refusing-disks.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-storage-"));
 const healthy = join(home, "healthy");

@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { type Client, createClient } from "../../src/client/index.ts";
-import { MAIN, type Served, startServe } from "../kits/served.ts";
+import { MAIN, type Served, startServe } from "../kits/serve-process.ts";
 import { until, within } from "../kits/waits.ts";
 
 const LIMIT = { timeout: 120_000 };
@@ -26,7 +26,7 @@ n=0; while [ ! -e "$1/go-$DROVER_ATTEMPT" ] && [ $n -lt 3000 ]; do sleep 0.02; n
 for i in 1 2 3; do echo "late $i"; done
 echo '{"a":1}'`;
 
-type Stage = {
+type World = {
   readonly home: string;
   readonly served: Served;
   readonly client: Client;
@@ -41,7 +41,7 @@ type Stage = {
 
 const { NODE_TEST_CONTEXT: _, DROVER_URL: __, DROVER_TOKEN: ___, ...clean } = process.env;
 
-async function createStage(t: TestContext, lease: string): Promise<Stage> {
+async function createWorld(t: TestContext, lease: string): Promise<World> {
   const home = mkdtempSync(join(tmpdir(), "drover-far-logs-"));
   const cwd = join(home, "server");
   mkdirSync(cwd);
@@ -90,7 +90,7 @@ async function createStage(t: TestContext, lease: string): Promise<Stage> {
 }
 
 /** Asks until the log has this; what is not there yet is no error. */
-async function logsWith({ client }: Stage, id: string, wanted: RegExp, attempt?: number): Promise<string> {
+async function logsWith({ client }: World, id: string, wanted: RegExp, attempt?: number): Promise<string> {
   let last = "";
   await until(`${wanted} in the log of ${id}`, async () => {
     const found = await client.logs(id, attempt === undefined ? {} : { attempt }).catch((error: { code?: string }) => {
@@ -103,7 +103,7 @@ async function logsWith({ client }: Stage, id: string, wanted: RegExp, attempt?:
   return last;
 }
 
-const submit = ({ client }: Stage, id: string): Promise<unknown> =>
+const submit = ({ client }: World, id: string): Promise<unknown> =>
   client.submit({ id, agentId: "ann", action: "x", maxAttempts: 3 });
 const outcomeOf = async (child: ChildProcess): Promise<{ code: number | null; out: string; err: string }> => {
   const [out, err] = await Promise.all([
@@ -115,48 +115,48 @@ const outcomeOf = async (child: ChildProcess): Promise<{ code: number | null; ou
 };
 
 test("the log of a worker elsewhere is shown and followed while its task runs, and shown after", LIMIT, async (t) => {
-  const stage = await createStage(t, LONG_LEASE);
-  const { id } = await stage.worker("one");
-  await submit(stage, "t");
-  const early = await logsWith(stage, "t", /out {2}early of t#1\n/);
+  const world = await createWorld(t, LONG_LEASE);
+  const { id } = await world.worker("one");
+  await submit(world, "t");
+  const early = await logsWith(world, "t", /out {2}early of t#1\n/);
   assert.doesNotMatch(early, /late/);
-  const following = stage.drover("task", "t", "--logs", "--watch");
+  const following = world.drover("task", "t", "--logs", "--watch");
   const followed = outcomeOf(following);
   await within("the log that is followed", once(following.stdout as NodeJS.ReadableStream, "readable"));
-  stage.letGo(1);
+  world.letGo(1);
   const { code, out, err } = await followed;
   assert.deepEqual([code, err.match(/error/)], [0, null], err);
-  assert.equal((await stage.client.task("t")).worker, id);
+  assert.equal((await world.client.task("t")).worker, id);
   const lines = [...out.matchAll(/^\S+Z (?:out|note) +(.*)$/gm)].map(([, line]) => line);
   assert.equal(lines[1], "early of t#1", out);
   assert.deepEqual(lines.slice(2, 6), ["late 1", "late 2", "late 3", '{"a":1}'], out);
   assert.equal(lines.at(-1), "outcome: done", out);
-  const shown = await outcomeOf(stage.drover("task", "t", "--logs", "--tail", "1"));
+  const shown = await outcomeOf(world.drover("task", "t", "--logs", "--tail", "1"));
   assert.match(shown.out, /^\S+Z note outcome: done\n$/);
-  assert.equal((await stage.client.logs("t", { tail: 2 })).truncated, true);
+  assert.equal((await world.client.logs("t", { tail: 2 })).truncated, true);
 });
 
 test("logs outlive their worker: whoever is started in its directory shows them", LIMIT, async (t) => {
-  const stage = await createStage(t, SHORT_LEASE);
-  const first = await stage.worker("one");
-  await submit(stage, "t");
-  await logsWith(stage, "t", /early of t#1/);
+  const world = await createWorld(t, SHORT_LEASE);
+  const first = await world.worker("one");
+  await submit(world, "t");
+  await logsWith(world, "t", /early of t#1/);
   first.child.kill("SIGKILL");
-  await stage.event("attempt-lost");
-  await stage.setLease(LONG_LEASE);
-  const gone = await outcomeOf(stage.drover("task", "t", "--logs"));
+  await world.event("attempt-lost");
+  await world.setLease(LONG_LEASE);
+  const gone = await outcomeOf(world.drover("task", "t", "--logs"));
   assert.equal(gone.code, 4);
   const said = `error: the log of attempt 1 of task t is with worker ${first.id}, which is not connected; start it`;
   assert.ok(gone.err.startsWith(said), gone.err);
 
-  const other = await stage.worker("two");
-  await logsWith(stage, "t", /early of t#2/);
-  await assert.rejects(stage.client.logs("t", { attempt: 1 }), { code: "not_found" });
-  const heir = await stage.worker("one");
+  const other = await world.worker("two");
+  await logsWith(world, "t", /early of t#2/);
+  await assert.rejects(world.client.logs("t", { attempt: 1 }), { code: "not_found" });
+  const heir = await world.worker("one");
   assert.notEqual(heir.id, first.id);
   // Its first sync, in which it says which logs it has, may still be on its way.
-  await logsWith(stage, "t", /early of t#1\n/, 1);
-  stage.letGo(2);
-  assert.equal((await stage.client.wait("t")).worker, other.id);
-  assert.match((await stage.client.logs("t")).text, /late 3\n(.*\n)*.*outcome: done\n$/);
+  await logsWith(world, "t", /early of t#1\n/, 1);
+  world.letGo(2);
+  assert.equal((await world.client.wait("t")).worker, other.id);
+  assert.match((await world.client.logs("t")).text, /late 3\n(.*\n)*.*outcome: done\n$/);
 });

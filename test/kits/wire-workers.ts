@@ -5,7 +5,7 @@
  * reports each result until it hears that it was heard. Both ask where the server is now whenever a call fails.
  */
 import type { Assignment, ResultReport, SyncAnswer } from "../../src/protocol/index.ts";
-import { clientOf, type Reply } from "./server-kit.ts";
+import { clientOf, type Reply } from "./test-server.ts";
 
 /** Where the server is: rejects only when there will be none any more. */
 export type Whereabouts = { url(): Promise<string>; isOver(): boolean };

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { taskId } from "../../src/core/base/brand.ts";
 import { instant, type Why, why } from "../../src/core/index.ts";
 import type { WhyCode } from "../../src/core/why/conditions.ts";
-import { createWorld, type World } from "../kits/conformance/driver.ts";
+import { createWorld, type World } from "../kits/conformance/world.ts";
 
 const MINUTE = 60_000;
 type Shut = { readonly config?: unknown; readonly story: (world: World) => void };

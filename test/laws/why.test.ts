@@ -22,7 +22,7 @@ import {
   workerId,
 } from "../../src/core/index.ts";
 import type { Takes } from "../../src/core/model/events.ts";
-import { configOf, createWorld, submission, type World, workerSettings } from "../kits/conformance/driver.ts";
+import { configOf, createWorld, submission, type World, workerSettings } from "../kits/conformance/world.ts";
 
 const RUNS = process.env.DROVER_QUICK === "1" ? 100 : 3000;
 const TASKS = Array.from({ length: 20 }, (_, index) => `t${index}`);

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOOLS = join(ROOT, "test/openapi-client/node_modules/.bin");

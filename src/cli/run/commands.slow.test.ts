@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { type PlanPlace, planPlace, steady } from "../../../test/kits/cli/plan-place.ts";
+import { type PlanDirectory, planDirectory, steady } from "../../../test/kits/cli/plan-directory.ts";
 import { passed } from "./attempts.ts";
 
 const QUICK = "workers: { slots: 1, killGrace: 1s }\nscheduler: { retry: { base: 1ms } }\n";
@@ -17,7 +17,7 @@ const env = (more: Readonly<Record<string, string>>): { env: Record<string, stri
 
 describe("a command", () => {
   test("gets what the plan gives it, and of ours only what it may see", async () => {
-    using place = planPlace(`defaults: { env: { GIVEN: 1 }, passEnv: [NPM_*, EXACT] }
+    using place = planDirectory(`defaults: { env: { GIVEN: 1 }, passEnv: [NPM_*, EXACT] }
 tasks:
   a:
     run: echo "$GIVEN,$OWN,$NPM_TAG,$EXACT,$EXACTLY,$MY_API_KEY,$LANG,$FILE" > seen
@@ -29,26 +29,26 @@ tasks:
   });
 
   test("reads its input, or nothing", async () => {
-    using place = planPlace(`${QUICK}tasks:\n  a: { run: cat > a, input: "two\\nlines" }\n  b: cat > b`);
+    using place = planDirectory(`${QUICK}tasks:\n  a: { run: cat > a, input: "two\\nlines" }\n  b: cat > b`);
     assert.equal((await place.run()).code, 0);
     assert.deepEqual([place.read("a"), place.read("b")], ["two\nlines", ""]);
   });
 
   test("runs beside the plan file, or where its cwd says", async () => {
-    using place = planPlace("tasks:\n  a: pwd > here\n  b: { run: pwd > ../there, cwd: sub }");
+    using place = planDirectory("tasks:\n  a: pwd > here\n  b: { run: pwd > ../there, cwd: sub }");
     mkdirSync(join(place.directory, "sub"));
     assert.equal((await place.run([join(place.directory, "plan.yml")], { cwd: "/" })).code, 0);
     assert.deepEqual([place.read("here"), place.read("there")], [`${place.directory}\n`, `${place.directory}/sub\n`]);
   });
 
   test("of several lines ends at the first that fails", async () => {
-    using place = planPlace("tasks:\n  a:\n    run: |\n      echo one > ran\n      false\n      echo two >> ran");
+    using place = planDirectory("tasks:\n  a:\n    run: |\n      echo one > ran\n      false\n      echo two >> ran");
     assert.equal((await place.run()).code, 1);
     assert.deepEqual(place.ran(), ["one"]);
   });
 
   test("that takes longer than its timeout is stopped and has failed", async () => {
-    using place = planPlace(`${QUICK}tasks:\n  a: { run: "read x < a.pipe", timeout: 50ms }`);
+    using place = planDirectory(`${QUICK}tasks:\n  a: { run: "read x < a.pipe", timeout: 50ms }`);
     place.pipe("a.pipe");
     const { code, out } = await place.run();
     assert.equal(code, 1);
@@ -56,7 +56,7 @@ tasks:
   });
 
   test("that is not there says so at once, however many attempts it has", async () => {
-    using place = planPlace(`${QUICK}tasks:\n  a: { run: [no-such-program], attempts: 5 }`);
+    using place = planDirectory(`${QUICK}tasks:\n  a: { run: [no-such-program], attempts: 5 }`);
     const { code, out } = await place.run();
     assert.equal(code, 1);
     assert.match(
@@ -66,13 +66,13 @@ tasks:
   });
 
   test("writes what is shown with --output, and nothing it writes is obeyed", async () => {
-    using place = planPlace(`${QUICK}tasks:\n  a: printf 'plain\\n\\033[2Jclear\\n'; echo wrong >&2`);
+    using place = planDirectory(`${QUICK}tasks:\n  a: printf 'plain\\n\\033[2Jclear\\n'; echo wrong >&2`);
     const { out } = await place.run(["--output"]);
     assert.deepEqual(steady(out, place).slice(2, 5).sort(), ["a | plain", "a | wrong", "a | ␛[2Jclear"]);
   });
 
   test("that claims more tokens than there are is done all the same, and told so in its log", async () => {
-    using place = planPlace(
+    using place = planDirectory(
       `${QUICK}tasks:\n  a: "echo '{\\"type\\":\\"usage\\",\\"inputTokens\\":1e13}'"\n  b: echo b > b`,
     );
     const { code, err } = await place.run();
@@ -82,7 +82,7 @@ tasks:
   });
 
   test("no more run at once than there are slots", async () => {
-    using place = planPlace(`workers: { slots: 2 }
+    using place = planDirectory(`workers: { slots: 2 }
 tasks: { a: { run: "echo $N >> ran; echo up > up$N.pipe; read x < go$N.pipe", for: { N: [1, 2, 3] } } }`);
     for (const number of [1, 2, 3]) for (const way of ["up", "go"]) place.pipe(`${way}${number}.pipe`);
     const { ended } = place.start();
@@ -95,7 +95,7 @@ tasks: { a: { run: "echo $N >> ran; echo up > up$N.pipe; read x < go$N.pipe", fo
   });
 
   test("that holds a lock runs alone", async () => {
-    using place = planPlace(`tasks:
+    using place = planDirectory(`tasks:
   a: { run: "mkdir busy; echo a >> ran; rmdir busy", locks: [x], for: { N: [1, 2, 3, 4, 5, 6] } }`);
     assert.equal((await place.run(["-j", "6"])).code, 0);
     assert.equal(place.ran().length, 6);
@@ -114,7 +114,7 @@ tasks: { a: { run: "echo $N >> ran; echo up > up$N.pipe; read x < go$N.pipe", fo
 });
 
 /** A program of that name which comes first on the path. */
-function fake(place: PlanPlace, name: string, script: string): { env: Record<string, string | undefined> } {
+function fake(place: PlanDirectory, name: string, script: string): { env: Record<string, string | undefined> } {
   place.write(name, `#!/bin/sh\n${script}\n`);
   chmodSync(join(place.directory, name), 0o755);
   return { env: { PATH: `${place.directory}:${process.env.PATH}` } };
@@ -124,7 +124,7 @@ describe("an agent", () => {
   const result = '{"type":"result","result":"ok","session_id":"s1","usage":{"input_tokens":600,"output_tokens":400}}';
 
   test("is told its prompt on stdin, with its values in it", async () => {
-    using place = planPlace(`tasks:
+    using place = planDirectory(`tasks:
   look: { preset: claude, prompt: "Look at \${FILE}.", model: opus, args: [--max-turns, "3"], for: { FILE: [a.ts] } }`);
     const path = fake(place, "claude", `cat > prompt; echo "$@" > words; echo '${result}'`);
     assert.equal((await place.run([], path)).code, 0);
@@ -133,7 +133,7 @@ describe("an agent", () => {
   });
 
   test("spends the budget of its project, and when that is used up the run says so and ends", async () => {
-    using place = planPlace(`${QUICK}projects: { web: { budget: 1500 } }
+    using place = planDirectory(`${QUICK}projects: { web: { budget: 1500 } }
 defaults: { project: web }
 tasks:
   one: { preset: claude, prompt: one, tokens: 1000 }
@@ -155,7 +155,7 @@ tasks:
   });
 
   test("a command beside it uses no tokens, whatever others of its type use", async () => {
-    using place = planPlace(`${QUICK}projects: { web: { budget: 2500 } }
+    using place = planDirectory(`${QUICK}projects: { web: { budget: 2500 } }
 defaults: { project: web, type: work }
 tasks:
   one: { preset: claude, prompt: one, tokens: 1000 }
@@ -169,7 +169,7 @@ tasks:
 
 describe("a provider", () => {
   test("that says later holds back everybody who goes through its gate, and costs no attempt", async () => {
-    using place = planPlace(`${QUICK}gates: { api: { maxConcurrent: 5 } }
+    using place = planDirectory(`${QUICK}gates: { api: { maxConcurrent: 5 } }
 defaults: { provider: api }
 tasks:
   first:
@@ -193,7 +193,7 @@ tasks:
   });
 
   test("lets no more commands out at once than its gate does", async () => {
-    using place = planPlace(`workers: { slots: 3 }
+    using place = planDirectory(`workers: { slots: 3 }
 gates: { api: { maxConcurrent: 1 } }
 tasks:
   a: { run: "echo $N >> ran; echo up > up.pipe; read x < go.pipe", provider: api, priority: high, for: { N: [1, 2] } }
@@ -211,7 +211,9 @@ tasks:
 });
 
 test("a task with a worktree works on a branch of its own, and its work is kept", async () => {
-  using place = planPlace(`tasks:\n  edit: { run: "echo new > file; pwd > $OUT/where", worktree: true, passEnv: OUT }`);
+  using place = planDirectory(
+    `tasks:\n  edit: { run: "echo new > file; pwd > $OUT/where", worktree: true, passEnv: OUT }`,
+  );
   const git = (...words: string[]): string =>
     execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...words], {
       cwd: place.directory,
@@ -241,7 +243,7 @@ tasks:
   last: { run: echo last >> ran, needs: held }`;
 
   test("lets the command end in its own way, and the next run goes on at no cost to its attempts", async () => {
-    using place = planPlace(plan("trap 'echo bye >> ran; exit 1' INT"));
+    using place = planDirectory(plan("trap 'echo bye >> ran; exit 1' INT"));
     place.pipe("up.pipe");
     place.pipe("go.pipe");
     const { terminal, ended } = place.start();
@@ -263,7 +265,7 @@ tasks:
   });
 
   test("ends with 130 also where what runs must not run twice, and so fails", async () => {
-    using place = planPlace(`workers: { slots: 1 }
+    using place = planDirectory(`workers: { slots: 1 }
 tasks:
   held: { run: "trap 'exit 1' INT; echo up > up.pipe; while :; do read x < go.pipe; done", onLoss: fail }`);
     place.pipe("up.pipe");
@@ -277,7 +279,7 @@ tasks:
   });
 
   test("twice kills a command that will not end; SIGTERM ends with 143", async () => {
-    using place = planPlace(plan("trap '' INT TERM", "1h"));
+    using place = planDirectory(plan("trap '' INT TERM", "1h"));
     place.pipe("up.pipe");
     place.pipe("go.pipe");
     let now = 1_800_000_000_000;
@@ -293,7 +295,7 @@ tasks:
   });
 
   test("that comes before anything has begun begins nothing", async () => {
-    using place = planPlace("tasks: { a: echo a >> ran }");
+    using place = planDirectory("tasks: { a: echo a >> ran }");
     const { code, out } = await place.run([], { onListening: (terminal) => terminal.signal("SIGINT") });
     assert.deepEqual([code, place.ran()], [130, []]);
     assert.match(out, /\na +not started\n/);

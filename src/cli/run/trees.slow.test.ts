@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { planPlace } from "../../../test/kits/cli/plan-place.ts";
+import { planDirectory } from "../../../test/kits/cli/plan-directory.ts";
 
-type Place = ReturnType<typeof planPlace>;
+type Place = ReturnType<typeof planDirectory>;
 
 /** In a repository with a commit. */
 function repositoryOf(place: Place): (...words: string[]) => string {
@@ -25,7 +25,7 @@ function repositoryOf(place: Place): (...words: string[]) => string {
 test("at the limit of worktrees a task stays queued until a tree goes, and has one attempt", {
   timeout: 60_000,
 }, async () => {
-  using place = planPlace(`workers: { slots: 2, maxWorktrees: 1 }
+  using place = planDirectory(`workers: { slots: 2, maxWorktrees: 1 }
 tasks:
   one: { run: echo new > one, worktree: true }
   two: { run: echo new > two, worktree: true, needs: one }
@@ -51,7 +51,7 @@ tasks:
 test("at the limit of worktrees a task without one runs, and the run ends when no other wants one", {
   timeout: 60_000,
 }, async () => {
-  using place = planPlace(`workers: { slots: 2, maxWorktrees: 2 }
+  using place = planDirectory(`workers: { slots: 2, maxWorktrees: 2 }
 tasks:
   one: { run: echo new > one, worktree: true }
   two: { run: echo new > two, worktree: true }
@@ -63,7 +63,7 @@ tasks:
 });
 
 test("a task of the plan itself may remove the tree that is in the way of the next", { timeout: 60_000 }, async () => {
-  using place = planPlace(`workers: { slots: 1, maxWorktrees: 1 }
+  using place = planDirectory(`workers: { slots: 1, maxWorktrees: 1 }
 tasks:
   build: { run: echo new > one, worktree: true }
   tidy: { run: "git worktree remove --force .drover/runs/plan/worktrees/build*[0-9]", needs: build }

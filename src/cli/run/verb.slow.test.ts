@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { planPlace, steady } from "../../../test/kits/cli/plan-place.ts";
+import { planDirectory, steady } from "../../../test/kits/cli/plan-directory.ts";
 import { knownBefore } from "./log.ts";
 import { taskNames } from "./verb.ts";
 
@@ -23,7 +23,7 @@ describe("a plan that goes well", () => {
   all: { needs: [each] }`;
 
   test("runs in order, says so, and ends with 0", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     const { code, out, err } = await place.run();
     assert.deepEqual([code, err], [0, ""]);
     assert.deepEqual(place.ran(), ["spec", "code", "a", "b c"]);
@@ -50,7 +50,7 @@ describe("a plan that goes well", () => {
   });
 
   test("the same again runs nothing, from whichever directory", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     await place.run();
     const { code, out } = await place.run([`${place.directory}/plan.yml`], { cwd: "/" });
     assert.deepEqual([code, out], [0, "plan: all of it (5 tasks) was done before; --fresh runs it anew.\n"]);
@@ -58,7 +58,7 @@ describe("a plan that goes well", () => {
   });
 
   test("--fresh runs it anew and keeps the old log", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     await place.run();
     const { code, err } = await place.run(["--fresh"], { now: () => Date.UTC(2026, 0, 31, 12) });
     assert.deepEqual([code, err], [0, "note: the old log is now .drover/runs/plan.20260131T120000Z\n"]);
@@ -67,7 +67,7 @@ describe("a plan that goes well", () => {
   });
 
   test("--only runs the named tasks and what they need; later the rest", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     assert.equal((await place.run(["--only", "each[a]"])).code, 0);
     assert.deepEqual(place.ran(), ["spec", "code", "a"]);
     const { out } = await place.run();
@@ -76,7 +76,7 @@ describe("a plan that goes well", () => {
   });
 
   test("--only with a name that is no task says which was meant", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     const { code, err } = await place.run(["--only", "spce"]);
     assert.deepEqual(
       [code, err],
@@ -91,13 +91,13 @@ describe("a plan that goes well", () => {
 
   test("--only of a large plan lists no more than a few", async () => {
     const names = Array.from({ length: 13 }, (_, at) => `task${at}`);
-    using place = planPlace(`tasks: { ${names.map((name) => `${name}: "true"`).join(", ")} }`);
+    using place = planDirectory(`tasks: { ${names.map((name) => `${name}: "true"`).join(", ")} }`);
     const { err } = await place.run(["--only", "zz"]);
     assert.match(err, /\nhint: {2}its tasks: task0, .*task9 and 3 more \(--dry-run shows all\)\n$/);
   });
 
   test("a plan may come from standard input, and has a name then", async () => {
-    using place = planPlace("");
+    using place = planDirectory("");
     const { code } = await place.run(["-"], { input: `name: piped\n${plan}` });
     assert.deepEqual([code, place.has(".drover/runs/piped"), place.ran().length], [0, true, 4]);
     const unnamed = await place.run(["-"], { input: "tasks: { a: echo a }" });
@@ -128,7 +128,7 @@ describe("--dry-run", () => {
   ship: { preset: claude, prompt: Ship it., needs: [spec, code] }`;
 
   test("shows the waves and touches nothing", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     const { code, out } = await place.run(["--dry-run"]);
     assert.equal(code, 0);
     assert.deepEqual(steady(out, place), [
@@ -142,7 +142,7 @@ describe("--dry-run", () => {
   });
 
   test("says what an earlier run has done, and what would run again", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     await place.run();
     const lines = steady((await place.run(["--dry-run"])).out, place);
     assert.equal(lines[0], "plan: 3 tasks in 3 waves, 2 to run, 1 at once");
@@ -171,7 +171,7 @@ describe("a plan in which something fails", () => {
   other: ${note("other")}`;
 
   test("goes on with the rest, says why with the end of the output, and ends with 1", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     const { code, out, err } = await place.run();
     assert.deepEqual([code, err], [1, ""]);
     assert.deepEqual(place.ran(), ["good", "bad", "other", "bad", "always"]);
@@ -195,7 +195,7 @@ describe("a plan in which something fails", () => {
   });
 
   test("run again, only what is not done runs, and what failed has all its attempts", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     await place.run();
     const before = place.ran().length;
     assert.equal((await place.run()).code, 1);
@@ -208,7 +208,7 @@ describe("a plan in which something fails", () => {
   });
 
   test("--no-retry-failed leaves it as it is", async () => {
-    using place = planPlace(plan);
+    using place = planDirectory(plan);
     await place.run();
     const before = place.ran().length;
     place.write("mended", "");
@@ -218,7 +218,7 @@ describe("a plan in which something fails", () => {
   });
 
   test("--fail-fast starts nothing more, and the next run goes on", async () => {
-    using place = planPlace(`${QUICK}tasks:
+    using place = planDirectory(`${QUICK}tasks:
   bad: { run: "${note("bad")}; test -e mended", priority: high }
   one: ${note("one")}
   two: ${note("two")}`);
@@ -232,7 +232,7 @@ describe("a plan in which something fails", () => {
   });
 
   test("--fail-fast lets what runs come to its end", async () => {
-    using place = planPlace(`tasks:
+    using place = planDirectory(`tasks:
   bad: { run: "read x < bad.pipe; exit 1" }
   slow: { run: "read x < slow.pipe; ${note("slow")}" }
   later: { run: ${note("later")}, needs: slow }`);
@@ -254,7 +254,7 @@ describe("an edited plan", () => {
   docs: { run: ${note("docs")}${rest} }`;
 
   test("runs what changed and what needs it, and nothing else", async () => {
-    using place = planPlace(plan(note("spec")));
+    using place = planDirectory(plan(note("spec")));
     await place.run();
     place.write("plan.yml", plan(note("new-spec")));
     const { code, out } = await place.run();
@@ -264,14 +264,14 @@ describe("an edited plan", () => {
   });
 
   test("new rules for finished work run nothing again", async () => {
-    using place = planPlace(plan(note("spec")));
+    using place = planDirectory(plan(note("spec")));
     await place.run();
     place.write("plan.yml", plan(note("spec"), ", timeout: 1h, attempts: 7, priority: low, locks: [x], type: doc"));
     assert.match((await place.run()).out, /^plan: all of it/);
   });
 
   test("what failed runs under its new definition only", async () => {
-    using place = planPlace(plan("echo broken >> ran; false"));
+    using place = planDirectory(plan("echo broken >> ran; false"));
     await place.run();
     place.write("plan.yml", plan(note("mended")));
     assert.equal((await place.run()).code, 0);
@@ -279,7 +279,7 @@ describe("an edited plan", () => {
   });
 
   test("a task that is no longer in it does not run", async () => {
-    using place = planPlace(
+    using place = planDirectory(
       `${QUICK}tasks:\n  bad: "false"\n  gone: ${note("gone")}\n  late: { run: ${note("late")}, needs: gone }`,
     );
     await place.run(["--fail-fast"]);
@@ -294,7 +294,7 @@ describe("an edited plan", () => {
 
 describe("a bad file", () => {
   test("ends with 2, lists everything, and runs nothing", async () => {
-    using place = planPlace(`tasks:\n  a: { run: ${note("a")}, need: b }\n  b: { run: ${note("b")}, timeout: 5x }`);
+    using place = planDirectory(`tasks:\n  a: { run: ${note("a")}, need: b }\n  b: { run: ${note("b")}, timeout: 5x }`);
     const { code, out, err } = await place.run();
     assert.deepEqual([code, out, place.ran(), place.has(".drover")], [2, "", [], false]);
     assert.match(err, /^error: plan.yml has 2 problems\nplan.yml:2:\d+: tasks.a has no "need"; did you mean needs\?\n/);
@@ -303,7 +303,7 @@ describe("a bad file", () => {
   });
 
   test("with --json the problems are data", async () => {
-    using place = planPlace("tasks: { a: { run: a, need: b } }");
+    using place = planDirectory("tasks: { a: { run: a, need: b } }");
     const { code, err } = await place.run(["--json"]);
     const { code: name, details } = JSON.parse(err);
     assert.deepEqual([code, name], [2, "bad_plan"]);
@@ -323,7 +323,7 @@ describe("a bad file", () => {
   ];
   for (const [name, args, expected] of calls)
     test(name, async () => {
-      using place = planPlace("tasks: { a: a }");
+      using place = planDirectory("tasks: { a: a }");
       mkdirSync(join(place.directory, "sub.yml"));
       const { code, err } = await place.run(args);
       assert.equal(code, 2);
@@ -332,7 +332,7 @@ describe("a bad file", () => {
 });
 
 test("with --json each thing that happens is a line, and the end is one too", async () => {
-  using place = planPlace(
+  using place = planDirectory(
     `${QUICK}tasks:\n  good: echo hi\n  bad: { run: "exit 3", needs: good }\n  last: { run: x, needs: bad }`,
   );
   const { code, out } = await place.run(["--json", "--output"]);
@@ -360,7 +360,7 @@ test("with --json each thing that happens is a line, and the end is one too", as
 });
 
 test("a log that cannot be written is said so, and nothing runs", async () => {
-  using place = planPlace("tasks: { a: echo a >> ran }");
+  using place = planDirectory("tasks: { a: echo a >> ran }");
   place.write(".drover", "not a directory");
   const { code, err } = await place.run();
   assert.deepEqual([code, place.ran()], [6, []]);
@@ -374,7 +374,7 @@ test("a log that cannot be written is said so, and nothing runs", async () => {
 });
 
 test("a second run of the same plan at the same time is refused", async () => {
-  using place = planPlace(`tasks:\n  a: { run: "read x < a.pipe; ${note("a")}" }`);
+  using place = planDirectory(`tasks:\n  a: { run: "read x < a.pipe; ${note("a")}" }`);
   place.pipe("a.pipe");
   const { terminal, ended } = place.start();
   await terminal.saw("start     a");

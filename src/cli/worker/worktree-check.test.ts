@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { type PlanPlace, planPlace } from "../../../test/kits/cli/plan-place.ts";
+import { type PlanDirectory, planDirectory } from "../../../test/kits/cli/plan-directory.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
@@ -109,8 +109,8 @@ const PLAN = `tasks:
   a: echo a >> ran
   b: { run: "echo b >> ran", worktree: true }
 `;
-const place = (plan: string, hasRepo: boolean): PlanPlace => {
-  const made = planPlace(plan);
+const place = (plan: string, hasRepo: boolean): PlanDirectory => {
+  const made = planDirectory(plan);
   if (hasRepo) makeRepo(made.directory);
   return made;
 };

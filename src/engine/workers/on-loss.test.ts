@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createWorld, type World } from "../../../test/kits/conformance/driver.ts";
+import { createWorld, type World } from "../../../test/kits/conformance/world.ts";
 import { slowLog } from "../../../test/kits/slow-log.ts";
 import { taskId } from "../../core/base/brand.ts";
 import { decodeEvent } from "../../log/format/codec.ts";

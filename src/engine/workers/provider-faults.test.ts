@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createWorld, MINUTE, type Report, type World } from "../../../test/kits/conformance/driver.ts";
+import { createWorld, MINUTE, type Report, type World } from "../../../test/kits/conformance/world.ts";
 import { gateId, taskId } from "../../core/base/brand.ts";
 import type { Event } from "../../core/model/events.ts";
 import { createTestDrover } from "../../testing/index.ts";

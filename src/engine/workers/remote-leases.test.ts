@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { join, kitWith, one, submit } from "../../../test/kits/sync-kit.ts";
+import { join, kitWith, one, submit } from "../../../test/kits/hand-worker.ts";
 
 test("C15 a silent worker is given up after its lease, and its word does not count any more", async () => {
   const kit = await kitWith({ workers: { lease: "10s" } });

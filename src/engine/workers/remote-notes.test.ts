@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { join, kitWith } from "../../../test/kits/sync-kit.ts";
+import { join, kitWith } from "../../../test/kits/hand-worker.ts";
 
 test("why a worker takes nothing is said by why, and taken back by the next sync", async () => {
   await using kit = await kitWith();

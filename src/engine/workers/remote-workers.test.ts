@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { join, kitWith, one, submit } from "../../../test/kits/sync-kit.ts";
+import { join, kitWith, one, submit } from "../../../test/kits/hand-worker.ts";
 import type { SyncBody } from "../../protocol/index.ts";
 
 type Code = { readonly code: string };

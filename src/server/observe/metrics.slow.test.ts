@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { isMissing } from "../../../test/kits/optional-tool.ts";
-import { openServer } from "../../../test/kits/server-kit.ts";
+import { openServer } from "../../../test/kits/test-server.ts";
 
 test("Prometheus' own tool finds nothing to complain about in the metrics", {
   skip: isMissing("promtool", "prometheus"),

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
-import { openServer } from "../../../test/kits/server-kit.ts";
+import { openServer } from "../../../test/kits/test-server.ts";
 import { STATUS_PAGE } from "./status-page.ts";
 
 type Element = { textContent: string; children: Element[]; tBodies: Element[]; [more: string]: unknown };

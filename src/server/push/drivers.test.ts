@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Post, pushKit } from "../../../test/kits/push-kit.ts";
+import { type Post, pushWorld } from "../../../test/kits/push-world.ts";
 
 const nth = (posts: readonly Post[], index: number): Post => {
   const post = posts.at(index);
@@ -9,7 +9,7 @@ const nth = (posts: readonly Post[], index: number): Post => {
 };
 
 test("a worker with an endpoint is posted its task, and its answer is the result", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   const joined = await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   assert.deepEqual([joined.workerId, joined.leaseMs], ["b", 10_000]);
@@ -25,7 +25,7 @@ test("a worker with an endpoint is posted its task, and its answer is the result
 });
 
 test("no more than its slots are posted at once, and the next follows at once", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, slots: 2 });
   for (const id of ["t1", "t2", "t3", "t4"]) await kit.submit(id);
@@ -36,7 +36,7 @@ test("no more than its slots are posted at once, and the next follows at once", 
 });
 
 test("what is assigned beyond its slots waits here, and can be cancelled before it is posted", async () => {
-  await using kit = await pushKit({ config: { scheduler: { placement: { maxQueuePerWorker: 2 } } } });
+  await using kit = await pushWorld({ config: { scheduler: { placement: { maxQueuePerWorker: 2 } } } });
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   for (const id of ["t1", "t2", "t3"]) await kit.submit(id);
@@ -53,7 +53,7 @@ test("what is assigned beyond its slots waits here, and can be cancelled before 
 });
 
 test("a cancelled task's request is cut, its slot is free, and the state stays cancelled", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -67,7 +67,7 @@ test("a cancelled task's request is cut, its slot is free, and the state stays c
 });
 
 test("P13 a request may take as long as the task may: no limit of the client's own", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, slots: 3 });
   await kit.submit("long");
@@ -94,7 +94,7 @@ test("P13 a request may take as long as the task may: no limit of the client's o
 });
 
 test("a failure is tried again as long as the task has attempts; a task with a tab has one", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, capabilities: ["tab:a"] });
   await kit.submit("t");
@@ -112,7 +112,7 @@ test("a failure is tried again as long as the task has attempts; a task with a t
 });
 
 test("a client error is final, whatever attempts are left", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t", { maxAttempts: 9 });
@@ -123,7 +123,7 @@ test("a client error is final, whatever attempts are left", async () => {
 });
 
 test("429 with Retry-After puts it back in the queue for so long, at no cost to its attempts", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t", { maxAttempts: 1 });
@@ -137,7 +137,7 @@ test("429 with Retry-After puts it back in the queue for so long, at no cost to 
 });
 
 test("a task that no request can be made of fails for good, and holds up nobody", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, path: "/{tabId}" });
   await kit.submit("t");
@@ -147,7 +147,7 @@ test("a task that no request can be made of fails for good, and holds up nobody"
 });
 
 test("a worker that leaves is spoken for no longer, and its request is cut", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -162,7 +162,7 @@ test("a worker that leaves is spoken for no longer, and its request is cut", asy
 });
 
 test("a worker that left without the driver being told is noticed as well", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.settle();
@@ -172,7 +172,7 @@ test("a worker that left without the driver being told is noticed as well", asyn
 });
 
 test("a worker that registers anew has started anew: what it had is queued again, and posted again", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -187,7 +187,7 @@ test("a worker that registers anew has started anew: what it had is queued again
 });
 
 test("a pull worker that takes its name ends it", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.settle();
@@ -197,7 +197,7 @@ test("a pull worker that takes its name ends it", async () => {
 });
 
 test("a drained worker finishes what it has and gets nothing more", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, slots: 2 });
   await kit.submit("t");
@@ -211,7 +211,7 @@ test("a drained worker finishes what it has and gets nothing more", async () => 
 });
 
 test("a bad endpoint is refused by name, and nobody joins", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   for (const body of [
     { endpoint: "ftp://x" },
     { endpoint: "http://u:p@x" },
@@ -223,7 +223,7 @@ test("a bad endpoint is refused by name, and nobody joins", async () => {
 });
 
 test("an engine that has closed ends every drive quietly", async () => {
-  const kit = await pushKit();
+  const kit = await pushWorld();
   await kit.driver.join({ id: "b", endpoint: kit.instance("browser:1").endpoint });
   await kit.settle();
   await kit.drover.close();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { network, type Post, pushKit } from "../../../test/kits/push-kit.ts";
+import { network, type Post, pushWorld } from "../../../test/kits/push-world.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
 
 const nth = (posts: readonly Post[], index: number): Post => {
@@ -8,11 +8,11 @@ const nth = (posts: readonly Post[], index: number): Post => {
   assert.ok(post !== undefined, `no request ${index}`);
   return post;
 };
-type Kit = Awaited<ReturnType<typeof pushKit>>;
+type Kit = Awaited<ReturnType<typeof pushWorld>>;
 const statusOf = async ({ drover }: Kit, id: string) => (await drover.workers()).find((one) => one.id === id)?.status;
 
 test("a worker that answers is probed three times a lease and keeps it", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -24,7 +24,7 @@ test("a worker that answers is probed three times a lease and keeps it", async (
 });
 
 test("a dead worker is not renewed: given up a lease after its last sign of life, its tasks queued again", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -36,7 +36,7 @@ test("a dead worker is not renewed: given up a lease after its last sign of life
 });
 
 test("a worker that is there again before its lease ends keeps its place; what broke is queued again", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -52,7 +52,7 @@ test("a worker that is there again before its lease ends keeps its place; what b
 });
 
 test("a worker that comes back after it was given up goes on, and is posted its task again", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -68,7 +68,7 @@ test("a worker that comes back after it was given up goes on, and is posted its 
 });
 
 test("one that is gone for an hour is forgotten, and can register again", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.settle();
@@ -82,7 +82,7 @@ test("one that is gone for an hour is forgotten, and can register again", async 
 });
 
 test("a silence is measured by what passes: a wall clock that is set back keeps nobody alive", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   browser.be("dead");
@@ -93,7 +93,7 @@ test("a silence is measured by what passes: a wall clock that is set back keeps 
 });
 
 test("a worker that is too busy to answer a probe keeps its lease and gets nothing new", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, slots: 2 });
   await kit.submit("t");
@@ -109,7 +109,7 @@ test("a worker that is too busy to answer a probe keeps its lease and gets nothi
 });
 
 test("one that has nothing to do and does not answer is not there", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   browser.be("busy");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
@@ -122,7 +122,7 @@ test("one that has nothing to do and does not answer is not there", async () => 
 });
 
 test("an answer that comes while the probe gets none is a sign of life", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -134,7 +134,7 @@ test("an answer that comes while the probe gets none is a sign of life", async (
 });
 
 test("a worker that breaks off one request and is there has failed that one", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, capabilities: ["tab:a"] });
   await kit.submit("t", { tabId: "a" });
@@ -148,7 +148,7 @@ test("a worker that breaks off one request and is there has failed that one", as
 });
 
 test("a worker that cannot be reached costs the task no attempt, and another takes it", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const [gone, there] = [kit.instance("gone:1"), kit.instance("there:1")];
   await kit.driver.join({ id: "a-gone", endpoint: gone.endpoint });
   await kit.settle();
@@ -162,7 +162,7 @@ test("a worker that cannot be reached costs the task no attempt, and another tak
 });
 
 test("one that registers before it listens joins once it does", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   browser.be("dead");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
@@ -175,7 +175,7 @@ test("one that registers before it listens joins once it does", async () => {
 });
 
 test("a lease that is changed while it runs is the one that counts", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -189,7 +189,7 @@ test("a lease that is changed while it runs is the one that counts", async () =>
 });
 
 test("stop waits for what is under way and reports it; the rest is the next server's", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, slots: 3 });
   for (const id of ["t", "u"]) await kit.submit(id);
@@ -207,7 +207,7 @@ test("stop waits for what is under way and reports it; the rest is the next serv
 });
 
 test("stop ends as soon as the last is reported", async () => {
-  await using kit = await pushKit();
+  await using kit = await pushWorld();
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   await kit.submit("t");
@@ -223,7 +223,7 @@ test("after a restart the push workers of the log are taken up, under their ids,
   const browser = net.instance("browser:1");
   const [drained, gone] = [net.instance("drained:1"), net.instance("gone:1")];
   const first = createMemoryLog();
-  const kit = await pushKit({ net, log: { ...first, close: async () => {} } });
+  const kit = await pushWorld({ net, log: { ...first, close: async () => {} } });
   const offer = { slots: 2, capabilities: ["tab:a"], zone: "z", resources: { cpuMillicores: 500, memoryBytes: 1024 } };
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, path: "/do/{taskId}", ...offer });
   await kit.driver.join({ id: "drained", endpoint: drained.endpoint });
@@ -234,7 +234,7 @@ test("after a restart the push workers of the log are taken up, under their ids,
   assert.equal(browser.posts.length, 1);
   await kit[Symbol.asyncDispose]();
 
-  await using next = await pushKit({ net, log: first, at: kit.clock.now() + 1000 });
+  await using next = await pushWorld({ net, log: first, at: kit.clock.now() + 1000 });
   await next.driver.resume();
   await next.settle();
   assert.deepEqual([next.driver.standing().workers, next.changes], [1, ["b alive"]]);

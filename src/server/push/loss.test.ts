@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Instance, network, type PushKit, pushKit } from "../../../test/kits/push-kit.ts";
+import { type Instance, network, type PushWorld, pushWorld } from "../../../test/kits/push-world.ts";
 import { decodeEvent } from "../../log/format/codec.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
@@ -20,20 +20,20 @@ async function kindsIn(log: Log): Promise<string[]> {
   return kinds;
 }
 
-type Stage = { kit: PushKit; browser: Instance; reopen: (isClosed: boolean) => Promise<PushKit> };
+type Stage = { kit: PushWorld; browser: Instance; reopen: (isClosed: boolean) => Promise<PushWorld> };
 
 /** A click that was posted, and ways to go on. */
 async function posted(task: object): Promise<Stage> {
   const net = network();
   const browser = net.instance("browser:1");
   const log = createMemoryLog();
-  const kit = await pushKit({ net, log: { ...log, close: async () => {} } });
+  const kit = await pushWorld({ net, log: { ...log, close: async () => {} } });
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, ...OFFER });
   await kit.submit("t", { tabId: "a", ...task });
   assert.equal(browser.posts.length, 1);
-  const reopen = async (isClosed: boolean): Promise<PushKit> => {
+  const reopen = async (isClosed: boolean): Promise<PushWorld> => {
     if (isClosed) await kit[Symbol.asyncDispose]();
-    const next = await pushKit({ net, log: { ...log, close: async () => {} }, at: kit.clock.now() + 1000 });
+    const next = await pushWorld({ net, log: { ...log, close: async () => {} }, at: kit.clock.now() + 1000 });
     await next.driver.resume();
     await next.clock.advance(60_000);
     return next;
@@ -41,7 +41,7 @@ async function posted(task: object): Promise<Stage> {
   return { kit, browser, reopen };
 }
 
-const LOSSES: readonly { name: string; lose: (stage: Stage) => Promise<PushKit> }[] = [
+const LOSSES: readonly { name: string; lose: (stage: Stage) => Promise<PushWorld> }[] = [
   { name: "the server stopped in good order", lose: ({ reopen }) => reopen(true) },
   { name: "the server died", lose: ({ reopen }) => reopen(false) },
   {
@@ -90,14 +90,14 @@ test("the log has the attempt as running before it is posted", async () => {
     if (request.method === "POST") seen.push(kindsIn(log));
     return net.exchange(request);
   };
-  await using kit = await pushKit({ net: { ...net, exchange }, log });
+  await using kit = await pushWorld({ net: { ...net, exchange }, log });
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, ...OFFER });
   await kit.submit("t", { tabId: "a" });
   assert.equal((await seen[0])?.at(-1), "attempt-started");
 });
 
 test("a task that waits for a slot of its worker was not posted, and may run again", async () => {
-  await using kit = await pushKit({ config: { scheduler: { placement: { maxQueuePerWorker: 1 } } } });
+  await using kit = await pushWorld({ config: { scheduler: { placement: { maxQueuePerWorker: 1 } } } });
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, ...OFFER });
   await kit.submit("first", { tabId: "a" });
@@ -112,7 +112,7 @@ test("a task that waits for a slot of its worker was not posted, and may run aga
 });
 
 test("a slot that becomes free is given to the next at once", async () => {
-  await using kit = await pushKit({ config: { scheduler: { placement: { maxQueuePerWorker: 3 } } } });
+  await using kit = await pushWorld({ config: { scheduler: { placement: { maxQueuePerWorker: 3 } } } });
   const browser = kit.instance("browser:1");
   await kit.driver.join({ id: "b", endpoint: browser.endpoint });
   for (const id of ["t", "u", "v"]) await kit.submit(id);

@@ -4,22 +4,22 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Instance, network, type PushKit, pushKit } from "../../../test/kits/push-kit.ts";
+import { type Instance, network, type PushWorld, pushWorld } from "../../../test/kits/push-world.ts";
 import { type SlowLog, slowLog } from "../../../test/kits/slow-log.ts";
 
 const OFFER = { capabilities: ["tab:a"], slots: 2 };
 
-type Stage = { kit: PushKit; browser: Instance; slow: SlowLog; next: () => Promise<PushKit> };
+type Stage = { kit: PushWorld; browser: Instance; slow: SlowLog; next: () => Promise<PushWorld> };
 
 async function stage(nth: number): Promise<Stage> {
   const net = network();
   const browser = net.instance("browser:1");
   const slow = slowLog("attempt-started", nth);
-  const kit = await pushKit({ net, log: slow.log });
+  const kit = await pushWorld({ net, log: slow.log });
   await kit.driver.join({ id: "b", endpoint: browser.endpoint, ...OFFER });
-  const next = async (): Promise<PushKit> => {
+  const next = async (): Promise<PushWorld> => {
     await kit[Symbol.asyncDispose]();
-    const opened = await pushKit({ net, log: slow.log, at: kit.clock.now() + 1000 });
+    const opened = await pushWorld({ net, log: slow.log, at: kit.clock.now() + 1000 });
     await opened.driver.resume();
     await opened.settle();
     return opened;
@@ -28,7 +28,7 @@ async function stage(nth: number): Promise<Stage> {
 }
 
 /** `slow` is let go once the word is over: what the log says of it comes too late for the post. */
-const ENDS: readonly { name: string; end: (stage: Stage) => Promise<PushKit> }[] = [
+const ENDS: readonly { name: string; end: (stage: Stage) => Promise<PushWorld> }[] = [
   ...[0, 10_000].map((graceMs) => ({
     name: `the server stops (grace ${graceMs} ms)`,
     end: async ({ kit, slow, next }: Stage) => {

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { answering } from "../../../test/kits/loopback.ts";
 import { inbox, until } from "../../../test/kits/waits.ts";
-import { SETTINGS } from "../../../test/kits/webhook-kit.ts";
+import { SETTINGS } from "../../../test/kits/webhook-world.ts";
 import { type Drover, openDrover } from "../../engine/drover.ts";
 import { createHandClock, type HandClock } from "../../std/hand-clock.ts";
 import { startWebhooks, type WebhookOutcome, type Webhooks } from "./dispatcher.ts";

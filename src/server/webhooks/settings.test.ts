@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kinds, nth, SETTINGS, sent, start } from "../../../test/kits/webhook-kit.ts";
+import { kinds, nth, SETTINGS, sent, start } from "../../../test/kits/webhook-world.ts";
 import { verifySignature } from "./signature.ts";
 
 test("webhooks.concurrency binds, and a reload uses what it raised at once", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createStage, execClock, exists, temporaryHome } from "../../../test/kits/faults/exec-stage.ts";
+import { createWorld, execClock, exists, temporaryHome } from "../../../test/kits/faults/exec-world.ts";
 import type { AssignedTask } from "./handler.ts";
 
 const whole: AssignedTask = {
@@ -13,7 +13,7 @@ const whole: AssignedTask = {
 
 test("a child reads its task from stdin, once, and finds the same in a file", async (t) => {
   const script = `cat > "$DROVER_RESULT_FILE"; cmp -s "$DROVER_RESULT_FILE" "$DROVER_TASK_FILE" || exit 1`;
-  const { home, handler } = createStage(t, { script });
+  const { home, handler } = createWorld(t, { script });
   const context = { attempt: 3, signal: new AbortController().signal, progress: () => {}, usage: () => {} };
   // What decides when and where it runs is not told.
   const outcome = await handler.run({ ...whole, priority: -100, needs: ["x"] } as AssignedTask, context);
@@ -22,7 +22,7 @@ test("a child reads its task from stdin, once, and finds the same in a file", as
 
 test("a child runs in the working directory, with its own temporary one that goes after it", async (t) => {
   const script = `echo x > "$TMPDIR/file"; printf '["%s","%s","%s"]\\n' "$PWD" "$TMPDIR" "$DROVER_WORKSPACE"`;
-  const { home, run, data } = createStage(t, { script });
+  const { home, run, data } = createWorld(t, { script });
   const { result } = await run();
   const [cwd, temp, workspace] = result as string[];
   assert.deepEqual([cwd, workspace], [home, home]);
@@ -45,7 +45,7 @@ test("no key of the worker enters a task unless it is named", async (t) => {
   const names =
     "ANTHROPIC_API_KEY OPENAI_API_KEY MODE CI TERM DROVER_TASK_ID DROVER_ATTEMPT DROVER_URL DROVER_RUN_TOKEN";
   const script = `for n in ${names}; do eval "v=\\\${$n-unset}"; echo "$n=$v" | cut -c1-32 | sed 's/./&./g'; done`;
-  const { output } = (await createStage(t, { ...options, script }).run()).result as { output: string };
+  const { output } = (await createWorld(t, { ...options, script }).run()).result as { output: string };
   // Spelled with dots, or it would be taken out of the output.
   assert.deepEqual(output.replaceAll(/(.)\./g, "$1").split("\n"), [
     ...["ANTHROPIC_API_KEY=unset", "OPENAI_API_KEY=sk-9876543210xyz", "MODE=fast", "CI=1", "TERM=dumb"],
@@ -55,7 +55,7 @@ test("no key of the worker enters a task unless it is named", async (t) => {
 
 test("a secret of digits leaves numbers alone, so that a result stays JSON", async (t) => {
   const script = `printf '{"total":12345678,"told":"%s"}' "$PIN_TOKEN" > "$DROVER_RESULT_FILE"`;
-  const outcome = await createStage(t, { script, env: ["PIN_TOKEN=12345678"] }).run();
+  const outcome = await createWorld(t, { script, env: ["PIN_TOKEN=12345678"] }).run();
   assert.deepEqual(outcome, { outcome: "done", result: { total: 12345678, told: "[redacted]" } });
 });
 
@@ -65,10 +65,10 @@ test("a secret is in no log, no error and no result", async (t) => {
     printf '{"type":"progress","value":"%s"}\\n' "$MY_SECRET"; 
     printf '{"token":"%s"}' "$MY_SECRET" > "$DROVER_RESULT_FILE"; exit 1`;
   const mint = (): string => `run-token-value-${minted++}`;
-  const stage = createStage(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: mint });
-  const run = stage.start();
-  const all = [await run.outcome, run.progress, await stage.handler.tail("t1", 1)];
-  const file = readFileSync(join(stage.data, "logs", "t1", "1.log"), "utf8");
+  const world = createWorld(t, { script, env: ["MY_SECRET=very-secret-value"], runToken: mint });
+  const run = world.start();
+  const all = [await run.outcome, run.progress, await world.handler.tail("t1", 1)];
+  const file = readFileSync(join(world.data, "logs", "t1", "1.log"), "utf8");
   assert.doesNotMatch(`${JSON.stringify(all)}${file}`, /very-secret-value|run-token-value/);
   assert.match(file, /Z out {2}the token is \[redacted\]\n/);
   assert.match(file, /Z err {2}err \[redacted\]\n/);
@@ -92,7 +92,7 @@ const results: [string, string, unknown][] = [
 ];
 for (const [name, script, expected] of results)
   test(`the result is ${name}`, async (t) => {
-    const { outcome, result } = await createStage(t, { script }).run();
+    const { outcome, result } = await createWorld(t, { script }).run();
     assert.equal(outcome, "done");
     if (expected !== undefined) assert.deepEqual(result, expected);
     else assert.deepEqual((result as { output: string }).output.split("\n").sort(), ["hello", "world"]);
@@ -109,7 +109,7 @@ const badResults: [string, string, RegExp, boolean][] = [
 ];
 for (const [name, script, expected, permanent] of badResults)
   test(`a result file that ${name} is a clear error`, async (t) => {
-    const end = await createStage(t, { script }).run();
+    const end = await createWorld(t, { script }).run();
     assert.equal(end.outcome, "failed");
     assert.match(end.error ?? "", expected);
     assert.equal(end.permanent ?? false, permanent);
@@ -117,7 +117,7 @@ for (const [name, script, expected, permanent] of badResults)
 
 test("a result line that is too large is a clear error too", async (t) => {
   const script = `printf '{"type":"result","result":"'; head -c 300000 /dev/zero | tr '\\0' 'x'; printf '"}\\n'`;
-  const { outcome, error, permanent } = await createStage(t, { script }).run();
+  const { outcome, error, permanent } = await createWorld(t, { script }).run();
   assert.deepEqual([outcome, permanent], ["failed", true]);
   assert.match(error ?? "", /its result has 300002 bytes; at most 262144 are allowed/);
 });
@@ -125,7 +125,7 @@ test("a result line that is too large is a clear error too", async (t) => {
 test("usage is told as it comes and stands in the outcome", async (t) => {
   const script = `echo '{"type":"usage","inputTokens":5}'
     echo '{"type":"result","result":1,"usage":{"input_tokens":9,"output_tokens":2}}'`;
-  const run = createStage(t, { script }).start();
+  const run = createWorld(t, { script }).start();
   assert.deepEqual(await run.outcome, { outcome: "done", result: 1, usage: { inputTokens: 9, outputTokens: 2 } });
   assert.deepEqual(run.usage, [{ inputTokens: 5 }, { inputTokens: 9, outputTokens: 2 }]);
 });
@@ -141,43 +141,43 @@ test("a program that is not there, or not executable, will not get better by try
     ["sh -c ./plain.txt", /not executable \(exit code 126\)/],
   ];
   for (const [command, expected] of rows) {
-    const end = await createStage(t, { data: join(home, "data"), cwd: home, command }).run();
+    const end = await createWorld(t, { data: join(home, "data"), cwd: home, command }).run();
     assert.deepEqual([end.outcome, end.permanent], ["failed", true], command);
     assert.match(end.error ?? "", expected);
   }
-  const gone = await createStage(t, { data: join(home, "data"), cwd: join(home, "gone"), command: "true" }).run();
+  const gone = await createWorld(t, { data: join(home, "data"), cwd: join(home, "gone"), command: "true" }).run();
   assert.match(gone.error ?? "", /the working directory .*gone does not exist/);
 });
 
 test("a line goes to a shell only where it is asked for", async (t) => {
   const command = `printf '["%s"]' "$DROVER_TASK_ID" | cat`;
-  assert.throws(() => createStage(t, { command }), /--shell/);
-  assert.deepEqual((await createStage(t, { command, shell: true }).run()).result, ["t1"]);
+  assert.throws(() => createWorld(t, { command }), /--shell/);
+  assert.deepEqual((await createWorld(t, { command, shell: true }).run()).result, ["t1"]);
 });
 
 test("a task that is to be stopped before it begins never begins", async (t) => {
-  const stage = createStage(t, { script: "touch began" });
+  const world = createWorld(t, { script: "touch began" });
   const context = { attempt: 1, signal: AbortSignal.abort("gone"), progress: () => {}, usage: () => {} };
-  const end = await stage.handler.run({ taskId: "t1", attempt: 1, action: "x" }, context);
-  assert.deepEqual([end, exists(join(stage.home, "began"))], [{ outcome: "cancelled", error: "gone" }, false]);
+  const end = await world.handler.run({ taskId: "t1", attempt: 1, action: "x" }, context);
+  assert.deepEqual([end, exists(join(world.home, "began"))], [{ outcome: "cancelled", error: "gone" }, false]);
 });
 
 test("a child that writes nothing is stopped: from the start, or after its last byte", async (t) => {
   const clock = execClock();
-  const stage = createStage(t, {
+  const world = createWorld(t, {
     clock,
     idleTimeoutMs: 1000,
     startTimeoutMs: 5000,
     script: `say a; echo b >&2; linger`,
   });
-  const run = stage.start();
+  const run = world.start();
   await clock.armed(5000);
   await run.said("a");
   await clock.armed(1000);
   clock.turn(999);
   clock.turn(1);
   assert.match((await run.outcome).error ?? "", /it wrote nothing for 1000 ms and was stopped \(idle timeout\)/);
-  const silent = createStage(t, { clock, idleTimeoutMs: 1000, startTimeoutMs: 5000, script: "linger" }).start({
+  const silent = createWorld(t, { clock, idleTimeoutMs: 1000, startTimeoutMs: 5000, script: "linger" }).start({
     taskId: "t2",
   });
   await clock.armed(5000);
@@ -190,30 +190,30 @@ test("closing stops what runs and takes no more; what has something to say may s
   const script = `trap 'echo "{\\"type\\":\\"result\\",\\"result\\":\\"saved\\"}"; exit 0' INT
     [ "$DROVER_TASK_ID" = slow ] && trap - INT
     say ready; linger`;
-  const stage = createStage(t, { script });
-  const [slow, quick] = [stage.start({ taskId: "slow" }), stage.start({ taskId: "quick" })];
+  const world = createWorld(t, { script });
+  const [slow, quick] = [world.start({ taskId: "slow" }), world.start({ taskId: "quick" })];
   await Promise.all([slow.said("ready"), quick.said("ready")]);
-  await stage.handler.close();
-  await stage.handler.close();
+  await world.handler.close();
+  await world.handler.close();
   assert.deepEqual(await slow.outcome, { outcome: "requeue", error: "its worker is closing" });
   assert.deepEqual(await quick.outcome, { outcome: "done", result: "saved" });
-  assert.deepEqual(await stage.run(), { outcome: "requeue", error: "its worker is closing" });
+  assert.deepEqual(await world.run(), { outcome: "requeue", error: "its worker is closing" });
 });
 
 test("a data directory that cannot be written sends the task back", async (t) => {
   const home = temporaryHome(t);
   writeFileSync(join(home, "data"), "a file, not a directory");
-  const stage = createStage(t, { data: join(home, "data"), cwd: home, command: "true" });
-  const end = await stage.run();
+  const world = createWorld(t, { data: join(home, "data"), cwd: home, command: "true" });
+  const end = await world.run();
   assert.equal(end.outcome, "requeue");
   assert.match(end.error ?? "", /this worker could not run it: .*(ENOTDIR|EEXIST)/);
-  assert.ok(stage.warnings.length > 0);
+  assert.ok(world.warnings.length > 0);
 });
 
 test("output that cannot be kept is no reason not to work", async (t) => {
-  const stage = createStage(t, { script: "echo '[1]'" });
-  mkdirSync(stage.data);
-  writeFileSync(join(stage.data, "logs"), "in the way");
-  assert.deepEqual(await stage.run(), { outcome: "done", result: [1] });
-  assert.match(stage.warnings.join(), /output of t1 is not kept/);
+  const world = createWorld(t, { script: "echo '[1]'" });
+  mkdirSync(world.data);
+  writeFileSync(join(world.data, "logs"), "in the way");
+  assert.deepEqual(await world.run(), { outcome: "done", result: [1] });
+  assert.match(world.warnings.join(), /output of t1 is not kept/);
 });

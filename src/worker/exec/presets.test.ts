@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { createStage, type Stage, temporaryHome } from "../../../test/kits/faults/exec-stage.ts";
+import { createWorld, temporaryHome, type World } from "../../../test/kits/faults/exec-world.ts";
 import { PRESETS, type PresetName, promptOf } from "./presets.ts";
 
 const task = { taskId: "t1", attempt: 1, action: "fix the bug" };
@@ -33,13 +33,13 @@ test("a session that is known is continued", () => {
 });
 
 /** A worker with a stand-in for the tool on its PATH, which prints what the real one prints. */
-function stageWith(t: TestContext, preset: PresetName, script: string): Stage {
+function stageWith(t: TestContext, preset: PresetName, script: string): World {
   const home = temporaryHome(t);
   mkdirSync(join(home, "bin"));
   writeFileSync(join(home, "bin", preset), `#!/bin/sh\n${script}`);
   chmodSync(join(home, "bin", preset), 0o755);
   const inherited = { ...process.env, PATH: `${join(home, "bin")}:${process.env.PATH}` };
-  return createStage(t, { data: join(home, "data"), cwd: home, preset, inherited, args: ["--mine"] });
+  return createWorld(t, { data: join(home, "data"), cwd: home, preset, inherited, args: ["--mine"] });
 }
 const print = (...lines: object[]): string =>
   lines.map((line) => `printf '%s\\n' '${JSON.stringify(line)}'`).join("\n");
@@ -67,8 +67,8 @@ test("claude: prompt on stdin, progress and usage while it runs, cost and sessio
     final,
   ];
   const script = `cat > prompt; printf '%s\\n' "$@" > args; ${print(...lines)}`;
-  const stage = stageWith(t, "claude", script);
-  const run = stage.start({ params: { prompt: "-p is what I say" } });
+  const world = stageWith(t, "claude", script);
+  const run = world.start({ params: { prompt: "-p is what I say" } });
   assert.deepEqual(await run.outcome, {
     outcome: "done",
     result: { result: "Fixed.", sessionId: "0a1b-s1", costUsd: 0.5, turns: 2, durationMs: 900 },
@@ -83,18 +83,18 @@ test("claude: prompt on stdin, progress and usage while it runs, cost and sessio
     { turns: 1, tool: "Bash" },
     { turns: 2, text: "Done." },
   ]);
-  assert.equal(read(stage, "prompt"), "-p is what I say");
-  assert.equal(read(stage, "args"), "-p\n--output-format\nstream-json\n--verbose\n--mine\n");
+  assert.equal(read(world, "prompt"), "-p is what I say");
+  assert.equal(read(world, "args"), "-p\n--output-format\nstream-json\n--verbose\n--mine\n");
 });
 
 test("claude: a retry goes on in the session of the attempt that was cut off, and a new task does not", async (t) => {
   const script = `cat > /dev/null; printf '%s ' "$@" "session:$DROVER_SESSION_ID" >> args; echo >> args
     ${print(init)}\nif [ "$DROVER_ATTEMPT" = 1 ]; then kill -9 $$; fi\n${print(final)}`;
-  const stage = stageWith(t, "claude", script);
-  assert.match((await stage.run({ attempt: 1 })).error ?? "", /died by SIGKILL/);
-  assert.equal((await stage.run({ attempt: 2 })).outcome, "done");
-  assert.equal((await stage.run({ attempt: 3 })).outcome, "done");
-  const calls = read(stage, "args").split("\n");
+  const world = stageWith(t, "claude", script);
+  assert.match((await world.run({ attempt: 1 })).error ?? "", /died by SIGKILL/);
+  assert.equal((await world.run({ attempt: 2 })).outcome, "done");
+  assert.equal((await world.run({ attempt: 3 })).outcome, "done");
+  const calls = read(world, "args").split("\n");
   assert.doesNotMatch(calls[0] ?? "", /--resume/);
   assert.match(calls[1] ?? "", /--resume 0a1b-s1 --mine session:0a1b-s1/);
   assert.doesNotMatch(calls[2] ?? "", /--resume|0a1b-s1/);
@@ -104,10 +104,10 @@ test("claude: a session that is gone is not tried twice", async (t) => {
   const script = `cat > /dev/null; case "$*" in *--resume*)
       echo 'No conversation found with session ID: 0a1b-s1' >&2; exit 1;; esac
     ${print(init)}\nexit 1`;
-  const stage = stageWith(t, "claude", script);
-  await stage.run({ attempt: 1 });
-  assert.match((await stage.run({ attempt: 2 })).error ?? "", /exit code 1: No conversation found/);
-  assert.match((await stage.run({ attempt: 3 })).error ?? "", /"subtype":"init"/);
+  const world = stageWith(t, "claude", script);
+  await world.run({ attempt: 1 });
+  assert.match((await world.run({ attempt: 2 })).error ?? "", /exit code 1: No conversation found/);
+  assert.match((await world.run({ attempt: 3 })).error ?? "", /"subtype":"init"/);
 });
 
 const claudeFailures: [string, object, object][] = [
@@ -144,15 +144,15 @@ test("codex: prompt on stdin, the last message is the result, turns add up", asy
     ],
     { type: "turn.completed", usage: { input_tokens: 24_763, cached_input_tokens: 24_448, output_tokens: 122 } },
   ];
-  const stage = stageWith(t, "codex", `cat > prompt; printf '%s\\n' "$@" > args; ${print(...lines)}`);
-  const run = stage.start();
+  const world = stageWith(t, "codex", `cat > prompt; printf '%s\\n' "$@" > args; ${print(...lines)}`);
+  const run = world.start();
   assert.deepEqual(await run.outcome, {
     outcome: "done",
     result: { result: "It is fixed.", sessionId: "th-1" },
     usage: { inputTokens: 24_763, outputTokens: 122 },
   });
   assert.deepEqual(run.progress[0], { step: "command_execution", text: "bash -lc ls" });
-  assert.deepEqual([read(stage, "prompt"), read(stage, "args")], ["work", "exec\n--json\n--mine\n-\n"]);
+  assert.deepEqual([read(world, "prompt"), read(world, "args")], ["work", "exec\n--json\n--mine\n-\n"]);
 });
 
 const codexFailures: [object, object][] = [
@@ -179,20 +179,20 @@ test("aider: the prompt is in a file, tokens are read from what it tells people"
   const script = `while [ $# -gt 0 ]; do [ "$1" = --message-file ] && cp "$2" prompt; echo "$1" >> args; shift; done
     echo 'Tokens: 2.3k sent, 1.5k cache write, 8k cache hit, 120 received. Cost: $0.01 message, $0.01 session.'
     echo 'Tokens: 12k sent, 133 received. Cost: $0.04 message, $0.10 session.'; echo 'Applied edit to a.py'`;
-  const stage = stageWith(t, "aider", script);
-  const { outcome, usage, result } = await stage.run({ payload: "add a test\nwith two lines" });
+  const world = stageWith(t, "aider", script);
+  const { outcome, usage, result } = await world.run({ payload: "add a test\nwith two lines" });
   assert.deepEqual([outcome, usage], ["done", { inputTokens: 14_300, outputTokens: 253, cacheCreationTokens: 1500 }]);
   assert.match((result as { output: string }).output, /Applied edit to a\.py$/);
-  assert.equal(read(stage, "prompt"), "add a test\nwith two lines");
-  assert.match(read(stage, "args"), /--yes-always\n--no-pretty\n--no-stream\n.*--mine\n/s);
+  assert.equal(read(world, "prompt"), "add a test\nwith two lines");
+  assert.match(read(world, "args"), /--yes-always\n--no-pretty\n--no-stream\n.*--mine\n/s);
 });
 
 test("a preset whose tool is not installed says so", async (t) => {
-  const stage = createStage(t, { preset: "claude", inherited: { PATH: "/nowhere" } });
-  const { error, permanent } = await stage.run();
+  const world = createWorld(t, { preset: "claude", inherited: { PATH: "/nowhere" } });
+  const { error, permanent } = await world.run();
   assert.deepEqual([permanent, /the program claude was not found; install it/.test(error ?? "")], [true, true]);
 });
 
-function read(stage: Stage, name: string): string {
-  return readFileSync(join(stage.home, name), "utf8");
+function read(world: World, name: string): string {
+  return readFileSync(join(world.home, name), "utf8");
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { execClock } from "../../../test/kits/faults/exec-stage.ts";
+import { execClock } from "../../../test/kits/faults/exec-world.ts";
 import { nextTurn } from "../../std/clock.ts";
 import { watchRoom } from "./worktree-room.ts";
 
 /** A worker with two slots, in a place with room for so many trees. */
-function stage(count: number) {
+function world(count: number) {
   const clock = execClock();
   const at: { room: { count: number; note: string } | null } = { room: { count, note: "3 worktrees of 3: a, b, c" } };
   const limits: [number, string | null][] = [];
@@ -24,14 +24,14 @@ function stage(count: number) {
 }
 
 test("with room for all it takes as many as it has slots, and does not look again", async () => {
-  const { limits, watch, advance } = stage(5);
+  const { limits, watch, advance } = world(5);
   await watch.look();
   await advance(100_000);
   assert.deepEqual(limits, [[2, null]]);
 });
 
 test("without room it takes none, says why, and notices within ten seconds that a tree has gone", async () => {
-  const { at, limits, warnings, watch, advance } = stage(0);
+  const { at, limits, warnings, watch, advance } = world(0);
   await watch.look();
   assert.deepEqual(limits, [[0, "3 worktrees of 3: a, b, c"]]);
   assert.deepEqual(warnings, ["no task with a worktree is taken: 3 worktrees of 3: a, b, c"]);
@@ -44,14 +44,14 @@ test("without room it takes none, says why, and notices within ten seconds that 
 });
 
 test("one that makes no worktrees is not limited", async () => {
-  const { at, limits, watch } = stage(0);
+  const { at, limits, watch } = world(0);
   at.room = null;
   await watch.look();
   assert.deepEqual(limits, []);
 });
 
 test("nothing is said after its end", async () => {
-  const { limits, watch, advance } = stage(0);
+  const { limits, watch, advance } = world(0);
   await watch.look();
   watch.end();
   await advance(100_000);

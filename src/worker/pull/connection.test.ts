@@ -11,7 +11,7 @@ import {
   one,
   refusal,
   workingKit,
-} from "../../../test/kits/connection-kit.ts";
+} from "../../../test/kits/pull-connection.ts";
 
 test("it joins, and keeps one poll open that the server may hold for a quarter of a lease", async () => {
   const { calls, last, toldOf, advance } = await joinedKit();

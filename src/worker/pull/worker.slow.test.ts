@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { openServer, settingsOf, type TestServer } from "../../../test/kits/server-kit.ts";
+import { openServer, settingsOf, type TestServer } from "../../../test/kits/test-server.ts";
 import { startWorkerServer } from "../../../test/kits/worker-server.ts";
 import { openDrover } from "../../engine/index.ts";
 import { AttemptStopped, type PullWorkerOptions, startWorker, startWorkerWithOutcomes, TaskRequeue } from "../index.ts";

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
 import {
-  createStage,
+  createWorld,
   exists,
-  type Stage,
-  type StageOptions,
   temporaryHome,
-} from "../../../test/kits/faults/exec-stage.ts";
+  type World,
+  type WorldOptions,
+} from "../../../test/kits/faults/exec-world.ts";
 import type { ExecOutcome } from "../exec/handler.ts";
 import { thisOwner } from "../process/owner.ts";
 import { procTable } from "../process/table.ts";
@@ -60,8 +60,8 @@ function makeRepo(repo: string): void {
 
 const COMMIT = "git -c user.email=a@example.org -c user.name=A commit --quiet";
 
-function stageIn(t: TestContext, { home, repo }: Repo, options: StageOptions): Stage {
-  return createStage(t, { data: join(home, "data"), cwd: repo, isolation: "worktree", ...options });
+function stageIn(t: TestContext, { home, repo }: Repo, options: WorldOptions): World {
+  return createWorld(t, { data: join(home, "data"), cwd: repo, isolation: "worktree", ...options });
 }
 const workspaceOf = ({ result }: ExecOutcome): WorkspaceReport => (result as { workspace: WorkspaceReport }).workspace;
 const trees = (repo: string): string[] => git(repo, "worktree", "list", "--porcelain").match(/^worktree .*$/gm) ?? [];
@@ -126,17 +126,17 @@ test("a name that is taken is not taken over, as a directory or as a branch", as
   const repo = createRepo(t);
   git(repo.repo, "branch", "drover/t1-1");
   mkdirSync(join(repo.home, "data", "worktrees", "t1-1-2"), { recursive: true });
-  const stage = stageIn(t, repo, { script: "echo x > n" });
-  assert.equal(workspaceOf(await stage.run()).branch, "drover/t1-1-3");
-  assert.equal(workspaceOf(await stage.run()).branch, "drover/t1-1-4");
-  assert.equal(workspaceOf(await stage.run({ attempt: 2 })).branch, "drover/t1-2");
-  assert.match(workspaceOf(await stage.run({ taskId: "../../x y" })).branch, /^drover\/x-y\+[0-9a-f]{16}-1$/);
+  const world = stageIn(t, repo, { script: "echo x > n" });
+  assert.equal(workspaceOf(await world.run()).branch, "drover/t1-1-3");
+  assert.equal(workspaceOf(await world.run()).branch, "drover/t1-1-4");
+  assert.equal(workspaceOf(await world.run({ attempt: 2 })).branch, "drover/t1-2");
+  assert.match(workspaceOf(await world.run({ taskId: "../../x y" })).branch, /^drover\/x-y\+[0-9a-f]{16}-1$/);
 });
 
 test("many at once get a tree each", async (t) => {
   const repo = createRepo(t);
-  const stage = stageIn(t, repo, { script: "git branch --show-current > n; git add n" });
-  const outcomes = await Promise.all(Array.from({ length: 6 }, (_, index) => stage.run({ taskId: `t${index}` })));
+  const world = stageIn(t, repo, { script: "git branch --show-current > n; git add n" });
+  const outcomes = await Promise.all(Array.from({ length: 6 }, (_, index) => world.run({ taskId: `t${index}` })));
   assert.deepEqual(
     outcomes.map((outcome) => workspaceOf(outcome).branch).sort(),
     [0, 1, 2, 3, 4, 5].map((n) => `drover/t${n}-1`),
@@ -189,11 +189,11 @@ test("no link that leads out of the tree is copied, and nothing is copied throug
   ] as const)
     symlinkSync(target, join(repo.repo, name));
   writeFileSync(join(repo.repo, ".worktreeinclude"), "*.log\nbuild/\n");
-  const stage = stageIn(t, repo, { script: "ls *.log; cat inside.log" });
-  const { output } = (await stage.run()).result as { output: string };
+  const world = stageIn(t, repo, { script: "ls *.log; cat inside.log" });
+  const { output } = (await world.run()).result as { output: string };
   assert.equal(output, "inside.log\ntwo");
   assert.deepEqual(readdirSync(outside), ["key"]);
-  const { text = "" } = (await stage.handler.tail("t1", 1)) ?? {};
+  const { text = "" } = (await world.handler.tail("t1", 1)) ?? {};
   assert.match(text, /note build\/my\.cfg is not copied: a directory of its path is a link in the commit\n/);
   for (const name of ["whole", "climbs", "dangling"])
     assert.match(text, new RegExp(`note ${name}\\.log is not copied: it is a link that leads out of the repository\n`));
@@ -205,15 +205,15 @@ test("setup runs first and cleanup last, in the workspace; a setup that fails is
     setup: `echo '{"type":"result","result":"no"}'; echo ready > build.log`,
     script: `cat build.log; touch '${repo.home}/ran'`,
   };
-  const stage = stageIn(t, repo, {
+  const world = stageIn(t, repo, {
     ...options,
     cleanup: `echo '{"type":"usage","inputTokens":1}'; pwd > '${repo.home}/cleaned'`,
   });
-  const outcome = await stage.run();
+  const outcome = await world.run();
   assert.equal((outcome.result as { output: string }).output.split("\n")[1], "ready");
   assert.equal(outcome.usage, undefined);
   assert.match(readFileSync(join(repo.home, "cleaned"), "utf8"), /worktrees\/t1-1\n$/);
-  assert.match(String((await stage.handler.tail("t1", 1))?.text), /note setup: .*note command: .*note cleanup: /s);
+  assert.match(String((await world.handler.tail("t1", 1))?.text), /note setup: .*note command: .*note cleanup: /s);
   const failing = stageIn(t, repo, { script: `touch '${repo.home}/ran-too'`, setup: "echo no network >&2; exit 4" });
   const failed = await failing.run({ taskId: "t2" });
   assert.deepEqual(failed, { outcome: "failed", error: "the setup command failed (exit code 4): no network" });
@@ -222,37 +222,37 @@ test("setup runs first and cleanup last, in the workspace; a setup that fails is
 
 test("more worktrees than allowed are refused for now, and the limit is named", async (t) => {
   const repo = createRepo(t);
-  const stage = stageIn(t, repo, { script: `[ "$DROVER_TASK_ID" = clean ] || echo x > n`, maxWorktrees: 2 });
-  for (const taskId of ["clean", "a", "b"]) assert.equal((await stage.run({ taskId })).outcome, "done");
-  const { outcome, error, retryAfterMs } = await stage.run({ taskId: "c" });
+  const world = stageIn(t, repo, { script: `[ "$DROVER_TASK_ID" = clean ] || echo x > n`, maxWorktrees: 2 });
+  for (const taskId of ["clean", "a", "b"]) assert.equal((await world.run({ taskId })).outcome, "done");
+  const { outcome, error, retryAfterMs } = await world.run({ taskId: "c" });
   assert.deepEqual([outcome, retryAfterMs], ["requeue", 10_000]);
   assert.match(
     error ?? "",
     /^2 worktrees exist, and at most 2 may: .*a-1, .*b-1; .* raise workers\.maxWorktrees or --max-worktrees$/,
   );
-  assert.deepEqual(await stage.handler.room(), { count: 0, note: error });
+  assert.deepEqual(await world.handler.room(), { count: 0, note: error });
   git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a-1"));
-  assert.equal((await stage.handler.room())?.count, 1);
-  assert.equal((await stage.run({ taskId: "c", attempt: 2 })).outcome, "done");
-  stage.handler.limitWorktrees(1);
-  assert.match(String((await stage.handler.room())?.note), /^2 worktrees exist, and at most 1 may: /);
-  stage.handler.limitWorktrees(3);
-  assert.equal((await stage.handler.room())?.count, 1);
-  assert.equal((await stage.run({ taskId: "d" })).outcome, "done");
+  assert.equal((await world.handler.room())?.count, 1);
+  assert.equal((await world.run({ taskId: "c", attempt: 2 })).outcome, "done");
+  world.handler.limitWorktrees(1);
+  assert.match(String((await world.handler.room())?.note), /^2 worktrees exist, and at most 1 may: /);
+  world.handler.limitWorktrees(3);
+  assert.equal((await world.handler.room())?.count, 1);
+  assert.equal((await world.run({ taskId: "d" })).outcome, "done");
 });
 
 test("a tree that an attempt works in leaves room for that attempt", async (t) => {
   const repo = createRepo(t);
-  const stage = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });
-  const run = stage.start();
+  const world = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });
+  const run = world.start();
   await run.said("ready");
-  assert.equal((await stage.handler.room())?.count, 50);
+  assert.equal((await world.handler.room())?.count, 50);
   writeFileSync(join(repo.home, "go"), "");
   await run.outcome;
-  assert.equal(await createStage(t, { script: "true" }).handler.room(), null);
+  assert.equal(await createWorld(t, { script: "true" }).handler.room(), null);
 });
 
-const hopeless: [string, (repo: Repo) => StageOptions, RegExp][] = [
+const hopeless: [string, (repo: Repo) => WorldOptions, RegExp][] = [
   ["no repository", ({ home }) => ({ cwd: home }), /is not inside a git repository, so there can be no worktree/],
   ["no such base", () => ({ base: "nowhere" }), /the base nowhere names no commit/],
 ];
@@ -267,13 +267,13 @@ for (const [name, options, expected] of hopeless)
 test("a worktree that git will not make is a failure, and leaves nothing behind", async (t) => {
   const repo = createRepo(t);
   git(repo.repo, "branch", "drover");
-  const stage = stageIn(t, repo, { script: "true" });
-  const { outcome, error } = await stage.run();
+  const world = stageIn(t, repo, { script: "true" });
+  const { outcome, error } = await world.run();
   assert.equal(outcome, "failed");
   assert.match(error ?? "", /its worktree could not be made: git worktree add failed: .*drover/);
   assert.deepEqual([trees(repo.repo).length, readdirSync(join(repo.home, "data", "worktrees"))], [1, []]);
   git(repo.repo, "branch", "-D", "drover");
-  assert.equal((await stage.run()).outcome, "done");
+  assert.equal((await world.run()).outcome, "done");
 });
 
 test("a child that removes its own tree keeps what it committed", async (t) => {
@@ -320,8 +320,8 @@ test("trees of a worker that is gone are removed unless there is work in them; o
   git(repo.repo, "worktree", "remove", "--force", join(root, "kept-and-gone"));
   writeFileSync(join(root, "not-a-note.json"), "{}");
   mkdirSync(join(root, "a-stranger"));
-  const stage = stageIn(t, repo, { script: "true" });
-  const report = await stage.handler.sweep();
+  const world = stageIn(t, repo, { script: "true" });
+  const report = await world.handler.sweep();
   assert.deepEqual(
     report.worktreesRemoved.toSorted(),
     ["clean", "half-made", "kept-and-gone"].map((name) => join(root, name)),
@@ -336,7 +336,7 @@ test("trees of a worker that is gone are removed unless there is work in them; o
     ["alive", "a-stranger", "dirty"].map((name) => exists(join(root, name))),
     [true, true, true],
   );
-  const again = await stage.handler.sweep();
+  const again = await world.handler.sweep();
   assert.deepEqual([again.worktreesRemoved, again.worktreesKept.length], [[], 2]);
 });
 

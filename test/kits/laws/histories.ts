@@ -17,7 +17,7 @@ import type { AttemptReport, Command, Submission, WorkerSettings } from "../../.
 import type { Takes } from "../../../src/core/model/events.ts";
 import type { Attempt, State } from "../../../src/core/model/state.ts";
 import { tabCapability } from "../../../src/core/task/browser-tab.ts";
-import { serviceOrder } from "./service-orders.ts";
+import { serviceCommand } from "./service-commands.ts";
 
 export const STARTED_AT = 1_000_000;
 const STEPS_MAX = 40;
@@ -115,7 +115,7 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
   if (roll < 70) return { type: "report-usage", ...attemptOf(dice, state), tokens: dice.pick([0, 5, 50, 400, 5000]) };
   if (roll < 80) return taskOrder(dice, state, now);
   if (roll < 90) return gateOrder(dice, state, now);
-  return dice.chance(75) ? worldOrder(dice, state) : serviceOrder(dice, state, now);
+  return dice.chance(75) ? worldOrder(dice, state) : serviceCommand(dice, state, now);
 }
 
 function taskOrder(dice: Dice, state: State, now: Instant): Command {

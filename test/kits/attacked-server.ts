@@ -13,7 +13,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Client, clientOf } from "./server-kit.ts";
+import { type Client, clientOf } from "./test-server.ts";
 
 /** How often the bystander asks at least, and after how many the server's memory is looked at. */
 const ROUNDS = 200;

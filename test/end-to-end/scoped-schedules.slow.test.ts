@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openServer, type Reply } from "../kits/server-kit.ts";
+import { openServer, type Reply } from "../kits/test-server.ts";
 
 const token = "token-of-site-0123456789";
 const admin = { token: "token-of-admin-0123456789" };

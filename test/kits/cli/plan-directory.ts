@@ -14,12 +14,12 @@ import { VERBS } from "../../../src/cli/verbs.ts";
 import { type TestTerminal, type TestTerminalOptions, testTerminal } from "./test-terminal.ts";
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
-export type PlaceOptions = TestTerminalOptions & {
+export type PlanOptions = TestTerminalOptions & {
   /** Called as soon as the run would hear a signal. */
   readonly onListening?: (terminal: TestTerminal) => void;
 };
 export type Running = { readonly terminal: TestTerminal; readonly ended: Promise<Ran> };
-export type PlanPlace = Disposable & {
+export type PlanDirectory = Disposable & {
   readonly directory: string;
   /** Writes a file into it. */
   write(name: string, text: string): void;
@@ -33,18 +33,18 @@ export type PlanPlace = Disposable & {
   letGo(name: string): Promise<void>;
   /** What a command writes to the pipe, once it does. */
   hear(name: string): Promise<string>;
-  run(args?: readonly string[], options?: PlaceOptions): Promise<Ran>;
+  run(args?: readonly string[], options?: PlanOptions): Promise<Ran>;
   /** The same, without waiting for its end. */
-  start(args?: readonly string[], options?: PlaceOptions): Running;
+  start(args?: readonly string[], options?: PlanOptions): Running;
 };
 
 /** Every place begins with the plan `plan.yml`. */
-export function planPlace(plan: string): PlanPlace {
+export function planDirectory(plan: string): PlanDirectory {
   const directory = mkdtempSync(join(tmpdir(), "drover-plan-"));
   const at = (name: string): string => join(directory, name);
   writeFileSync(at("plan.yml"), plan);
 
-  function start(args: readonly string[] = [], { onListening, ...options }: PlaceOptions = {}): Running {
+  function start(args: readonly string[] = [], { onListening, ...options }: PlanOptions = {}): Running {
     const env = { PATH: process.env.PATH, HOME: directory, ...options.env };
     const terminal = testTerminal({ cwd: directory, home: directory, ...options, env });
     const all = ["run", ...(args.some((one) => /^(-|.*\.yml)$/.test(one)) ? [] : ["plan.yml"]), ...args];
@@ -80,7 +80,7 @@ export function planPlace(plan: string): PlanPlace {
 }
 
 /** The text without what differs from run to run: spans, hashes, the width of columns, the place itself. */
-export function steady(text: string, place: PlanPlace): string[] {
+export function steady(text: string, place: PlanDirectory): string[] {
   return text
     .replaceAll(place.directory, "HERE")
     .replaceAll(/\b\d+(\.\d+)?(ms|s)\b/g, "T")

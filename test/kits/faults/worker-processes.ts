@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import type { FeedEvent } from "../../../src/engine/index.ts";
-import { openServer, type TestServer } from "../server-kit.ts";
+import { openServer, type TestServer } from "../test-server.ts";
 
 const CHILD = join(import.meta.dirname, "worker-child.ts");
 const PATIENCE_MS = 120_000;
@@ -23,7 +23,7 @@ export type WorkerProcess = {
   signal(name: NodeJS.Signals): void;
   write(text: string): void;
 };
-export type Stage = {
+export type World = {
   readonly served: TestServer;
   startWorker(id: string, slots?: number): Promise<WorkerProcess>;
   /** The first event, committed already or to come, of this kind and task, and of this attempt if one is named. */
@@ -33,11 +33,11 @@ export type Stage = {
   restart(): Promise<void>;
 };
 
-export async function createStage(
+export async function createWorld(
   t: TestContext,
   settings: Record<string, unknown>,
   engine: { readonly now?: () => number } = {},
-): Promise<Stage> {
+): Promise<World> {
   const home = await mkdtemp(join(tmpdir(), "drover-worker-"));
   const open = (port: number): Promise<TestServer> =>
     openServer({ settings: { ...settings, server: { port } }, open: { data: home, config: settings, ...engine } });

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { CALLS, type Call, type CallName, ENDPOINTS } from "../../src/protocol/index.ts";
-import { openServer, pathOf, type TestServer } from "../kits/server-kit.ts";
+import { openServer, pathOf, type TestServer } from "../kits/test-server.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const tokens = [

@@ -1,5 +1,5 @@
 /**
- * A stage for webhooks: an engine that is only its callbacks, receivers the test answers for, a clock turned by hand.
+ * Webhooks: an engine that is only its callbacks, receivers the test answers for, a clock turned by hand.
  */
 
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
 /**
- * A stage for the exec worker: a data directory of its own, a clock turned by hand, tasks run by small scripts.
+ * A world for an exec worker: a data directory of its own, a clock turned by hand, tasks run by small scripts.
  *
  * Children are real processes. A script says where it is by progress lines (`say ready`), and a test waits for that
  * line, never for a span. What a failed test leaves running ends by itself soon.
@@ -58,7 +58,7 @@ export type Running = {
   /** Resolves with the first thing it said. */
   first(): Promise<unknown>;
 };
-export type Stage = {
+export type World = {
   readonly home: string;
   readonly data: string;
   readonly warnings: string[];
@@ -67,16 +67,16 @@ export type Stage = {
   run(task?: Partial<AssignedTask>): Promise<ExecOutcome>;
 };
 
-export type StageOptions = Partial<ExecOptions> & { readonly script?: string };
+export type WorldOptions = Partial<ExecOptions> & { readonly script?: string };
 
 export const temporaryHome = (t: TestContext): string => {
-  const home = realpathSync(mkdtempSync(join(tmpdir(), "exec-stage-")));
+  const home = realpathSync(mkdtempSync(join(tmpdir(), "exec-world-")));
   t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 3 }));
   return home;
 };
 
 /** A worker whose tasks run the script in /bin/sh. */
-export function createStage(t: TestContext, { script, ...options }: StageOptions): Stage {
+export function createWorld(t: TestContext, { script, ...options }: WorldOptions): World {
   const home = options.data === undefined ? temporaryHome(t) : join(options.data, "..");
   const data = options.data ?? join(home, "data");
   const warnings: string[] = [];

@@ -9,7 +9,7 @@ import { attemptOf, type Dice, SPANS_MS, TASKS } from "./histories.ts";
 
 const SCHEDULES = ["nightly", "hourly"] as ScheduleId[];
 
-export function serviceOrder(dice: Dice, state: State, now: Instant): Command {
+export function serviceCommand(dice: Dice, state: State, now: Instant): Command {
   const schedule = dice.pick(SCHEDULES);
   const nextAt = dice.chance(80) ? ((now + dice.pick(SPANS_MS)) as Instant) : null;
   switch (dice.below(6)) {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openServer } from "../kits/server-kit.ts";
+import { openServer } from "../kits/test-server.ts";
 
 const tokens = [
   { role: "admin", token: "token-of-admin-0123456789" },

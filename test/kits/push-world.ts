@@ -1,5 +1,5 @@
 /**
- * A stage for push workers: the real engine, a clock turned by hand, and instances that live in this process, so that a
+ * Push workers: the real engine, a clock turned by hand, and instances that live in this process, so that a
  * test says exactly when one answers, hangs, dies and comes back.
  */
 import assert from "node:assert/strict";
@@ -68,7 +68,7 @@ function createInstance(
   };
 }
 
-export type PushKit = AsyncDisposable &
+export type PushWorld = AsyncDisposable &
   Pick<HandClock, "settle"> &
   ReturnType<typeof network> & {
     clock: HandClock;
@@ -80,9 +80,9 @@ export type PushKit = AsyncDisposable &
     stateOf: (id: string) => Promise<string>;
   };
 
-export async function pushKit(
+export async function pushWorld(
   options: { config?: object; at?: number; log?: Log; net?: ReturnType<typeof network> } = {},
-): Promise<PushKit> {
+): Promise<PushWorld> {
   const { config = {}, at = Date.parse("2026-01-31T12:00:00Z"), net = network() } = options;
   const clock = createHandClock({ at });
   const { settle } = clock;

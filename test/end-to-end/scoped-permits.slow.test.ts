@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProjectId } from "../../src/core/base/brand.ts";
-import { openServer, type TestServer } from "../kits/server-kit.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
