@@ -110,20 +110,24 @@ export const nameInWords = (expected: string, given: unknown): string =>
     : expected;
 
 /** Text that names something: no blanks or control characters, not a word that means nothing, and no step of a path. */
+export const isName = (value: unknown, lengthMax: number): value is string =>
+  typeof value === "string" &&
+  value.length <= lengthMax &&
+  !isNoName(value) &&
+  (isPlain(value) || (ID_PATTERN.test(value) && value.isWellFormed()));
+
 export function name(lengthMax: number = 256): Reader<string> {
   const expected = `a name of 1 to ${lengthMax} characters without blanks, and not "None" or "null"`;
   return (value, field) =>
-    typeof value === "string" &&
-    value.length <= lengthMax &&
-    !isNoName(value) &&
-    (isPlain(value) || (ID_PATTERN.test(value) && value.isWellFormed()))
-      ? ok(value)
-      : fail(badField(field, value, nameInWords(expected, value)));
+    isName(value, lengthMax) ? ok(value) : fail(badField(field, value, nameInWords(expected, value)));
 }
+
+export const isText = (value: unknown, lengthMin: number, lengthMax: number): value is string =>
+  typeof value === "string" && value.length >= lengthMin && value.length <= lengthMax && value.isWellFormed();
 
 export function text(lengthMin: number, lengthMax: number): Reader<string> {
   return (value, field) =>
-    typeof value === "string" && value.length >= lengthMin && value.length <= lengthMax && value.isWellFormed()
+    isText(value, lengthMin, lengthMax)
       ? ok(value)
       : fail(badField(field, value, `text of ${lengthMin} to ${lengthMax} characters`));
 }

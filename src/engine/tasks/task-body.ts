@@ -112,16 +112,18 @@ const KEYS = IN_ORDER.map((field) => spelledKey(field) as SpelledKey);
 type Field = {
   readonly index: number;
   /** Null: it was checked before. */
+  readonly check: s.Check | null;
   readonly schema: s.Schema | null;
   readonly convert: ((given: never) => unknown) | null;
 };
 type FieldTable = ReadonlyMap<string, Field>;
 const tableOf = (schemas: Partial<Readonly<Record<string, s.Schema>>>): FieldTable =>
   new Map(
-    IN_ORDER.map((field, index) => [
-      field,
-      { index, schema: schemas[field] ?? null, convert: CONVERTED[field as keyof Converted] ?? null },
-    ]),
+    IN_ORDER.map((field, index) => {
+      const schema = schemas[field] ?? null;
+      const convert = CONVERTED[field as keyof Converted] ?? null;
+      return [field, { index, check: schema?.["~check"] ?? null, schema, convert }];
+    }),
   );
 /** A body of a program, an item of a batch that came over the wire, and a body that the server has checked. */
 const FROM_PROGRAM = tableOf({ ...taskFields, deadline: instantInput, notBefore: instantInput });
@@ -235,9 +237,9 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading, f
   for (const key of Object.keys(body)) {
     const field = fields.get(key);
     if (field === undefined) return { type: "unknown-field", field: key, known: KNOWN };
-    const { index, schema, convert } = field;
+    const { index, check, convert } = field;
     const given = body[key];
-    if (given !== undefined && schema !== null && !schema["~check"](given)) return refusalOf(schema, given, key);
+    if (given !== undefined && check?.(given) === false) return refusalOf(field.schema as s.Schema, given, key);
     const value = given === undefined || convert === null ? given : convert(given as never);
     values[index] = value;
     reading.given |= 1 << index;

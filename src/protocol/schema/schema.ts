@@ -87,15 +87,15 @@ export function expectedBy(reader: core.Reader<unknown>): string {
 }
 
 export function name(lengthMax: number = 256): Schema<string> {
-  const reader = core.name(lengthMax);
   const limits = { minLength: 1, maxLength: lengthMax, pattern: NAME_PATTERN };
-  return schemaOf({ type: "string", ...limits, expected: expectedBy(reader) }, lets(reader));
+  const keywords = { type: "string", ...limits, expected: expectedBy(core.name(lengthMax)) };
+  return schemaOf(keywords, (value) => core.isName(value, lengthMax));
 }
 
 export function text(lengthMin: number, lengthMax: number): Schema<string> {
-  const reader = core.text(lengthMin, lengthMax);
   const limits = { minLength: lengthMin, maxLength: lengthMax };
-  return schemaOf({ type: "string", ...limits, expected: expectedBy(reader) }, lets(reader));
+  const keywords = { type: "string", ...limits, expected: expectedBy(core.text(lengthMin, lengthMax)) };
+  return schemaOf(keywords, (value) => core.isText(value, lengthMin, lengthMax));
 }
 
 /** Text of this form. */
@@ -229,14 +229,20 @@ function inWords(key: string, field: Schema): Schema {
   return notesOf(field).description !== undefined || words === undefined ? field : described(field, words);
 }
 
+const fieldOf = (schema: Schema): { readonly check: Check; readonly isRequired: boolean } => ({
+  check: schema["~check"],
+  isRequired: schema["~optional"] !== true,
+});
+
 /** An object, by its keywords. A field that is undefined is as good as absent. */
 export function objectOf<Shape>(
   { properties: given, additionalProperties, propertyNames }: ObjectKeywords,
   notes: Notes = {},
 ): Schema<Shape> {
-  const fields = new Map(Object.entries(given ?? {}).map(([key, field]) => [key, inWords(key, field)]));
-  const properties = given && Object.fromEntries(fields);
-  const required = [...fields].filter(([, field]) => field["~optional"] !== true).map(([key]) => key);
+  const schemas = Object.entries(given ?? {}).map(([key, field]) => [key, inWords(key, field)] as const);
+  const properties = given && Object.fromEntries(schemas);
+  const fields = new Map(schemas.map(([key, schema]) => [key, fieldOf(schema)]));
+  const required = [...fields].filter(([, { isRequired }]) => isRequired).map(([key]) => key);
   const others = typeof additionalProperties === "object" ? additionalProperties["~check"] : null;
   const isName = propertyNames?.["~check"];
   const keywords = {
@@ -254,12 +260,12 @@ export function objectOf<Shape>(
     for (const key of Object.keys(value)) {
       if (isName?.(key) === false) return false;
       const field = fields.get(key);
-      const isRight = field === undefined ? others : field["~check"];
+      const isRight = field === undefined ? others : field.check;
       if (isRight === null && additionalProperties === false) return false;
       const inner = value[key];
       if (isRight === null || inner === undefined) continue;
       if (!isRight(inner)) return false;
-      if (field !== undefined && field["~optional"] !== true) missing--;
+      if (field?.isRequired === true) missing--;
     }
     return missing === 0;
   });
