@@ -1,5 +1,5 @@
 /**
- * One gate over HTTP: what it has done, who is at it, and what a token that is tied may know of that.
+ * One gate over HTTP: what it has done, who is at it, and what a token that is scoped may know of that.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ const tokens = [
   { role: "agent", ...bob, project: "docs", agentId: "bob" },
 ];
 
-test("a gate is asked for by its name: totals, calls, and of a tied caller's its own only", async () => {
+test("a gate is asked for by its name: totals, calls, and of a scoped caller's its own only", async () => {
   const settings = { server: { tokens }, gates: { "anthropic/default": { maxConcurrent: 1 } } };
   await using at = await openServer({ settings });
   const gate = "anthropic/default";

@@ -1,5 +1,5 @@
 /**
- * Whose permits and reports are whose: what a tied caller names before it is there is not its own, and a worker token
+ * Whose permits and reports are whose: what a scoped caller names before it is there is not its own, and a worker token
  * speaks for its own session only.
  */
 import assert from "node:assert/strict";
@@ -19,7 +19,7 @@ const [admin, worker, ann, bob] = [tokenOf("admin"), tokenOf("worker"), tokenOf(
 const open = (gates = {}): Promise<TestServer> => openServer({ settings: { server: { tokens }, gates } });
 const throttle = { ok: false, rateLimited: { retryAfterMs: 60_000 } };
 
-test("ids that a tied caller names before Drover gives them are not its own afterwards", async () => {
+test("ids that a scoped caller names before Drover gives them are not its own afterwards", async () => {
   await using at = await open({ g: { maxConcurrent: 1 } });
   for (let n = 1; n <= 40; n++) await at.ask("askPermit", { body: { gate: "g", id: `p${n}` } }, ann);
   const { permitId: granted } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
@@ -38,7 +38,7 @@ test("ids that a tied caller names before Drover gives them are not its own afte
   assert.equal((await asking).json.status, "granted");
 });
 
-test("calls of a token that is tied to an agent make no projects: its tasks do, then calls go there", async () => {
+test("calls of a token that is scoped to an agent make no projects: its tasks do, then calls go there", async () => {
   await using at = await open();
   const call = (id: string, who = ann) => at.ask("askPermit", { body: { gate: "g", project: "made-up", id } }, who);
   const { status, problem } = await call("first");

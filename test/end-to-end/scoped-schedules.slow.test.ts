@@ -1,5 +1,5 @@
 /**
- * A tied token's schedule waits for nothing: a name that is nobody's when it is put may be another's at an instant.
+ * A scoped token's schedule waits for nothing: a name that is nobody's when it is put may be another's at an instant.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +12,7 @@ const tokens = [
   { role: "agent", token, project: "site" },
 ];
 
-test("a schedule of a tied token may not name what its tasks wait for, also where that is nowhere yet", async () => {
+test("a schedule of a scoped token may not name what its tasks wait for, also where that is nowhere yet", async () => {
   await using at = await openServer({ settings: { server: { tokens } } });
   const put = (more: object, who: { token: string }): Promise<Reply> => {
     const body = { cron: "@hourly", task: { agentId: "ann", action: "x", ...more } };

@@ -1,6 +1,6 @@
 /**
- * A tied token sees its own, whatever it asks. What other projects have is called secret here, what other agents of its
- * project have neighbour, and the words are in no answer to any call that reads. The table is the protocol's, so a
+ * A scoped token sees its own, whatever it asks. What other projects have is called secret here, what other agents of
+ * its project have neighbour, and the words are in no answer to any call that reads. The table is the protocol's, so a
  * call that is added is asked too.
  */
 import assert from "node:assert/strict";
@@ -101,7 +101,7 @@ for (const [who, hidden] of Object.entries(HIDDEN))
     );
   });
 
-test("a tied caller's own tasks say that others go first, and an admin hears who", async () => {
+test("a scoped caller's own tasks say that others go first, and an admin hears who", async () => {
   const why = async (token: string) => (await at.ask("why", { params: { id: "mine" }, query: {} }, { token })).json;
   const details = (await why(tokenOf("site"))).conditions.map(({ detail }) => detail);
   for (const told of [

@@ -187,7 +187,7 @@ test("a worker that lies is refused by name, and the waiting are not answered by
   assert.equal((await asked).json.text.length, 262_142);
 });
 
-test("a tied token gets the logs of its own tasks, and of others not even a worker is asked", async () => {
+test("a scoped token gets the logs of its own tasks, and of others not even a worker is asked", async () => {
   const token = (name: string): string => `token-of-${name}-0123456789`;
   const tokens = [
     { role: "admin", token: token("admin") },

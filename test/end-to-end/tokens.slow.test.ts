@@ -1,5 +1,5 @@
 /**
- * Who may do what: roles, tokens tied to a project or an agent, and what a server without tokens is good for.
+ * Who may do what: roles, tokens scoped to a project or an agent, and what a server without tokens is good for.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,7 +9,7 @@ import { openServer, pathOf, settingsOf, type TestServer } from "../kits/test-se
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const roles = ROLES.map((role) => ({ role, token: tokenOf(role) }));
-const tied = [
+const scoped = [
   { role: "agent", token: tokenOf("ann"), agentId: "ann" },
   { role: "agent", token: tokenOf("site"), project: "site" },
   { role: "agent", token: tokenOf("both"), agentId: "ann", project: "site" },
@@ -20,7 +20,7 @@ const tied = [
 
 let at: TestServer;
 before(async () => {
-  at = await openServer({ settings: { server: { tokens: [...roles, ...tied] } } });
+  at = await openServer({ settings: { server: { tokens: [...roles, ...scoped] } } });
   const admin = { token: tokenOf("admin") };
   const tasks = [
     { id: "ann-site", agentId: "ann", project: "site" },
@@ -98,7 +98,7 @@ test("an item of a batch may not claim another project either", async () => {
   assert.match(reply.json.tasks[1]?.error ?? "", /^tasks\[1\]\.project is other/);
 });
 
-test("what names no project is the project the token is tied to", async () => {
+test("what names no project is the project the token is scoped to", async () => {
   const more = { token: tokenOf("site") };
   const { taskId } = (await at.ask("submit", { body: { agentId: "ann", action: "x" } }, more)).json;
   assert.equal((await at.ask("task", { params: { id: taskId } }, more)).json.project, "site");
@@ -143,7 +143,7 @@ for (const [token, ids] of Object.entries(seen))
     }
     const page = await at.ask("tasks", { query: { limit: 1000 } }, more);
     const owners = page.json.tasks.map(({ agentId, project }) => ({ agentId, project }));
-    const { agentId, project } = tied.find((one) => one.token === tokenOf(token)) ?? {};
+    const { agentId, project } = scoped.find((one) => one.token === tokenOf(token)) ?? {};
     assert.ok(owners.length >= ids.length);
     for (const owner of owners) {
       if (agentId !== undefined) assert.equal(owner.agentId, agentId);
@@ -166,7 +166,7 @@ test("a filter that names somebody else is refused, and cancelling everything ca
   assert.equal((await at.ask("task", { params: { id: "ann-other" } }, admin)).json.state, "queued");
 });
 
-test("lists show a tied token its own", async () => {
+test("lists show a scoped token its own", async () => {
   const more = { token: tokenOf("both") };
   const projects = await at.ask("projects", {}, more);
   assert.deepEqual(
@@ -225,11 +225,11 @@ test("a permit that is no task's is that agent's who asked for it, however its i
   }
 });
 
-test("what speaks of the work of all is not for a tied token", async () => {
+test("what speaks of the work of all is not for a scoped token", async () => {
   for (const name of ["events", "metrics"] as const) {
     const reply = await at.call("GET", CALLS[name].path, { headers: { authorization: `Bearer ${tokenOf("looker")}` } });
     assert.deepEqual([reply.status, reply.problem.code], [403, "forbidden"], name);
-    assert.match(reply.problem.error, /tied to project site/);
+    assert.match(reply.problem.error, /scoped to project site/);
   }
 });
 

@@ -219,7 +219,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     summary: "One gate: how it stands, its totals, and the calls that are out or wait",
     description:
       "Calls that are out in the order of their start, then those that wait, next first; at most 1000. A token that " +
-      "is tied to a project or an agent sees its own calls only.",
+      "is scoped to a project or an agent sees its own calls only.",
     answers: { 200: project.gateDetail },
     errors: ["not_found"],
   }),

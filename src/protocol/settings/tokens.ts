@@ -3,7 +3,7 @@
  *
  * A list is one setting, so a reader that stops at its first fault would have a person mend it once per token. Here all
  * faults of all entries are told at once. Also told here is what no schema says of itself: that a worker, which runs
- * everybody's tasks, cannot be tied; and that no two entries may be the same. An entry holds secrets, so it is named
+ * everybody's tasks, cannot be scoped; and that no two entries may be the same. An entry holds secrets, so it is named
  * by its fields only.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Whose a permit is, for worker tokens and for tokens that are tied to a project or an agent.
+ * Whose a permit is, for worker tokens and for tokens that are scoped to a project or an agent.
  *
  * The log knows the project of a permit, and its task where the call is a task's. A permit without a task has no agent
  * and no worker there, and the ids that Drover gives can be counted up by anybody. So this process remembers whom it
@@ -30,7 +30,7 @@ export type OwnPermits = {
   /** The call of this permit meets a 429, and may come back for its position. */
   keepPosition(permit: string): void;
   isThere(permit: string): boolean;
-  /** Whether this caller may know of it: a tied one knows its own only. */
+  /** Whether this caller may know of it: a scoped one knows its own only. */
   isSeen(caller: Caller, permit: string): boolean;
   /** A ticket was made for this caller. */
   note(caller: Caller, permit: string, session: string | undefined): void;

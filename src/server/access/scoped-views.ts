@@ -1,9 +1,9 @@
 /**
- * What a tied token sees of what all share: its own part.
+ * What a scoped token sees of what all share: its own part.
  *
- * Its projects are those the token lists; of a token that is tied to an agent and lists none, those in which that agent
- * has tasks. Of lists it gets its own entries; of gates those that the config names and those its projects used; of
- * workers all, without the tasks they are kept for and without their notes, which may name tasks. `why` says that
+ * Its projects are those the token lists; of a token that is scoped to an agent and lists none, those in which that
+ * agent has tasks. Of lists it gets its own entries; of gates those that the config names and those its projects used;
+ * of workers all, without the tasks they are kept for and without their notes, which may name tasks. `why` says that
  * somebody else goes first, and not who. Totals of the whole fleet stay: how busy it is is what a caller must know to
  * understand why it waits.
  */

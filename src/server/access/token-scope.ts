@@ -1,7 +1,7 @@
 /**
- * What a token that is tied to projects or an agent may see and touch: its own.
+ * What a token that is scoped to projects or an agent may see and touch: its own.
  *
- * The table says for every call what a tied token gets: what belongs to it (`own`), what is the same for all
+ * The table says for every call what a scoped token gets: what belongs to it (`own`), what is the same for all
  * (`common`), or nothing (`nobody`), because the call speaks of everybody's work at once. It is complete: a call that
  * is added does not compile until somebody has decided. A body that claims another agent or project is refused and
  * told which; a task of somebody else is not found, so that asking tells nothing about it.
@@ -68,16 +68,19 @@ const NEEDS_MAX = 10_000;
 /** Whose something is. */
 export type Owner = { readonly agentId?: string | undefined; readonly project?: string | undefined };
 
-function tieOf({ agentId, projects }: Caller): string {
+function scopeOf({ agentId, projects }: Caller): string {
   const many = projects?.length === 1 ? "project" : "projects";
-  const ties = [agentId === null ? "" : `agent ${agentId}`, projects === null ? "" : `${many} ${projects.join(", ")}`];
-  return ties.filter(Boolean).join(" and ");
+  const scopes = [
+    agentId === null ? "" : `agent ${agentId}`,
+    projects === null ? "" : `${many} ${projects.join(", ")}`,
+  ];
+  return scopes.filter(Boolean).join(" and ");
 }
 
-/** Throws if the call speaks of everybody's work and the token is tied. */
+/** Throws if the call speaks of everybody's work and the token is scoped. */
 export function checkScope(name: CallName, caller: Caller): void {
   if (FOR_SCOPED[name] === "nobody" && isScoped(caller))
-    throw forbidden(`this token is tied to ${tieOf(caller)}, and this call speaks of the work of all`);
+    throw forbidden(`this token is scoped to ${scopeOf(caller)}, and this call speaks of the work of all`);
 }
 
 /** What is claimed must be the token's own. A project that is not named is the token's only one, or the default. */
@@ -128,8 +131,8 @@ export async function makeOwnProject(drover: Drover, caller: Caller, owner: Owne
 }
 
 /**
- * A call without a task makes no project for a token that is tied to an agent alone: its tasks in projects that nobody
- * registered are counted, and its calls are not.
+ * A call without a task makes no project for a token that is scoped to an agent alone: its tasks in projects that
+ * nobody registered are counted, and its calls are not.
  */
 export function checkProjectOfCall({ state }: Drover, { agentId, projects }: Caller, { project }: Owner): void {
   if (agentId === null || projects !== null || project === undefined || project === DEFAULT_PROJECT) return;
@@ -153,7 +156,7 @@ export function ownFilter<Filter extends Owner>(
 }
 
 /** What a task waits for must be its caller's own too: that another's is there, and how it ended, is not told. */
-export async function checkTies(
+export async function checkDependencies(
   drover: Drover,
   caller: Caller,
   { parent, needs = [] }: { readonly parent?: unknown; readonly needs?: unknown },

@@ -50,7 +50,7 @@ test("a variable that is not set, or too short, stops the start", () => {
     );
 });
 
-test("a worker's token cannot be tied, since a worker runs the tasks of all", () => {
+test("a worker's token cannot be scoped, since a worker runs the tasks of all", () => {
   assert.throws(() => accessOf([{ token: plain, role: "worker", project: "site" }]), /server\.tokens\[0\].*worker/);
 });
 

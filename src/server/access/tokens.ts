@@ -53,7 +53,7 @@ function callerOf({ role, project, projects, agentId }: TokenSettings, index: nu
   if (role === "worker" && (own !== null || agentId !== undefined))
     throw new StartRefusal(
       "bad_settings",
-      `server.tokens[${index}] ties a worker to a project or agent; a worker runs the tasks of all, so leave both out`,
+      `server.tokens[${index}] scopes a worker to a project or agent; a worker runs the tasks of all: leave both out`,
     );
   return { role, projects: own, agentId: agentId ?? null };
 }

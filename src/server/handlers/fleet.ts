@@ -204,13 +204,13 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
 }
 
 /**
- * A tied token's schedule waits for nothing: whose task a name stands for is known when a task is submitted, and a name
- * that is nobody's today may be another's at the next instant.
+ * A scoped token's schedule waits for nothing: whose task a name stands for is known when a task is submitted, and a
+ * name that is nobody's today may be another's at the next instant.
  */
 function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
   if (!isScoped(caller) || (parent === undefined && needs.length === 0)) return;
   const field = parent === undefined ? "task.needs" : "task.parent";
-  throw forbidden(`${field} may not be in a schedule of a token that is tied to projects or an agent`, { field });
+  throw forbidden(`${field} may not be in a schedule of a token that is scoped to projects or an agent`, { field });
 }
 
 type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";

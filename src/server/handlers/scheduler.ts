@@ -1,7 +1,7 @@
 /**
  * The calls about the scheduler as a whole: its numbers, its queue, its rules, its pauses.
  *
- * A token that is tied to projects or an agent finds its own in the lists, and the totals of all beside them.
+ * A token that is scoped to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
 import { DroverError } from "../../engine/writer/index.ts";
 import { ServerRefusal } from "../../http/index.ts";

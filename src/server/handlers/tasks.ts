@@ -12,7 +12,7 @@ import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
-import { checkTask, checkTies, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
+import { checkDependencies, checkTask, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { submitChecked, submitCheckedBatch } from "./submit-checked.ts";
 import { createTaskLogs } from "./task-logs.ts";
@@ -28,10 +28,10 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   return {
     submit: ({ body }, { caller, headers }) => {
       const own = claimed(caller, body);
-      // What every submit costs: only a tied caller's dependencies, and its project, are looked at first.
+      // What every submit costs: only a scoped caller's dependencies, and its project, are looked at first.
       const isPlain = own.parent === undefined && own.needs === undefined;
       if (!isScoped(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
-      return checkTies(drover, caller, own)
+      return checkDependencies(drover, caller, own)
         .then(() => makeOwnProject(drover, caller, own))
         .then(() => submitChecked(deps, own, headers));
     },
@@ -83,7 +83,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
 const NONE_FOREIGN: ReadonlyMap<number, string> = new Map();
 type Item = { readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
 
-/** What a tied caller may not claim in its batch, and why: that turns away the item, and no other. */
+/** What a scoped caller may not claim in its batch, and why: that turns away the item, and no other. */
 async function foreignItems(
   { drover }: Deps,
   caller: Exchange["caller"],
@@ -91,11 +91,11 @@ async function foreignItems(
 ): Promise<ReadonlyMap<number, string>> {
   const foreign = new Map<number, string>();
   for (const [index, item] of tasks.entries()) {
-    const { project = shared, ...ties } = (item ?? {}) as Item;
+    const { project = shared, ...dependencies } = (item ?? {}) as Item;
     const at = `tasks[${index}].`;
     try {
       if (typeof project === "string") claimed(caller, { project }, at);
-      await checkTies(drover, caller, ties, at);
+      await checkDependencies(drover, caller, dependencies, at);
       await makeOwnProject(drover, caller, { agentId, project });
     } catch (error) {
       if (!(error instanceof ServerRefusal || error instanceof DroverError)) throw error;
