@@ -7,7 +7,7 @@ export type { Config, GateClass, Refusal, Warning, Why } from "../core/index.ts"
 export { type Log, LogFailure } from "../log/index.ts";
 export { createMemoryLog } from "../log/memory/index.ts";
 export type * from "../protocol/generated/index.ts";
-export type { AnyParams, ConfigPatchBody, SharedCalls, TaskState } from "../protocol/index.ts";
+export type { AnyParams, SharedCalls } from "../protocol/index.ts";
 export type { Clock } from "../std/index.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";

@@ -1,4 +1,10 @@
-/** What other layers may use of this room: types alone, which load nothing. */
+/** Every type of the wire and of the config, and what their users need beside them: types alone, which load nothing. */
+
+export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
+export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";
+export type { TaskFilter } from "../shapes/task-calls.ts";
+export type { WireCode, WireError } from "../wire/codes.ts";
+export type { TaskState } from "../wire/task-state.ts";
 
 export type * from "./config-input.ts";
 export type * from "./events.ts";

@@ -5,7 +5,7 @@
  * the two in step, knob by knob.
  */
 import { DEFAULT_CONFIG, type SchedulerRules, STRATEGIES } from "../../core/config/index.ts";
-import type { SchedulerInput } from "../generated/index.ts";
+import type { SchedulerInput } from "../generated/config-input.ts";
 import type {
   AgentQueue,
   AgentTotals,
