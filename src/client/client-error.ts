@@ -18,12 +18,16 @@ type More = {
   readonly cause?: unknown;
 };
 
+/** Why a call did not succeed. */
 export class ClientError extends Error {
   override readonly name: string = "ClientError";
   /** The HTTP status; 0 where no answer came. */
   readonly status: number;
+  /** What is wrong, for programs. */
   readonly code: ClientErrorCode;
+  /** Whether the very same call may succeed later. */
   readonly retryable: boolean;
+  /** The facts, such as field, value and expected. */
   readonly details: Readonly<Record<string, unknown>>;
   /** How long the server asked to wait. */
   readonly retryAfterMs: number | undefined;

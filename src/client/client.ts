@@ -160,6 +160,7 @@ export type WaitOptions = Options & {
 const TIMEOUT_MS = 30_000;
 const RETRIES = 4;
 
+/** A client of the server at an address; without one, of this machine's. */
 export function createClient(given: ClientOptions = {}): Client {
   const options = readOptions(given);
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;

@@ -23,7 +23,9 @@ import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
 import { type Rest, restAfter } from "./try-again.ts";
 
+/** What any call may be given. */
 export type CallOptions = {
+  /** Gives the call up. */
   readonly signal?: AbortSignal | undefined;
   /** How long one try may take, beside what the call itself waits. */
   readonly timeoutMs?: number | undefined;
@@ -32,20 +34,35 @@ export type CallOptions = {
 };
 /** What the client needs of a `fetch`; the global one has all of it. */
 export type Fetch = (url: string, request: FetchRequest) => Promise<Fetched>;
+/** What `fetch` is given. */
 export type FetchRequest = {
+  /** The method of HTTP. */
   readonly method?: string;
+  /** The headers of the request. */
   readonly headers: Record<string, string>;
+  /** Redirects are not followed. */
   readonly redirect: "manual";
+  /** Gives the request up. */
   readonly signal: AbortSignal;
+  /** The body as JSON. */
   readonly body?: string;
 };
+/** What `fetch` answers, as far as the client uses it. */
 export type Fetched = {
+  /** The status of HTTP. */
   readonly status: number;
+  /** The headers of the answer. */
   readonly headers: FetchedHeaders;
+  /** The body as it comes in. */
   readonly body: AsyncIterable<Uint8Array> | null;
+  /** The whole body as text. */
   text(): Promise<string>;
 };
-export type FetchedHeaders = { get(name: string): string | null };
+/** The headers of an answer. */
+export type FetchedHeaders = {
+  /** The value of a header; null if it is not there. */
+  get(name: string): string | null;
+};
 export type Wiring = {
   readonly address: Address;
   readonly fetch: Fetch;

@@ -13,9 +13,11 @@ import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts"
 import { targetOf } from "./server-address.ts";
 import { restAfter } from "./try-again.ts";
 
+/** Which events, and how patiently. */
 export type FollowOptions = {
   /** Events behind this number; 0, which is the default: from the beginning. */
   readonly after?: number;
+  /** Ends the reading. */
   readonly signal?: AbortSignal;
   /** How often in a row a connection that brought nothing is opened again. */
   readonly reconnects?: number;

@@ -10,9 +10,11 @@ import type { Fetch } from "./exchange.ts";
 import { kindInWords } from "./plain-json.ts";
 import type { Rest } from "./try-again.ts";
 
+/** Where the server is, and how to talk to it. */
 export type ClientOptions = {
   /** Where the server is; http://127.0.0.1:4747 if absent. */
   readonly url?: string;
+  /** Who calls, where the server asks for it. */
   readonly token?: string;
   /** In place of the global fetch, which keeps connections alive and gives up on an answer after 300 s. */
   readonly fetch?: Fetch;

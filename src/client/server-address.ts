@@ -3,6 +3,7 @@
  */
 import { ClientError } from "./client-error.ts";
 
+/** Where a server is that was told nothing else. */
 export const DEFAULT_URL = "http://127.0.0.1:4747";
 
 export type Address = { readonly base: string; readonly token: string | null };

@@ -16,13 +16,20 @@ import { refused } from "./writer/drover-error.ts";
 import type { Applied } from "./writer/group-commit.ts";
 import type { Writer } from "./writer/writer.ts";
 
+/** The end of a task of which a receiver is to be notified. */
 export type DueCallback = {
+  /** The id of the task. */
   readonly taskId: string;
+  /** The number of the event by which it ended. */
   readonly seq: number;
+  /** How it ended. */
   readonly state: string;
+  /** The host of the receiver. */
   readonly host: string;
+  /** The project it is of. */
   readonly project: string;
 };
+/** Ends of tasks that a webhook is to be notified of. */
 export type Callbacks = {
   /** Not settled yet, the oldest end first; found as far as it is read, since there may be many. */
   pending(): Iterable<DueCallback>;
@@ -30,6 +37,7 @@ export type Callbacks = {
   snapshot(seq: number): Promise<TaskView | null>;
   /** Hears of new ones once they are durable; answers how to stop hearing. */
   onDue(listener: () => void): () => void;
+  /** A receiver was notified, or given up. */
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
 };
 export type CallbackService = Callbacks & { onCommitted(batch: readonly Applied[]): void };

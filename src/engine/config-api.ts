@@ -15,6 +15,7 @@ import type { ConfigPatchBody } from "../protocol/index.ts";
 import { badInput, refused } from "./writer/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 
+/** The config while the engine runs. */
 export type ConfigApi = {
   /** The whole config anew: what is absent has its default. A bad one changes nothing. */
   reload(config: ConfigInput | Config): Promise<Config>;

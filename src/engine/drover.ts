@@ -89,6 +89,7 @@ const METHODS = {
   clock: ["now", "elapsed", "defer", "ringAt"],
 } as const;
 
+/** How a Drover is opened. */
 export type OpenOptions = {
   /** The data directory; absent: in memory. */
   readonly data?: string;
@@ -96,6 +97,7 @@ export type OpenOptions = {
   readonly log?: Log;
   /** What differs from the defaults; see docs/reference/config.md. Absent: what the log has stays in force. */
   readonly config?: ConfigInput | Config;
+  /** The wall clock in milliseconds, for tests. */
   readonly now?: () => number;
   /** Whether an input artifact is there; by default, whether the file exists under `artifacts.root`. */
   readonly artifactExists?: ArtifactExists;
@@ -107,6 +109,7 @@ export type OpenOptions = {
   readonly newId?: () => string;
 };
 
+/** What time it is in the log. */
 export type LogTime = {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -180,6 +183,7 @@ export type Drover = AsyncDisposable &
     readonly state: State;
   };
 
+/** Opens a Drover inside this program: in memory, or with its data in a directory. */
 export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
   const config = reading(options, "", () => {
     checkOptions(options);

@@ -14,6 +14,7 @@ export const directoryPath: Reader<string> = (value, field) =>
 
 const FIELDS: Fields<Required<SqliteLogOptions>> = { directory: directoryPath, readOnly: flag, maxBytes: whole(1) };
 
+/** Opens the log in a directory, also for reading only. */
 export async function openSqliteLog(options: SqliteLogOptions): Promise<Log> {
   const known = FIELDS as unknown as Fields<Partial<SqliteLogOptions>>;
   const read = readSection<Partial<SqliteLogOptions>>(known, {}, options, "options");

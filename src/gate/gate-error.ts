@@ -5,10 +5,14 @@
  * closed gate says that it is closed. Anything else a gate throws came from the caller's own function or signal.
  */
 import { kindShown } from "../core/base/index.ts";
+/** What was given to the gate is wrong. */
 export class GateInputError extends TypeError {
   override readonly name: string = "GateInputError";
+  /** Which field is wrong. */
   readonly field: string;
+  /** What it is, in words. */
   readonly value: unknown;
+  /** What would be right. */
   readonly expected: string;
 
   constructor(field: string, value: unknown, expected: string) {
@@ -19,11 +23,15 @@ export class GateInputError extends TypeError {
   }
 }
 
+/** Why a call is not let out. */
 export type RefusalReason = "Already running" | "Already queued" | "Not scheduled" | "Cancelled";
 
+/** A call was not let out. */
 export class GateRefusedError extends Error {
   override readonly name: string = "GateRefusedError";
+  /** The call. */
   readonly id: string;
+  /** Why not. */
   readonly reason: RefusalReason;
 
   constructor(id: string, reason: RefusalReason) {
@@ -33,6 +41,7 @@ export class GateRefusedError extends Error {
   }
 }
 
+/** The gate was closed. */
 export class GateClosedError extends Error {
   override readonly name: string = "GateClosedError";
 

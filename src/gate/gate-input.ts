@@ -19,24 +19,37 @@ import { GateInputError } from "./gate-error.ts";
 /** What a gate needs of a clock. */
 export type GateClock = Pick<Clock, "now" | "elapsed" | "ringAt">;
 
+/** What differs from the defaults of a gate. */
 export type GateOptions = {
+  /** Calls that are out at once. */
   readonly maxConcurrent?: number;
+  /** Calls that start in any window. */
   readonly requests?: number;
+  /** How long the window of requests is; it slides. */
   readonly windowMs?: number;
+  /** The priority of calls that say none. */
   readonly defaultPriority?: GateClass;
+  /** The time in milliseconds, for tests. */
   readonly now?: () => number;
+  /** Token windows. */
   readonly tokens?: Partial<GateSettings["tokens"]>;
+  /** Waiting so long counts as one class more urgent. */
   readonly agingPerClassMs?: number;
+  /** A permit that is not given back returns after this. */
   readonly permitTtlMs?: number;
   /** A whole clock, for simulators and tests: the date, the time elapsed and alarms. */
   readonly clock?: GateClock;
 };
 
+/** How urgent a call is, and how long it waits. */
 export type AcquireOptions = {
+  /** How urgent it is; absent: the gate's default. */
   readonly priority?: GateClass | undefined;
+  /** Gives it up while it waits. */
   readonly signal?: AbortSignal | undefined;
   /** Who pays: projects share the gate by weight. */
   readonly project?: string | undefined;
+  /** The tokens it is expected to use. */
   readonly weight?: number | undefined;
   /** An estimate, for the token windows. */
   readonly tokens?: number | undefined;
@@ -45,9 +58,22 @@ export type AcquireOptions = {
 /** Charged: input, output and cache creation. */
 export type Usage =
   | number
-  | { readonly inputTokens?: number; readonly outputTokens?: number; readonly cacheCreationTokens?: number };
+  | {
+      /** Tokens that the model read. */
+      readonly inputTokens?: number;
+      /** Tokens that the model wrote. */
+      readonly outputTokens?: number;
+      /** Tokens that were put into the provider's cache. */
+      readonly cacheCreationTokens?: number;
+    };
 
-export type ReleaseOptions = { readonly ok?: boolean | undefined; readonly usage?: Usage | undefined };
+/** What came of a call. */
+export type ReleaseOptions = {
+  /** Whether the provider took it; absent: it did. */
+  readonly ok?: boolean | undefined;
+  /** The tokens it used. */
+  readonly usage?: Usage | undefined;
+};
 
 const CLASSES_IN_WORDS = GATE_CLASSES.map((name) => `"${name}"`).join(", ");
 const CLOCK_METHODS = ["now", "elapsed", "ringAt"] as const;

@@ -25,6 +25,7 @@ export type { GateStats, QueueDetail, QueueState, ScheduleResult } from "./live-
 export type { Permit } from "./permit.ts";
 export type { WithPermitOptions } from "./with-permit.ts";
 
+/** A gate: what may go out now, and what waits. */
 export type PermitGate = {
   /** Asks without waiting. A priority that is not given is the gate's default. */
   schedule(id: string, priority?: GateClass): ScheduleResult;
@@ -40,6 +41,7 @@ export type PermitGate = {
   rateLimited(retryAfterMs?: number, id?: string): void;
   /** Makes the call under a permit; one that throws a 429 or 529 goes back in the queue with its age. */
   withPermit<Value>(call: (permit: Permit) => Value | Promise<Value>, options?: WithPermitOptions): Promise<Value>;
+  /** How many are out and wait, and what the gate has done. */
   queueState(): QueueState;
   /** Running by start, then queued by dispatch order. */
   queueDetails(): QueueDetail[];
@@ -50,6 +52,7 @@ export type PermitGate = {
   [Symbol.asyncDispose](): Promise<void>;
 };
 
+/** A gate of its own for this process. */
 export function createGate(options: GateOptions = {}): PermitGate {
   const gate = new LiveGate(parseGateOptions(options), options);
   return {

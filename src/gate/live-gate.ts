@@ -51,26 +51,39 @@ import {
 } from "./gate-input.ts";
 import { Permit } from "./permit.ts";
 
+/** What became of a request for a permit. */
 export type ScheduleResult =
   | { readonly status: "ready" }
   | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
   | { readonly status: "rate-limited"; readonly retryAfterMs: number }
   | { readonly status: "rejected"; readonly reason: "Already running" | "Already queued" };
 
+/** What a gate has done altogether. */
 export type GateStats = GateTotals;
 
+/** How the gate stands. */
 export type QueueState = {
+  /** How many are out. */
   readonly running: number;
+  /** How many wait. */
   readonly queued: number;
+  /** Whether the provider's 429 blocks it now. */
   readonly rateLimited: boolean;
+  /** What it has done altogether. */
   readonly stats: Readonly<GateStats>;
 };
 
+/** A call that is out or waits. */
 export type QueueDetail = {
+  /** Its id. */
   readonly id: string;
+  /** How urgent it is. */
   readonly priority: GateClass;
+  /** Whether it is out or waits. */
   readonly status: "running" | "queued";
+  /** How long it has waited, or had. */
   readonly waitMs: number;
+  /** How long it has been out. */
   readonly runMs?: number;
 };
 

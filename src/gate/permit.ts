@@ -11,6 +11,7 @@ import type { ReleaseOptions } from "./gate-input.ts";
 /** The gate that takes a permit back, if that very one is still out. */
 type Issuer = { settle(id: string, held: HeldPermit, options: ReleaseOptions | undefined): void };
 
+/** The right to make one call, until it is released. */
 export class Permit {
   /** The gate's own record of it. */
   readonly held: HeldPermit;
@@ -21,18 +22,22 @@ export class Permit {
     this.held = held;
   }
 
+  /** The id of the call. */
   get id(): string {
     return this.held.id;
   }
 
+  /** How urgent it is. */
   get priority(): GateClass {
     return this.held.class;
   }
 
+  /** When it was let out, in milliseconds since 1970. */
   get grantedAt(): number {
     return this.held.grantedAt;
   }
 
+  /** When it returns by itself, in milliseconds since 1970. */
   get expiresAt(): number {
     return this.held.expiresAt;
   }

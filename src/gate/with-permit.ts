@@ -12,6 +12,7 @@ import { type AcquireOptions, checkAcquireOptions, parseAttempts } from "./gate-
 import type { LiveGate } from "./live-gate.ts";
 import type { Permit } from "./permit.ts";
 
+/** How urgent a call is, and how long it waits. */
 export type WithPermitOptions = AcquireOptions & {
   /** The call's name at this gate; one of its own by default. */
   readonly id?: string;

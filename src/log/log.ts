@@ -148,6 +148,7 @@ export type VerifyReport = {
   readonly problems: readonly VerifyProblem[];
 };
 
+/** The log: what every driver promises. */
 export interface Log extends AsyncDisposable {
   /** Where another reader can open this log beside its writer; null if it is only in memory. */
   readonly directory: string | null;
@@ -159,6 +160,7 @@ export interface Log extends AsyncDisposable {
   follow(after: Seq, signal?: AbortSignal): AsyncIterable<ReadBatch>;
   /** One record, or null if there is none. A pruned one whose payload was kept has empty `bytes`. */
   readRecord(seq: Seq): Promise<LogRecord | null>;
+  /** Where the log ends. */
   head(): Promise<Head>;
   /** How many bytes it takes now; what was pruned and may be used again is not counted. */
   bytes(): Promise<number>;
@@ -202,7 +204,9 @@ export type LogFailureCode =
 /** The log cannot do what it promises. The message says what to do about it. */
 export class LogFailure extends Error {
   override readonly name: string = "LogFailure";
+  /** What went wrong, for programs. */
   readonly code: LogFailureCode;
+  /** The event at which it went wrong, if it is known. */
   readonly seq?: Seq;
 
   constructor(code: LogFailureCode, message: string, seq?: Seq) {

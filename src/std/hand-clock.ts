@@ -17,6 +17,7 @@ const TURNS_MAX = 1_000_000;
 
 /** What a test does with a clock. */
 export type TestClock = {
+  /** What time it is. */
   now(): number;
   /** Turns the clock on; every alarm on the way rings at its instant. Resolves when all is at rest again. */
   advance(ms: number): Promise<void>;

@@ -23,12 +23,16 @@ export type { TestClock } from "../std/index.ts";
 /** A plain round instant, so that times in failures are easy to read: 2026-01-01T00:00:00Z. */
 const BEGINNING = 1_767_225_600_000;
 
+/** How a test begins. */
 export type TestDroverOptions = Pick<OpenOptions, "config" | "data" | "log"> & {
   /** What the clock says at first, in milliseconds since 1970. */
   readonly at?: number;
 };
+/** A Drover for tests, with its clock. */
 export type TestDrover = AsyncDisposable & {
+  /** The engine itself. */
   readonly drover: Drover;
+  /** Turned by hand. */
   readonly clock: TestClock;
   /** Input artifacts that are there. Add a name and call `drover.lookForArtifacts()`, or turn the clock. */
   readonly artifacts: Set<string>;
@@ -36,6 +40,7 @@ export type TestDrover = AsyncDisposable & {
   settle(): Promise<void>;
 };
 
+/** Opens a Drover whose clock is turned by hand. */
 export async function createTestDrover(options: TestDroverOptions = {}): Promise<TestDrover> {
   if (!isRecord(options)) throw badInput("options", options, "an object");
   const { at = BEGINNING, ...open } = options;

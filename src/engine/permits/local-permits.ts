@@ -33,13 +33,18 @@ const TOKENS_MAX = 1_000_000_000_000;
 
 /** What a call used. Cached input that was only read costs nothing here. */
 export type PermitOptions = {
+  /** The project that pays; absent: the task's, else the default. */
   readonly project?: string;
+  /** How urgent it is; absent: by the task, else as the gate says. */
   readonly class?: GateClass;
   /** An estimate, for token windows and budgets. */
   readonly tokens?: number;
+  /** Gives the call up while it waits. */
   readonly signal?: AbortSignal;
 };
+/** The right to make one call, while the call is made. */
 export type HeldPermit = {
+  /** The id of the permit. */
   readonly id: string;
   /** Tells what the call used; may be called again with more. */
   usage(usage: Usage): void;

@@ -43,7 +43,9 @@ export type AskOptions = {
   /** By default yes: a call takes the position it had before its 429. */
   readonly keepsPosition?: boolean;
 };
+/** Permits for callers in other processes. */
 export type RemotePermits = {
+  /** Asks for the right to make one call. */
   ask(body: PermitBody, options?: AskOptions): Promise<PermitView>;
   /** A block is never longer than `retryAfterMsMax`, by default a day, whatever the body says. */
   settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;

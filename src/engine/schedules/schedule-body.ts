@@ -28,8 +28,11 @@ const BODY_CHARACTERS_MAX = 64 * 1024;
 
 /** As on the wire; an instant may be whole milliseconds. */
 export type ScheduleInput = Omit<ScheduleBody, "task" | "startAt" | "endAt"> & {
+  /** Submitted at every instant. */
   readonly task: Omit<TaskInput, "id" | "deadline">;
+  /** Before this instant it submits nothing. */
   readonly startAt?: string | number | null;
+  /** After this instant it submits nothing. */
   readonly endAt?: string | number | null;
 };
 export type ReadSchedule = {

@@ -9,10 +9,15 @@ import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";
 
+/** Which recurring tasks, and how many of them. */
 export type ScheduleFilter = {
+  /** Only of this agent. */
   readonly agentId?: string | undefined;
+  /** Only of this project, or these. */
   readonly project?: string | readonly string[];
+  /** How many at most. */
   readonly limit?: number;
+  /** The nextCursor of the page before. */
   readonly cursor?: string;
 };
 export type SchedulePart = { readonly found: readonly Schedule[]; readonly nextCursor?: string };

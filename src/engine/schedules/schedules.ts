@@ -18,12 +18,15 @@ import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 import { createScheduleRoom } from "./schedule-room.ts";
 import { createScheduleRunner, eventBytes, type ScheduleRunnerDeps } from "./schedule-runner.ts";
 
+/** Recurring tasks. */
 export type Schedules = {
   /** Makes a schedule or changes it; the same body again changes nothing. */
   put(id: string, body: ScheduleInput): Promise<ScheduleView>;
+  /** One recurring task, and when it is next due. */
   get(id: string): Promise<ScheduleView>;
   /** A page of them, by their ids. */
   list(filter?: ScheduleFilter): Promise<SchedulePage>;
+  /** Removes a recurring task; what it has submitted stays. */
   remove(id: string): Promise<void>;
 };
 export type ScheduleService = Schedules & { begin(): void; stop(): void };

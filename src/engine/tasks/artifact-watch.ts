@@ -14,6 +14,7 @@ import type { Writer } from "../writer/writer.ts";
 
 const LOOKED_AT_ONCE_MAX = 64;
 
+/** Whether an input artifact is there. */
 export type ArtifactExists = (artifact: string) => Promise<boolean>;
 export type ArtifactWatch = {
   look(): Promise<void>;

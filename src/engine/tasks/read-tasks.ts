@@ -48,10 +48,15 @@ export type TaskSources = {
   readonly progressOf: (task: string) => unknown;
 };
 
+/** Which tasks. */
 export type TaskFilter = {
+  /** Only of this agent. */
   readonly agentId?: string;
+  /** Only of this project, or these. */
   readonly project?: string | readonly string[];
+  /** Only in this state, or these. */
   readonly state?: TaskState | readonly TaskState[];
+  /** Only of this type. */
   readonly type?: string;
 };
 

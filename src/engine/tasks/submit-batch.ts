@@ -19,6 +19,7 @@ import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./ta
 
 /** As on the wire; an instant in an item may be whole milliseconds. */
 export type BatchInput = Omit<BatchBody, "tasks"> & {
+  /** At most scheduler.maxBatch; items may need each other by id. */
   readonly tasks: readonly (Omit<TaskInput, "agentId"> & { readonly agentId?: string })[];
 };
 

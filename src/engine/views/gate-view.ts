@@ -23,17 +23,33 @@ import { refused } from "../writer/drover-error.ts";
 
 const CALLS_MAX = 1000;
 
-export type GateView = GateStanding & { readonly id: string };
-export type GateCall = {
+/** A gate as Drover shows it. */
+export type GateView = GateStanding & {
+  /** Its id. */
   readonly id: string;
+};
+/** A call that is out or waits. */
+export type GateCall = {
+  /** Its permit. */
+  readonly id: string;
+  /** How urgent it is. */
   readonly class: GateClass;
+  /** Whether it is out or waits. */
   readonly state: "running" | "queued";
   /** Since it was let out, or since it was first asked for. */
   readonly seconds: number;
+  /** The project it is of. */
   readonly project: string;
+  /** The task that makes the call, if one does. */
   readonly task?: string;
 };
-export type GateDetail = GateView & { readonly stats: Readonly<GateTotals>; readonly calls: readonly GateCall[] };
+/** A gate with its totals and its calls. */
+export type GateDetail = GateView & {
+  /** What it has done altogether. */
+  readonly stats: Readonly<GateTotals>;
+  /** The calls that are out, then those that wait. */
+  readonly calls: readonly GateCall[];
+};
 
 /** Those that were used, then those that only the config names. */
 export function gateViews({ gates, config }: State, now: number): GateView[] {

@@ -31,11 +31,14 @@ export { RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
 export type { Handler, TaskContext } from "./local-attempt.ts";
 
+/** What any worker says of itself. */
 export type WorkerOptions = Described & {
   /** How many it runs at once at first, if not as many as it has slots; 0: none until `limit` says otherwise. */
   readonly limit?: number;
 };
+/** A worker of this process. */
 export type LocalWorker = AsyncDisposable & {
+  /** Its id. */
   readonly id: string;
   /** Runs at most so many at once from now on; what runs goes on. The note says why. */
   limit(count: number, note?: string | null): Promise<void>;

@@ -34,8 +34,11 @@ const FORGET_MS = 3_600_000;
 const POLL_PART = 2;
 
 export type LeaveOptions = { readonly session?: string };
+/** Workers in other processes. */
 export type RemoteWorkers = {
+  /** A worker joins; under the same id a new session begins. */
   join(body: JoinBody): Promise<Joined>;
+  /** A worker says what runs and what has ended; it is answered what to run and what to stop. */
   sync(worker: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer>;
   /** It gets nothing more, and its next answer says so; what it runs goes on. */
   drain(worker: string, options?: LeaveOptions): Promise<void>;

@@ -5,6 +5,7 @@
  * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
  */
 import { badField, type Refusal, sentence, unreadable } from "../../core/base/index.ts";
+/** Every code of a DroverError. */
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
   | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged")
@@ -55,11 +56,16 @@ const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
   ] as const),
 ]);
 
+/** A refusal, or why the engine stopped. */
 export class DroverError extends Error {
   override readonly name: string = "DroverError";
+  /** What is wrong, for programs. */
   readonly code: DroverErrorCode;
+  /** Whether the very same call may succeed later. */
   readonly retryable: boolean;
+  /** The refusal itself, where it is one. */
   readonly refusal: Refusal | null;
+  /** The facts, such as field, value and expected. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(

@@ -67,6 +67,7 @@ export function createMemoryStore(): MemoryStore {
 
 export type MemoryLogOptions = { readonly store?: MemoryStore };
 
+/** A log in memory. */
 export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOptions = {}): Log {
   const closing = new AbortController();
   /** Everything goes through here: a closed handle does nothing, and what throws rejects. */

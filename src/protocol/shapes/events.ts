@@ -41,7 +41,13 @@ type EventOf<Kind extends EventKind, At> = Envelope<At> & {
 export type AnyEvent<At> = { readonly [Kind in EventKind]: EventOf<Kind, At> }[EventKind];
 /** An event on the wire: its instant is RFC 3339 text. */
 export type EventJson = AnyEvent<string>;
-export type EventPage = { readonly events: readonly EventJson[]; readonly nextAfter?: number };
+/** A page of events. */
+export type EventPage = {
+  /** In the order of the log. */
+  readonly events: readonly EventJson[];
+  /** Where to go on; absent when there is nothing more yet. */
+  readonly nextAfter?: number;
+};
 
 export const EVENTS_DEFAULT = 100;
 

@@ -13,9 +13,13 @@ export type WireCode =
 
 /** The body of every answer that is an error. */
 export type WireError = {
+  /** What is wrong and what would be right, for people. */
   readonly error: string;
+  /** What is wrong, for programs. */
   readonly code: WireCode;
+  /** Whether the very same request may succeed later. */
   readonly retryable?: boolean;
+  /** The facts, such as field, value and expected. */
   readonly details?: Readonly<Record<string, unknown>>;
 };
 

@@ -36,11 +36,17 @@ export type ExecContext = {
   /** Tokens so far, in all. */
   usage(usage: Usage): void;
 };
+/** How a command ended. */
 export type ExecOutcome = {
+  /** How the attempt ended. */
   readonly outcome: "done" | "failed" | "cancelled" | "requeue";
+  /** What it answered. */
   readonly result?: unknown;
+  /** Why it did not end well. */
   readonly error?: string;
+  /** The tokens it used. */
   readonly usage?: Usage;
+  /** How long to rest first. */
   readonly retryAfterMs?: number;
   /** With `requeue`: the provider said 429 or 529. */
   readonly rateLimited?: boolean;
@@ -63,7 +69,9 @@ export type SweepReport = {
   /** What could not be cleaned up, in words. */
   readonly problems: readonly string[];
 };
+/** Runs tasks as commands. */
 export type ExecHandler = AsyncDisposable & {
+  /** Runs one attempt. */
   run(task: AssignedTask, context: ExecContext): Promise<ExecOutcome>;
   /** Without an attempt: the latest that has any output. Null if there is none. */
   tail(taskId: string, attempt: number | undefined, options?: TailOptions): Promise<AttemptTail | null>;

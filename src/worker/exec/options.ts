@@ -13,6 +13,7 @@ import { argvOf } from "./command-words.ts";
 import type { AssignedTask } from "./contract.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
 
+/** How commands are run. */
 export type ExecOptions = {
   /** What runs for each task: words, or a line that is split like a shell would. Either this or a preset. */
   readonly command?: string | readonly string[];
@@ -24,7 +25,9 @@ export type ExecOptions = {
   readonly args?: readonly string[];
   /** Where logs, runs, sessions and worktrees lie. */
   readonly data: string;
+  /** The id of the worker. */
   readonly workerId?: string;
+  /** Where commands run. */
   readonly cwd?: string;
   /** `NAME` lets a variable through, `NAME=value` sets one. */
   readonly env?: readonly string[];
@@ -32,19 +35,25 @@ export type ExecOptions = {
   readonly inherited?: Inherited;
   /** Where the server is, for children that want to ask it. */
   readonly url?: string;
+  /** Marks the processes of this worker, so that those left behind are found. */
   readonly runToken?: (task: AssignedTask) => string | undefined;
   /** From the first signal to SIGKILL; 10 s. */
   readonly killGraceMs?: number;
   /** The part of it until SIGTERM; half. */
   readonly interruptGraceMs?: number;
+  /** A command that writes nothing for so long is stopped. */
   readonly idleTimeoutMs?: number | null;
+  /** A command that writes nothing at first for so long is stopped. */
   readonly startTimeoutMs?: number | null;
+  /** Whether each task has a worktree of its own. */
   readonly isolation?: "none" | "worktree";
   /** The ref worktrees begin from; HEAD. */
   readonly base?: string;
   /** Run in the workspace before and after each task, in a shell. */
   readonly setup?: string;
+  /** When worktrees are removed. */
   readonly cleanup?: string;
+  /** How many worktrees are kept at most. */
   readonly maxWorktrees?: number;
   /** Where worktrees are put; default: in the data directory. */
   readonly worktreeRoot?: string;
@@ -54,7 +63,9 @@ export type ExecOptions = {
   readonly logBytesTotalMax?: number;
   /** Told what an operator should know and no task is told. */
   readonly onWarning?: (text: string) => void;
+  /** The time and its alarms, for tests. */
   readonly clock?: Clock;
+  /** The processes of the machine, for tests. */
   readonly table?: ProcessTable;
 };
 export type ExecSetup = {

@@ -24,6 +24,7 @@ import {
 import { shorten } from "../output/lines.ts";
 import type { AssignedTask, Usage } from "./contract.ts";
 
+/** A command that is known by name. */
 export type PresetName = "claude" | "codex" | "aider";
 export type Invocation = {
   readonly argv: readonly string[];

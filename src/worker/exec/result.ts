@@ -9,6 +9,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 
+/** The largest result, as JSON. */
 export const RESULT_BYTES_MAX: number = 256 * 1024;
 /** As deep as results may be everywhere in Drover. */
 const DEPTH_MAX = 64;

@@ -45,6 +45,7 @@ export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usa
 /** Why a handler is told to stop; the reason of its signal. */
 export class AttemptStopped extends Error {
   override readonly name: string = "AttemptStopped";
+  /** What stops the attempt. */
   readonly why: StopCause | "closing";
   constructor(why: StopCause | "closing") {
     super(WORDS[why]);

@@ -11,7 +11,13 @@ import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { messageOf } from "./wire.ts";
 
 /** The end of what an attempt wrote. */
-export type LogEnd = { readonly text: string; readonly truncated: boolean };
+export type LogEnd = {
+  /** The last lines. */
+  readonly text: string;
+  /** Whether there was more before. */
+  readonly truncated: boolean;
+};
+/** Which log, and how much of its end. */
 export type LogWish = Omit<WantedLog, "id">;
 /** What a worker says of the logs it keeps. */
 export type WorkerLogs = {

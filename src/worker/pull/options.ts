@@ -14,9 +14,11 @@ const SLOTS_MAX = 1000;
 const KILL_GRACE_MS = 10_000;
 const TIMER_MS_MAX = 2_000_000_000;
 
+/** How a worker joins, and what it takes. */
 export type PullWorkerOptions = {
   /** Where the server is; http://127.0.0.1:4747 if absent. */
   readonly url?: string;
+  /** Who calls, where the server asks for it. */
   readonly token?: string;
   /** Keep it over restarts, so that the worker keeps its name. Two that run at the same time need two. */
   readonly id?: string;
@@ -24,12 +26,17 @@ export type PullWorkerOptions = {
   readonly slots?: number;
   /** How many of the slots it uses to begin with, until its `limit` is called; all if absent. */
   readonly limit?: number;
+  /** What it offers. */
   readonly capabilities?: readonly string[];
+  /** What it offers of its machine. */
   readonly resources?: WorkerResources;
+  /** Where it is. */
   readonly zone?: string | null;
   /** Which tasks it takes, by action, type and project: names, or patterns with `*`; all if absent. */
   readonly actions?: readonly string[] | null;
+  /** Which tasks it takes, by their type. */
   readonly types?: readonly string[] | null;
+  /** Which tasks it takes, by their project. */
   readonly projects?: readonly string[] | null;
   /** Closes the worker when it fires, also while it still tries to join. */
   readonly signal?: AbortSignal;
@@ -46,6 +53,7 @@ export type PullWorkerOptions = {
    * thread of its own, so a handler that blocks the loop loses its lease: meant for tests.
    */
   readonly fetch?: ClientOptions["fetch"];
+  /** How it talks to the server, beside address and token. */
   readonly client?: Client;
 };
 export type ReadOptions = {

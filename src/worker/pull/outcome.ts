@@ -20,10 +20,15 @@ const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
 
 /** How an attempt ended, in the words of the wire. */
 export type Outcome = {
+  /** How the attempt ended. */
   readonly outcome: AttemptOutcome;
+  /** What it answered. */
   readonly result?: unknown;
+  /** Why it did not end well. */
   readonly error?: string;
+  /** The tokens it used. */
   readonly usage?: Usage;
+  /** How long to rest first. */
   readonly retryAfterMs?: number;
   /** With `requeue`: the provider said 429 or 529. */
   readonly rateLimited?: boolean;

@@ -21,14 +21,20 @@ const REST_MS = { first: 100, max: 10_000 };
 const SETTLE = { retries: 8, timeoutMs: 5000 };
 const SETTLE_WAIT_MS = 2000;
 
+/** How urgent a call is, and who pays. */
 export type PermitOptions = {
+  /** The project that pays; absent: the task's. */
   readonly project?: string;
+  /** How urgent it is; absent: by the task, else as the gate says. */
   readonly class?: PriorityName;
   /** An estimate, for token windows and budgets. */
   readonly tokens?: number;
+  /** Gives the call up while it waits. */
   readonly signal?: AbortSignal;
 };
+/** The right to make one call, while the call is made. */
 export type HeldPermit = {
+  /** The id of the permit. */
   readonly id: string;
   /** Tells what the call used; may be called again with more. */
   usage(usage: Usage): void;

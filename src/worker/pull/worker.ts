@@ -36,7 +36,9 @@ export type Handler<Params extends object = AnyParams, Result = unknown> = (
 ) => Result | Promise<Result>;
 /** A handler that says itself how an attempt ended, as the one that runs commands does. */
 export type OutcomeHandler = (task: AssignedTask, context: TaskContext) => Promise<Outcome> | Outcome;
+/** A worker that runs. */
 export type PullWorker = AsyncDisposable & {
+  /** Its id. */
   readonly id: string;
   /** How many tasks it runs now. */
   readonly running: number;
@@ -64,6 +66,7 @@ export function startWorker<Params extends object = AnyParams, Result = unknown>
   );
 }
 
+/** Starts a worker whose handler says itself how an attempt ended. */
 export function startWorkerWithOutcomes(options: PullWorkerOptions, handler: OutcomeHandler): Promise<PullWorker> {
   return start(options, handler, async (task, context, used) => reportOfOutcome(await handler(task, context), used()));
 }
