@@ -9,7 +9,7 @@ import type { Instant } from "./base/brand.ts";
 import { fail, ok, unreachable } from "./base/result.ts";
 import type { Command, Decided } from "./model/commands.ts";
 import type { Event } from "./model/events.ts";
-import type { Project, State, Task } from "./model/state.ts";
+import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "./model/read-only.ts";
 import { hasEnded } from "./model/state.ts";
 import { pump } from "./pump.ts";
 import { decideSubmit, PROJECTS_MAX } from "./task/admission.ts";
@@ -21,7 +21,7 @@ import { decideSchedule } from "./task/schedule.ts";
 import { decideCancel, decidePatch, decideRetry } from "./task/task-commands.ts";
 import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./task/worker-commands.ts";
 
-export function decide(state: State, command: Command, now: Instant): Decided {
+export function decide(state: ReadonlyState, command: Command, now: Instant): Decided {
   switch (command.type) {
     case "pump":
       return ok({ events: pump(state, now) });
@@ -65,7 +65,7 @@ type WorldCommand = Extract<
   }
 >;
 
-function decideWorld(state: State, command: WorldCommand, now: Instant): Decided {
+function decideWorld(state: ReadonlyState, command: WorldCommand, now: Instant): Decided {
   switch (command.type) {
     case "start-engine":
       return decideEngineStart(state, command, now);
@@ -108,7 +108,11 @@ function decideWorld(state: State, command: WorldCommand, now: Instant): Decided
 
 const one = (event: Event): Decided => ok({ events: [event] });
 
-function decideProject(state: State, command: Extract<Command, { type: "put-project" }>, now: Instant): Decided {
+function decideProject(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "put-project" }>,
+  now: Instant,
+): Decided {
   const { project, settings } = command;
   if (!state.projects.has(project) && state.projects.size >= PROJECTS_MAX) {
     return fail({ type: "too-many", what: "projects", max: PROJECTS_MAX });
@@ -116,21 +120,21 @@ function decideProject(state: State, command: Extract<Command, { type: "put-proj
   return one({ kind: "project-put", at: now, project, settings, source: "put" });
 }
 
-function decideArtifact(state: State, artifact: string, now: Instant): Decided {
+function decideArtifact(state: ReadonlyState, artifact: string, now: Instant): Decided {
   if (!state.artifacts.has(artifact)) return ok({ events: [], repeated: true });
   return one({ kind: "artifact-appeared", at: now, artifact });
 }
 
-function decidePause(state: State, command: Extract<Command, { type: "set-paused" }>, now: Instant): Decided {
+function decidePause(state: ReadonlyState, command: Extract<Command, { type: "set-paused" }>, now: Instant): Decided {
   const { scope, id, paused } = command;
   const changed: Event = { kind: "pause-changed", at: now, scope, id, paused };
   if (scope === "fleet") return state.paused === paused ? ok({ events: [], repeated: true }) : one(changed);
   if (scope === "project") {
-    const project = state.projects.get(id as Project["id"]);
+    const project = state.projects.get(id as ReadonlyProject["id"]);
     if (project === undefined) return fail({ type: "project-unknown", project: id });
     return (project.status === "paused") === paused ? ok({ events: [], repeated: true }) : one(changed);
   }
-  const task = state.tasks.get(id as Task["id"]);
+  const task = state.tasks.get(id as ReadonlyTask["id"]);
   if (task === undefined) return fail({ type: "task-unknown", task: id });
   if (hasEnded(task)) return fail({ type: "task-ended", task: id, state: task.phase });
   return task.paused === paused ? ok({ events: [], repeated: true }) : one(changed);

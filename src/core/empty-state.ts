@@ -10,7 +10,7 @@ import { DEFAULT_CONFIG } from "./config/config.ts";
 import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
 import { createRollingSum } from "./gate/usage-window.ts";
-import type { State } from "./model/state.ts";
+import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
 import { compareGroups, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
 
@@ -36,18 +36,18 @@ export function emptyState(): State {
     callbacks: { wanted: new Map(), due: new Map() },
     schedules: new Map(),
     tabs: new Map(),
-    timers: sortedList(compareTimers),
+    timers: sortedList<Timer>(compareTimers),
     pins: new Map(),
     strayPins: new Set(),
-    ready: sortedList(compareSeqs),
+    ready: sortedList<Task>(compareSeqs),
     unnotified: new Set(),
     ended: fifo(),
     results: 0,
     remembered: fifo(),
-    turn: sortedList(compareProjects),
+    turn: sortedList<Project>(compareProjects),
     levels: { origin: 0, highest: 0 },
     holds: new Set(),
-    oldest: sortedList(compareGroups),
+    oldest: sortedList<Group>(compareGroups),
     expressProjects: new Set(),
     spent: createRollingSum({ windowMs: DEFAULT_CONFIG.budget.window, buckets: BUDGET_BUCKETS }),
     reserved: 0,

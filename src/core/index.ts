@@ -82,17 +82,15 @@ export {
   type WorkerKind,
 } from "./model/events.ts";
 export type {
-  Agent,
-  Attempt,
-  EndPhase,
-  LivePhase,
-  Phase,
-  Project,
-  State,
-  Task,
-  Tombstone,
-  Worker,
-} from "./model/state.ts";
+  ReadonlyAgent as Agent,
+  ReadonlyAttempt as Attempt,
+  ReadonlyProject as Project,
+  ReadonlyState,
+  ReadonlyTask as Task,
+  ReadonlyTombstone as Tombstone,
+  ReadonlyWorker as Worker,
+} from "./model/read-only.ts";
+export type { EndPhase, LivePhase, Phase, State } from "./model/state.ts";
 export { pump } from "./pump.ts";
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot/snapshot.ts";
 export {

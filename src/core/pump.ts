@@ -17,7 +17,7 @@ import { invariant } from "./base/result.ts";
 import { beginningOf, front, items } from "./collections/sorted-list.ts";
 import { place } from "./fleet/placement.ts";
 import type { Event, Rank } from "./model/events.ts";
-import type { Project, State } from "./model/state.ts";
+import type { ReadonlyProject, ReadonlyState } from "./model/read-only.ts";
 import { due } from "./task/deadlines.ts";
 import { nextNotified, nextReady } from "./task/dependency.ts";
 import { nextPermit } from "./task/permits.ts";
@@ -29,7 +29,7 @@ import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./turn/priority
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
 
-export function pump(state: State, now: Instant): readonly Event[] {
+export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;
   const notified = nextNotified(state, now);
@@ -50,7 +50,7 @@ export function pump(state: State, now: Instant): readonly Event[] {
 }
 
 /** Tasks that wait for a worker or a zone of which nobody is left wait no longer. */
-function strayPins(state: State, now: Instant): readonly Event[] {
+function strayPins(state: ReadonlyState, now: Instant): readonly Event[] {
   if (state.strayPins.size === 0) return NONE;
   const [pin] = [...state.strayPins].sort();
   const pinned = state.pins.get(pin as Pin);
@@ -59,7 +59,7 @@ function strayPins(state: State, now: Instant): readonly Event[] {
 }
 
 /** The next start, or null when nothing more can be admitted. */
-export function nextStart(state: State, now: Instant): Event | null {
+export function nextStart(state: ReadonlyState, now: Instant): Event | null {
   const { scheduler } = state.config;
   if (state.paused || state.inFlight >= scheduler.maxInFlight) return null;
   const express = nextExpress(state, now);
@@ -67,9 +67,9 @@ export function nextStart(state: State, now: Instant): Event | null {
   if (scheduler.fairness.rule === "deficit") return nextByDeficit(state, now);
   const { turn } = state;
   for (let index = 0; index < turn.chunks.length; index++) {
-    const chunk = turn.chunks[index] as Project[];
+    const chunk = turn.chunks[index] as ReadonlyProject[];
     for (let place = beginningOf(turn, index); place < chunk.length; place++) {
-      const project = chunk[place] as Project;
+      const project = chunk[place] as ReadonlyProject;
       const pick = pickIn(state, project, now, ANY_PRIORITY);
       if (pick !== null) return startEvent(state, pick, shownLevel(state, project, now), false, now);
     }
@@ -78,7 +78,7 @@ export function nextStart(state: State, now: Instant): Event | null {
 }
 
 /** Critical tasks of projects that are allowed the lane, before it is anybody's turn. */
-function nextExpress(state: State, now: Instant): Event | null {
+function nextExpress(state: ReadonlyState, now: Instant): Event | null {
   if (state.expressProjects.size === 0 || state.express >= state.config.scheduler.critical.maxInFlight) return null;
   for (const project of items(state.turn)) {
     if (!state.expressProjects.has(project)) continue;
@@ -88,7 +88,7 @@ function nextExpress(state: State, now: Instant): Event | null {
   return null;
 }
 
-function nextByDeficit(state: State, now: Instant): Event | null {
+function nextByDeficit(state: ReadonlyState, now: Instant): Event | null {
   const eligible = [...items(state.turn)].filter((project) => mayStart(state, project, now));
   for (const { project, excess } of deficitOrder(eligible, now)) {
     const pick = pickIn(state, project, now, ANY_PRIORITY);
@@ -97,7 +97,13 @@ function nextByDeficit(state: State, now: Instant): Event | null {
   return null;
 }
 
-function startEvent(state: State, { task, reserve }: Pick, level: number, express: boolean, now: Instant): Event {
+function startEvent(
+  state: ReadonlyState,
+  { task, reserve }: Pick,
+  level: number,
+  express: boolean,
+  now: Instant,
+): Event {
   const { group } = task;
   invariant(group !== null, "a task that was chosen stands in a queue");
   const { demand } = group.shape;

@@ -6,7 +6,7 @@
  * timer to the next. When the engine crashes, is deposed or loses its log, the next one is opened on the same store, as
  * a supervisor would. An engine that keeps itself busy without time passing is caught and reported.
  */
-import type { State } from "../core/model/index.ts";
+import type { MutableState, State } from "../core/model/index.ts";
 import type { DroverError } from "../engine/writer/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
@@ -28,7 +28,7 @@ const CLOSING_MS = 3000;
 
 /** A bug put into the engine or its log on purpose, to see whether the auditor notices. */
 export type Plant = {
-  readonly engine?: (state: State) => void;
+  readonly engine?: (state: MutableState) => void;
   readonly log?: (log: Log, store: MemoryStore) => Log;
   readonly clock?: (clock: Clock) => Clock;
 };
@@ -152,7 +152,7 @@ export function createStage(options: {
     if (outcome.error !== null) reportOpening(outcome.error, life);
     const { engine } = mine;
     if (engine === null || !life.isAlive()) return null;
-    plant.engine?.(engine.state);
+    plant.engine?.(engine.state as unknown as MutableState);
     crew.meet(engine);
     onOpened(engine);
     return engine;

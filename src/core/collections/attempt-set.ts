@@ -7,6 +7,13 @@
  */
 type Held = { place: number; readonly task: { readonly seq: number } };
 
+export type ReadonlyAttemptSet<Attempt> = {
+  readonly size: number;
+  has(attempt: Attempt): boolean;
+  inOrder(): Attempt[];
+  [Symbol.iterator](): Iterator<Attempt>;
+};
+
 export class AttemptSet<Attempt extends Held> {
   private readonly list: Attempt[] = [];
 

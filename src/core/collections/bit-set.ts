@@ -7,10 +7,14 @@
  */
 
 export type BitSet = { words: Uint32Array };
+/** Numbers, or a bit set, that may be read only. */
+export type ReadonlyNumbers = { readonly length: number; readonly [index: number]: number };
+export type ReadonlyBitSet = { readonly words: ReadonlyNumbers };
 
 export const bitSet = (): BitSet => ({ words: new Uint32Array(1) });
 
-export const hasBit = (set: BitSet, bit: number): boolean => ((set.words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
+export const hasBit = (set: ReadonlyBitSet, bit: number): boolean =>
+  ((set.words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
 
 export function setBit(set: BitSet, bit: number, on: boolean): void {
   const word = bit >>> 5;
@@ -25,7 +29,7 @@ export function setBit(set: BitSet, bit: number, on: boolean): void {
 }
 
 /** Whether any number in `set` is in none of the two `closed` sets. */
-export function anyOutside(set: BitSet, closed: BitSet, alsoClosed: BitSet): boolean {
+export function anyOutside(set: ReadonlyBitSet, closed: ReadonlyBitSet, alsoClosed: ReadonlyBitSet): boolean {
   const { words } = set;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] as number;
@@ -35,7 +39,7 @@ export function anyOutside(set: BitSet, closed: BitSet, alsoClosed: BitSet): boo
 }
 
 /** Whether any number in `set` is in `closed` but not in `other`. */
-export function anyOnlyIn(set: BitSet, closed: BitSet, other: BitSet): boolean {
+export function anyOnlyIn(set: ReadonlyBitSet, closed: ReadonlyBitSet, other: ReadonlyBitSet): boolean {
   const { words } = set;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] as number;
@@ -60,7 +64,7 @@ export function setAll(set: BitSet, mask: BitSet, on: boolean): void {
 }
 
 /** The numbers in the set, ascending. */
-export function* bitsOf(set: BitSet): Generator<number> {
+export function* bitsOf(set: ReadonlyBitSet): Generator<number> {
   for (let index = 0; index < set.words.length; index++) {
     let word = set.words[index] as number;
     while (word !== 0) {

@@ -9,14 +9,18 @@
 /** `items` has room for a power of two; `length` of them are there, from `head` on and round the end. */
 export type Fifo<Item> = { items: (Item | undefined)[]; head: number; length: number };
 
+export type ReadonlyFifo<Item> = Readonly<Omit<Fifo<Item>, "items">> & {
+  readonly items: readonly (Item | undefined)[];
+};
+
 const ROOM_LEAST = 16;
 /** Below this a ring is not worth shrinking. */
 const ROOM_KEPT = 1024;
 
 export const fifo = <Item>(): Fifo<Item> => ({ items: emptyRing(ROOM_LEAST), head: 0, length: 0 });
-export const peek = <Item>(queue: Fifo<Item>): Item | undefined => queue.items[queue.head];
+export const peek = <Item>(queue: ReadonlyFifo<Item>): Item | undefined => queue.items[queue.head];
 /** The item that has so many before it; there must be one. */
-export const itemAt = <Item>({ items, head }: Fifo<Item>, index: number): Item =>
+export const itemAt = <Item>({ items, head }: ReadonlyFifo<Item>, index: number): Item =>
   items[(head + index) & (items.length - 1)] as Item;
 
 export function push<Item>(queue: Fifo<Item>, item: Item): void {
@@ -37,7 +41,7 @@ export function shift<Item>(queue: Fifo<Item>): Item | undefined {
   return item;
 }
 
-export function* waiting<Item>(queue: Fifo<Item>): Generator<Item> {
+export function* waiting<Item>(queue: ReadonlyFifo<Item>): Generator<Item> {
   for (let index = 0; index < queue.length; index++) yield itemAt(queue, index);
 }
 

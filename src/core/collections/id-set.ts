@@ -5,11 +5,12 @@
  * highest number, so one per lock would grow with the square of the locks. A few numbers are kept as a list,
  * and become a bit set when there are many.
  */
-import { type BitSet, bitSet, bitsOf, setAll, setBit } from "./bit-set.ts";
+import { type BitSet, bitSet, bitsOf, type ReadonlyBitSet, setAll, setBit } from "./bit-set.ts";
 
 const FEW_MAX = 32;
 
 export type IdSet = { few: number[]; bits: BitSet | null };
+export type ReadonlyIdSet = { readonly few: readonly number[]; readonly bits: ReadonlyBitSet | null };
 
 export const idSet = (): IdSet => ({ few: [], bits: null });
 
@@ -32,7 +33,7 @@ export function dropId(set: IdSet, id: number): void {
 }
 
 /** The numbers in the set; ascending only once there are many. */
-export const idsIn = (set: IdSet): Iterable<number> => (set.bits === null ? set.few : bitsOf(set.bits));
+export const idsIn = (set: ReadonlyIdSet): Iterable<number> => (set.bits === null ? set.few : bitsOf(set.bits));
 
 /** Puts every number into a bit set, or takes it out. */
 export function markAll(target: BitSet, set: IdSet, on: boolean): void {

@@ -18,6 +18,11 @@ const UNDERSCORE = 95;
 const ZERO = 48;
 const NINE = 57;
 
+export type ReadonlyIdTable<Value extends { readonly seq: number }> = Pick<
+  IdTable<Value>,
+  "size" | "get" | "has" | "values"
+>;
+
 export class IdTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
   private readonly named = new Map<string, Value>();

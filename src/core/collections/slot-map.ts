@@ -12,6 +12,8 @@
  * of insertion.
  */
 
+export type ReadonlySlotMap<Value> = Pick<SlotMap<Value>, "size" | "has" | "get" | "first" | "keys" | "values">;
+
 export class SlotMap<Value> {
   private readonly slots = new Map<string, number>();
   private readonly items: (Value | undefined)[] = [];

@@ -20,9 +20,12 @@ export type Compare<Item> = (left: Item, right: Item) => number;
 export type SortedList<Item> = {
   /** Whoever walks over one begins at `beginningOf` it. */
   readonly chunks: Item[][];
-  readonly compare: Compare<Item>;
+  compare(left: Item, right: Item): number;
   size: number;
   head: number;
+};
+export type ReadonlySortedList<Item> = Readonly<Omit<SortedList<Item>, "chunks">> & {
+  readonly chunks: readonly (readonly Item[])[];
 };
 
 export const sortedList = <Item>(compare: Compare<Item>): SortedList<Item> => ({
@@ -32,14 +35,15 @@ export const sortedList = <Item>(compare: Compare<Item>): SortedList<Item> => ({
   head: 0,
 });
 
-export const first = <Item>(list: SortedList<Item>): Item | undefined => list.chunks[0]?.[list.head];
+export const first = <Item>(list: ReadonlySortedList<Item>): Item | undefined => list.chunks[0]?.[list.head];
 
 export function clear<Item>(list: SortedList<Item>): void {
   list.chunks.length = list.size = list.head = 0;
 }
 
 /** The place in a chunk at which its items begin. */
-export const beginningOf = <Item>({ head }: SortedList<Item>, index: number): number => (index === 0 ? head : 0);
+export const beginningOf = <Item>({ head }: ReadonlySortedList<Item>, index: number): number =>
+  index === 0 ? head : 0;
 
 export function insert<Item>(list: SortedList<Item>, item: Item): void {
   list.size++;
@@ -97,7 +101,7 @@ function takeOut<Item>(list: SortedList<Item>, index: number, place: number): vo
 }
 
 /** Where an item is; it must be in the list. Asked before its rank changes, and given to `reseat` after. */
-export function placeOf<Item>(list: SortedList<Item>, item: Item): number {
+export function placeOf<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   if (first(list) === item) return list.head;
   const index = chunkFor(list, item);
   const chunk = list.chunks[index];
@@ -148,7 +152,7 @@ function placeAmongOthers<Item>(list: SortedList<Item>, index: number, item: Ite
 }
 
 /** The first items, at most so many. */
-export function front<Item>(list: SortedList<Item>, count: number): Item[] {
+export function front<Item>(list: ReadonlySortedList<Item>, count: number): Item[] {
   const found: Item[] = [];
   for (const [index, chunk] of list.chunks.entries()) {
     if (found.length >= count) break;
@@ -159,18 +163,18 @@ export function front<Item>(list: SortedList<Item>, count: number): Item[] {
 }
 
 /** How many items stand before this one, which must be in the list. */
-export function countBefore<Item>(list: SortedList<Item>, item: Item): number {
+export function countBefore<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   const last = list.chunks[list.chunks.length - 1];
   if (last !== undefined && last[last.length - 1] === item) return list.size - 1;
   const place = placeOf(list, item);
   let count = (place % CHUNK_SPAN) - list.head;
   for (let index = Math.floor(place / CHUNK_SPAN) - 1; index >= 0; index--)
-    count += (list.chunks[index] as Item[]).length;
+    count += (list.chunks[index] as readonly Item[]).length;
   return count;
 }
 
 /** How many items stand at the front for which `isBefore` holds; it must hold for a prefix of the list. */
-export function countWhile<Item>(list: SortedList<Item>, isBefore: (item: Item) => boolean): number {
+export function countWhile<Item>(list: ReadonlySortedList<Item>, isBefore: (item: Item) => boolean): number {
   let count = 0 - list.head;
   for (const [index, chunk] of list.chunks.entries()) {
     if (isBefore(chunk[chunk.length - 1] as Item)) {
@@ -189,13 +193,13 @@ export function countWhile<Item>(list: SortedList<Item>, isBefore: (item: Item) 
   return count;
 }
 
-export function* items<Item>(list: SortedList<Item>): Generator<Item> {
+export function* items<Item>(list: ReadonlySortedList<Item>): Generator<Item> {
   for (const [index, chunk] of list.chunks.entries())
     for (let place = beginningOf(list, index); place < chunk.length; place++) yield chunk[place] as Item;
 }
 
 /** The chunk an item is in or belongs in: the first whose last item is not before it. */
-function chunkFor<Item>(list: SortedList<Item>, item: Item): number {
+function chunkFor<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   const { chunks, compare } = list;
   let low = 0;
   let high = chunks.length - 1;
@@ -209,7 +213,7 @@ function chunkFor<Item>(list: SortedList<Item>, item: Item): number {
 }
 
 /** The first place in a chunk whose item is not before this one. */
-function placeIn<Item>(list: SortedList<Item>, index: number, item: Item): number {
+function placeIn<Item>(list: ReadonlySortedList<Item>, index: number, item: Item): number {
   const { compare } = list;
   const chunk = list.chunks[index] as Item[];
   const beginning = beginningOf(list, index);

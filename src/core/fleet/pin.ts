@@ -5,7 +5,7 @@
  * which no id has, so the two are never taken for each other.
  */
 import type { Pin, WorkerId, ZonePin } from "../base/brand.ts";
-import type { Fleet, State, Worker } from "../model/state.ts";
+import type { ReadonlyFleet, ReadonlyState, ReadonlyWorker } from "../model/read-only.ts";
 
 const ZONE = "zone ";
 
@@ -15,14 +15,14 @@ export const zonePin = (zone: string): ZonePin => `${ZONE}${zone}` as ZonePin;
 export const zoneOf = (pin: Pin): string | null => (pin.startsWith(ZONE) ? pin.slice(ZONE.length) : null);
 
 /** The worker that is waited for, if it is here; undefined for a zone too. */
-export const workerOf = (fleet: Fleet, pin: Pin): Worker | undefined => fleet.byId.get(pin as WorkerId);
+export const workerOf = (fleet: ReadonlyFleet, pin: Pin): ReadonlyWorker | undefined => fleet.byId.get(pin as WorkerId);
 
-export const isMeantBy = (pin: Pin, worker: Worker): boolean =>
+export const isMeantBy = (pin: Pin, worker: ReadonlyWorker): boolean =>
   pin === worker.id || (worker.zone !== null && pin === zonePin(worker.zone));
 
 /** Whether nobody is left to wait for. */
-export function isStray(state: State, pin: Pin): boolean {
-  const isThere = ({ status }: Worker): boolean => status === "ready" || status === "overloaded";
+export function isStray(state: ReadonlyState, pin: Pin): boolean {
+  const isThere = ({ status }: ReadonlyWorker): boolean => status === "ready" || status === "overloaded";
   if (zoneOf(pin) !== null) return !state.fleet.order.some((worker) => isMeantBy(pin, worker) && isThere(worker));
   const worker = workerOf(state.fleet, pin);
   return worker === undefined || !isThere(worker);

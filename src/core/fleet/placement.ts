@@ -13,17 +13,23 @@
 import type { Pin, TaskId, WorkerId } from "../base/brand.ts";
 import type { Strategy } from "../config/config.ts";
 import type { AffinityKind, Reason } from "../model/events.ts";
-import type { Demand, Requirements, State, Task, Worker } from "../model/state.ts";
+import type {
+  ReadonlyDemand,
+  ReadonlyRequirements,
+  ReadonlyState,
+  ReadonlyTask,
+  ReadonlyWorker,
+} from "../model/read-only.ts";
 import { zonePin } from "./pin.ts";
 import { couldServe, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
 import { firstFrom, leastLoaded, placeOf, tightest } from "./worker-tree.ts";
 
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
-export type Placement = { readonly worker: Worker; readonly reason: Reason };
+export type Placement = { readonly worker: ReadonlyWorker; readonly reason: Reason };
 
 /** Where a task of an open shape goes. Null only if no worker has room, which its shape says already. */
-export function place(state: State, task: Task, demand: Demand): Placement | null {
+export function place(state: ReadonlyState, task: ReadonlyTask, demand: ReadonlyDemand): Placement | null {
   const { strategy, preferLocality } = state.config.scheduler.placement;
   const held = heldPlacement(state, task);
   if (held !== null && demand.feasible === 0) return held;
@@ -40,7 +46,12 @@ export function place(state: State, task: Task, demand: Demand): Placement | nul
   return affine(state, task, demand, (worker) => ties(worker, chosen.worker, strategy)) ?? chosen;
 }
 
-function byStrategy(state: State, task: Task, demand: Demand, strategy: Strategy): Placement | null {
+function byStrategy(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  demand: ReadonlyDemand,
+  strategy: Strategy,
+): Placement | null {
   const { fleet } = state;
   switch (strategy) {
     case "round-robin": {
@@ -62,19 +73,19 @@ function byStrategy(state: State, task: Task, demand: Demand, strategy: Strategy
   }
 }
 
-function fitOf(worker: Worker, demand: Demand): Reason {
+function fitOf(worker: ReadonlyWorker, demand: ReadonlyDemand): Reason {
   const free = worker.cpu - worker.usedCpu;
   return { type: "resource-fit", availableCpu: Number.isFinite(free) ? free : null, requiredCpu: demand.cpu };
 }
 
 /** The place just after a worker in the order of ids, also when it has left. */
-function placeAfter(state: State, cursor: WorkerId): number {
+function placeAfter(state: ReadonlyState, cursor: WorkerId): number {
   const place = placeOf(state.fleet.order, cursor);
   return state.fleet.order[place]?.id === cursor ? place + 1 : place;
 }
 
 /** Whether the strategy sees no difference between two feasible workers. */
-function ties(left: Worker, right: Worker, strategy: Strategy): boolean {
+function ties(left: ReadonlyWorker, right: ReadonlyWorker, strategy: Strategy): boolean {
   switch (strategy) {
     case "least-loaded":
       return left.attempts.size === right.attempts.size;
@@ -85,8 +96,13 @@ function ties(left: Worker, right: Worker, strategy: Strategy): boolean {
   }
 }
 
-function affine(state: State, task: Task, demand: Demand, allowed: (worker: Worker) => boolean): Placement | null {
-  const feasible = (worker: Worker | undefined): worker is Worker =>
+function affine(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  demand: ReadonlyDemand,
+  allowed: (worker: ReadonlyWorker) => boolean,
+): Placement | null {
+  const feasible = (worker: ReadonlyWorker | undefined): worker is ReadonlyWorker =>
     worker !== undefined &&
     couldServe(worker, demand) &&
     hasRoomFor(worker, demand, state.fleet.room) &&
@@ -96,7 +112,7 @@ function affine(state: State, task: Task, demand: Demand, allowed: (worker: Work
     if (feasible(found)) return { worker: found, reason: { type: "affinity", reason } };
   }
   if (task.requirements.zone === null) return null;
-  let best: Worker | null = null;
+  let best: ReadonlyWorker | null = null;
   for (const worker of state.fleet.order) {
     if (worker.zone !== task.requirements.zone || !feasible(worker)) continue;
     if (best === null || worker.attempts.size < best.attempts.size) best = worker;
@@ -105,7 +121,7 @@ function affine(state: State, task: Task, demand: Demand, allowed: (worker: Work
 }
 
 /** Workers a task would rather run on, dearest first; not those of its zone. */
-function affinities(state: State, task: Task): { worker: WorkerId; reason: AffinityKind }[] {
+function affinities(state: ReadonlyState, task: ReadonlyTask): { worker: WorkerId; reason: AffinityKind }[] {
   const found: { worker: WorkerId; reason: AffinityKind }[] = [];
   const ran = (id: TaskId | null): void => {
     const worker = ranOn(state, id);
@@ -117,18 +133,21 @@ function affinities(state: State, task: Task): { worker: WorkerId; reason: Affin
   return found;
 }
 
-const ranOn = ({ tasks, tombstones }: State, id: TaskId | null): WorkerId | null =>
+const ranOn = ({ tasks, tombstones }: ReadonlyState, id: TaskId | null): WorkerId | null =>
   id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
 
 /** What a worker must have to run this task. */
-export const neededBy = (state: State, { requirements, project }: Task): Needed & Pick<Requirements, "zone"> => {
+export const neededBy = (
+  state: ReadonlyState,
+  { requirements, project }: ReadonlyTask,
+): Needed & Pick<ReadonlyRequirements, "zone"> => {
   const { capabilities, cpu, memory, zone } = requirements;
   return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, requirements, project.id) };
 };
 
 /** What a task that is being queued will wait for, under the affinity strategy. */
 export function pinFor(
-  state: State,
+  state: ReadonlyState,
   task: { readonly parent: TaskId | null; readonly needs: readonly TaskId[]; readonly lastWorker: WorkerId | null },
   demand: Needed & { readonly zone: string | null },
 ): Pin | null {
@@ -146,7 +165,7 @@ export function pinFor(
 }
 
 /** The worker held for a task, if it has room for it by now. */
-export function heldPlacement(state: State, task: Task): Placement | null {
+export function heldPlacement(state: ReadonlyState, task: ReadonlyTask): Placement | null {
   const hold = task.project.hold;
   if (hold === null || hold.task !== task) return null;
   const { worker } = hold;

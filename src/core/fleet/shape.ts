@@ -17,6 +17,7 @@
 import type { Pin } from "../base/brand.ts";
 import { bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
 import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "../collections/id-set.ts";
+import type { ReadonlyDemand, ReadonlyWorker } from "../model/read-only.ts";
 import type {
   Attempt,
   Demand,
@@ -162,14 +163,14 @@ export function bloomOf(capabilities: readonly string[]): number {
 }
 
 /** Whether a worker would serve this demand if it had nothing else to do. */
-export const couldServe = (worker: Worker, demand: Needed & Pick<Demand, "pin">): boolean =>
+export const couldServe = (worker: ReadonlyWorker, demand: Needed & Pick<ReadonlyDemand, "pin">): boolean =>
   (demand.pin === null || isMeantBy(demand.pin, worker)) && offers(worker, demand);
 
 /** What a worker must have. */
 export type Needed = Pick<Demand, "capabilities" | "cpu" | "memory" | "refusedBy">;
 
 /** The same, whichever worker it waits for. */
-export function offers(worker: Worker, demand: Needed): boolean {
+export function offers(worker: ReadonlyWorker, demand: Needed): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
   for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
@@ -178,7 +179,7 @@ export function offers(worker: Worker, demand: Needed): boolean {
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
 export function hasRoomFor(
-  worker: Worker,
+  worker: ReadonlyWorker,
   demand: { readonly cpu: number; readonly memory: number },
   room: number,
 ): boolean {

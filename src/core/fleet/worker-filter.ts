@@ -12,6 +12,7 @@
 
 import type { ProjectId } from "../base/brand.ts";
 import type { Takes } from "../model/events.ts";
+import type { ReadonlyFleet } from "../model/read-only.ts";
 import type { Fleet } from "../model/state.ts";
 
 export const ACTION_NAME_MAX = 128;
@@ -73,7 +74,7 @@ export function matches(pattern: string, name: string): boolean {
 }
 
 /** The keys of the fleet's filters that refuse such a task. */
-export function refusalsOf(fleet: Fleet, taken: Taken, project: ProjectId): readonly string[] {
+export function refusalsOf(fleet: ReadonlyFleet, taken: Taken, project: ProjectId): readonly string[] {
   if (fleet.filters.size === 0) return NOBODY;
   const refusing: string[] = [];
   for (const { key, takes } of fleet.filters.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
@@ -81,7 +82,7 @@ export function refusalsOf(fleet: Fleet, taken: Taken, project: ProjectId): read
 }
 
 /** Whether the filters refuse tasks by their project, so that two that ask for the same may differ in their shape. */
-export const mindsProjects = (fleet: Fleet): boolean =>
+export const mindsProjects = (fleet: ReadonlyFleet): boolean =>
   fleet.filters.size > 0 && [...fleet.filters.values()].some(({ takes }) => takes.projects !== null);
 
 /** One worker more has this filter (1), or one fewer (-1). Answers whether it is the first or was the last. */
@@ -98,7 +99,7 @@ export function countFilter(fleet: Fleet, takes: Takes | null, by: 1 | -1): bool
 
 /** What of such a task somebody in the fleet does not take, for people. */
 export function refusedInWords(
-  fleet: Fleet,
+  fleet: ReadonlyFleet,
   { action, type }: Taken,
   project: string,
   nameless: string = "(a sentence)",

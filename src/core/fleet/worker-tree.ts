@@ -10,8 +10,11 @@
  * A worker's own numbers change here only (`carry`, `setHold`), which also brings the counts of the demands
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
  */
+
 import type { WorkerId } from "../base/brand.ts";
-import type { Attempt, Demand, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
+import type { ReadonlyNumbers } from "../collections/bit-set.ts";
+import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
+import type { Attempt, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, hasRoomFor, setDemandFeasible } from "./shape.ts";
 
@@ -99,7 +102,7 @@ function recount(
   for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
 }
 
-const isOpen = (worker: Worker, room: number): boolean =>
+const isOpen = (worker: ReadonlyWorker, room: number): boolean =>
   worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room;
 
 /** Brings every count up to date after placement.maxQueuePerWorker changed. */
@@ -143,30 +146,30 @@ function dismiss(fleet: Fleet, shapes: Shapes, worker: Worker): void {
 }
 
 /** The first place in the order whose id is not below this one. */
-export function placeOf(order: readonly Worker[], id: WorkerId): number {
+export function placeOf(order: readonly ReadonlyWorker[], id: WorkerId): number {
   let low = 0;
   let high = order.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((order[middle] as Worker).id < id) low = middle + 1;
+    if ((order[middle] as ReadonlyWorker).id < id) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
 /** The first place among the leaves whose worker does not stand before this one. */
-function leafOf(leaves: readonly Worker[], worker: Worker): number {
+function leafOf(leaves: readonly ReadonlyWorker[], worker: ReadonlyWorker): number {
   let low = 0;
   let high = leaves.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (standsBefore(leaves[middle] as Worker, worker)) low = middle + 1;
+    if (standsBefore(leaves[middle] as ReadonlyWorker, worker)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-const standsBefore = (left: Worker, right: Worker): boolean =>
+const standsBefore = (left: ReadonlyWorker, right: ReadonlyWorker): boolean =>
   left.offers === right.offers ? left.id < right.id : left.offers < right.offers;
 
 function replant(fleet: Fleet): void {
@@ -212,7 +215,7 @@ function writeNode(fleet: Fleet, node: number): void {
 }
 
 /** Whether anything below this node might have room for the demand. */
-function mayFit(fleet: Fleet, node: number, demand: Demand): boolean {
+function mayFit(fleet: ReadonlyFleet, node: number, demand: ReadonlyDemand): boolean {
   return (
     (fleet.lightest[node] as number) !== Number.POSITIVE_INFINITY &&
     (fleet.cpuMost[node] as number) >= demand.cpu &&
@@ -221,20 +224,24 @@ function mayFit(fleet: Fleet, node: number, demand: Demand): boolean {
   );
 }
 
-const fits = (fleet: Fleet, worker: Worker | undefined, demand: Demand): worker is Worker =>
+const fits = (
+  fleet: ReadonlyFleet,
+  worker: ReadonlyWorker | undefined,
+  demand: ReadonlyDemand,
+): worker is ReadonlyWorker =>
   worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, fleet.room);
 
 /** A search for the feasible worker that is best by the numbers of one of the tree's arrays. */
 type Search = {
-  readonly fleet: Fleet;
-  readonly demand: Demand;
-  readonly costs: Float64Array;
-  best: Worker | null;
+  readonly fleet: ReadonlyFleet;
+  readonly demand: ReadonlyDemand;
+  readonly costs: ReadonlyNumbers;
+  best: ReadonlyWorker | null;
   bestCost: number;
 };
 
 /** The best there is, the first id among equals. */
-function bestBy(fleet: Fleet, demand: Demand, costs: Float64Array): Worker | null {
+function bestBy(fleet: ReadonlyFleet, demand: ReadonlyDemand, costs: ReadonlyNumbers): ReadonlyWorker | null {
   const search: Search = { fleet, demand, costs, best: null, bestCost: Number.POSITIVE_INFINITY };
   visit(search, 1, 0, fleet.width);
   return search.best;
@@ -263,25 +270,25 @@ function visit(search: Search, node: number, low: number, span: number): void {
 }
 
 /** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
-function isBehind(fleet: Fleet, low: number, span: number, found: Worker): boolean {
+function isBehind(fleet: ReadonlyFleet, low: number, span: number, found: ReadonlyWorker): boolean {
   if (low <= found.place) return false;
   const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
   return last !== undefined && last.offers === found.offers;
 }
 
-export const leastLoaded = (fleet: Fleet, demand: Demand): Worker | null =>
+export const leastLoaded = (fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null =>
   pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.lightest);
-export const tightest = (fleet: Fleet, demand: Demand): Worker | null =>
+export const tightest = (fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null =>
   pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.cpuLeast);
 
 /** The one worker that is waited for, without a search; null also where it is any of a zone. */
-function pinned(fleet: Fleet, demand: Demand): Worker | null {
+function pinned(fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null {
   const worker = demand.pin === null ? undefined : workerOf(fleet, demand.pin);
   return fits(fleet, worker, demand) ? worker : null;
 }
 
 /** The first feasible worker at or after a place in the order of ids, going round once. */
-export function firstFrom(fleet: Fleet, demand: Demand, place: number): Worker | null {
+export function firstFrom(fleet: ReadonlyFleet, demand: ReadonlyDemand, place: number): ReadonlyWorker | null {
   const { order } = fleet;
   for (let step = 0; step < order.length; step++) {
     const worker = order[(place + step) % order.length];

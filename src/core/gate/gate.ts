@@ -62,6 +62,7 @@ export {
   gateFromFacts,
   newGate,
   type Permit,
+  type ReadonlyGate,
   type TokenLimit,
 } from "./state.ts";
 export type { GateTotals } from "./totals.ts";

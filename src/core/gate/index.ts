@@ -23,6 +23,7 @@ export {
   nextPermitExpiry,
   type Permit,
   queuedTickets,
+  type ReadonlyGate,
   rateLimit,
   releasePermit,
   roomLimit,

@@ -11,7 +11,7 @@
  * he is smaller.
  */
 
-import type { Gate, Permit, TokenLimit } from "./state.ts";
+import type { Permit, ReadonlyGate, TokenLimit } from "./state.ts";
 import { TOKEN_LIMITS } from "./state.ts";
 import { estimatedWait } from "./totals.ts";
 import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./waiting-line.ts";
@@ -46,7 +46,7 @@ const TOKEN_LIMIT_NAME: Readonly<Record<TokenLimit, GateRateLimit>> = {
 };
 
 /** The ticket that may be granted now. */
-export function nextGrant(gate: Gate, now: number): Ticket | null {
+export function nextGrant(gate: ReadonlyGate, now: number): Ticket | null {
   if (gate.queue.entries.size === 0 || roomLimit(gate) !== null) return null;
   if (isHeld(gate, now) || areRequestsFull(gate, now)) return null;
   const ticket = bestTicket(gate.queue, now, gate.settings.agingPerClassMs);
@@ -54,17 +54,17 @@ export function nextGrant(gate: Gate, now: number): Ticket | null {
 }
 
 /** Whether a call of this estimate could go out at once; true only if nobody waits. */
-export function isOpen(gate: Gate, tokens: number, now: number): boolean {
+export function isOpen(gate: ReadonlyGate, tokens: number, now: number): boolean {
   return gate.queue.entries.size === 0 && roomLimit(gate) === null && rateLimit(gate, tokens, now) === null;
 }
 
 /** The provider said stop: tasks that need it are passed over. */
-export function isHeld(gate: Gate, now: number): boolean {
+export function isHeld(gate: ReadonlyGate, now: number): boolean {
   return gate.blockedUntil !== null && now < gate.blockedUntil;
 }
 
 /** The first limit of rate that holds a call of this estimate. */
-export function rateLimit(gate: Gate, tokens: number, now: number): GateRateLimit | null {
+export function rateLimit(gate: ReadonlyGate, tokens: number, now: number): GateRateLimit | null {
   if (isHeld(gate, now)) return "blocked";
   if (areRequestsFull(gate, now)) return "requests";
   const limit = tokenLimit(gate, tokens, now);
@@ -72,14 +72,14 @@ export function rateLimit(gate: Gate, tokens: number, now: number): GateRateLimi
 }
 
 /** The instant at which time alone may lift that limit; null if only the end of a call can. */
-export function rateLimitedUntil(gate: Gate, tokens: number, now: number): number | null {
+export function rateLimitedUntil(gate: ReadonlyGate, tokens: number, now: number): number | null {
   if (isHeld(gate, now)) return gate.blockedUntil;
   if (areRequestsFull(gate, now)) return gate.requests.belowAt(gate.settings.requests, now);
   const limit = tokenLimit(gate, tokens, now);
   return limit === null ? null : tokensUntil(gate, limit, tokens, now);
 }
 
-export function gateStanding(gate: Gate, now: number): GateStanding {
+export function gateStanding(gate: ReadonlyGate, now: number): GateStanding {
   const { settings, slowStart } = gate;
   const tokens = bestTicket(gate.queue, now, settings.agingPerClassMs)?.tokens ?? 0;
   const perLimit = (limit: TokenLimit): { limit: number; used: number } | null => {
@@ -108,7 +108,7 @@ export function gateStanding(gate: Gate, now: number): GateStanding {
  * The next instant at which time alone could change a decision: the block ends, a window frees room for the one next
  * in line, another becomes next in line (which matters only to one held by tokens), a permit runs out.
  */
-export function nextGateInstant(gate: Gate, now: number): number | null {
+export function nextGateInstant(gate: ReadonlyGate, now: number): number | null {
   let next = isHeld(gate, now) ? gate.blockedUntil : null;
   const sooner = (at: number | null): void => {
     if (at !== null && (next === null || at < next)) next = at;
@@ -125,11 +125,11 @@ export function nextGateInstant(gate: Gate, now: number): number | null {
 }
 
 /** Permits are held in the order of their expiry, so the first one tells. */
-export function nextPermitExpiry(gate: Gate): number | null {
+export function nextPermitExpiry(gate: ReadonlyGate): number | null {
   return gate.held.first()?.expiresAt ?? null;
 }
 
-export function expiredPermits(gate: Gate, now: number): Permit[] {
+export function expiredPermits(gate: ReadonlyGate, now: number): Permit[] {
   const expired: Permit[] = [];
   for (const permit of gate.held.values()) {
     if (now < permit.expiresAt) break;
@@ -138,12 +138,12 @@ export function expiredPermits(gate: Gate, now: number): Permit[] {
   return expired;
 }
 
-export function ticketPosition(gate: Gate, id: string, now: number): number | null {
+export function ticketPosition(gate: ReadonlyGate, id: string, now: number): number | null {
   return positionOf(gate.queue, id, now, gate.settings.agingPerClassMs);
 }
 
 /** Those that wait, next first: all, or so many at most. */
-export function queuedTickets(gate: Gate, now: number, most: number = Number.POSITIVE_INFINITY): Ticket[] {
+export function queuedTickets(gate: ReadonlyGate, now: number, most: number = Number.POSITIVE_INFINITY): Ticket[] {
   return ticketsInOrder(gate.queue, now, gate.settings.agingPerClassMs, most);
 }
 
@@ -152,7 +152,7 @@ export type Waiting =
   | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
   | { readonly status: "rate-limited"; readonly position: number; readonly retryAfterMs: number };
 
-export function waitingOf(gate: Gate, id: string, now: number): Waiting | null {
+export function waitingOf(gate: ReadonlyGate, id: string, now: number): Waiting | null {
   const ticket = gate.queue.entries.get(id)?.ticket;
   const position = ticketPosition(gate, id, now);
   if (ticket === undefined || position === null) return null;
@@ -163,7 +163,7 @@ export function waitingOf(gate: Gate, id: string, now: number): Waiting | null {
 }
 
 /** How many of those that wait could go out at once, as far as can be told without looking at each. */
-export function admissible(gate: Gate, tokens: number, now: number): number {
+export function admissible(gate: ReadonlyGate, tokens: number, now: number): number {
   const { held, slowStart, fresh, settings } = gate;
   if (rateLimit(gate, tokens, now) !== null) return 0;
   const room = settings.maxConcurrent - held.size;
@@ -172,17 +172,17 @@ export function admissible(gate: Gate, tokens: number, now: number): number {
 }
 
 /** Calls that began before the episode still count against maxConcurrent, but are no reason to put off the probe. */
-export function roomLimit(gate: Gate): GateRoomLimit | null {
+export function roomLimit(gate: ReadonlyGate): GateRoomLimit | null {
   const { slowStart } = gate;
   if (slowStart !== null && gate.fresh >= slowStart) return slowStart === 1 ? "probe" : "slow-start";
   return gate.held.size >= gate.settings.maxConcurrent ? "concurrency" : null;
 }
 
-function areRequestsFull(gate: Gate, now: number): boolean {
+function areRequestsFull(gate: ReadonlyGate, now: number): boolean {
   return gate.requests.total(now) >= gate.settings.requests;
 }
 
-function tokenLimit(gate: Gate, tokens: number, now: number): TokenLimit | null {
+function tokenLimit(gate: ReadonlyGate, tokens: number, now: number): TokenLimit | null {
   if (gate.tokens.size === 0) return null;
   for (const limit of TOKEN_LIMITS) {
     const sum = gate.tokens.get(limit);
@@ -193,7 +193,7 @@ function tokenLimit(gate: Gate, tokens: number, now: number): TokenLimit | null 
   return null;
 }
 
-function tokensUntil(gate: Gate, limit: TokenLimit, tokens: number, now: number): number | null {
+function tokensUntil(gate: ReadonlyGate, limit: TokenLimit, tokens: number, now: number): number | null {
   const sum = gate.tokens.get(limit);
   if (sum === undefined) return null;
   const room = (gate.settings.tokens[limit] as number) - gate.reserved - Math.max(1, tokens);

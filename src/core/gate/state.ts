@@ -9,6 +9,7 @@
  * in, so "started after the episode began" is exact even within one millisecond.
  */
 
+import type { DeepReadonly } from "../collections/deep-readonly.ts";
 import { SlotMap } from "../collections/slot-map.ts";
 import type { GateSettings } from "./settings.ts";
 import { type GateTotals, newTotals } from "./totals.ts";
@@ -44,6 +45,9 @@ export type Gate = {
   fresh: number;
   readonly totals: GateTotals;
 };
+
+/** A gate for those that only ask it. */
+export type ReadonlyGate = DeepReadonly<Gate>;
 
 export type GateFacts = {
   readonly tickets: readonly Ticket[];
@@ -104,7 +108,7 @@ export function configureGate(gate: Gate, settings: GateSettings): void {
   }
 }
 
-export function gateFacts(gate: Gate): GateFacts {
+export function gateFacts(gate: ReadonlyGate): GateFacts {
   const { queue } = gate;
   return {
     tickets: Array.from(queue.entries.values(), ({ ticket }) => ticket),

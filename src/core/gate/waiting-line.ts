@@ -18,6 +18,7 @@
  * remembered as long as they matter, and at most about SHARES_MAX of them.
  */
 
+import type { DeepReadonly } from "../collections/deep-readonly.ts";
 import { SlotMap } from "../collections/slot-map.ts";
 import { CLASS_RANK, type GateClass } from "./settings.ts";
 
@@ -71,6 +72,10 @@ export type Queue = {
   sweepAt: number;
 };
 
+type ReadonlyQueue = DeepReadonly<Queue>;
+type ReadonlyLane = DeepReadonly<Lane>;
+type ReadonlyEntry = DeepReadonly<Entry>;
+
 const SHARES_MAX = 1024;
 
 export function newQueue(): Queue {
@@ -78,14 +83,14 @@ export function newQueue(): Queue {
 }
 
 /** Who goes next if a call may go out. */
-export function bestTicket(queue: Queue, now: number, agingPerClassMs: number): Ticket | null {
+export function bestTicket(queue: ReadonlyQueue, now: number, agingPerClassMs: number): Ticket | null {
   const { active } = queue;
   if (active.length === 0) return null;
-  let best = headOf(active[0] as Lane);
-  let bestLane = active[0] as Lane;
+  let best = headOf(active[0] as ReadonlyLane);
+  let bestLane = active[0] as ReadonlyLane;
   let bestRank = rankAt(bestLane.rank, best, now, agingPerClassMs);
   for (let index = 1; index < active.length; index++) {
-    const lane = active[index] as Lane;
+    const lane = active[index] as ReadonlyLane;
     const head = headOf(lane);
     const rank = rankAt(lane.rank, head, now, agingPerClassMs);
     if (rank > bestRank) continue;
@@ -98,12 +103,12 @@ export function bestTicket(queue: Queue, now: number, agingPerClassMs: number): 
 }
 
 /** The first that wait, in the order in which they would go at today's levels. They are the first of their lines. */
-export function ticketsInOrder(queue: Queue, now: number, agingPerClassMs: number, most: number): Ticket[] {
+export function ticketsInOrder(queue: ReadonlyQueue, now: number, agingPerClassMs: number, most: number): Ticket[] {
   const ranked: { ticket: Ticket; rank: number; level: number }[] = [];
   for (const lane of queue.active) {
     let taken = 0;
     for (let index = lane.head; index < lane.entries.length && taken < most; index++) {
-      const { ticket, live } = lane.entries[index] as Entry;
+      const { ticket, live } = lane.entries[index] as ReadonlyEntry;
       if (!live) continue;
       taken++;
       ranked.push({ ticket, rank: rankAt(lane.rank, ticket, now, agingPerClassMs), level: lane.share.level });
@@ -114,14 +119,14 @@ export function ticketsInOrder(queue: Queue, now: number, agingPerClassMs: numbe
 }
 
 /** 1 + the tickets ahead; null if it does not wait here. Those ahead are the front of each line: a binary search. */
-export function positionOf(queue: Queue, id: string, now: number, agingPerClassMs: number): number | null {
+export function positionOf(queue: ReadonlyQueue, id: string, now: number, agingPerClassMs: number): number | null {
   const entry = queue.entries.get(id);
   if (entry === undefined) return null;
   const rank = rankAt(entry.lane.rank, entry.ticket, now, agingPerClassMs);
   const level = entry.lane.share.level;
   let position = 1;
   for (const lane of queue.active) {
-    const isAhead = (other: Entry): boolean => {
+    const isAhead = (other: ReadonlyEntry): boolean => {
       const otherRank = rankAt(lane.rank, other.ticket, now, agingPerClassMs);
       if (otherRank !== rank) return otherRank < rank;
       return goesFirst(other.ticket, lane.share.level, entry.ticket, level);
@@ -135,7 +140,7 @@ export function positionOf(queue: Queue, id: string, now: number, agingPerClassM
 }
 
 /** The next instant at which the head of some line grows more urgent. */
-export function nextAging(queue: Queue, now: number, agingPerClassMs: number): number | null {
+export function nextAging(queue: ReadonlyQueue, now: number, agingPerClassMs: number): number | null {
   let next: number | null = null;
   for (const lane of queue.active) {
     const { askedAt } = headOf(lane);
@@ -205,7 +210,7 @@ export function settleShare(queue: Queue, project: string, correction: number, w
   share.held--;
 }
 
-function entryLevel(queue: Queue): number {
+function entryLevel(queue: ReadonlyQueue): number {
   let level = queue.served;
   for (const lane of queue.active) if (lane.share.level < level) level = lane.share.level;
   return level;
@@ -243,8 +248,8 @@ function cameFirst(a: Ticket, b: Ticket): boolean {
   return a.order === b.order ? a.id < b.id : a.order < b.order;
 }
 
-function headOf(lane: Lane): Ticket {
-  return (lane.entries[lane.head] as Entry).ticket;
+function headOf(lane: ReadonlyLane): Ticket {
+  return (lane.entries[lane.head] as ReadonlyEntry).ticket;
 }
 
 /** Nearly always the end; a call that comes back with its age goes in near the front. */
@@ -263,21 +268,21 @@ function insertInLine(lane: Lane, entry: Entry): void {
 }
 
 /** The first entry of the line, dead ones included, for which `holds`; it must hold for all that follow. */
-function firstWhere(lane: Lane, holds: (entry: Entry) => boolean): number {
+function firstWhere(lane: ReadonlyLane, holds: (entry: ReadonlyEntry) => boolean): number {
   let low = lane.head;
   let high = lane.entries.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (holds(lane.entries[middle] as Entry)) high = middle;
+    if (holds(lane.entries[middle] as ReadonlyEntry)) high = middle;
     else low = middle + 1;
   }
   return low;
 }
 
-function liveBefore(lane: Lane, end: number): number {
+function liveBefore(lane: ReadonlyLane, end: number): number {
   if (lane.entries.length - lane.head === lane.live) return end - lane.head;
   let count = 0;
-  for (let index = lane.head; index < end; index++) if ((lane.entries[index] as Entry).live) count++;
+  for (let index = lane.head; index < end; index++) if ((lane.entries[index] as ReadonlyEntry).live) count++;
   return count;
 }
 

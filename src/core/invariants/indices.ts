@@ -8,12 +8,20 @@
 import type { Pin } from "../base/brand.ts";
 import { bitsOf } from "../collections/bit-set.ts";
 import { idsIn } from "../collections/id-set.ts";
-import { beginningOf, items, type SortedList } from "../collections/sorted-list.ts";
+import { beginningOf, items, type ReadonlySortedList } from "../collections/sorted-list.ts";
 import { isStray } from "../fleet/pin.ts";
 import { couldServe, hasRoomFor, newShapes } from "../fleet/shape.ts";
 import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
 import { addWorker, newFleet } from "../fleet/worker-tree.ts";
-import { type Agent, type Group, hasEnded, type Project, type Shape, type State, type Task } from "../model/state.ts";
+import type {
+  ReadonlyAgent,
+  ReadonlyGroup,
+  ReadonlyProject,
+  ReadonlyShape,
+  ReadonlyState,
+  ReadonlyTask,
+} from "../model/read-only.ts";
+import { hasEnded, type Worker } from "../model/state.ts";
 import { isTab, tabCapability } from "../task/browser-tab.ts";
 import { isMet } from "../task/lifecycle.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
@@ -22,7 +30,7 @@ import { compareTimers } from "../turn/total-orders.ts";
 
 export type Complain = (holds: boolean, claim: string | (() => string)) => void;
 
-export function checkIndices(state: State, complain: Complain): void {
+export function checkIndices(state: ReadonlyState, complain: Complain): void {
   for (const project of state.projects.values()) {
     for (const agent of project.agents.values()) checkGroups(state, agent, complain);
     checkProject(state, project, complain);
@@ -38,11 +46,16 @@ export function checkIndices(state: State, complain: Complain): void {
   checkFleet(state, complain);
 }
 
-const groupsOf = (state: State): Group[] =>
+const groupsOf = (state: ReadonlyState): ReadonlyGroup[] =>
   [...state.projects.values()].flatMap(({ agents }) => [...agents.values()].flatMap(({ groups }) => groups));
 
 /** In strict order, complete, nothing twice, no empty chunk. */
-function checkList<Item>(name: string, list: SortedList<Item>, expected: readonly Item[], complain: Complain): void {
+function checkList<Item>(
+  name: string,
+  list: ReadonlySortedList<Item>,
+  expected: readonly Item[],
+  complain: Complain,
+): void {
   const found = [...items(list)];
   const inOrder = found.every((item, index) => index === 0 || list.compare(found[index - 1] as Item, item) < 0);
   complain(inOrder, () => `${name}: in order`);
@@ -55,7 +68,7 @@ function checkList<Item>(name: string, list: SortedList<Item>, expected: readonl
   );
 }
 
-function checkGroups(state: State, agent: Agent, complain: Complain): void {
+function checkGroups(state: ReadonlyState, agent: ReadonlyAgent, complain: Complain): void {
   const say = (claim: string) => () => `${agent.id} of ${agent.project.id}: ${claim}`;
   complain(agent.groupByKey.size === agent.groups.length, say("each group has one key"));
   let queued = 0;
@@ -77,7 +90,11 @@ function checkGroups(state: State, agent: Agent, complain: Complain): void {
   complain(queued === agent.queued, say("all its runnable tasks are in groups"));
 }
 
-function isOfShape({ fleet }: State, { requirements, pin, project }: Task, shape: Shape): boolean {
+function isOfShape(
+  { fleet }: ReadonlyState,
+  { requirements, pin, project }: ReadonlyTask,
+  shape: ReadonlyShape,
+): boolean {
   const { demand, gate, locks } = shape;
   return (
     shape.type.type === requirements.type &&
@@ -91,7 +108,7 @@ function isOfShape({ fleet }: State, { requirements, pin, project }: Task, shape
   );
 }
 
-function checkProject(state: State, project: Project, complain: Complain): void {
+function checkProject(state: ReadonlyState, project: ReadonlyProject, complain: Complain): void {
   const counts = new Map<number, number>();
   for (const agent of project.agents.values()) {
     for (const { shape, tasks } of agent.groups) counts.set(shape.id, (counts.get(shape.id) ?? 0) + tasks.size);
@@ -114,10 +131,10 @@ function checkProject(state: State, project: Project, complain: Complain): void 
 const isSame = (left: Iterable<number>, right: Iterable<number>): boolean =>
   [...left].sort((a, b) => a - b).join() === [...right].sort((a, b) => a - b).join();
 
-function checkShapes(state: State, complain: Complain): void {
+function checkShapes(state: ReadonlyState, complain: Complain): void {
   const { shapes } = state;
   const all = [...shapes.byKey.values()];
-  const shut = (isShut: (shape: Shape) => boolean): number[] => all.filter(isShut).map(({ id }) => id);
+  const shut = (isShut: (shape: ReadonlyShape) => boolean): number[] => all.filter(isShut).map(({ id }) => id);
   const limits = state.config.scheduler.perType;
   const byType = shut(({ type }) => type.inFlight >= (limits[type.type] ?? Number.POSITIVE_INFINITY));
   const byGate = shut(({ gate }) => gate?.held === true);
@@ -154,7 +171,7 @@ function checkShapes(state: State, complain: Complain): void {
   }
 }
 
-function checkDemands(state: State, complain: Complain): void {
+function checkDemands(state: ReadonlyState, complain: Complain): void {
   const { order, room } = state.fleet;
   for (const demand of state.shapes.demands.values()) {
     const capable = order.filter((worker) => couldServe(worker, demand));
@@ -176,7 +193,7 @@ function checkDemands(state: State, complain: Complain): void {
 }
 
 /** The timers a task should have, by its facts; a pin's instant is a fact of its own. */
-function timersOf(task: Task): string[] {
+function timersOf(task: ReadonlyTask): string[] {
   const { attempt } = task;
   const { timeoutMs } = task.requirements;
   const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
@@ -190,7 +207,7 @@ function timersOf(task: Task): string[] {
   ];
 }
 
-function checkTimers(state: State, complain: Complain): void {
+function checkTimers(state: ReadonlyState, complain: Complain): void {
   for (const task of state.tasks.values()) {
     const found = (task.timers ?? []).map(({ kind, at }) => `${kind} ${at}`).sort();
     const expected = timersOf(task);
@@ -201,10 +218,10 @@ function checkTimers(state: State, complain: Complain): void {
   checkList("timers", state.timers, all, complain);
 }
 
-const isIn = (list: SortedList<Task> | undefined, task: Task): boolean =>
+const isIn = (list: ReadonlySortedList<ReadonlyTask> | undefined, task: ReadonlyTask): boolean =>
   list !== undefined && [...items(list)].includes(task);
 
-function checkTabsAndPins(state: State, complain: Complain): void {
+function checkTabsAndPins(state: ReadonlyState, complain: Complain): void {
   const pinned = new Map<Pin, number>();
   const needed = new Map<string, number>();
   for (const task of state.tasks.values()) {
@@ -239,12 +256,12 @@ function checkTabsAndPins(state: State, complain: Complain): void {
   }
 }
 
-function checkFleet(state: State, complain: Complain): void {
+function checkFleet(state: ReadonlyState, complain: Complain): void {
   const { fleet } = state;
   const fresh = newFleet();
   fresh.room = fleet.room;
   const shapes = newShapes();
-  for (const worker of fleet.order) addWorker(fresh, shapes, { ...worker, demands: [] });
+  for (const worker of fleet.order) addWorker(fresh, shapes, { ...worker, demands: [] } as unknown as Worker);
   complain(fleet.room === state.config.scheduler.placement.maxQueuePerWorker, "room on workers is as configured");
   complain(
     fleet.byId.size === fleet.order.length && fleet.able === fresh.able,
@@ -277,6 +294,6 @@ function checkFleet(state: State, complain: Complain): void {
   // A tree without workers may be older than the last one that left.
   if (fleet.order.length === 0) return;
   for (const key of ["lightest", "cpuMost", "cpuLeast", "memoryMost", "blooms"] as const) {
-    complain(fleet[key].join() === fresh[key].join(), () => `the tree over workers knows ${key}`);
+    complain(Array.from(fleet[key]).join() === fresh[key].join(), () => `the tree over workers knows ${key}`);
   }
 }

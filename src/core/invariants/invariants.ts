@@ -11,12 +11,13 @@
  * indices.ts.
  */
 import { waiting } from "../collections/fifo.ts";
-import { type Attempt, hasEnded, type State, type Task } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import { hasEnded } from "../model/state.ts";
 import { dependenciesOf } from "../task/lifecycle.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
 import { type Complain, checkIndices } from "./indices.ts";
 
-export function checkInvariants(state: State): string[] {
+export function checkInvariants(state: ReadonlyState): string[] {
   const complaints: string[] = [];
   const complain: Complain = (holds, claim) => {
     if (!holds) complaints.push(typeof claim === "string" ? claim : claim());
@@ -37,9 +38,10 @@ export function checkInvariants(state: State): string[] {
   return complaints;
 }
 
-const standsInQueue = (state: State, task: Task): boolean => isRunnable(task) && !isOversize(state, task);
+const standsInQueue = (state: ReadonlyState, task: ReadonlyTask): boolean =>
+  isRunnable(task) && !isOversize(state, task);
 
-function checkTask(state: State, task: Task, complain: Complain): void {
+function checkTask(state: ReadonlyState, task: ReadonlyTask, complain: Complain): void {
   const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
   const ended = hasEnded(task);
   const runs = task.phase === "assigned" || task.phase === "running";
@@ -61,14 +63,14 @@ function checkTask(state: State, task: Task, complain: Complain): void {
   );
 }
 
-function checkCallbacks({ callbacks, tasks, seq }: State, complain: Complain): void {
+function checkCallbacks({ callbacks, tasks, seq }: ReadonlyState, complain: Complain): void {
   for (const task of callbacks.wanted.keys())
     complain(tasks.has(task), () => `${task} wants a callback, so its record is still there`);
   for (const { end, task } of callbacks.due.values())
     complain(end <= seq, () => `the end of ${task} whose callback is due has been`);
 }
 
-function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Complain): void {
+function checkAttempt(state: ReadonlyState, task: ReadonlyTask, attempt: ReadonlyAttempt, complain: Complain): void {
   const say = (claim: string) => () => `attempt ${attempt.number} of ${task.id} (${attempt.state}) ${claim}`;
   const { worker } = attempt;
   const isStopping = attempt.state === "stopping";
@@ -87,13 +89,13 @@ function checkAttempt(state: State, task: Task, attempt: Attempt, complain: Comp
   }
 }
 
-function checkCounts(state: State, complain: Complain): void {
+function checkCounts(state: ReadonlyState, complain: Complain): void {
   const tasks = [...state.tasks.values()];
   const attempts = tasks.flatMap((task) => (task.attempt === null ? [] : [task.attempt]));
   const count = (what: string, counted: number, kept: number): void =>
     complain(counted === kept, () => `${what}: counted ${counted}, kept ${kept}`);
-  const reserves = (some: readonly Attempt[]): number => some.reduce((sum, { reserve }) => sum + reserve, 0);
-  const inPhase = (some: readonly Task[], ...phases: string[]): number =>
+  const reserves = (some: readonly ReadonlyAttempt[]): number => some.reduce((sum, { reserve }) => sum + reserve, 0);
+  const inPhase = (some: readonly ReadonlyTask[], ...phases: string[]): number =>
     some.filter(({ phase }) => phases.includes(phase)).length;
   count("in flight", attempts.length, state.inFlight);
   count("in the express lane", attempts.filter(({ express }) => express).length, state.express);
@@ -135,7 +137,7 @@ function checkCounts(state: State, complain: Complain): void {
 }
 
 /** What agents have waiting and out over all their projects. */
-function checkLoads(state: State, complain: Complain): void {
+function checkLoads(state: ReadonlyState, complain: Complain): void {
   const { maxPerAgentInFlight } = state.config.scheduler;
   const tasks = [...state.tasks.values()];
   const known = [...state.projects.values()].flatMap(({ agents }) => [...agents.values()]);
@@ -156,7 +158,7 @@ function checkLoads(state: State, complain: Complain): void {
   }
 }
 
-function checkWorkers(state: State, complain: Complain): void {
+function checkWorkers(state: ReadonlyState, complain: Complain): void {
   for (const worker of state.fleet.order) {
     const say = (claim: string) => () => `worker ${worker.id} ${claim}`;
     let cpu = 0;
@@ -187,8 +189,8 @@ function checkWorkers(state: State, complain: Complain): void {
 }
 
 /** Who waits for whom, and for what. */
-function checkTies(state: State, complain: Complain): void {
-  const edges = new Map<Task, number>();
+function checkTies(state: ReadonlyState, complain: Complain): void {
+  const edges = new Map<ReadonlyTask, number>();
   const children = new Map<string, number>();
   const countChild = (parent: string | null): void => {
     if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
@@ -227,7 +229,7 @@ function checkTies(state: State, complain: Complain): void {
   complain(waiters, "an artifact is known only while somebody waits for it");
 }
 
-function checkEnds(state: State, complain: Complain): void {
+function checkEnds(state: ReadonlyState, complain: Complain): void {
   const ends = [...waiting(state.ended)];
   const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
   complain(kept.length === state.results, "every ended task stands once in the order of ends");
@@ -246,7 +248,7 @@ function checkEnds(state: State, complain: Complain): void {
   );
 }
 
-function checkTombstones(state: State, complain: Complain): void {
+function checkTombstones(state: ReadonlyState, complain: Complain): void {
   const remembered = [...waiting(state.remembered)];
   const undue = [...state.tombstones.values()].filter(({ due }) => !due);
   undue.sort((left, right) => left.endSeq - right.endSeq);
@@ -265,7 +267,7 @@ function checkTombstones(state: State, complain: Complain): void {
 }
 
 /** What calls of no task have set aside, while they wait and while they are out. */
-function checkCalls(state: State, complain: Complain): void {
+function checkCalls(state: ReadonlyState, complain: Complain): void {
   const calls = [...state.gates.values()].flatMap((gate) => [
     ...[...gate.queue.entries.values()].map(({ ticket }) => ticket),
     ...gate.held.values(),
@@ -279,7 +281,7 @@ function checkCalls(state: State, complain: Complain): void {
   }
 }
 
-function checkGates(state: State, complain: Complain): void {
+function checkGates(state: ReadonlyState, complain: Complain): void {
   checkCalls(state, complain);
   let permits = 0;
   for (const [id, gate] of state.gates) {

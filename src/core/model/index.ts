@@ -1,4 +1,4 @@
-/** What other layers may use of this room. */
+/** What other layers may use of this room. They read the state; only who calls `evolve` needs the mutable one. */
 
 export type {
   AttemptReport,
@@ -24,17 +24,13 @@ export {
   type TaskSubmitted,
   taskOf,
 } from "./events.ts";
-export {
-  type Agent,
-  type Attempt,
-  type End,
-  type Ended,
-  type EndPhase,
-  hasEnded,
-  type Project,
-  type Schedule,
-  type State,
-  type Task,
-  type Tombstone,
-  type Worker,
-} from "./state.ts";
+export type {
+  ReadonlyAgent as Agent,
+  ReadonlyAttempt as Attempt,
+  ReadonlyProject as Project,
+  ReadonlyState as State,
+  ReadonlyTask as Task,
+  ReadonlyTombstone as Tombstone,
+  ReadonlyWorker as Worker,
+} from "./read-only.ts";
+export { type End, type Ended, type EndPhase, hasEnded, type Schedule, type State as MutableState } from "./state.ts";

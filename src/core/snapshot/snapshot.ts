@@ -21,24 +21,23 @@
 
 import { gateFacts } from "../gate/gate.ts";
 import type {
-  Agent,
-  Attempt,
-  End,
-  Ended,
-  Project,
-  Requirements,
-  State,
-  Task,
-  Tombstone,
-  Worker,
-} from "../model/state.ts";
+  ReadonlyAgent,
+  ReadonlyAttempt,
+  ReadonlyProject,
+  ReadonlyRequirements,
+  ReadonlyState,
+  ReadonlyTask,
+  ReadonlyTombstone,
+  ReadonlyWorker,
+} from "../model/read-only.ts";
+import type { End, Ended } from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
 export { restore, restoring } from "./restore.ts";
 
 /** The state must not change while its lines are being taken. */
-export function* snapshotLines(state: State): Generator<string> {
+export function* snapshotLines(state: ReadonlyState): Generator<string> {
   let lines = 0;
   for (const row of rowsOf(state)) {
     lines++;
@@ -48,12 +47,12 @@ export function* snapshotLines(state: State): Generator<string> {
   yield JSON.stringify(end);
 }
 
-function* rowsOf(state: State): Generator<format.Row> {
+function* rowsOf(state: ReadonlyState): Generator<format.Row> {
   const { seq, at, paused, cursor, levels, totals } = state;
   yield ["drover", format.SNAPSHOT_FORMAT, seq, at, paused, cursor, levels.origin, levels.highest, totalsRow(totals)];
   yield ["config", state.base, state.patch];
   yield ["spent", state.spent.facts()];
-  const agents = new Map<Agent, number>();
+  const agents = new Map<ReadonlyAgent, number>();
   for (const project of state.projects.values()) {
     yield projectRow(project);
     for (const agent of byId(project.agents.values())) {
@@ -89,16 +88,16 @@ function* rowsOf(state: State): Generator<format.Row> {
 const byId = <Item extends { readonly id: string }>(items: Iterable<Item>): Item[] =>
   [...items].sort((left, right) => (left.id < right.id ? -1 : 1));
 
-const totalsRow = (totals: State["totals"]): format.Numbers => [
+const totalsRow = (totals: ReadonlyState["totals"]): format.Numbers => [
   ...[totals.submitted, totals.completed, totals.failed, totals.cancelled, totals.expired, totals.skipped],
   ...[totals.starts, totals.waitMs, totals.runMs, totals.ends, totals.rejected],
 ];
 
-const agentTotalsRow = ({ submitted, completed, failed, cancelled }: Agent["totals"]): format.Numbers => [
+const agentTotalsRow = ({ submitted, completed, failed, cancelled }: ReadonlyAgent["totals"]): format.Numbers => [
   ...[submitted, completed, failed, cancelled],
 ];
 
-function projectRow(project: Project): format.ProjectRow {
+function projectRow(project: ReadonlyProject): format.ProjectRow {
   const { id, settings, source, status, level, charged, spent, recent, starts } = project;
   const means = Array.from(project.means, ([type, { count, tokens }]) => [type, count, tokens] as const);
   return [
@@ -108,7 +107,7 @@ function projectRow(project: Project): format.ProjectRow {
 }
 
 /** Unlimited room is written as null: JSON has no infinity. */
-function workerRow(worker: Worker): format.WorkerRow {
+function workerRow(worker: ReadonlyWorker): format.WorkerRow {
   const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes, note } =
     worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
@@ -118,8 +117,8 @@ function workerRow(worker: Worker): format.WorkerRow {
   ];
 }
 
-function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<format.Row> {
-  const numbers = new Map<Requirements, number>();
+function* taskRows(state: ReadonlyState, agents: ReadonlyMap<ReadonlyAgent, number>): Generator<format.Row> {
+  const numbers = new Map<ReadonlyRequirements, number>();
   for (const task of state.tasks.values()) {
     let number = numbers.get(task.requirements);
     if (number === undefined) {
@@ -131,7 +130,7 @@ function* taskRows(state: State, agents: ReadonlyMap<Agent, number>): Generator<
   }
 }
 
-function requirementsRow(requirements: Requirements): format.RequirementsRow {
+function requirementsRow(requirements: ReadonlyRequirements): format.RequirementsRow {
   const { type, capabilities, cpu, memory, provider, locks, zone, tab } = requirements;
   const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = requirements;
   return [
@@ -140,7 +139,7 @@ function requirementsRow(requirements: Requirements): format.RequirementsRow {
   ];
 }
 
-function taskRow(state: State, task: Task, agent: number, requirements: number): format.TaskRow {
+function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requirements: number): format.TaskRow {
   const { id, seq, bodyHash, createdAt, depth, priority, iteration, estimate, runnableAt, lastSeq } = task;
   const phase = format.PHASES.indexOf(task.phase);
   const links = linksRow(state, task);
@@ -168,7 +167,7 @@ function taskRow(state: State, task: Task, agent: number, requirements: number):
       ];
 }
 
-const isPlain = (task: Task): boolean =>
+const isPlain = (task: ReadonlyTask): boolean =>
   !task.paused &&
   task.attempts === 0 &&
   task.ownFailures === 0 &&
@@ -178,7 +177,7 @@ const isPlain = (task: Task): boolean =>
   task.pin === null &&
   task.end === null;
 
-function moreOf(task: Task, links: format.LinksRow | null): format.TaskMore {
+function moreOf(task: ReadonlyTask, links: format.LinksRow | null): format.TaskMore {
   const { paused, ownFailures, losses, attempts, restUntil, deadline, lastWorker, startedAt, pin, end } = task;
   const pinUntil = task.timers?.find((timer) => timer.kind === "pin")?.at ?? -1;
   const how = end === null ? null : endRow(end);
@@ -208,7 +207,7 @@ function endedRow(ended: Ended): format.EndedRow {
 }
 
 /** Null also where links are there and say nothing. */
-function linksRow(state: State, task: Task): format.LinksRow | null {
+function linksRow(state: ReadonlyState, task: ReadonlyTask): format.LinksRow | null {
   if (task.links === null) return null;
   const { parent, needs, unmet, artifact, dependents, notified, children } = task.links;
   const isEmpty = parent === null && needs.length === 0 && artifact === null && unmet === 0;
@@ -217,7 +216,7 @@ function linksRow(state: State, task: Task): format.LinksRow | null {
   return [parent, needs, unmet, artifact, waiting, notified, children];
 }
 
-function attemptRow(attempt: Attempt): format.AttemptRow {
+function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {
   const { task, worker, number, assignedAt, charge, express, state, startedAt } = attempt;
   const { reserve, reported, permitted, known, stopCause, stopBy } = attempt;
   return [
@@ -226,7 +225,7 @@ function attemptRow(attempt: Attempt): format.AttemptRow {
   ];
 }
 
-function stoneRow(stone: Tombstone): format.StoneRow {
+function stoneRow(stone: ReadonlyTombstone): format.StoneRow {
   const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, children, due, lastWorker } =
     stone;
   const code = format.PHASES.indexOf(phase);

@@ -18,7 +18,8 @@ import { type Needed, offers } from "../fleet/shape.ts";
 import { refusalsOf, refusedInWords } from "../fleet/worker-filter.ts";
 import type { Decided, Decision, Submission, Warning } from "../model/commands.ts";
 import type { Event, TaskSubmitted } from "../model/events.ts";
-import { type EndPhase, hasEnded, type Phase, type Project, type State, wentWell } from "../model/state.ts";
+import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
+import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
 import { tabCapability } from "./browser-tab.ts";
 import { dependenciesOf } from "./lifecycle.ts";
@@ -55,7 +56,7 @@ export function usage(load: Load): number {
 }
 
 /** Whether callers of this fleet should slow down; `shouldThrottle` of its load, without spelling that out. */
-export function isThrottling(state: State): boolean {
+export function isThrottling(state: ReadonlyState): boolean {
   const { maxQueue, backpressure } = state.config.scheduler;
   const { perWorker, throttleAt } = backpressure;
   return perWorker === null ? (state.waiting + state.queued) / maxQueue > throttleAt : shouldThrottle(loadOf(state));
@@ -64,7 +65,7 @@ export function isThrottling(state: State): boolean {
 export const shouldAccept = (load: Load): boolean => usage(load) < load.rejectThreshold;
 export const shouldThrottle = (load: Load): boolean => usage(load) > load.throttleAt;
 
-export function loadOf(state: State): Load {
+export function loadOf(state: ReadonlyState): Load {
   const { maxQueue, backpressure } = state.config.scheduler;
   return {
     queued: state.waiting + state.queued,
@@ -77,7 +78,7 @@ export function loadOf(state: State): Load {
   };
 }
 
-export function decideSubmit(state: State, task: Submission, now: Instant): Decided {
+export function decideSubmit(state: ReadonlyState, task: Submission, now: Instant): Decided {
   const known = task.id === null ? null : findKnown(state, task.id);
   if (known !== null) {
     return known.bodyHash === task.bodyHash
@@ -99,14 +100,18 @@ export function decideSubmit(state: State, task: Submission, now: Instant): Deci
   return ok(admit(state, task, settings.value, ties.value, now));
 }
 
-function findKnown(state: State, id: TaskId): { id: TaskId; bodyHash: string } | null {
+function findKnown(state: ReadonlyState, id: TaskId): { id: TaskId; bodyHash: string } | null {
   return state.tasks.get(id) ?? state.tombstones.get(id) ?? null;
 }
 
-type ProjectPlan = { readonly settings: ProjectSettings; readonly isNew: boolean; readonly source: Project["source"] };
+type ProjectPlan = {
+  readonly settings: ProjectSettings;
+  readonly isNew: boolean;
+  readonly source: ReadonlyProject["source"];
+};
 
 /** The settings of a task's project, and whether it must be made first. A call of no task has no agent. */
-export function projectFor(state: State, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
+export function projectFor(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
   if (project !== undefined) {
     const isNewThere = agent !== null && project.source === "default" && !project.agents.has(agent);
@@ -123,7 +128,7 @@ export function projectFor(state: State, id: ProjectId, agent: AgentId | null): 
  * Whether a project that nobody registered may be made. Those that the config names always may, and the last tenth of
  * the places is kept for those that are put.
  */
-export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
+export function refusalForMaking(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
   if (state.projects.size >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
     return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy: remedyFor(id) };
@@ -133,7 +138,7 @@ export function refusalForMaking(state: State, id: ProjectId, agent: AgentId | n
 const remedyFor = (id: ProjectId): string => `name ${id} in the config, or have an admin put it`;
 
 /** Whether an agent may have tasks in one more project that nobody registered, whoever made it. */
-function refusalForSpread(state: State, id: ProjectId, agent: AgentId | null): Refusal | null {
+function refusalForSpread(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
   const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
   if (known.length < MADE_PROJECTS_MAX) return null;
@@ -160,7 +165,7 @@ type Ties = {
 const NO_TIES: Result<Ties, Refusal> = ok({ depth: 0, priority: null, prioritised: false, unmet: false, failed: null });
 
 /** What its parent and needs mean for a task. */
-function readTies(state: State, task: Submission): Result<Ties, Refusal> {
+function readTies(state: ReadonlyState, task: Submission): Result<Ties, Refusal> {
   if (task.parent === null && task.needs.length === 0) return NO_TIES;
   let unmet = false;
   let failed: Ties["failed"] = null;
@@ -186,7 +191,7 @@ function readTies(state: State, task: Submission): Result<Ties, Refusal> {
 /** Callbacks that are due, beyond which no more tasks with a callback are taken. */
 const CALLBACKS_MAX = 1_000_000;
 
-function refusalForRoom(state: State, task: Submission): Refusal | null {
+function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null {
   if (typeof task.callback === "string" && state.callbacks.due.size >= CALLBACKS_MAX)
     return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
@@ -213,7 +218,7 @@ function refusalForRoom(state: State, task: Submission): Refusal | null {
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
-function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
+function admit(state: ReadonlyState, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
   const { settings, source } = project;
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
@@ -238,7 +243,7 @@ function admit(state: State, task: Submission, project: ProjectPlan, ties: Ties,
 const NO_WARNINGS: readonly Warning[] = [];
 
 function warningsFor(
-  state: State,
+  state: ReadonlyState,
   task: Submission,
   submitted: TaskSubmitted,
   { asked, settings }: { readonly asked: number; readonly settings: ProjectSettings },
@@ -270,7 +275,7 @@ type Admitted = {
 };
 
 /** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
-function submittedEvent(state: State, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
+function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
   const { ties } = admitted;
   const { parent, needs, cpu, memory, action } = task;
   const capabilities = needed(task);
@@ -315,7 +320,7 @@ function submittedEvent(state: State, task: Submission, admitted: Admitted, now:
 }
 
 const neededOf = (
-  state: State,
+  state: ReadonlyState,
   task: Submission,
   capabilities: readonly string[],
 ): Needed & Pick<Submission, "zone"> => {
@@ -330,7 +335,7 @@ function needed({ tab, capabilities }: Submission): readonly string[] {
 }
 
 /** Accepted all the same, but nobody known could ever run it. */
-export function unfitWarning(state: State, submitted: TaskSubmitted): Warning | null {
+export function unfitWarning(state: ReadonlyState, submitted: TaskSubmitted): Warning | null {
   const { fleet } = state;
   const { capabilities, cpu, memory, type, action, project } = submitted;
   const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, submitted, project) };

@@ -9,14 +9,14 @@ import type { Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { AttemptReport, Command, Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
-import type { Attempt, State } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
 import { loseAttempt, requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, stopForBudget } from "./stop.ts";
 
 const ERROR_MAX = 4096;
 
-function liveAttempt(state: State, id: TaskId, number: number): Result<Attempt, Refusal> {
+function liveAttempt(state: ReadonlyState, id: TaskId, number: number): Result<ReadonlyAttempt, Refusal> {
   const task = state.tasks.get(id);
   if (task === undefined) {
     return state.tombstones.has(id)
@@ -29,14 +29,22 @@ function liveAttempt(state: State, id: TaskId, number: number): Result<Attempt, 
     : fail({ type: "attempt-stale", task: id, attempt: number, current: attempt?.number ?? null });
 }
 
-export function decideStart(state: State, command: Extract<Command, { type: "start-attempt" }>, now: Instant): Decided {
+export function decideStart(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "start-attempt" }>,
+  now: Instant,
+): Decided {
   const found = liveAttempt(state, command.task, command.attempt);
   if (!found.ok) return found;
   if (found.value.state !== "assigned") return ok({ events: [], repeated: true });
   return ok({ events: [{ kind: "attempt-started", at: now, task: command.task, attempt: command.attempt }] });
 }
 
-export function decideUsage(state: State, command: Extract<Command, { type: "report-usage" }>, now: Instant): Decided {
+export function decideUsage(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "report-usage" }>,
+  now: Instant,
+): Decided {
   const found = liveAttempt(state, command.task, command.attempt);
   if (!found.ok) return found;
   const attempt = found.value;
@@ -46,14 +54,18 @@ export function decideUsage(state: State, command: Extract<Command, { type: "rep
   return ok({ events: [used, ...stopForBudget(state, attempt, Math.max(usedBy(attempt), tokens), now)] });
 }
 
-export function decideFinish(state: State, report: AttemptReport, now: Instant): Decided {
+export function decideFinish(state: ReadonlyState, report: AttemptReport, now: Instant): Decided {
   const found = liveAttempt(state, report.task, report.attempt);
   if (!found.ok) return found;
   return ok({ events: finish(state, found.value, report, now) });
 }
 
 /** Its worker says, by not naming it, that it has it no longer. */
-export function decideLoss(state: State, command: Extract<Command, { type: "lose-attempt" }>, now: Instant): Decided {
+export function decideLoss(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "lose-attempt" }>,
+  now: Instant,
+): Decided {
   const found = liveAttempt(state, command.task, command.attempt);
   if (!found.ok) return found;
   const attempt = found.value;
@@ -64,7 +76,7 @@ export function decideLoss(state: State, command: Extract<Command, { type: "lose
 
 /** Who was to pass it on, or to begin it, has not. */
 export function decideReturn(
-  state: State,
+  state: ReadonlyState,
   command: Extract<Command, { type: "return-attempt" }>,
   now: Instant,
 ): Decided {
@@ -76,7 +88,7 @@ export function decideReturn(
   });
 }
 
-function finish(state: State, attempt: Attempt, report: AttemptReport, now: Instant): Event[] {
+function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {
   const { task, attempt: number, tokens } = report;
   const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";
   if (report.outcome === "done" && !hasTaskEnded) {

@@ -21,7 +21,7 @@ export const newTab = (id: string, seq: number, ownerlessSince: number): Tab => 
   seq,
   ownerlessSince,
   timer: null,
-  tasks: sortedList(compareSeqs),
+  tasks: sortedList<Task>(compareSeqs),
 });
 
 export function joinTab(state: State, task: Task): void {

@@ -10,6 +10,7 @@
 import type { Instant, Seq } from "../base/brand.ts";
 import { ok } from "../base/result.ts";
 import type { CallbackOutcome, Decided } from "../model/commands.ts";
+import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
@@ -19,7 +20,7 @@ export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: 
 }
 
 /** Of a task that has ended. */
-export function endedOf(task: Task): Ended {
+export function endedOf(task: ReadonlyTask): Ended {
   const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;
   const { runnableAt, startedAt, deadline, lastWorker } = task;
   return {
@@ -43,7 +44,7 @@ export function endedOf(task: Task): Ended {
   };
 }
 
-export function decideCallback(state: State, end: Seq, outcome: CallbackOutcome, now: Instant): Decided {
+export function decideCallback(state: ReadonlyState, end: Seq, outcome: CallbackOutcome, now: Instant): Decided {
   const due = state.callbacks.due.get(end);
   if (due === undefined) return ok({ events: [], repeated: true });
   return ok({ events: [{ kind: "callback-settled", at: now, task: due.task, end, ...outcome }] });

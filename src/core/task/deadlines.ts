@@ -9,7 +9,14 @@ import type { Instant } from "../base/brand.ts";
 import { itemAt, peek, waiting } from "../collections/fifo.ts";
 import { first, front, items } from "../collections/sorted-list.ts";
 import type { Event } from "../model/events.ts";
-import type { Attempt, Project, State, Tab, Task, Timer } from "../model/state.ts";
+import type {
+  ReadonlyAttempt,
+  ReadonlyProject,
+  ReadonlyState,
+  ReadonlyTab,
+  ReadonlyTask,
+  ReadonlyTimer,
+} from "../model/read-only.ts";
 import { GROUPS_LOOKED_AT_MAX, holdsMax } from "../turn/hold.ts";
 import { ANY_PRIORITY, mayStart, pickIn } from "../turn/next-in-line.ts";
 import { nextRankChange } from "../turn/rank-change.ts";
@@ -22,7 +29,7 @@ const FAILED_AT_ONCE_MAX = 256;
 /** Tombstones kept at most, however long they should be remembered: far below what a Map can hold. */
 export const TOMBSTONES_MAX = 2_000_000;
 
-export function due(state: State, now: Instant): readonly Event[] {
+export function due(state: ReadonlyState, now: Instant): readonly Event[] {
   const timer = first(state.timers);
   if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
   const results = expiredResults(state, now);
@@ -32,36 +39,36 @@ export function due(state: State, now: Instant): readonly Event[] {
   return dueAtGates(state, now);
 }
 
-function dueTimer(state: State, timer: Timer, now: Instant): Event[] {
-  const task = timer.task as Task;
+function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Event[] {
+  const task = timer.task as ReadonlyTask;
   switch (timer.kind) {
     case "deadline":
       return [deadlineEvent(state, task, now)];
     case "wake":
       return [queued(state, task, null, now)];
     case "timeout": {
-      const attempt = timer.attempt as Attempt;
+      const attempt = timer.attempt as ReadonlyAttempt;
       const { number } = attempt;
       const stopBy = stopByFor(state, attempt, now);
       return [{ kind: "attempt-stopping", at: now, task: task.id, attempt: number, cause: "timeout", stopBy }];
     }
     case "stop":
-      return [endOfStop(state, timer.attempt as Attempt, null, now)];
+      return [endOfStop(state, timer.attempt as ReadonlyAttempt, null, now)];
     case "pin":
       return [{ kind: "pin-released", at: now, task: task.id }];
     case "tab":
-      return unresolved(timer.tab as Tab, now);
+      return unresolved(timer.tab as ReadonlyTab, now);
   }
 }
 
-function deadlineEvent(state: State, task: Task, now: Instant): Event {
+function deadlineEvent(state: ReadonlyState, task: ReadonlyTask, now: Instant): Event {
   const runs = task.phase === "assigned" || task.phase === "running";
   const reason = runs ? "deadline exceeded" : "deadline exceeded while queued";
   const stopBy = runs && task.attempt !== null ? stopByFor(state, task.attempt, now) : null;
   return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };
 }
 
-function unresolved(tab: Tab, now: Instant): Event[] {
+function unresolved(tab: ReadonlyTab, now: Instant): Event[] {
   const reason = `no worker owns tab ${tab.id}`;
   return front(tab.tasks, FAILED_AT_ONCE_MAX).map((task) => {
     const failed = { task: task.id, attempt: null, tokens: null, reason, expired: false, stopBy: null };
@@ -70,7 +77,7 @@ function unresolved(tab: Tab, now: Instant): Event[] {
 }
 
 /** How many ended tasks are kept no longer. One whose dependents have not all been notified is kept. */
-function expiredResults(state: State, now: Instant): number {
+function expiredResults(state: ReadonlyState, now: Instant): number {
   const { resultTtl, resultMax } = state.config.scheduler;
   const { ended } = state;
   let count = 0;
@@ -84,7 +91,7 @@ function expiredResults(state: State, now: Instant): number {
   return count;
 }
 
-function expiredTombstones(state: State, now: Instant): number {
+function expiredTombstones(state: ReadonlyState, now: Instant): number {
   const { remember } = state.config.scheduler;
   const { remembered } = state;
   let count = 0;
@@ -98,12 +105,12 @@ function expiredTombstones(state: State, now: Instant): number {
 }
 
 /** The next instant at which anything can change by itself; null if nothing ever will. */
-export function nextInstant(state: State, now: Instant): Instant | null {
+export function nextInstant(state: ReadonlyState, now: Instant): Instant | null {
   return nextChange(state, now).next;
 }
 
 /** The same, and whether all that time will ever bring about by itself is that old results are let go. */
-export function nextChange(state: State, now: Instant): { next: Instant | null; isOnlyExpiry: boolean } {
+export function nextChange(state: ReadonlyState, now: Instant): { next: Instant | null; isOnlyExpiry: boolean } {
   const move = Math.min(
     first(state.timers)?.at ?? Number.POSITIVE_INFINITY,
     nextInstantAtGates(state, now),
@@ -117,7 +124,7 @@ export function nextChange(state: State, now: Instant): { next: Instant | null; 
   };
 }
 
-function nextExpiry(state: State): number {
+function nextExpiry(state: ReadonlyState): number {
   let next = Number.POSITIVE_INFINITY;
   for (const { task, end } of waiting(state.ended)) {
     if (task.end !== end) continue;
@@ -130,13 +137,13 @@ function nextExpiry(state: State): number {
 }
 
 /** Whether the task next in line could start but for a budget: then nobody else of its project can. */
-function isHeldByBudget(state: State, project: Project, now: Instant): boolean {
+function isHeldByBudget(state: ReadonlyState, project: ReadonlyProject, now: Instant): boolean {
   if (project.settings.budget.limit === null && state.config.budget.limit === null) return false;
   return mayStart(state, project, now) && pickIn(state, project, now, ANY_PRIORITY) === null;
 }
 
 /** When tokens spent long ago leave a budget that may be holding something up, or another task is next in line. */
-function nextRoomInBudgets(state: State, now: Instant): number {
+function nextRoomInBudgets(state: ReadonlyState, now: Instant): number {
   let next =
     state.config.budget.limit === null
       ? Number.POSITIVE_INFINITY
@@ -149,7 +156,7 @@ function nextRoomInBudgets(state: State, now: Instant): number {
 }
 
 /** When the next task that asks for room becomes overdue and may take a hold; those overdue already were asked. */
-function nextOverdue(state: State, now: Instant): number {
+function nextOverdue(state: ReadonlyState, now: Instant): number {
   const { starvationAfter } = state.config.scheduler.priority;
   if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
   let looked = 0;

@@ -15,17 +15,18 @@ import type { Refusal } from "../base/refusal.ts";
 import { front } from "../collections/sorted-list.ts";
 import { neededBy, pinFor } from "../fleet/placement.ts";
 import type { Event } from "../model/events.ts";
-import { type End, type EndPhase, type Links, type State, type Task, wentWell } from "../model/state.ts";
+import type { ReadonlyLinks, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import { type End, type EndPhase, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
 
 export const NOTIFIED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
 
 /** The next slice of dependents, notified of a dependency's end. */
-export function nextNotified(state: State, now: Instant): readonly Event[] {
+export function nextNotified(state: ReadonlyState, now: Instant): readonly Event[] {
   if (state.unnotified.size === 0) return NONE;
   for (const task of state.unnotified) {
-    const links = task.links as Links;
+    const links = task.links as ReadonlyLinks;
     const slice = links.dependents.slice(links.notified, links.notified + NOTIFIED_AT_ONCE_MAX);
     const events: Event[] = [{ kind: "dependents-notified", at: now, task: task.id, count: slice.length }];
     for (const dependent of slice) {
@@ -37,20 +38,20 @@ export function nextNotified(state: State, now: Instant): readonly Event[] {
   return NONE;
 }
 
-function consequence(state: State, ended: Task, dependent: Task, now: Instant): Event | null {
+function consequence(state: ReadonlyState, ended: ReadonlyTask, dependent: ReadonlyTask, now: Instant): Event | null {
   if (dependent.phase !== "waiting") return null;
   const cause = (ended.end as End).seq as Seq;
   if (!wentWell(ended.phase) && dependent.requirements.onDependencyFailure === "skip") {
     const reason = skipReason(ended.id, ended.phase as EndPhase);
     return { kind: "task-skipped", at: now, task: dependent.id, cause, dependency: ended.id, reason };
   }
-  const links = dependent.links as Links;
+  const links = dependent.links as ReadonlyLinks;
   if (links.unmet > 1 || links.artifact !== null || dependent.restUntil > now) return null;
   return queued(state, dependent, cause, now);
 }
 
 /** The event that makes a task runnable, with the worker it would rather run on. */
-export function queued(state: State, task: Task, cause: Seq | null, now: Instant): Event {
+export function queued(state: ReadonlyState, task: ReadonlyTask, cause: Seq | null, now: Instant): Event {
   const { parent, needs } = task.links ?? { parent: null, needs: [] };
   const pin = pinFor(state, { parent, needs, lastWorker: task.lastWorker }, neededBy(state, task));
   return { kind: "task-queued", at: now, task: task.id, cause, pin };
@@ -113,7 +114,7 @@ export function batchOrder(items: readonly Item[]): { order: number[]; refused: 
 }
 
 /** Tasks that wait for nothing any more, a slice of them: their artifact has appeared. */
-export function nextReady(state: State, now: Instant): readonly Event[] {
+export function nextReady(state: ReadonlyState, now: Instant): readonly Event[] {
   if (state.ready.size === 0) return NONE;
   return front(state.ready, NOTIFIED_AT_ONCE_MAX).map((task) => queued(state, task, null, now));
 }

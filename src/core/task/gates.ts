@@ -14,9 +14,10 @@ import { gateSettings } from "../config/config.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { resetGate, throttleGate } from "../gate/gate.ts";
 import { isHeld } from "../gate/limits.ts";
-import { type Gate, newGate } from "../gate/state.ts";
+import { type Gate, newGate, type ReadonlyGate } from "../gate/state.ts";
 import type { Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
+import type { ReadonlyState } from "../model/read-only.ts";
 import type { Attempt, State } from "../model/state.ts";
 
 const GATES_MAX = 1000;
@@ -67,14 +68,14 @@ export function removeGate(state: State, id: GateId): void {
   state.gates.delete(id);
 }
 
-export const isConfigured = ({ config }: State, id: string): boolean => Object.hasOwn(config.gates.named, id);
+export const isConfigured = ({ config }: ReadonlyState, id: string): boolean => Object.hasOwn(config.gates.named, id);
 
 /**
  * Whether a gate that is not there yet may be made for a project, and what happens first. Those that the config names
  * always may. Where no place is left for the project, a gate that nobody has used lately gives way, the oldest first.
  */
 export function roomForGate(
-  state: State,
+  state: ReadonlyState,
   id: GateId,
   project: string | null,
   now: Instant,
@@ -97,7 +98,7 @@ export function roomForGate(
 const NOTHING_FIRST: Result<readonly Event[], Refusal> = ok([]);
 
 /** Nothing is lost with it: no call is out or waits, none counts in its windows, no word of its provider is fresh. */
-function isIdle(gate: Gate, now: Instant): boolean {
+function isIdle(gate: ReadonlyGate, now: Instant): boolean {
   const { held, queue, throttles, blockedUntil, requests, tokens } = gate;
   if (held.size + queue.entries.size > 0 || isHeld(gate, now) || requests.total(now) > 0) return false;
   if (throttles > 0 && now < (blockedUntil ?? 0) + THROTTLES_KEPT_MS) return false;
@@ -105,7 +106,7 @@ function isIdle(gate: Gate, now: Instant): boolean {
   return true;
 }
 
-export function decideReset(state: State, id: GateId, now: Instant): Decided {
+export function decideReset(state: ReadonlyState, id: GateId, now: Instant): Decided {
   const gate = state.gates.get(id);
   if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
   // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
@@ -114,7 +115,7 @@ export function decideReset(state: State, id: GateId, now: Instant): Decided {
 }
 const REPEATED: Decided = ok({ events: [], repeated: true });
 
-export function decideRemoval(state: State, id: GateId, now: Instant): Decided {
+export function decideRemoval(state: ReadonlyState, id: GateId, now: Instant): Decided {
   if (isConfigured(state, id)) return fail({ type: "gate-configured", gate: id });
   const gate = state.gates.get(id);
   if (gate === undefined) return fail({ type: "gate-unknown", gate: id });

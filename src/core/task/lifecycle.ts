@@ -14,6 +14,7 @@ import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import { isStray } from "../fleet/pin.ts";
 import { requirementsFor } from "../fleet/requirements.ts";
 import type { TaskSubmitted } from "../model/events.ts";
+import type { ReadonlyTask } from "../model/read-only.ts";
 import {
   type End,
   type EndPhase,
@@ -186,7 +187,7 @@ export function meetArtifact(state: State, artifact: string): void {
 }
 
 /** Whether everything but time is there for a waiting task. */
-export const isMet = (task: Task): boolean =>
+export const isMet = (task: ReadonlyTask): boolean =>
   task.links === null || (task.links.unmet === 0 && task.links.artifact === null);
 
 /** A task that waits for nothing but the clock gets a timer; one that waits for nothing at all is ready. */
@@ -230,7 +231,7 @@ export function setPin(state: State, task: Task, pin: Pin | null, at: number): v
   }
   let pinned = state.pins.get(pin);
   if (pinned === undefined) {
-    pinned = sortedList(compareSeqs);
+    pinned = sortedList<Task>(compareSeqs);
     state.pins.set(pin, pinned);
     watchPins(state, pin);
   }

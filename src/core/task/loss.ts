@@ -16,7 +16,7 @@ import { fnv1a } from "../fleet/shape.ts";
 import { isHeld } from "../gate/gate.ts";
 import type { AttemptReport } from "../model/commands.ts";
 import type { Event, LossCause } from "../model/events.ts";
-import type { Attempt, State } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
 import { restAfter } from "./attempt.ts";
 import { roomForGate } from "./gates.ts";
@@ -34,10 +34,15 @@ type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly
 type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
 
 /** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
-const isOutcomeUnknown = ({ task, startedAt }: Attempt): boolean =>
+const isOutcomeUnknown = ({ task, startedAt }: ReadonlyAttempt): boolean =>
   task.requirements.onLoss === "fail" && startedAt >= 0;
 
-export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: Loss, now: Instant): Event {
+export function loseAttempt(
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
+  { cause, tokens }: Loss,
+  now: Instant,
+): Event {
   const { task, number } = attempt;
   if (isOutcomeUnknown(attempt)) {
     const lost = `attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
@@ -55,11 +60,11 @@ export function loseAttempt(state: State, attempt: Attempt, { cause, tokens }: L
 }
 
 /** It did nothing and cost nothing, and may start again at once. */
-export const returnAttempt = (attempt: Attempt, now: Instant): Event =>
+export const returnAttempt = (attempt: ReadonlyAttempt, now: Instant): Event =>
   lost(attempt, { cause: "not-begun", tokens: 0, reason: null }, now, now);
 
 /** Its worker gives it back: it rests, at least as long as the worker asks. */
-export function requeueAttempt(state: State, attempt: Attempt, given: GivenBack, now: Instant): Event {
+export function requeueAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, given: GivenBack, now: Instant): Event {
   const { tokens, reason } = given;
   const requeues = attempt.task.requeues + 1;
   if (requeues >= state.config.scheduler.retry.maxRequeues) {
@@ -71,7 +76,12 @@ export function requeueAttempt(state: State, attempt: Attempt, given: GivenBack,
 }
 
 /** Its provider said 429 or 529. */
-export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack, now: Instant): Event[] {
+export function throttleAttempt(
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
+  given: GivenBack,
+  now: Instant,
+): Event[] {
   const { task } = attempt;
   const { tokens, reason } = given;
   const askedMs = given.retryAfterMs ?? 0;
@@ -94,19 +104,25 @@ export function throttleAttempt(state: State, attempt: Attempt, given: GivenBack
 }
 
 /** It went out before the block that is over by now, with those that brought it about, and asks for nothing more. */
-function isOldNews(state: State, attempt: Attempt, id: GateId, retryAfterMs: number, now: Instant): boolean {
+function isOldNews(
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
+  id: GateId,
+  retryAfterMs: number,
+  now: Instant,
+): boolean {
   const gate = state.gates.get(id);
   if (gate === undefined || isHeld(gate, now) || retryAfterMs > 0) return false;
   return gate.blockedUntil !== null && attempt.assignedAt < gate.blockedUntil;
 }
 
-const restOf = (state: State, { task, number }: Attempt, times: number): number =>
+const restOf = (state: ReadonlyState, { task, number }: ReadonlyAttempt, times: number): number =>
   restAfter(times, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
 
 type Back = { readonly cause: LossCause; readonly tokens: number | null; readonly reason: string | null };
 
 const lost = (
-  { task, number }: Attempt,
+  { task, number }: ReadonlyAttempt,
   { cause, tokens, reason }: Back,
   restUntil: Instant,
   now: Instant,
@@ -122,7 +138,7 @@ const lost = (
   reason,
 });
 
-const failed = ({ task, number }: Attempt, tokens: number | null, reason: string, now: Instant): Event => ({
+const failed = ({ task, number }: ReadonlyAttempt, tokens: number | null, reason: string, now: Instant): Event => ({
   kind: "task-failed",
   at: now,
   task: task.id,

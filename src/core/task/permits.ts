@@ -8,7 +8,7 @@
  * that are still out.
  */
 
-import type { Instant, PermitId } from "../base/brand.ts";
+import type { Instant, PermitId, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
@@ -27,9 +27,11 @@ import {
   restartGate,
   type Ticket,
 } from "../gate/gate.ts";
+import type { ReadonlyGate } from "../gate/state.ts";
 import type { AskPermit, Command, Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
-import type { Attempt, Project, State, Task } from "../model/state.ts";
+import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
+import type { State, Task } from "../model/state.ts";
 import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "../turn/budget.ts";
 import { chargeProject } from "../turn/fairness.ts";
 import { projectFor } from "./admission.ts";
@@ -113,8 +115,11 @@ function releaseCall(state: State, ticket: Ticket | undefined): void {
 }
 
 /** The live attempt a permit was taken for. */
-function attemptOf(state: State, ticket: { readonly task?: string; readonly attempt?: number }): Attempt | null {
-  const attempt = ticket.task === undefined ? null : (state.tasks.get(ticket.task as Task["id"])?.attempt ?? null);
+function attemptOf<Live extends { readonly number: number }>(
+  { tasks }: { readonly tasks: { get(id: TaskId): { readonly attempt: Live | null } | undefined } },
+  ticket: { readonly task?: string; readonly attempt?: number },
+): Live | null {
+  const attempt = ticket.task === undefined ? null : (tasks.get(ticket.task as TaskId)?.attempt ?? null);
   return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
 }
 
@@ -130,7 +135,11 @@ export function restartGates(state: State): void {
 }
 
 /** Whether one more may wait at a gate; the last tenth of the places is kept for projects that have few. */
-function refusalForLine(state: State, { queue }: Gate, { gate, task, project }: AskPermit): Refusal | null {
+function refusalForLine(
+  state: ReadonlyState,
+  { queue }: ReadonlyGate,
+  { gate, task, project }: AskPermit,
+): Refusal | null {
   const waiting = queue.entries.size;
   if (waiting < TICKETS_MAX - keptOf(TICKETS_MAX)) return null;
   const full = { type: "too-many", what: `calls waiting at gate ${gate}`, max: TICKETS_MAX } as const;
@@ -140,7 +149,7 @@ function refusalForLine(state: State, { queue }: Gate, { gate, task, project }: 
   return isKeptForOthers(TICKETS_MAX, waiting, mine) ? { ...full, kept: keptOf(TICKETS_MAX) } : null;
 }
 
-export function decidePermit(state: State, command: AskPermit, now: Instant): Decided {
+export function decidePermit(state: ReadonlyState, command: AskPermit, now: Instant): Decided {
   const gate = state.gates.get(command.gate);
   const crowded = gate === undefined ? null : refusalForLine(state, gate, command);
   if (crowded !== null) return fail(crowded);
@@ -195,7 +204,12 @@ export function decidePermit(state: State, command: AskPermit, now: Instant): De
 }
 
 /** A call of no task is refused when its budget cannot bear it: nobody would know when to try again. */
-function refusalForBudget(state: State, project: Project | undefined, tokens: number, now: Instant): Refusal | null {
+function refusalForBudget(
+  state: ReadonlyState,
+  project: ReadonlyProject | undefined,
+  tokens: number,
+  now: Instant,
+): Refusal | null {
   const whose = project !== undefined && !projectHasRoom(project, tokens, now) ? project : null;
   if (whose === null && fleetHasRoom(state, tokens, now)) return null;
   const { limit } = whose === null ? state.config.budget : whose.settings.budget;
@@ -203,7 +217,7 @@ function refusalForBudget(state: State, project: Project | undefined, tokens: nu
   return { type: "budget-exhausted", project: whose?.id ?? "(fleet)", limit: limit ?? 0, used };
 }
 
-export function decideDrop(state: State, permit: PermitId, now: Instant): Decided {
+export function decideDrop(state: ReadonlyState, permit: PermitId, now: Instant): Decided {
   const gate = state.permits.get(permit);
   if (gate === undefined) return ok({ events: [], repeated: true });
   if (state.gates.get(gate)?.held.has(permit) === true) {
@@ -213,7 +227,7 @@ export function decideDrop(state: State, permit: PermitId, now: Instant): Decide
 }
 
 export function decideSettle(
-  state: State,
+  state: ReadonlyState,
   command: Extract<Command, { type: "settle-permit" }>,
   now: Instant,
 ): Decided {
@@ -234,7 +248,7 @@ export function decideSettle(
 }
 
 /** The next permit that may be granted at any gate. */
-export function nextPermit(state: State, now: Instant): Event | null {
+export function nextPermit(state: ReadonlyState, now: Instant): Event | null {
   if (state.permits.size === 0) return null;
   for (const [id, gate] of state.gates) {
     const ticket = nextGrant(gate, now);
@@ -244,7 +258,7 @@ export function nextPermit(state: State, now: Instant): Event | null {
 }
 
 /** What time alone has changed at the gates: permits that ran out, a block that ended. */
-export function dueAtGates(state: State, now: Instant): readonly Event[] {
+export function dueAtGates(state: ReadonlyState, now: Instant): readonly Event[] {
   if (state.permits.size === 0 && state.shapes.gatesHeld === 0) return NONE;
   for (const [id, gate] of state.gates) {
     const [permit] = expiredPermits(gate, now);
@@ -258,7 +272,7 @@ export function dueAtGates(state: State, now: Instant): readonly Event[] {
   return [];
 }
 
-export function nextInstantAtGates(state: State, now: Instant): number {
+export function nextInstantAtGates(state: ReadonlyState, now: Instant): number {
   let next = Number.POSITIVE_INFINITY;
   for (const gate of state.gates.values()) next = Math.min(next, nextGateInstant(gate, now) ?? next);
   return next;

@@ -10,13 +10,14 @@ import type { Instant } from "../base/brand.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
 import type { Command, Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
+import type { ReadonlyState } from "../model/read-only.ts";
 import type { Schedule, State } from "../model/state.ts";
 
 export const SCHEDULES_MAX = 10_000;
 
 type ScheduleCommand = Extract<Command, { type: "put-schedule" | "move-schedule" | "remove-schedule" }>;
 
-export function decideSchedule(state: State, command: ScheduleCommand, now: Instant): Decided {
+export function decideSchedule(state: ReadonlyState, command: ScheduleCommand, now: Instant): Decided {
   const { schedule: id } = command;
   const known = state.schedules.get(id);
   if (command.type === "put-schedule") {

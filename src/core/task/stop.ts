@@ -12,19 +12,19 @@ import { after, type Instant } from "../base/brand.ts";
 import { fnv1a } from "../fleet/shape.ts";
 import type { AttemptReport } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
-import type { Attempt, State } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { setAside } from "../turn/budget.ts";
 import { restAfter } from "./attempt.ts";
 import { loseAttempt } from "./loss.ts";
 
 /** When a stop counts as done whatever the worker says. One over the wire may hear of it a lease later. */
-export function stopByFor(state: State, { worker }: Attempt, now: Instant): Instant {
+export function stopByFor(state: ReadonlyState, { worker }: ReadonlyAttempt, now: Instant): Instant {
   const { killGrace, lease } = state.config.workers;
   return after(now, worker.kind === "local" ? killGrace : killGrace + lease);
 }
 
 /** The stop that follows if using this much overruns a budget. */
-export function stopForBudget(state: State, attempt: Attempt, used: number, now: Instant): Event[] {
+export function stopForBudget(state: ReadonlyState, attempt: ReadonlyAttempt, used: number, now: Instant): Event[] {
   if (attempt.state === "stopping") return [];
   const more = used - attempt.reserve;
   // One that keeps within what it reserved never pays for the overrun of another.
@@ -43,7 +43,7 @@ export function stopForBudget(state: State, attempt: Attempt, used: number, now:
   ];
 }
 
-function overruns(state: State, attempt: Attempt, more: number, now: Instant): boolean {
+function overruns(state: ReadonlyState, attempt: ReadonlyAttempt, more: number, now: Instant): boolean {
   const { project } = attempt.task;
   const { limit } = project.settings.budget;
   const fleetLimit = state.config.budget.limit;
@@ -55,8 +55,8 @@ function overruns(state: State, attempt: Attempt, more: number, now: Instant): b
 
 /** An own failure: another attempt after a rest, or the end. */
 export function failAttempt(
-  state: State,
-  attempt: Attempt,
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
   report: Pick<AttemptReport, "tokens" | "retryAfterMs" | "permanent"> & { readonly error: string },
   now: Instant,
 ): Event {
@@ -83,7 +83,7 @@ export function failAttempt(
 }
 
 /** What follows when a stopping attempt is really over. */
-export function endOfStop(state: State, attempt: Attempt, tokens: number | null, now: Instant): Event {
+export function endOfStop(state: ReadonlyState, attempt: ReadonlyAttempt, tokens: number | null, now: Instant): Event {
   const { task, number, stopCause } = attempt;
   switch (stopCause) {
     case "timeout": {

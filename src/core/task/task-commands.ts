@@ -7,17 +7,18 @@ import type { Instant, TaskId } from "../base/brand.ts";
 import { fail, ok } from "../base/result.ts";
 import { neededBy, pinFor } from "../fleet/placement.ts";
 import type { Command, Decided, Warning } from "../model/commands.ts";
-import { hasEnded, type Phase, type State, wentWell } from "../model/state.ts";
+import type { ReadonlyState } from "../model/read-only.ts";
+import { hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { stopByFor } from "./stop.ts";
 
 type Ended = { readonly phase: Phase; readonly seq: number };
 
-function find(state: State, task: TaskId): Ended | undefined {
+function find(state: ReadonlyState, task: TaskId): Ended | undefined {
   return state.tasks.get(task) ?? state.tombstones.get(task);
 }
 
-export function decideCancel(state: State, id: TaskId, reason: string | null, now: Instant): Decided {
+export function decideCancel(state: ReadonlyState, id: TaskId, reason: string | null, now: Instant): Decided {
   const found = find(state, id);
   if (found === undefined) return fail({ type: "task-unknown", task: id });
   const task = state.tasks.get(id);
@@ -29,7 +30,7 @@ export function decideCancel(state: State, id: TaskId, reason: string | null, no
   return ok({ events: [{ kind: "task-cancelled", at: now, task: id, reason: reason ?? "cancelled", stopBy }] });
 }
 
-export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
+export function decideRetry(state: ReadonlyState, id: TaskId, now: Instant): Decided {
   const task = state.tasks.get(id);
   if (task === undefined) {
     const stone = state.tombstones.get(id);
@@ -54,7 +55,11 @@ export function decideRetry(state: State, id: TaskId, now: Instant): Decided {
   return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
 }
 
-export function decidePatch(state: State, command: Extract<Command, { type: "patch-task" }>, now: Instant): Decided {
+export function decidePatch(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "patch-task" }>,
+  now: Instant,
+): Decided {
   const task = state.tasks.get(command.task);
   if (task === undefined || hasEnded(task)) {
     const found = find(state, command.task);

@@ -12,14 +12,18 @@ import { fail, ok } from "../base/result.ts";
 import { FILTERS_MAX, keyOfTakes } from "../fleet/worker-filter.ts";
 import type { Command, Decided } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
-import type { State, Worker } from "../model/state.ts";
+import type { ReadonlyState, ReadonlyWorker } from "../model/read-only.ts";
 import { isTab } from "./browser-tab.ts";
 import { loseAttempt } from "./loss.ts";
 import { endOfStop } from "./stop.ts";
 
 const WORKERS_MAX = 100_000;
 
-export function decideJoin(state: State, command: Extract<Command, { type: "join-worker" }>, now: Instant): Decided {
+export function decideJoin(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "join-worker" }>,
+  now: Instant,
+): Decided {
   const id = command.worker ?? (`wrk_${state.seq + 1}` as WorkerId);
   const known = state.fleet.byId.get(id);
   // A worker over the wire that joins again has started anew, and what it held is lost; a function in this process
@@ -48,7 +52,7 @@ export function decideJoin(state: State, command: Extract<Command, { type: "join
 }
 
 /** Those of the tabs that somebody else owns move. */
-function takeTabs(state: State, to: WorkerId, tabs: readonly string[], now: Instant): Event[] {
+function takeTabs(state: ReadonlyState, to: WorkerId, tabs: readonly string[], now: Instant): Event[] {
   if (tabs.length === 0) return [];
   const named = new Set(tabs);
   return state.fleet.order.flatMap(({ id, capabilities: held }): Event[] => {
@@ -58,7 +62,7 @@ function takeTabs(state: State, to: WorkerId, tabs: readonly string[], now: Inst
 }
 
 export function decideChange(
-  state: State,
+  state: ReadonlyState,
   command: Extract<Command, { type: "change-worker" }>,
   now: Instant,
 ): Decided {
@@ -76,7 +80,7 @@ export function decideChange(
   return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
 }
 
-function isSame(worker: Worker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
+function isSame(worker: ReadonlyWorker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
   return (
     worker.slots === settings.slots &&
     worker.zone === settings.zone &&
@@ -89,7 +93,11 @@ function isSame(worker: Worker, settings: Extract<Command, { type: "change-worke
   );
 }
 
-export function decideLeave(state: State, command: Extract<Command, { type: "leave-worker" }>, now: Instant): Decided {
+export function decideLeave(
+  state: ReadonlyState,
+  command: Extract<Command, { type: "leave-worker" }>,
+  now: Instant,
+): Decided {
   const worker = state.fleet.byId.get(command.worker);
   if (worker === undefined || (worker.status === "unreachable" && command.lost)) {
     return fail({ type: "worker-unknown", worker: command.worker });
@@ -97,7 +105,7 @@ export function decideLeave(state: State, command: Extract<Command, { type: "lea
   return ok({ events: leave(state, worker, command.lost, now) });
 }
 
-function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event[] {
+function leave(state: ReadonlyState, worker: ReadonlyWorker, lost: boolean, now: Instant): Event[] {
   const cause = lost ? "worker-lost" : "worker-left";
   return [
     ...worker.attempts
@@ -115,7 +123,7 @@ function leave(state: State, worker: Worker, lost: boolean, now: Instant): Event
  * Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. Those of
  * other processes are still out, and come back or run out.
  */
-function abandonedPermits(state: State, now: Instant): Event[] {
+function abandonedPermits(state: ReadonlyState, now: Instant): Event[] {
   const settled = { ok: false, tokens: null, expired: true };
   return [...state.gates].flatMap(([gate, { held }]) =>
     [...held.values()]
@@ -125,7 +133,7 @@ function abandonedPermits(state: State, now: Instant): Event[] {
 }
 
 export function decideEngineStart(
-  state: State,
+  state: ReadonlyState,
   command: Extract<Command, { type: "start-engine" }>,
   now: Instant,
 ): Decided {

@@ -9,7 +9,8 @@
  * reports some ends that, and on a budget that is used up it is stopped by that very report.
  */
 
-import type { Attempt, Project, State, Task } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import type { Attempt, State } from "../model/state.ts";
 import { expectedTokens, learnMean } from "./expected-tokens.ts";
 import { chargeProject } from "./fairness.ts";
 
@@ -19,7 +20,7 @@ const NO_LIMIT = Number.POSITIVE_INFINITY;
  * What a start of this task sets aside: its estimate (0 too), or what its kind has used so far; nothing where neither
  * is known. What was learned never exceeds a limit, or one outlier would bar its kind for good.
  */
-export function reserveFor(state: State, task: Task): number {
+export function reserveFor(state: ReadonlyState, task: ReadonlyTask): number {
   if (task.estimate > 0) return task.estimate;
   const limit = Math.min(task.project.settings.budget.limit ?? NO_LIMIT, state.config.budget.limit ?? NO_LIMIT);
   return Math.min(expectedTokens(task), limit);
@@ -29,25 +30,25 @@ export function reserveFor(state: State, task: Task): number {
 export const reserveForCall = (tokens: number): number => Math.max(1, tokens);
 
 /** All that is reserved: by attempts, and by calls of no task. */
-export const setAside = ({ reserved, callsReserved }: Pick<Project, "reserved" | "callsReserved">): number =>
+export const setAside = ({ reserved, callsReserved }: Pick<ReadonlyProject, "reserved" | "callsReserved">): number =>
   reserved + callsReserved;
 
-export function projectHasRoom(project: Project, tokens: number, now: number): boolean {
+export function projectHasRoom(project: ReadonlyProject, tokens: number, now: number): boolean {
   const { limit } = project.settings.budget;
   return limit === null || project.spent.total(now) + setAside(project) + tokens <= limit;
 }
 
-export function fleetHasRoom(state: State, tokens: number, now: number): boolean {
+export function fleetHasRoom(state: ReadonlyState, tokens: number, now: number): boolean {
   const { limit } = state.config.budget;
   return limit === null || state.spent.total(now) + setAside(state) + tokens <= limit;
 }
 
 /** Whether both budgets have room for so many tokens. None at all is affordable, however little is left. */
-export const isAffordable = (state: State, project: Project, tokens: number, now: number): boolean =>
+export const isAffordable = (state: ReadonlyState, project: ReadonlyProject, tokens: number, now: number): boolean =>
   tokens === 0 || (projectHasRoom(project, tokens, now) && fleetHasRoom(state, tokens, now));
 
 /** What an attempt is known to have used: the larger of its permits and its worker's word, counted once. */
-export const usedBy = (attempt: Attempt): number => Math.max(attempt.reported, attempt.permitted);
+export const usedBy = (attempt: ReadonlyAttempt): number => Math.max(attempt.reported, attempt.permitted);
 
 /** The reservation grows with what is used, so that others do not spend it. */
 export function noteUsage(state: State, attempt: Attempt): void {

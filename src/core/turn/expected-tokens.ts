@@ -7,7 +7,8 @@
  * and without any lie in groups of their own (queue.ts), so that one look at a group says whether all of its tasks
  * expect none.
  */
-import type { Group, Mean, Project, Task } from "../model/state.ts";
+import type { ReadonlyGroup, ReadonlyProject, ReadonlyTask } from "../model/read-only.ts";
+import type { Mean, Project } from "../model/state.ts";
 
 const MEAN_SAMPLES_MAX = 50;
 const MEANS_MAX = 256;
@@ -22,16 +23,16 @@ export const estimateFrom = (given: number | null): number => (given === 0 ? NON
 export const signOfEstimate = (estimate: number): number => (estimate > 0 ? 1 : estimate);
 
 /** Whether nobody said what it will use, and nobody knows what its kind does. */
-export const isUnknown = ({ estimate, project, requirements }: Task): boolean =>
+export const isUnknown = ({ estimate, project, requirements }: ReadonlyTask): boolean =>
   estimate === 0 && !project.means.has(requirements.type);
 
-const meanOf = (project: Project, type: string): number => Math.round(project.means.get(type)?.tokens ?? 0);
+const meanOf = (project: ReadonlyProject, type: string): number => Math.round(project.means.get(type)?.tokens ?? 0);
 
-export const expectedTokens = (task: Task): number =>
+export const expectedTokens = (task: ReadonlyTask): number =>
   task.estimate < 0 ? 0 : Math.max(task.estimate, meanOf(task.project, task.requirements.type));
 
 /** Whether the tasks of this group expect no tokens: one that waits for a budget does not hold them up. */
-export const expectsNone = ({ estimateSign, agent, shape }: Group): boolean =>
+export const expectsNone = ({ estimateSign, agent, shape }: ReadonlyGroup): boolean =>
   estimateSign < 0 || (estimateSign === 0 && meanOf(agent.project, shape.type.type) === 0);
 
 export function learnMean(project: Project, type: string, tokens: number): void {

@@ -16,7 +16,8 @@
  */
 
 import { clear, insert, items } from "../collections/sorted-list.ts";
-import type { Project, State, Task } from "../model/state.ts";
+import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import type { Project, State } from "../model/state.ts";
 import { expectedTokens, isUnknown } from "./expected-tokens.ts";
 import { projectPlace, reseatProject } from "./queue.ts";
 import { compareProjects } from "./total-orders.ts";
@@ -31,7 +32,7 @@ function powerOfTwo(exponent: number): number {
 }
 
 /** How many stored units one unit of level is at this moment. */
-function unitAt(state: State, at: number): number {
+function unitAt(state: ReadonlyState, at: number): number {
   const halvings = Math.floor(Math.max(0, at - state.levels.origin) / state.config.scheduler.fairness.halfLife);
   return POWERS[Math.min(halvings, HALVINGS_MAX)] as number;
 }
@@ -62,7 +63,8 @@ function rescale(state: State, factor: number): void {
 }
 
 /** A project's level as people see it. */
-export const shownLevel = (state: State, project: Project, at: number): number => project.level / unitAt(state, at) + 0;
+export const shownLevel = (state: ReadonlyState, project: ReadonlyProject, at: number): number =>
+  project.level / unitAt(state, at) + 0;
 
 /** Charges a project, or takes a part of a charge back: the one way its level and what it was charged move. */
 export function chargeProject(state: State, project: Project, amount: number, at: number): void {
@@ -75,7 +77,8 @@ export function chargeProject(state: State, project: Project, amount: number, at
 }
 
 /** What counts for the deficit rule: what was settled within fairness.window, and the charges of what runs. */
-export const recentCharge = (project: Project, now: number): number => project.recent.total(now) + project.chargesOut;
+export const recentCharge = (project: ReadonlyProject, now: number): number =>
+  project.recent.total(now) + project.chargesOut;
 
 /** Records that a project was chosen at its present level; call before charging it. */
 export function noteServed(state: State, project: Project): void {
@@ -90,7 +93,7 @@ export function comeBack(state: State, project: Project): void {
 }
 
 /** What a start of this task is charged before anybody knows what it will use. */
-export function chargeFor(state: State, task: Task): number {
+export function chargeFor(state: ReadonlyState, task: ReadonlyTask): number {
   const { startCost, defaultTokens } = state.config.scheduler.fairness;
   return startCost + (isUnknown(task) ? defaultTokens : expectedTokens(task));
 }
@@ -99,7 +102,10 @@ export function chargeFor(state: State, task: Task): number {
  * The seed-003 order of projects that could start something: guarantee, then share − target, then registration. That
  * excess is the deficit that people see, with the other sign: the least goes first.
  */
-export function deficitOrder(eligible: readonly Project[], now: number): { project: Project; excess: number }[] {
+export function deficitOrder(
+  eligible: readonly ReadonlyProject[],
+  now: number,
+): { project: ReadonlyProject; excess: number }[] {
   return sharesOf(eligible, now)
     .map(({ project, share, target }) => ({
       project,
@@ -116,9 +122,9 @@ export function deficitOrder(eligible: readonly Project[], now: number): { proje
 
 /** What each of these projects got of all that they were charged lately, and what its weight entitles it to. */
 export function sharesOf(
-  projects: readonly Project[],
+  projects: readonly ReadonlyProject[],
   now: number,
-): { project: Project; share: number; target: number }[] {
+): { project: ReadonlyProject; share: number; target: number }[] {
   let weights = 0;
   let charged = 0;
   for (const project of projects) {

@@ -14,17 +14,18 @@ import { hasBit } from "../collections/bit-set.ts";
 import { first, items } from "../collections/sorted-list.ts";
 import { couldServe } from "../fleet/shape.ts";
 import { setHold } from "../fleet/worker-tree.ts";
-import type { Group, Hold, State, Task, Worker } from "../model/state.ts";
+import type { ReadonlyGroup, ReadonlyHold, ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
+import type { Hold, State, Task, Worker } from "../model/state.ts";
 import { isAffordable, reserveFor } from "./budget.ts";
 import { bestGroup } from "./queue.ts";
 
 export const GROUPS_LOOKED_AT_MAX = 64;
 const SEARCHES_MAX = 4;
 
-export const holdsMax = (state: State): number => Math.max(1, Math.floor(state.fleet.order.length / 10));
+export const holdsMax = (state: ReadonlyState): number => Math.max(1, Math.floor(state.fleet.order.length / 10));
 
 /** The next hold that should be taken, if any. */
-export function nextHold(state: State, now: number): Hold | null {
+export function nextHold(state: ReadonlyState, now: number): ReadonlyHold | null {
   if (state.paused || state.holds.size >= holdsMax(state)) return null;
   const { starvationAfter } = state.config.scheduler.priority;
   let looked = 0;
@@ -34,13 +35,13 @@ export function nextHold(state: State, now: number): Hold | null {
     if (!mayHold(state, group, now)) continue;
     if (searches++ >= SEARCHES_MAX) return null;
     const worker = roomiest(state, group);
-    if (worker !== null) return { task: first(group.tasks) as Task, worker };
+    if (worker !== null) return { task: first(group.tasks) as ReadonlyTask, worker };
   }
   return null;
 }
 
 /** Whether the head of this group is its agent's next task, and only the workers keep it from starting. */
-function mayHold(state: State, group: Group, now: number): boolean {
+function mayHold(state: ReadonlyState, group: ReadonlyGroup, now: number): boolean {
   const { agent, shape } = group;
   const { project } = agent;
   return (
@@ -52,24 +53,25 @@ function mayHold(state: State, group: Group, now: number): boolean {
     project.status === "active" &&
     project.inFlight < project.settings.maxConcurrent &&
     !agent.load.isFull &&
-    fitsBudgets(state, first(group.tasks) as Task, now) &&
+    fitsBudgets(state, first(group.tasks) as ReadonlyTask, now) &&
     isNextOfAgent(state, group, now)
   );
 }
 
 /** It is the agent's best, or the best of those that pass it because it waits for a budget. */
-function isNextOfAgent(state: State, group: Group, now: number): boolean {
+function isNextOfAgent(state: ReadonlyState, group: ReadonlyGroup, now: number): boolean {
   const which = { priorityMax: Number.POSITIVE_INFINITY, ignoreWorkers: true };
   const best = bestGroup(state, group.agent, now, { ...which, onlyFree: false });
-  if (best === null || best === group || fitsBudgets(state, first(best.tasks) as Task, now)) return best === group;
+  if (best === null || best === group || fitsBudgets(state, first(best.tasks) as ReadonlyTask, now))
+    return best === group;
   return bestGroup(state, group.agent, now, { ...which, onlyFree: true }) === group;
 }
 
-const fitsBudgets = (state: State, task: Task, now: number): boolean =>
+const fitsBudgets = (state: ReadonlyState, task: ReadonlyTask, now: number): boolean =>
   isAffordable(state, task.project, reserveFor(state, task), now);
 
 /** A hold whose task a gate, a budget or its own agent's limit keeps waiting by now: others may have the worker. */
-export function idleHold(state: State, now: number): Hold | null {
+export function idleHold(state: ReadonlyState, now: number): ReadonlyHold | null {
   for (const hold of state.holds) {
     const { task } = hold;
     const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
@@ -82,8 +84,8 @@ export function idleHold(state: State, now: number): Hold | null {
  * The worker with the most room that could ever serve the demand. Null unless some such worker has a slot
  * free: where slots alone are short, the next one to come free will do.
  */
-function roomiest(state: State, group: Group): Worker | null {
-  let best: Worker | null = null;
+function roomiest(state: ReadonlyState, group: ReadonlyGroup): ReadonlyWorker | null {
+  let best: ReadonlyWorker | null = null;
   let isFragmented = false;
   for (const worker of state.fleet.order) {
     if (worker.status !== "ready" || worker.hold !== null || !couldServe(worker, group.shape.demand)) continue;
@@ -93,15 +95,15 @@ function roomiest(state: State, group: Group): Worker | null {
   return isFragmented ? best : null;
 }
 
-function hasMoreRoom(left: Worker, right: Worker): boolean {
+function hasMoreRoom(left: ReadonlyWorker, right: ReadonlyWorker): boolean {
   const cpu = freeCpu(left) === freeCpu(right) ? 0 : freeCpu(left) - freeCpu(right);
   if (cpu !== 0) return cpu > 0;
   if (freeMemory(left) !== freeMemory(right)) return freeMemory(left) > freeMemory(right);
   return left.slots - left.attempts.size > right.slots - right.attempts.size;
 }
 
-const freeCpu = (worker: Worker): number => worker.cpu - worker.usedCpu;
-const freeMemory = (worker: Worker): number => worker.memory - worker.usedMemory;
+const freeCpu = (worker: ReadonlyWorker): number => worker.cpu - worker.usedCpu;
+const freeMemory = (worker: ReadonlyWorker): number => worker.memory - worker.usedMemory;
 
 export function takeHold(state: State, task: Task, worker: Worker): void {
   const hold: Hold = { task, worker };

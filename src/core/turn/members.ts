@@ -72,7 +72,7 @@ export function newProject(
     starts: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
     means: new Map(),
     agents: new Map(),
-    turn: sortedList(compareAgents),
+    turn: sortedList<Agent>(compareAgents),
     inFlight: 0,
     chargesOut: 0,
     reserved: 0,

@@ -9,7 +9,7 @@
 import { anyOutside, hasBit } from "../collections/bit-set.ts";
 import { beginningOf, first } from "../collections/sorted-list.ts";
 import { heldPlacement } from "../fleet/placement.ts";
-import type { Agent, Group, Project, State, Task } from "../model/state.ts";
+import type { ReadonlyAgent, ReadonlyGroup, ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { isAffordable, reserveFor } from "./budget.ts";
 import { expectsNone } from "./expected-tokens.ts";
 import { compareRanks } from "./priority.ts";
@@ -17,10 +17,10 @@ import { bestGroup, taskRank } from "./queue.ts";
 
 export const ANY_PRIORITY: number = Number.POSITIVE_INFINITY;
 
-export type Pick = { readonly task: Task; readonly reserve: number };
+export type Pick = { readonly task: ReadonlyTask; readonly reserve: number };
 
 /** Whether a project could start something, as far as can be told without choosing a task. */
-export function mayStart(state: State, project: Project, now: number): boolean {
+export function mayStart(state: ReadonlyState, project: ReadonlyProject, now: number): boolean {
   const { shapes } = state;
   return (
     project.status === "active" &&
@@ -31,11 +31,11 @@ export function mayStart(state: State, project: Project, now: number): boolean {
 }
 
 /** Whether some task that could start expects no tokens, so that it need not wait for a budget that is used up. */
-const hasFree = (state: State, project: Project, now: number): boolean =>
+const hasFree = (state: ReadonlyState, project: ReadonlyProject, now: number): boolean =>
   project.mayExpectNone > 0 && nextInLine(state, project, now, ANY_PRIORITY, true) !== null;
 
 /** What a project starts if it is its turn: the task next in line, if the budgets allow it, or one that passes it. */
-export function pickIn(state: State, project: Project, now: number, priorityMax: number): Pick | null {
+export function pickIn(state: ReadonlyState, project: ReadonlyProject, now: number, priorityMax: number): Pick | null {
   if (!mayStart(state, project, now)) return null;
   const first = nextInLine(state, project, now, priorityMax, false);
   if (first === null) return null;
@@ -45,26 +45,26 @@ export function pickIn(state: State, project: Project, now: number, priorityMax:
   return free === null ? null : ifAffordable(state, free, now);
 }
 
-function ifAffordable(state: State, task: Task, now: number): Pick | null {
+function ifAffordable(state: ReadonlyState, task: ReadonlyTask, now: number): Pick | null {
   const reserve = reserveFor(state, task);
   return isAffordable(state, task.project, reserve, now) ? { task, reserve } : null;
 }
 
 /** The task a project gives first of those that can start (or that expect no tokens), before any budget is asked. */
 export function nextInLine(
-  state: State,
-  project: Project,
+  state: ReadonlyState,
+  project: ReadonlyProject,
   now: number,
   priorityMax: number,
   onlyFree: boolean,
-): Task | null {
+): ReadonlyTask | null {
   const { fairness } = state.config.scheduler;
-  let best: Task | null = null;
+  let best: ReadonlyTask | null = null;
   const { turn } = project;
   for (let index = 0; index < turn.chunks.length; index++) {
-    const chunk = turn.chunks[index] as Agent[];
+    const chunk = turn.chunks[index] as ReadonlyAgent[];
     for (let place = beginningOf(turn, index); place < chunk.length; place++) {
-      const agent = chunk[place] as Agent;
+      const agent = chunk[place] as ReadonlyAgent;
       const task = bestOf(state, agent, now, priorityMax, onlyFree);
       if (task === null) continue;
       if (fairness.agents === "fair") return task;
@@ -75,19 +75,25 @@ export function nextInLine(
 }
 
 /** The best task of an agent among those that can start. */
-export function bestOf(state: State, agent: Agent, now: number, priorityMax: number, onlyFree: boolean): Task | null {
+export function bestOf(
+  state: ReadonlyState,
+  agent: ReadonlyAgent,
+  now: number,
+  priorityMax: number,
+  onlyFree: boolean,
+): ReadonlyTask | null {
   const group = bestGroup(state, agent, now, { priorityMax, ignoreWorkers: false, onlyFree });
   const task = group === null ? null : (first(group.tasks) ?? null);
   const held = readyHold(state, agent.project);
   if (held === null || held.agent !== agent || held === task) return task;
-  if (onlyFree && !expectsNone(held.group as Group)) return task;
+  if (onlyFree && !expectsNone(held.group as ReadonlyGroup)) return task;
   const rank = taskRank(state, held, now);
   if (rank.priority > priorityMax) return task;
   return task === null || compareRanks(rank, taskRank(state, task, now)) < 0 ? held : task;
 }
 
 /** The project's held task, if its worker has room by now and nothing else is in the way. */
-export function readyHold(state: State, project: Project): Task | null {
+export function readyHold(state: ReadonlyState, project: ReadonlyProject): ReadonlyTask | null {
   const task = project.hold?.task;
   if (task === undefined || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
   return heldPlacement(state, task) === null ? null : task;

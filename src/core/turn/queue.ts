@@ -23,6 +23,7 @@ import {
 import { typeLimit } from "../config/config.ts";
 import { internShape } from "../fleet/shape.ts";
 import { mindsProjects, refusalsOf } from "../fleet/worker-filter.ts";
+import type { ReadonlyAgent, ReadonlyGroup, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { Agent, Group, Project, Shape, State, Task } from "../model/state.ts";
 import { expectsNone, signOfEstimate } from "./expected-tokens.ts";
 import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
@@ -31,11 +32,11 @@ import { compareGroups, compareTasks } from "./total-orders.ts";
 const FEW_GROUPS = 8;
 
 /** Whether a task belongs in a queue: runnable, not resting, not paused, no former attempt still stopping. */
-export const isRunnable = (task: Task): boolean =>
+export const isRunnable = (task: ReadonlyTask): boolean =>
   task.phase === "queued" && !task.paused && task.restUntil < 0 && task.attempt === null;
 
 /** Whether a task alone would overspend: it is passed over and blocks nobody, like one that no worker fits. */
-export function isOversize(state: State, task: Task): boolean {
+export function isOversize(state: ReadonlyState, task: ReadonlyTask): boolean {
   const limit = task.project.settings.budget.limit ?? Number.POSITIVE_INFINITY;
   return task.estimate > Math.min(limit, state.config.budget.limit ?? Number.POSITIVE_INFINITY);
 }
@@ -133,7 +134,7 @@ function countQueued({ shapes }: State, shape: Shape, by: number): void {
 }
 
 /** The part of a task's score that time does not change, failures included. */
-export function fixedOf(state: State, task: Task): number {
+export function fixedOf(state: ReadonlyState, task: ReadonlyTask): number {
   const iteration = task.iteration + task.ownFailures;
   return fixedScore({ type: task.requirements.type, depth: task.depth, iteration }, state.config.scheduler.priority);
 }
@@ -211,7 +212,7 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
     shape,
     fixedScore: fixed,
     estimateSign,
-    tasks: sortedList(compareTasks),
+    tasks: sortedList<Task>(compareTasks),
     headAt: 0,
     headSeq: 0,
     place: groups.length,
@@ -232,7 +233,7 @@ function dropGroup(agent: Agent, group: Group): void {
   last.place = group.place;
 }
 
-const needsRoom = (group: Group): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
+const needsRoom = (group: ReadonlyGroup): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
 
 function listOldest(state: State, group: Group): void {
   if (needsRoom(group)) insert(state.oldest, group);
@@ -263,21 +264,21 @@ export function reseatProject(state: State, project: Project, from: number): voi
  * that expect no tokens.
  */
 export function bestGroup(
-  state: State,
-  agent: Agent,
+  state: ReadonlyState,
+  agent: ReadonlyAgent,
   now: number,
   which: { readonly priorityMax: number; readonly ignoreWorkers: boolean; readonly onlyFree: boolean },
-): Group | null {
+): ReadonlyGroup | null {
   const rules = state.config.scheduler.priority;
   const floor = agent.project.settings.maxPriority;
   const { shutOtherwise, shutByWorkers } = state.shapes;
-  let best: Group | null = null;
+  let best: ReadonlyGroup | null = null;
   let bestPriority = 0;
   let bestOverdue = false;
   let bestScore = 0;
   const { groups } = agent;
   for (let index = 0; index < groups.length; index++) {
-    const group = groups[index] as Group;
+    const group = groups[index] as ReadonlyGroup;
     const { id } = group.shape;
     if (hasBit(shutOtherwise, id) || (!which.ignoreWorkers && hasBit(shutByWorkers, id))) continue;
     if (which.onlyFree && !expectsNone(group)) continue;
@@ -302,7 +303,7 @@ export function bestGroup(
   return best;
 }
 
-export function taskRank(state: State, task: Task, now: number): TaskRank {
+export function taskRank(state: ReadonlyState, task: ReadonlyTask, now: number): TaskRank {
   return rankOf(
     { priority: task.priority, fixed: fixedOf(state, task), runnableAt: task.runnableAt, seq: task.seq },
     now,
@@ -312,7 +313,7 @@ export function taskRank(state: State, task: Task, now: number): TaskRank {
 }
 
 /** How many runnable tasks of its agent go before a task that is in the queue. */
-export function countAhead(state: State, task: Task, now: number): number {
+export function countAhead(state: ReadonlyState, task: ReadonlyTask, now: number): number {
   let ahead = task.group === null ? 0 : countBefore(task.group.tasks, task);
   if (task.group !== null && task.agent.groups.length === 1) return ahead;
   const mine = taskRank(state, task, now);

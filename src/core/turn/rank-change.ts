@@ -10,19 +10,19 @@
  */
 
 import { first, items } from "../collections/sorted-list.ts";
-import type { Group, Project, State, Task } from "../model/state.ts";
+import type { ReadonlyGroup, ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { isAffordable, reserveFor } from "./budget.ts";
 import { MINUTE_MS, PRIORITY_STEP } from "./priority.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export function nextRankChange(state: State, project: Project, now: number): number {
+export function nextRankChange(state: ReadonlyState, project: ReadonlyProject, now: number): number {
   let isTight = false;
   /** The oldest head of each fixed score: who may be gained on. */
   const oldest = new Map<number, number>();
   for (const agent of items(project.turn)) {
     for (const group of agent.groups) {
-      const reserve = reserveFor(state, first(group.tasks) as Task);
+      const reserve = reserveFor(state, first(group.tasks) as ReadonlyTask);
       isTight ||= !isAffordable(state, project, reserve, now);
       oldest.set(group.fixedScore, Math.min(group.headAt, oldest.get(group.fixedScore) ?? NEVER));
     }
@@ -38,7 +38,12 @@ export function nextRankChange(state: State, project: Project, now: number): num
 }
 
 /** When the head of a group becomes overdue or rises by a step, if it still can. */
-function nextStep(state: State, project: Project, { headAt, priority }: Group, now: number): number {
+function nextStep(
+  state: ReadonlyState,
+  project: ReadonlyProject,
+  { headAt, priority }: ReadonlyGroup,
+  now: number,
+): number {
   const { starvationAfter } = state.config.scheduler.priority;
   const steps = Math.floor(Math.max(0, now - headAt) / starvationAfter);
   const isAtTop = steps > 0 && priority - PRIORITY_STEP * steps <= project.settings.maxPriority;
@@ -46,7 +51,12 @@ function nextStep(state: State, project: Project, { headAt, priority }: Group, n
 }
 
 /** When the head of a group passes an older one of lower fixed score that has reached the cap of its age. */
-function nextGain(state: State, group: Group, oldest: ReadonlyMap<number, number>, now: number): number {
+function nextGain(
+  state: ReadonlyState,
+  group: ReadonlyGroup,
+  oldest: ReadonlyMap<number, number>,
+  now: number,
+): number {
   const { agePerMinute, ageMax } = state.config.scheduler.priority;
   let next = NEVER;
   if (agePerMinute === 0) return next;

@@ -4,26 +4,27 @@
  * Every list that is kept in order uses one of these, and none of them ever calls two different things
  * equal; so the choice is exact, and a state rebuilt from a snapshot lines up like the old one.
  */
-import type { Agent, Group, Project, Task, Timer, TimerKind } from "../model/state.ts";
+import type { ReadonlyAgent, ReadonlyGroup, ReadonlyProject, ReadonlyTask, ReadonlyTimer } from "../model/read-only.ts";
+import type { TimerKind } from "../model/state.ts";
 
 const TIMER_RANK: Readonly<Record<TimerKind, number>> = { deadline: 0, timeout: 1, stop: 2, pin: 3, wake: 4, tab: 5 };
 
-export const compareTimers = (left: Timer, right: Timer): number =>
+export const compareTimers = (left: ReadonlyTimer, right: ReadonlyTimer): number =>
   left.at - right.at || TIMER_RANK[left.kind] - TIMER_RANK[right.kind] || left.order - right.order;
 
-export const compareProjects = (left: Project, right: Project): number =>
+export const compareProjects = (left: ReadonlyProject, right: ReadonlyProject): number =>
   left.level - right.level || right.settings.weight - left.settings.weight || left.registration - right.registration;
 
-export const compareAgents = (left: Agent, right: Agent): number =>
+export const compareAgents = (left: ReadonlyAgent, right: ReadonlyAgent): number =>
   left.inFlight - right.inFlight ||
   left.lastServed - right.lastServed ||
   (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
 
-export const compareGroups = (left: Group, right: Group): number =>
+export const compareGroups = (left: ReadonlyGroup, right: ReadonlyGroup): number =>
   left.headAt - right.headAt || left.headSeq - right.headSeq;
 
 /** In the order of submission. */
-export const compareSeqs = (left: Task, right: Task): number => left.seq - right.seq;
+export const compareSeqs = (left: ReadonlyTask, right: ReadonlyTask): number => left.seq - right.seq;
 
-export const compareTasks = (left: Task, right: Task): number =>
+export const compareTasks = (left: ReadonlyTask, right: ReadonlyTask): number =>
   left.runnableAt - right.runnableAt || left.seq - right.seq;

@@ -11,7 +11,8 @@ import { instantText } from "../base/instant-text.ts";
 import { entryOf } from "../config/config.ts";
 import { isHeld } from "../gate/gate.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
-import { hasEnded, type Project, type State, type Task } from "../model/state.ts";
+import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import { hasEnded } from "../model/state.ts";
 import { dependenciesOf } from "../task/lifecycle.ts";
 import { reserveFor, setAside } from "../turn/budget.ts";
 import { chargeFor, shownLevel } from "../turn/fairness.ts";
@@ -55,7 +56,7 @@ export function finding(
 export const when = (at: number | null | undefined): string => (typeof at === "number" ? instantText(at) : "");
 
 /** What concerns the task alone: pauses, what it waits for, the clock. */
-export function taskConditions(state: State, task: Task, now: number): WhyCondition[] {
+export function taskConditions(state: ReadonlyState, task: ReadonlyTask, now: number): WhyCondition[] {
   const isActive = task.project.status === "active";
   return [
     finding("fleet-paused", !state.paused, {}, ["the fleet is not paused", "the whole fleet is paused"]),
@@ -74,7 +75,7 @@ export function taskConditions(state: State, task: Task, now: number): WhyCondit
 }
 
 /** One condition for each dependency that is not met, at most twenty, or one that says all are. */
-function dependencyConditions(state: State, task: Task): WhyCondition[] {
+function dependencyConditions(state: ReadonlyState, task: ReadonlyTask): WhyCondition[] {
   const { unmet, parent, needs } = task.links ?? { unmet: 0, parent: null, needs: [] };
   const all = dependenciesOf({ parent, needs });
   const open = (detail: string): WhyCondition =>
@@ -94,7 +95,7 @@ function dependencyConditions(state: State, task: Task): WhyCondition[] {
   return conditions.length === 0 ? [open(`all ${all.length} dependencies have ended`)] : conditions;
 }
 
-function artifactCondition(task: Task): WhyCondition {
+function artifactCondition(task: ReadonlyTask): WhyCondition {
   const artifact = task.links?.artifact ?? null;
   return finding("artifact", artifact === null, { artifact }, [
     "it waits for no artifact",
@@ -102,7 +103,7 @@ function artifactCondition(task: Task): WhyCondition {
   ]);
 }
 
-function notBeforeGate(task: Task, now: number): WhyCondition {
+function notBeforeGate(task: ReadonlyTask, now: number): WhyCondition {
   const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
   return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
     "its earliest instant has come, or it has none",
@@ -110,7 +111,7 @@ function notBeforeGate(task: Task, now: number): WhyCondition {
   ]);
 }
 
-function restCondition(task: Task, now: number): WhyCondition {
+function restCondition(task: ReadonlyTask, now: number): WhyCondition {
   const until = task.phase === "queued" && task.restUntil > now ? task.restUntil : null;
   const { ownFailures: failures, losses, requeues, throttles, attempts } = task;
   const tally = { failures, losses, requeues, rateLimits: throttles, attempts };
@@ -132,7 +133,7 @@ function restCondition(task: Task, now: number): WhyCondition {
 const counted = (times: number, one: string, many = `${one}s`): string =>
   times === 0 ? "" : `${times} ${times === 1 ? one : many}`;
 
-function stoppingCondition(task: Task): WhyCondition {
+function stoppingCondition(task: ReadonlyTask): WhyCondition {
   const attempt = task.attempt;
   if (attempt === null) return finding("stopping", true, {}, ["no former attempt is still stopping", ""]);
   const numbers = { attempt: attempt.number, worker: attempt.worker.id, until: attempt.stopBy };
@@ -143,7 +144,7 @@ function stoppingCondition(task: Task): WhyCondition {
   ]);
 }
 
-function deadlineCondition(task: Task, now: number): WhyCondition {
+function deadlineCondition(task: ReadonlyTask, now: number): WhyCondition {
   const deadline = task.deadline < 0 ? null : task.deadline;
   const isPast = deadline !== null && deadline <= now;
   return finding("deadline", !isPast, { deadline, leftMs: deadline === null ? null : deadline - now }, [
@@ -153,7 +154,7 @@ function deadlineCondition(task: Task, now: number): WhyCondition {
 }
 
 /** What concerns its type, its locks and its provider. */
-export function shapeConditions(state: State, task: Task, now: number): WhyCondition[] {
+export function shapeConditions(state: ReadonlyState, task: ReadonlyTask, now: number): WhyCondition[] {
   const { type, provider } = task.requirements;
   const running = state.shapes.types.get(type)?.inFlight ?? 0;
   const limit = entryOf(state.config.scheduler.perType, type);
@@ -169,7 +170,7 @@ export function shapeConditions(state: State, task: Task, now: number): WhyCondi
   return [typeCondition, ...lockConditions(state, task), providerCondition(state, provider, now)];
 }
 
-function lockConditions(state: State, task: Task): WhyCondition[] {
+function lockConditions(state: ReadonlyState, task: ReadonlyTask): WhyCondition[] {
   if (task.requirements.locks.length === 0) return [finding("lock", true, { locks: 0 }, ["it needs no lock", ""])];
   return task.requirements.locks.map((lock) => {
     const holder = state.shapes.locks.get(lock)?.holder ?? null;
@@ -181,9 +182,9 @@ function lockConditions(state: State, task: Task): WhyCondition[] {
   });
 }
 
-function providerCondition(state: State, provider: string | null, now: number): WhyCondition {
+function providerCondition(state: ReadonlyState, provider: string | null, now: number): WhyCondition {
   if (provider === null) return finding("provider", true, {}, ["it names no provider", ""]);
-  const gate = state.gates.get(provider as Parameters<State["gates"]["get"]>[0]);
+  const gate = state.gates.get(provider as Parameters<ReadonlyState["gates"]["get"]>[0]);
   const isBlocked = gate !== undefined && isHeld(gate, now);
   const throttles = gate?.throttles ?? 0;
   const numbers = isBlocked
@@ -196,7 +197,12 @@ function providerCondition(state: State, provider: string | null, now: number): 
 }
 
 /** The limits of the fleet, the project and the agent, and the budgets. */
-export function limitConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
+export function limitConditions(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  standing: Standing,
+  now: number,
+): WhyCondition[] {
   const { project, agent } = task;
   const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
   const { maxConcurrent } = project.settings;
@@ -228,8 +234,8 @@ export function limitConditions(state: State, task: Task, standing: Standing, no
 /** Judged on the task next in line, which nobody overtakes; on this one if nobody is in line. */
 function budgetCondition(
   code: "fleet-budget" | "project-budget",
-  state: State,
-  task: Task,
+  state: ReadonlyState,
+  task: ReadonlyTask,
   { nextInLine }: Standing,
   now: number,
 ): WhyCondition {
@@ -255,11 +261,16 @@ function budgetCondition(
 }
 
 /** When so little is used that this much is left; null if time alone does not get there. */
-const roomAt = (spent: RollingSum, left: number, now: number): number | null =>
+const roomAt = (spent: Pick<RollingSum, "belowAt">, left: number, now: number): number | null =>
   left < 0 ? null : spent.belowAt(left + 1, now);
 
 /** Whose turn it is: the express lane, the project, the agent, the place in the agent's queue. */
-export function turnConditions(state: State, task: Task, standing: Standing, now: number): WhyCondition[] {
+export function turnConditions(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  standing: Standing,
+  now: number,
+): WhyCondition[] {
   const { critical } = state.config.scheduler;
   const { express, expressFirst, agentFirst } = standing;
   const lane = { inFlight: state.express, maxInFlight: critical.maxInFlight, first: expressFirst?.id ?? null };
@@ -278,16 +289,21 @@ export function turnConditions(state: State, task: Task, standing: Standing, now
   ];
 }
 
-const firstAgent = (first: Task | null): Record<string, number | string | null> =>
+const firstAgent = (first: ReadonlyTask | null): Record<string, number | string | null> =>
   first === null
     ? { first: null }
     : { first: first.id, firstAgent: first.agent.id, firstInFlight: first.agent.inFlight };
 
-function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, now: number): WhyCondition {
+function projectTurnGate(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  { projectFirst }: Standing,
+  now: number,
+): WhyCondition {
   const mine = task.project;
   const rule = state.config.scheduler.fairness.rule;
   const order = rule === "deficit" ? deficits(state, mine, now) : [];
-  const levelOf = (project: Project): number =>
+  const levelOf = (project: ReadonlyProject): number =>
     rule === "level"
       ? shownLevel(state, project, now)
       : (order.find((place) => place.project === project)?.excess ?? 0);
@@ -311,14 +327,19 @@ function projectTurnGate(state: State, task: Task, { projectFirst }: Standing, n
   ]);
 }
 
-const firstProject = (project: Project, level: number): Record<string, number | string> => ({
+const firstProject = (project: ReadonlyProject, level: number): Record<string, number | string> => ({
   firstProject: project.id,
   firstLevel: level,
   firstWeight: project.settings.weight,
   firstChargedPerWeight: project.charged / project.settings.weight,
 });
 
-function positionCondition(state: State, task: Task, { rank, queueFirst }: Standing, now: number): WhyCondition {
+function positionCondition(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  { rank, queueFirst }: Standing,
+  now: number,
+): WhyCondition {
   const rules = state.config.scheduler.priority;
   const runnable = asRunnable(task, now);
   const fixed = fixedOf(state, task);

@@ -9,7 +9,7 @@
  */
 
 import { first, items } from "../collections/sorted-list.ts";
-import type { Project, State, Task } from "../model/state.ts";
+import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { isAffordable, reserveFor } from "../turn/budget.ts";
 import { expectedTokens } from "../turn/expected-tokens.ts";
 import { deficitOrder } from "../turn/fairness.ts";
@@ -24,19 +24,19 @@ export type Standing = {
   /** It goes before it is anybody's turn. */
   readonly express: boolean;
   /** Who goes first in the express lane, if the task itself does not go there. */
-  readonly expressFirst: Task | null;
-  readonly projectFirst: Task | null;
-  readonly agentFirst: Task | null;
-  readonly queueFirst: Task | null;
+  readonly expressFirst: ReadonlyTask | null;
+  readonly projectFirst: ReadonlyTask | null;
+  readonly agentFirst: ReadonlyTask | null;
+  readonly queueFirst: ReadonlyTask | null;
   /** The task next in line in its project: budgets are judged on that one. */
-  readonly nextInLine: Task | null;
+  readonly nextInLine: ReadonlyTask | null;
 };
 
 /** A task as it would stand if it became runnable now; one that is runnable already stands as it is. */
-export const asRunnable = (task: Task, now: number): Task =>
+export const asRunnable = (task: ReadonlyTask, now: number): ReadonlyTask =>
   task.runnableAt < 0 ? { ...task, runnableAt: now } : task;
 
-export function standingOf(state: State, task: Task, now: number): Standing {
+export function standingOf(state: ReadonlyState, task: ReadonlyTask, now: number): Standing {
   const rank = taskRank(state, asRunnable(task, now), now);
   const isLaneOpen = state.express < state.config.scheduler.critical.maxInFlight;
   const express = isLaneOpen && state.expressProjects.has(task.project) && rank.priority <= EXPRESS_PRIORITY;
@@ -55,13 +55,13 @@ export function standingOf(state: State, task: Task, now: number): Standing {
 }
 
 /** Whether a task expects no tokens and the one next in line waits for a budget: then only its like go before it. */
-const passesBy = (state: State, task: Task, next: Task, now: number): boolean =>
+const passesBy = (state: ReadonlyState, task: ReadonlyTask, next: ReadonlyTask, now: number): boolean =>
   expectedTokens(task) === 0 && !isAffordable(state, next.project, reserveFor(state, next), now);
 
 type Line = { readonly priorityMax: number; readonly onlyFree: boolean };
 
 /** The first start the express lane would give, or, with `before`, that of a project ahead of that one. */
-function firstExpress(state: State, now: number, before: Project | null): Task | null {
+function firstExpress(state: ReadonlyState, now: number, before: ReadonlyProject | null): ReadonlyTask | null {
   for (const project of items(state.turn)) {
     if (before !== null && compareProjects(project, before) >= 0) return null;
     const pick = state.expressProjects.has(project) ? pickIn(state, project, now, EXPRESS_PRIORITY) : null;
@@ -71,7 +71,7 @@ function firstExpress(state: State, now: number, before: Project | null): Task |
 }
 
 /** The start of a project whose turn comes before this one's, if there is any. */
-function projectBefore(state: State, mine: Project, now: number): Task | null {
+function projectBefore(state: ReadonlyState, mine: ReadonlyProject, now: number): ReadonlyTask | null {
   for (const project of projectsBefore(state, mine, now)) {
     const pick = pickIn(state, project, now, ANY_PRIORITY);
     if (pick !== null) return pick.task;
@@ -79,8 +79,8 @@ function projectBefore(state: State, mine: Project, now: number): Task | null {
   return null;
 }
 
-function projectsBefore(state: State, mine: Project, now: number): Project[] {
-  const before: Project[] = [];
+function projectsBefore(state: ReadonlyState, mine: ReadonlyProject, now: number): ReadonlyProject[] {
+  const before: ReadonlyProject[] = [];
   if (state.config.scheduler.fairness.rule === "deficit") {
     for (const { project } of deficits(state, mine, now)) {
       if (project === mine) break;
@@ -96,13 +96,23 @@ function projectsBefore(state: State, mine: Project, now: number): Project[] {
 }
 
 /** The order of the deficit rule among all that could start something, and this project. */
-export function deficits(state: State, mine: Project, now: number): { project: Project; excess: number }[] {
+export function deficits(
+  state: ReadonlyState,
+  mine: ReadonlyProject,
+  now: number,
+): { project: ReadonlyProject; excess: number }[] {
   const eligible = [...items(state.turn)].filter((project) => project === mine || mayStart(state, project, now));
   return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
 }
 
 /** The task of another agent that goes before this agent's, if there is any. */
-function agentBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
+function agentBefore(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  rank: TaskRank,
+  now: number,
+  line: Line,
+): ReadonlyTask | null {
   const { fairness } = state.config.scheduler;
   for (const agent of items(task.project.turn)) {
     if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
@@ -115,7 +125,13 @@ function agentBefore(state: State, task: Task, rank: TaskRank, now: number, line
 }
 
 /** The task of the same agent that goes before this one: one that can start, or the head of its own group. */
-function queueBefore(state: State, task: Task, rank: TaskRank, now: number, line: Line): Task | null {
+function queueBefore(
+  state: ReadonlyState,
+  task: ReadonlyTask,
+  rank: TaskRank,
+  now: number,
+  line: Line,
+): ReadonlyTask | null {
   const best = bestOf(state, task.agent, now, line.priorityMax, line.onlyFree);
   if (best === task) return null;
   if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;

@@ -10,7 +10,8 @@ import type { Instant, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { items } from "../collections/sorted-list.ts";
-import { type Attempt, hasEnded, type Phase, type State, type Task } from "../model/state.ts";
+import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import { hasEnded, type Phase } from "../model/state.ts";
 import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
 import { countAhead, fixedOf, taskRank } from "../turn/queue.ts";
 import {
@@ -52,7 +53,7 @@ const LASTING: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>
 ]);
 const NOBODY: Why["ahead"] = { count: 0, next: [] };
 
-export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal> {
+export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why, Refusal> {
   const task = state.tasks.get(id);
   if (task === undefined) {
     const stone = state.tombstones.get(id);
@@ -63,7 +64,7 @@ export function why(state: State, id: TaskId, now: Instant): Result<Why, Refusal
   if (hasEnded(task))
     return ok(answer(id, task.phase, endCondition(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
   if (task.phase === "assigned" || task.phase === "running") {
-    return ok(answer(id, task.phase, runCondition(task, task.attempt as Attempt)));
+    return ok(answer(id, task.phase, runCondition(task, task.attempt as ReadonlyAttempt)));
   }
   return ok(whyNotStarted(state, task, now));
 }
@@ -82,13 +83,13 @@ function endCondition(phase: Phase, endedAt: number, error: string | null): WhyC
   return finding("ended", false, { endedAt }, ["", detail]);
 }
 
-function runCondition(task: Task, attempt: Attempt): WhyCondition {
+function runCondition(task: ReadonlyTask, attempt: ReadonlyAttempt): WhyCondition {
   const { number, worker, assignedAt } = attempt;
   const detail = `The task is ${task.phase} already, attempt ${number} on worker ${worker.id}`;
   return finding("running", false, { attempt: number, worker: worker.id, assignedAt }, ["", detail]);
 }
 
-function whyNotStarted(state: State, task: Task, now: Instant): Why {
+function whyNotStarted(state: ReadonlyState, task: ReadonlyTask, now: Instant): Why {
   const standing = standingOf(state, task, now);
   const conditions = [
     ...taskConditions(state, task, now),
@@ -138,10 +139,10 @@ function earliestOf(shut: readonly WhyCondition[], now: number): number | null {
   return earliest;
 }
 
-function aheadOf(state: State, task: Task, standing: Standing, now: number): Why["ahead"] {
+function aheadOf(state: ReadonlyState, task: ReadonlyTask, standing: Standing, now: number): Why["ahead"] {
   const others: WhyAhead[] = [];
   const { expressFirst, projectFirst, agentFirst, rank } = standing;
-  const other = (first: Task | null, reason: string): void => {
+  const other = (first: ReadonlyTask | null, reason: string): void => {
     if (first !== null && !others.some((row) => row.task === first.id)) {
       others.push({ task: first.id, agent: first.agent.id, reason });
     }
@@ -155,8 +156,8 @@ function aheadOf(state: State, task: Task, standing: Standing, now: number): Why
 }
 
 /** The first few of its agent's queue, from the front of each group. */
-function firstInQueue(state: State, task: Task, rank: TaskRank, now: number): WhyAhead[] {
-  const found: { task: Task; rank: TaskRank }[] = [];
+function firstInQueue(state: ReadonlyState, task: ReadonlyTask, rank: TaskRank, now: number): WhyAhead[] {
+  const found: { task: ReadonlyTask; rank: TaskRank }[] = [];
   for (const group of task.agent.groups) {
     let taken = 0;
     for (const other of items(group.tasks)) {
@@ -175,10 +176,10 @@ function firstInQueue(state: State, task: Task, rank: TaskRank, now: number): Wh
     }));
 }
 
-type Ranked = { readonly task: Task; readonly rank: TaskRank };
+type Ranked = { readonly task: ReadonlyTask; readonly rank: TaskRank };
 
 /** The first number in which two tasks of one agent differ. */
-function reasonBetween(state: State, theirs: Ranked, mine: Ranked, now: number): string {
+function reasonBetween(state: ReadonlyState, theirs: Ranked, mine: Ranked, now: number): string {
   if (theirs.rank.priority !== mine.rank.priority) {
     return `effective priority ${theirs.rank.priority} before ${mine.rank.priority}`;
   }

@@ -8,7 +8,7 @@ import { workerOf, zoneOf } from "../fleet/pin.ts";
 import { heldPlacement, neededBy } from "../fleet/placement.ts";
 import { couldServe, hasRoomFor } from "../fleet/shape.ts";
 import { refusedInWords, takesSuch } from "../fleet/worker-filter.ts";
-import type { State, Task, Worker } from "../model/state.ts";
+import type { ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
 import { tabCapability } from "../task/browser-tab.ts";
 import { finding, type WhyCondition, when } from "./conditions.ts";
 
@@ -34,7 +34,7 @@ type Census = {
   readonly notes: Set<string>;
 };
 
-export function workerConditions(state: State, task: Task): WhyCondition[] {
+export function workerConditions(state: ReadonlyState, task: ReadonlyTask): WhyCondition[] {
   const census = take(state, task);
   return [
     ...whoIsHere(state, census, task),
@@ -49,7 +49,7 @@ export function workerConditions(state: State, task: Task): WhyCondition[] {
 const NAMELESS =
   "(a sentence, or from a log of an older version: cancel and submit it again, or have a worker that takes everything)";
 
-function take(state: State, task: Task): Census {
+function take(state: ReadonlyState, task: ReadonlyTask): Census {
   const census: Census = {
     known: 0,
     reachable: 0,
@@ -70,7 +70,7 @@ function take(state: State, task: Task): Census {
   return census;
 }
 
-function count(state: State, task: Task, worker: Worker, census: Census): void {
+function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker, census: Census): void {
   const { capabilities, cpu, memory } = task.requirements;
   const { room } = state.fleet;
   const demand = { ...neededBy(state, task), pin: null };
@@ -93,7 +93,7 @@ function count(state: State, task: Task, worker: Worker, census: Census): void {
   if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
 }
 
-function whoIsHere({ fleet }: State, census: Census, task: Task): WhyCondition[] {
+function whoIsHere({ fleet }: ReadonlyState, census: Census, task: ReadonlyTask): WhyCondition[] {
   const { known, reachable, capable } = census;
   const refused = refusedInWords(fleet, task.requirements, task.project.id, NAMELESS);
   const { cpu, memory, capabilities } = task.requirements;
@@ -122,12 +122,12 @@ function whatIsMissing({ missing, reachable, known }: Census): string {
   return nobody.length === 0 || reachable === 0 ? "" : `; nobody offers ${nobody.slice(0, NAMED_MAX).join(", ")}`;
 }
 
-const asked = (task: Task): { requiredCpu: number; requiredMemory: number } => ({
+const asked = (task: ReadonlyTask): { requiredCpu: number; requiredMemory: number } => ({
   requiredCpu: task.requirements.cpu,
   requiredMemory: task.requirements.memory,
 });
 
-function roomCondition(state: State, task: Task, census: Census): WhyCondition {
+function roomCondition(state: ReadonlyState, task: ReadonlyTask, census: Census): WhyCondition {
   const { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held } = census;
   const isHeldForIt = heldPlacement(state, task) !== null;
   const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held, ...asked(task) };
@@ -150,11 +150,11 @@ function roomCondition(state: State, task: Task, census: Census): WhyCondition {
 }
 
 /** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */
-function affinityCondition(state: State, task: Task): WhyCondition {
+function affinityCondition(state: ReadonlyState, task: ReadonlyTask): WhyCondition {
   const { pin } = task;
   if (pin === null) return finding("affinity", true, {}, ["it waits for no particular worker", ""]);
   const demand = { ...neededBy(state, task), pin };
-  const fits = (worker: Worker | undefined): boolean =>
+  const fits = (worker: ReadonlyWorker | undefined): boolean =>
     worker !== undefined && couldServe(worker, demand) && hasRoomFor(worker, demand, state.fleet.room);
   const until = task.timers?.find((timer) => timer.kind === "pin")?.at ?? null;
   const zone = zoneOf(pin);
@@ -170,7 +170,7 @@ function affinityCondition(state: State, task: Task): WhyCondition {
   ]);
 }
 
-function holdCondition(state: State, task: Task, census: Census): WhyCondition {
+function holdCondition(state: ReadonlyState, task: ReadonlyTask, census: Census): WhyCondition {
   const { hold } = task.project;
   const isOwn = hold?.task === task;
   const inItsWay = census.feasible === 0 && !isOwn && census.onlyHeld > 0;
@@ -181,7 +181,7 @@ function holdCondition(state: State, task: Task, census: Census): WhyCondition {
   ]);
 }
 
-function tabCondition(state: State, task: Task, tab: string): WhyCondition {
+function tabCondition(state: ReadonlyState, task: ReadonlyTask, tab: string): WhyCondition {
   const capability = tabCapability(tab);
   const isOwned = state.fleet.offered.has(capability) || !task.requirements.capabilities.includes(capability);
   const failsAt = state.tabs.get(tab)?.timer?.at ?? null;

@@ -8,7 +8,7 @@
  */
 import { type Seq, seq, whole } from "../../core/base/index.ts";
 import { emptyState, evolve } from "../../core/index.ts";
-import type { State } from "../../core/model/index.ts";
+import type { MutableState, State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { type Log, LogFailure } from "../../log/index.ts";
 import { nextTurn } from "../../std/index.ts";
@@ -33,7 +33,7 @@ export function createPast(log: Log): Past {
   let last: Promise<unknown> = Promise.resolve();
 
   /** The state to go on from, if the first event of the log is gone or too far away. */
-  async function beginning(at: Seq): Promise<State> {
+  async function beginning(at: Seq): Promise<MutableState> {
     const snapshot = await log.loadSnapshot();
     if (snapshot === null) return emptyState();
     if (snapshot.seq > at)
@@ -41,7 +41,7 @@ export function createPast(log: Log): Past {
     return stateInSlices(snapshot, { lines: SLICE_LINES, nextTurn });
   }
 
-  async function rebuild(at: Seq, state: State): Promise<State> {
+  async function rebuild(at: Seq, state: MutableState): Promise<State> {
     if (at - state.seq > EVENTS_MAX)
       throw new DroverError("limit", `event ${at} is more than ${EVENTS_MAX} events from where the log begins`);
     while (state.seq < at) {

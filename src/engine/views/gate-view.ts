@@ -8,13 +8,13 @@
 import type { GateId } from "../../core/base/index.ts";
 import { gateSettings } from "../../core/config/index.ts";
 import {
-  type Gate,
   type GateClass,
   type GateStanding,
   type GateTotals,
   gateStanding,
   newGate,
   queuedTickets,
+  type ReadonlyGate,
   type Ticket,
 } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
@@ -64,7 +64,7 @@ export function gateDetail(state: State, id: GateId, now: number): GateDetail {
   return { id, ...gateStanding(gate, now), stats: { ...gate.totals }, calls: callsOf(gate, now) };
 }
 
-function callsOf(gate: Gate, now: number): GateCall[] {
+function callsOf(gate: ReadonlyGate, now: number): GateCall[] {
   const calls: GateCall[] = [];
   for (const permit of gate.held.values()) {
     if (calls.length === CALLS_MAX) return calls;

@@ -6,7 +6,7 @@
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import { emptyState, evolve } from "../../core/index.ts";
-import type { State } from "../../core/model/index.ts";
+import type { MutableState, State } from "../../core/model/index.ts";
 import { restore, restoring, snapshotLines } from "../../core/snapshot/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/index.ts";
@@ -15,7 +15,7 @@ const CHUNK_BYTES = 256 * 1024;
 const START_HASH = "0".repeat(64);
 
 export type Recovered = {
-  readonly state: State;
+  readonly state: MutableState;
   /** The chain's hash after the last event. */
   readonly hash: string;
   readonly snapshotSeq: Seq;
@@ -43,14 +43,14 @@ async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
   }
 }
 
-export const stateOf = async (snapshot: Snapshot): Promise<State> =>
+export const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
   checked(snapshot, restore(await readLines(snapshot.chunks)));
 
 /** The same for whoever has other things to do: after so many lines there is a turn for them. */
 export async function stateInSlices(
   snapshot: Snapshot,
   { lines, nextTurn }: { readonly lines: number; readonly nextTurn: () => Promise<void> },
-): Promise<State> {
+): Promise<MutableState> {
   const steps = restoring(await readLines(snapshot.chunks));
   for (let count = 1; ; count++) {
     const step = steps.next();
@@ -59,7 +59,7 @@ export async function stateInSlices(
   }
 }
 
-function checked(snapshot: Snapshot, state: State): State {
+function checked(snapshot: Snapshot, state: MutableState): MutableState {
   if (state.seq !== snapshot.seq) throw corruptAt(snapshot.seq, "its snapshot is of another event");
   return state;
 }

@@ -13,7 +13,7 @@
  */
 import { fail, type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
 import { decide, evolve, pump as nextStep } from "../../core/index.ts";
-import type { Command, Decided, Decision, Event, State } from "../../core/model/index.ts";
+import type { Command, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import { nextChange } from "../../core/task/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -75,7 +75,7 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
 ]);
 
 export type WriterOptions = {
-  readonly state: State;
+  readonly state: MutableState;
   readonly log: Log;
   readonly epoch: number;
   readonly clock: Clock;
