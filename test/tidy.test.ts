@@ -21,8 +21,6 @@ const OVERSIZE: Record<"files" | "functions" | "closures" | "lines", Record<stri
     "src/worker/pull/session.ts:createPullSession": 76,
   },
   closures: {
-    "src/sim/context.ts:createStage": 185,
-    "src/sim/play.ts:createPlayers": 290,
     "src/worker/pull/connection.ts:startConnection": 301,
     "src/worker/pull/session.ts:createPullSession": 311,
   },

@@ -1,73 +1,59 @@
 /**
- * The stage on which one history is played: a store, a world with its own time, one engine after the other.
+ * What one history is played in: a store, a world with its own time, and the engines (engine-lives.ts).
  *
  * Time moves only here. `settle` lets everything happen that can happen now: promises first (one turn of the real
  * event loop runs them all), then the engine's deferred turns, until nothing is left. `pass` moves the clock from one
- * timer to the next. When the engine crashes, is deposed or loses its log, the next one is opened on the same store, as
- * a supervisor would. An engine that keeps itself busy without time passing is caught and reported.
+ * timer to the next. An engine that keeps itself busy without time passing is caught and reported.
  */
-import type { MutableState, State } from "../core/model/index.ts";
-import type { DroverError } from "../engine/writer/index.ts";
-import type { Log } from "../log/index.ts";
-import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
-import type { Clock } from "../std/index.ts";
+import type { State } from "../core/model/index.ts";
+import { createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import type { Auditor } from "./auditor.ts";
-import { type AppendFault, createFaultyLog } from "./faulty-log.ts";
+import {
+  createEngineLives,
+  type EngineLives,
+  type Plant,
+  type Switches,
+  settleWorld,
+  type Tally,
+  turnOfTheLoop,
+} from "./engine-lives.ts";
 import type { Act, History } from "./history.ts";
-import { openEngine, type SimEngine } from "./open-engine.ts";
+import type { SimEngine } from "./open-engine.ts";
 import { createRandom } from "./random.ts";
 import { createSimWorld, type Life, type SimWorld } from "./sim-clock.ts";
 import { createRemoteFleet, type RemoteFleet, type Surroundings } from "./workers.ts";
 
 /** Small, so that levels need no rescaling in a run; any instant would do. */
 const START_MS = 10_000_000;
-const TURNS_MAX = 20_000;
 const RINGS_MAX = 5000;
-const OPENINGS_MAX = 60;
 const CLOSING_MS = 3000;
 
-/** A bug put into the engine or its log on purpose, to see whether the auditor notices. */
-export type Plant = {
-  readonly engine?: (state: MutableState) => void;
-  readonly log?: (log: Log, store: MemoryStore) => Log;
-  readonly clock?: (clock: Clock) => Clock;
-};
-export type Stage = {
+export type SimContext = Pick<EngineLives, "engine" | "arm" | "crash" | "open" | "ensureOpen"> & {
+  readonly auditor: Auditor;
   readonly world: SimWorld;
   readonly store: MemoryStore;
   readonly surroundings: Surroundings;
-  readonly crew: RemoteFleet;
+  readonly remoteFleet: RemoteFleet;
+  /** Until when a gate's provider turns calls away. */
   readonly storms: Map<string, number>;
   readonly artifacts: Set<string>;
   readonly bodies: Map<string, readonly Act[]>;
-  readonly tally: { crashes: number; openings: number; appends: number; stops: number };
-  readonly switches: { faults: boolean; allArtifacts: boolean };
-  /** The engine of the present life; null while there is none. */
-  engine(): SimEngine | null;
+  readonly tally: Tally;
+  readonly switches: Switches;
   life(): Life;
   /** Its state, and the time by its log, while it has nothing to do: all is durable, and no alarm is late. */
   resting(): { readonly state: State; readonly now: number } | null;
-  arm(fault: AppendFault, inAppends: number): void;
-  crash(): void;
-  /** Leaves the present engine alone and opens another on the same store. */
-  usurp(): Promise<SimEngine | null>;
-  /** Opens an engine if there is none. */
-  ensureOpen(): Promise<void>;
   closeEngine(): Promise<void>;
   settle(): Promise<void>;
   pass(ms: number): Promise<void>;
 };
 
-const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-type Seat = { readonly life: Life; engine: SimEngine | null; isClosing: boolean };
-
-export function createStage(options: {
+export function createContext(options: {
   readonly history: History;
   readonly plant: Plant;
   readonly auditorOf: (store: MemoryStore) => Auditor;
   readonly onOpened: (engine: SimEngine) => void;
-}): { stage: Stage; auditor: Auditor } {
+}): SimContext {
   const { history, plant, onOpened } = options;
   const world = createSimWorld(START_MS, createRandom(history.seed));
   const store = createMemoryStore();
@@ -75,121 +61,38 @@ export function createStage(options: {
   const storms = new Map<string, number>();
   const artifacts = new Set<string>();
   const bodies = new Map<string, readonly Act[]>();
-  const tally = { crashes: 0, openings: 0, appends: 0, stops: 0 };
-  const switches = { faults: true, allArtifacts: false };
-  const armed = new Map<number, AppendFault>(
-    Object.entries(history.appends ?? {}).map(([append, fault]) => [Number(append), fault]),
-  );
+  const tally: Tally = { crashes: 0, openings: 0, appends: 0, stops: 0 };
+  const switches: Switches = { faults: true, allArtifacts: false };
   const surroundings: Surroundings = {
     world,
     isStorm: (gate) => world.elapsed() < (storms.get(gate) ?? -1),
     actsOf: (task) => bodies.get(task) ?? [],
   };
-  let seat: Seat = { life: world.newLife(), engine: null, isClosing: false };
-  seat.life.end();
-  const engineNow = (): SimEngine | null => (seat.life.isAlive() ? seat.engine : null);
-  const crew = createRemoteFleet(surroundings, engineNow);
-
-  function nextFault(): AppendFault | null {
-    const number = tally.appends++;
-    const fault = switches.faults ? (armed.get(number) ?? null) : null;
-    armed.delete(number);
-    return fault;
-  }
-
-  function logFor(life: Life): Log {
-    const onCrash = (): void => {
-      tally.crashes++;
-      life.end();
-    };
-    const inner = createMemoryLog({ store });
-    return createFaultyLog({ inner: plant.log?.(inner, store) ?? inner, life, nextFault, onCrash });
-  }
-
-  /** An engine that stops by itself is replaced; one that broke its own rules is reported. */
-  function onFailed(life: Life, error: DroverError): void {
-    tally.stops++;
-    if (error.code === "broken")
-      auditor.complain("broken", `${error.message} ${error.cause instanceof Error ? (error.cause.stack ?? "") : ""}`);
-    life.end();
-  }
-
-  async function open(): Promise<SimEngine | null> {
-    const life = world.newLife();
-    const mine: Seat = { life, engine: null, isClosing: false };
-    const outcome = { error: null as Error | null };
-    seat = mine;
-    tally.openings++;
-    const isCurrent = (): boolean => life.isAlive();
-    openEngine({
-      log: logFor(life),
-      clock: plant.clock?.(life.clock) ?? life.clock,
-      newId: life.newId,
-      config: history.config,
-      remote: history.remote,
-      artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),
-      onWarning: (message) => isCurrent() && auditor.complain("broken", message),
-      onApplied: (event) => isCurrent() && crew.onApplied(event),
-      onCommitted: (batch) => isCurrent() && crew.onCommitted(batch),
-    }).then(
-      (engine) => {
-        mine.engine = engine;
-        void engine.failed.then((error) => onFailed(life, error));
-      },
-      (error: Error) => {
-        outcome.error = error;
-      },
-    );
-    for (let rings = 0; mine.engine === null && outcome.error === null && life.isAlive(); rings++) {
-      await settleAll();
-      const next = world.nextRing();
-      if (mine.engine !== null || outcome.error !== null || !life.isAlive()) break;
-      if (next === null || rings > RINGS_MAX) {
-        auditor.complain("stuck", "an engine never finishes opening");
-        life.end();
-      } else world.moveTo(next);
-    }
-    if (outcome.error !== null) reportOpening(outcome.error, life);
-    const { engine } = mine;
-    if (engine === null || !life.isAlive()) return null;
-    plant.engine?.(engine.state as unknown as MutableState);
-    crew.meet(engine);
-    onOpened(engine);
-    return engine;
-  }
-
-  function reportOpening(error: Error, life: Life): void {
-    life.end();
-    const code = (error as Partial<DroverError>).code;
-    if (code !== "log_failed" && code !== "deposed") auditor.complain("broken", `opening failed: ${error.stack}`);
-  }
-
-  async function ensureOpen(): Promise<void> {
-    for (let tries = 0; engineNow() === null && auditor.complaints.length === 0; tries++) {
-      if (tries > OPENINGS_MAX) return auditor.complain("stuck", `${OPENINGS_MAX} openings in a row failed`);
-      await open();
-    }
-  }
-
-  async function settleAll(): Promise<void> {
-    for (let turns = 0; turns < TURNS_MAX; turns++) {
-      await turnOfTheLoop();
-      if (!world.runDeferred()) return;
-    }
-    auditor.complain("spins", `the engine takes ${TURNS_MAX} turns and no time passes`);
-  }
+  const shared = { world, store, auditor, tally, switches, artifacts };
+  const lives = createEngineLives({
+    ...shared,
+    history,
+    plant,
+    onApplied: (event) => remoteFleet.onApplied(event),
+    onCommitted: (batch) => remoteFleet.onCommitted(batch),
+    onOpened: (engine) => {
+      remoteFleet.meet(engine);
+      onOpened(engine);
+    },
+  });
+  const remoteFleet = createRemoteFleet(surroundings, lives.engine);
 
   async function settle(): Promise<void> {
-    await settleAll();
+    await settleWorld(world, auditor);
     auditor.catchUp();
   }
 
   function resting(): { state: State; now: number } | null {
-    const engine = engineNow();
-    if (engine === null || seat.isClosing || engine.state.seq !== store.head.seq || world.hasJumpedLately())
+    const engine = lives.engine();
+    if (engine === null || lives.current().isClosing || engine.state.seq !== store.head.seq || world.hasJumpedLately())
       return null;
     const { at: now } = engine.logTime();
-    return seat.life.hasLateAlarm() ? null : { state: engine.state, now };
+    return lives.current().life.hasLateAlarm() ? null : { state: engine.state, now };
   }
 
   async function pass(ms: number): Promise<void> {
@@ -205,8 +108,8 @@ export function createStage(options: {
       rings = next <= world.elapsed() ? rings + 1 : 0;
       if (rings > RINGS_MAX) return auditor.complain("spins", `an alarm rings ${RINGS_MAX} times at one instant`);
       world.moveTo(next);
-      if (engineNow() === null) {
-        await ensureOpen();
+      if (lives.engine() === null) {
+        await lives.ensureOpen();
         if (auditor.complaints.length > 0) return;
       }
     }
@@ -214,36 +117,18 @@ export function createStage(options: {
     await settle();
   }
 
-  const stage: Stage = {
-    world,
-    store,
-    surroundings,
-    crew,
-    storms,
-    artifacts,
-    bodies,
-    tally,
-    switches,
-    engine: engineNow,
-    life: () => seat.life,
-    resting,
-    arm: (fault, inAppends) => armed.set(tally.appends + inAppends, fault),
-    crash: () => {
-      tally.crashes++;
-      seat.life.end();
-    },
-    usurp: open,
-    ensureOpen,
-    closeEngine: async () => {
-      const engine = engineNow();
-      seat.isClosing = true;
-      const closing = engine?.close().catch(() => {});
-      await pass(CLOSING_MS);
-      seat.life.end();
-      await Promise.race([closing, turnOfTheLoop()]);
-    },
-    settle,
-    pass,
-  };
-  return { stage, auditor };
+  async function closeEngine(): Promise<void> {
+    const tenure = lives.current();
+    tenure.isClosing = true;
+    const closing = lives
+      .engine()
+      ?.close()
+      .catch(() => {});
+    await pass(CLOSING_MS);
+    lives.current().life.end();
+    await Promise.race([closing, turnOfTheLoop()]);
+  }
+
+  const time = { life: () => lives.current().life, resting, closeEngine, settle, pass };
+  return { ...shared, ...lives, ...time, surroundings, remoteFleet, storms, bodies };
 }

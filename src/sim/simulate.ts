@@ -6,8 +6,9 @@
  * a crash at another append, so that no boundary between two batches is left out.
  */
 import type { Event } from "../core/model/index.ts";
-import { type Auditor, type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
-import { createStage, type Plant, type Stage } from "./context.ts";
+import { type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
+import { createContext, type SimContext } from "./context.ts";
+import type { Plant } from "./engine-lives.ts";
 import type { AppendFault } from "./faulty-log.ts";
 import { writeHistory } from "./fleet-script.ts";
 import { FAULTS, type Fault, type History } from "./history.ts";
@@ -47,34 +48,35 @@ export const simulate = (options: {
 }): Promise<Report> => playHistory(writeHistory({ faults: new Set(FAULTS), ...options }), options.plant);
 
 export async function playHistory(history: History, plant: PlantedBug = {}): Promise<Report> {
-  const players = createPlayers(history, () => on);
-  const on = createStage({
+  const context = createContext({
     history,
     plant,
     auditorOf: (store) => createAuditor(store, plant),
     onOpened: (engine) => players.onOpened(engine),
   });
-  const { stage, auditor } = on;
-  await stage.ensureOpen();
+  const players = createPlayers(history, context);
+  const { complaints } = context.auditor;
+  await context.ensureOpen();
   for (const [index, step] of history.steps.entries()) {
     await players.act(step);
     if (step.together) continue;
-    await stage.settle();
-    await look(stage, auditor, index % DEEP_LOOK_EVERY === 0);
-    if (auditor.complaints.length > 0) break;
+    await context.settle();
+    await look(context, index % DEEP_LOOK_EVERY === 0);
+    if (complaints.length > 0) break;
   }
-  if (auditor.complaints.length === 0) await players.clearUp();
-  if (auditor.complaints.length === 0) await look(stage, auditor, true);
-  return report(history, stage, auditor);
+  if (complaints.length === 0) await players.clearUp();
+  if (complaints.length === 0) await look(context, true);
+  return report(history, context);
 }
 
-async function look(stage: Stage, auditor: Auditor, deep: boolean): Promise<void> {
-  const resting = stage.resting();
-  if (resting !== null) auditor.atRest(resting.state, resting.now);
-  if (deep) await auditor.replay(stage.engine()?.state ?? null);
+async function look(context: SimContext, deep: boolean): Promise<void> {
+  const resting = context.resting();
+  if (resting !== null) context.auditor.atRest(resting.state, resting.now);
+  if (deep) await context.auditor.replay(context.engine()?.state ?? null);
 }
 
-function report(history: History, { store, tally, world }: Stage, { counts, complaints }: Auditor): Report {
+function report(history: History, { store, tally, world, auditor }: SimContext): Report {
+  const { counts, complaints } = auditor;
   const count = (kind: Event["kind"]): number => counts.get(kind) ?? 0;
   return {
     seed: history.seed,
