@@ -6,8 +6,8 @@
  * moves a mouse must go out once); and there is no limit of time but the caller's signal. Of a failure it says the one
  * thing a caller must know before trying again: whether the other side can have got anything.
  *
- * The answer is given as soon as its head is there. The body comes only if it is asked for, up to a size; whoever does
- * not want all of it still lets go of the connection by reading or by `drop`.
+ * The answer is given as soon as its head is there. The body comes only if it is asked for, up to a size; a caller that
+ * does not want all of it still lets go of the connection by reading or by `drop`.
  */
 import { type IncomingHttpHeaders, type IncomingMessage, request as overHttp, type RequestOptions } from "node:http";
 import { request as overHttps } from "node:https";
@@ -63,7 +63,7 @@ export function exchange({ url, method, headers, body, addresses, signal }: Outb
   const options: RequestOptions = {
     method,
     headers: { ...headers, ...(bytes === undefined ? {} : { "Content-Length": String(bytes.length) }) },
-    // A connection of its own: one from a pool may have been opened to an address nobody checked, or be dead.
+    // A connection of its own: one from a pool may have been opened to an address that was not checked, or be dead.
     agent: false,
     ...(addresses === undefined ? {} : { lookup: lookupIn(addresses) }),
   };

@@ -69,7 +69,7 @@ function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, don
   request.on("end", () => {
     if (!isOver) finish(readBytes(whole ?? pieces?.bytes() ?? NOTHING));
   });
-  // Later a connection that breaks is nobody's concern.
+  // A connection that breaks later changes nothing.
   request.on("error", () => cutOff(new PollEnded("hung-up")));
 }
 const NOTHING = Buffer.alloc(0);

@@ -42,7 +42,7 @@ export type RequestContext = {
 };
 export type Answer = {
   readonly status: number;
-  /** Text is this answer's own; bytes are shared with whoever else asks for the same. */
+  /** Text is this answer's own; bytes are shared with other callers of the same. */
   readonly body: string | Buffer;
   /** Each name followed by its value. */
   readonly headers: readonly string[];

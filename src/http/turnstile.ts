@@ -1,19 +1,19 @@
 /**
- * So many at a time, and whoever calls takes turns with the others.
+ * So many at a time, and callers take turns.
  *
- * An answer is many times as large while it is made as when it leaves. Whoever asks for a thousand pages at once must
- * not have a thousand of them made at once, so what is large is made a few at a time. A slot is free again in the next
- * turn of the event loop: then what was made has left, and what is small and came meanwhile has gone first.
+ * An answer is many times as large while it is made as when it leaves. A caller that asks for a thousand pages at once
+ * must not have a thousand of them made at once, so what is large is made a few at a time. A slot is free again in the
+ * next turn of the event loop: then what was made has left, and what is small and came meanwhile has gone first.
  *
  * Each holder has a line of its own, first come first served, and the lines take turns: who asks for one page waits for
  * one page of each other holder, however many those want. All lines together have an end, and its last tenth is kept
  * for holders with few calls in it.
  *
  * Nothing is made for a caller that has hung up: it is passed over when its turn comes. Where the end of the lines is
- * reached those that have gone leave first, so they keep nobody out.
+ * reached those that have gone leave first, so they keep no other out.
  *
- * Whoever waits is a function and not a promise. A promise that has waited is old, and what is made for it would be
- * kept alive by it until the next collection of everything old: page upon page, hundreds of megabytes of them.
+ * What waits is a function and not a promise. A promise that has waited is old, and what is made for it would be kept
+ * alive by it until the next collection of everything old: page upon page, hundreds of megabytes of them.
  */
 import { isKeptForOthers } from "../core/base/index.ts";
 import { type Fifo, fifo, push, retain, shift } from "../core/collections/index.ts";
@@ -26,7 +26,7 @@ export type Visit = {
   readonly holder: Holder;
   /** Begins the work; the work says when it is over. */
   begin(over: () => void): void;
-  /** Whether nobody waits for it any more. */
+  /** Whether its caller has hung up. */
   isGone(): boolean;
   /** It was passed over. */
   leave(): void;

@@ -2,7 +2,7 @@
  * Bodies that have begun to arrive and not ended: how many bytes they hold here, and that this has an end.
  *
  * Each has a limit of its own (`server.bodyLimit`), and there may be thousands of connections. When all of them
- * together are more than there is room for, the one that began first is told so and let go, and the next, until there
+ * together are more than there is room for, the one that began first is refused, and the next, until there
  * is room: somebody who sends at all is rarely it, and may send again. One that comes in one piece is never counted.
  */
 import { ServerRefusal } from "./problem.ts";

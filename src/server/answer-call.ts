@@ -65,7 +65,7 @@ const AT_ONCE: Partial<Record<CallName, number>> = {
 };
 const nothing = (): void => {};
 
-/** Who calls where nobody asks who it is. */
+/** The caller of what needs no token. */
 const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 
 /** `/tasks/{id}` as the router writes it. */
@@ -174,7 +174,7 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   const always = headersOf(isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE);
   const onAnswered = parts.observerOf(call.method, routePath(call.path));
   return (exchange, answer) => {
-    // A stream beats all the time, so one that is silent has nobody at its other end.
+    // A stream beats all the time, so one that is silent has no reader any more.
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
     const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : JSON.stringify(answer);
     const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);

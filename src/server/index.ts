@@ -1,5 +1,5 @@
 /**
- * The server's front door, for whoever joins it with an engine.
+ * The server, for a program that joins it with an engine.
  */
 export { StartRefusal } from "./access/tokens.ts";
 export type { LogsOf, LogTail } from "./handlers/handler.ts";

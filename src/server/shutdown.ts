@@ -47,7 +47,7 @@ export async function shutDown(ending: Ending): Promise<void> {
   }
 }
 
-/** What runs ends, or its time is over; whoever waits is told. */
+/** What runs ends, or its time is over; those that wait are answered. */
 async function letEnd({ drover, phase, polls, streams, webhooks, push, clock, graceMs }: Ending): Promise<void> {
   const end = clock.elapsed() + graceMs;
   const isDead = (): boolean => phase.failure() !== null;
@@ -59,11 +59,11 @@ async function letEnd({ drover, phase, polls, streams, webhooks, push, clock, gr
   await webhooks.stop({ graceMs: Math.max(0, end - clock.elapsed()) });
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   await streams.close();
-  // Whoever waited for what has just ended still reads it.
+  // A caller that waited for what has just ended still reads it.
   await until(() => isDead() || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
 }
 
-/** A read answers when all before it is on disk; so whoever waits for an end hears of it before the wait is cut. */
+/** A read answers when all before it is on disk; so a caller that waits for an end hears of it before the wait is cut. */
 async function durable(drover: Drover, phase: ServerPhase): Promise<void> {
   try {
     await drover.workers();

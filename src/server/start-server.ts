@@ -7,8 +7,8 @@
  *
  * Shutting down goes in the order in which nothing is lost: nothing new is begun, workers hear that they are to take
  * nothing more, what runs has a grace to end, readers are sent away, and then the engine closes; what has not ended is
- * in the log, for the next server. The engine is closed with the server, since whoever goes on using it would answer
- * nobody.
+ * in the log, for the next server. The engine is closed with the server, since no call
+ * could reach it any more.
  */
 
 import type { AddressInfo } from "node:net";
@@ -115,7 +115,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await push.resume();
   } catch (error) {
-    // Whoever could not start must leave nothing behind that listens, delivers or keeps the process.
+    // A server that could not start must leave nothing behind that listens, delivers or keeps the process.
     await Promise.all([listener.close(), webhooks.stop(), push.stop(), observers.stop()]);
     throw error;
   }
@@ -225,7 +225,7 @@ function checkHost(host: string, settings: Settings): void {
   if (refusal !== null) throw new StartRefusal("bad_settings", refusal);
 }
 
-/** Why no server may listen there with these settings, or null; also for whoever only checks a config. */
+/** Why no server may listen there with these settings, or null; also for a check of a config alone. */
 export function hostRefusal(host: string, { server }: Settings): string | null {
   if (server.tokens.length > 0 || isLoopback(host)) return null;
   return (

@@ -3,7 +3,7 @@
  *
  * The log knows the project of a permit, and its task where the call is a task's. A permit without a task has no agent
  * and no worker there, and the ids that Drover gives can be counted up by anybody. So this process remembers whom it
- * made a ticket for, once there is one: an id that was named in vain is nobody's. What it does not know is not the
+ * made a ticket for, once there is one: an id that was named in vain has no owner. What it does not know is not the
  * caller's: after a restart such a permit comes back by itself. The position that a call had in the line before its 429
  * is owned in the same way, though its permit is settled.
  */
@@ -23,7 +23,7 @@ const POSITIONS_MAX = 10_000;
 const SWEEP_AT = 1000;
 
 export type OwnPermits = {
-  /** Throws, as if there were no such permit, unless it is the caller's own, or nobody's yet. */
+  /** Throws, as if there were no such permit, unless it is the caller's own, or has no owner yet. */
   check(caller: Caller, permit: string, session: string | undefined): void;
   /** Whether the position that the call of this permit had before its 429 is the caller's. */
   isPositionOf(caller: Caller, permit: string, session: string | undefined): boolean;
@@ -88,7 +88,7 @@ export function createOwnPermits({ state }: Pick<Drover, "state">): OwnPermits {
     isThere: (permit) => state.permits.has(permit as PermitId),
     isSeen: (caller, permit) => !isScoped(caller) || isCallers(caller, ownerOf(permit), undefined),
     note({ agentId }, permit, session = undefined) {
-      // Whoever had a permit of this name before has it no more, also if nobody in particular has it now.
+      // The owner of a permit of this name before has it no more, also if no one caller owns it now.
       askedBy.delete(permit);
       if (agentId === null && session === undefined) return;
       askedBy.set(permit, { agentId, session: session ?? null });

@@ -111,17 +111,17 @@ export function ownWhy(state: State, caller: Caller, answer: Why): Why {
   const conditions = answer.conditions.map((condition): WhyCondition => {
     const { code, numbers, detail } = condition;
     if (code === "worker-room") {
-      const told = detail.replace(NOTES, "");
-      summary = summary.replaceAll(detail, told);
-      return { ...condition, detail: told };
+      const shown = detail.replace(NOTES, "");
+      summary = summary.replaceAll(detail, shown);
+      return { ...condition, detail: shown };
     }
     const isForeign = (id: unknown): boolean =>
       typeof id === "string" && id !== answer.task && !isOwnTask(state, caller, id);
     if (!NAMES_TASKS.some((key) => isForeign(numbers[key]))) return condition;
-    const told = INSTEAD[code]?.(numbers) ?? "it waits for a task of somebody else";
-    summary = summary.replaceAll(detail, told);
+    const shown = INSTEAD[code]?.(numbers) ?? "it waits for a task of somebody else";
+    summary = summary.replaceAll(detail, shown);
     const rest = Object.entries(numbers).filter(([key]) => !OF_OTHERS.has(key));
-    return { ...condition, detail: told, numbers: Object.fromEntries(rest) };
+    return { ...condition, detail: shown, numbers: Object.fromEntries(rest) };
   });
   const next = answer.ahead.next.filter(({ task }) => isOwnTask(state, caller, task));
   return { ...answer, summary, conditions, ahead: { ...answer.ahead, next } };

@@ -3,7 +3,7 @@
  *
  * All workers of a fleet may have the same token, and its ids, tasks and permits can be guessed or seen. What only the
  * worker itself knows is the session that joining gave it. So a worker token says it in every report: syncs, logs,
- * permits, its leave. An admin need not: whoever runs the fleet may send any worker away.
+ * permits, its leave. An admin need not: an admin may send any worker away.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
@@ -15,7 +15,7 @@ export function checkSaid({ role }: Caller, session: string | undefined): void {
     throw badInput("session", undefined, "the session that joining gave, since a worker token speaks for its own only");
 }
 
-/** The session that runs an attempt, null if nobody does. */
+/** The session that runs an attempt, null if none does. */
 export function sessionOf(state: State, task: string | undefined, attempt: number | undefined): string | null {
   const running = task === undefined ? null : (state.tasks.get(task as TaskId)?.attempt ?? null);
   return running === null || running.number !== attempt ? null : running.worker.session;

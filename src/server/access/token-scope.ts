@@ -2,9 +2,9 @@
  * What a token that is scoped to projects or an agent may see and touch: its own.
  *
  * The table says for every call what a scoped token gets: what belongs to it (`own`), what is the same for all
- * (`common`), or nothing (`nobody`), because the call speaks of everybody's work at once. It is complete: a call that
- * is added does not compile until somebody has decided. A body that claims another agent or project is refused and
- * told which; a task of somebody else is not found, so that asking tells nothing about it.
+ * (`common`), or nothing (`refused`), because the call speaks of the work of all at once. It is complete: a call that
+ * is added does not compile until somebody has decided. A body that claims another agent or project is refused by
+ * its field; a task of somebody else is not found, so that asking tells nothing about it.
  */
 
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
@@ -15,7 +15,7 @@ import { refused } from "../../engine/writer/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
-export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "nobody">> = {
+export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   submit: "own",
   submitBatch: "own",
   tasks: "own",
@@ -29,13 +29,13 @@ export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "nobody">>
   logs: "own",
   projects: "own",
   project: "own",
-  putProject: "nobody",
+  putProject: "refused",
   workers: "common",
-  joinWorker: "nobody",
-  sync: "nobody",
-  handInLog: "nobody",
-  drainWorker: "nobody",
-  leaveWorker: "nobody",
+  joinWorker: "refused",
+  sync: "refused",
+  handInLog: "refused",
+  drainWorker: "refused",
+  leaveWorker: "refused",
   schedules: "own",
   schedule: "own",
   putSchedule: "own",
@@ -45,19 +45,19 @@ export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "nobody">>
   dropPermit: "own",
   gates: "common",
   gate: "own",
-  resetGate: "nobody",
-  removeGate: "nobody",
+  resetGate: "refused",
+  removeGate: "refused",
   stats: "own",
   queue: "own",
   config: "common",
-  patchConfig: "nobody",
-  reload: "nobody",
-  pause: "nobody",
-  resume: "nobody",
-  events: "nobody",
+  patchConfig: "refused",
+  reload: "refused",
+  pause: "refused",
+  resume: "refused",
+  events: "refused",
   health: "common",
   ready: "common",
-  metrics: "nobody",
+  metrics: "refused",
   openapi: "common",
 };
 
@@ -79,7 +79,7 @@ function scopeOf({ agentId, projects }: Caller): string {
 
 /** Throws if the call speaks of everybody's work and the token is scoped. */
 export function checkScope(name: CallName, caller: Caller): void {
-  if (FOR_SCOPED[name] === "nobody" && isScoped(caller))
+  if (FOR_SCOPED[name] === "refused" && isScoped(caller))
     throw forbidden(`this token is scoped to ${scopeOf(caller)}, and this call speaks of the work of all`);
 }
 
@@ -125,14 +125,14 @@ export function isShutOut(
   return refusalForMaking(state, project as ProjectId, (agentId ?? null) as AgentId | null) !== null;
 }
 
-/** Whoever wrote the token has named its projects: there is room for them where there is none for made-up ones. */
+/** The writer of the token has named its projects: there is room for them where there is none for made-up ones. */
 export async function makeOwnProject(drover: Drover, caller: Caller, owner: Owner): Promise<void> {
   if (isShutOut(drover, caller, owner)) await drover.putProject(owner.project ?? DEFAULT_PROJECT, {});
 }
 
 /**
  * A call without a task makes no project for a token that is scoped to an agent alone: its tasks in projects that
- * nobody registered are counted, and its calls are not.
+ * no call registered are counted, and its calls are not.
  */
 export function checkProjectOfCall({ state }: Drover, { agentId, projects }: Caller, { project }: Owner): void {
   if (agentId === null || projects !== null || project === undefined || project === DEFAULT_PROJECT) return;
@@ -155,7 +155,7 @@ export function ownFilter<Filter extends Owner>(
   };
 }
 
-/** What a task waits for must be its caller's own too: that another's is there, and how it ended, is not told. */
+/** What a task waits for must be its caller's own too: that another's is there, and how it ended, stays hidden. */
 export async function checkDependencies(
   drover: Drover,
   caller: Caller,

@@ -3,7 +3,7 @@
  *
  * Of its last attempt a task itself knows; of the others, and of a task that is a tombstone, only the log does. So
  * between the event that submitted it and the last one about it the log is read until the attempt is found: one such
- * look at a time, in turns by caller, not further than so many events, and not longer than whoever asked waits.
+ * look at a time, in turns by caller, not further than so many events, and not longer than its caller waits.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
@@ -20,7 +20,7 @@ export type AttemptWorkers = {
   /** Without a number, of the last attempt. Null if there was none, or the log does not know any more. */
   find(task: string, attempt: number | undefined, asked: Asked): Promise<RanBy | null>;
 };
-/** A look at the log begins in its turn, and ends when nobody waits for it any more. */
+/** A look at the log begins in its turn, and ends when its caller has hung up. */
 type Asked = { readonly signal: AbortSignal; readonly inTurn: InTurn };
 type InTurn = (look: () => Promise<RanBy | null>) => Promise<RanBy | null>;
 

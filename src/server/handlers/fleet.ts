@@ -2,8 +2,8 @@
  * The calls about workers, projects, schedules, permits and gates.
  *
  * A worker's sync goes on while the server shuts down: results are taken, leases renewed, and the answer gives nothing
- * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart nobody
- * would be there. One that stays keeps what it runs and comes back. What was assigned and never told stays in the log.
+ * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart none
+ * would be there. One that stays keeps what it runs and comes back. What was assigned and never sent stays in the log.
  */
 
 import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
@@ -43,8 +43,8 @@ import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { checkCallback } from "./submit-checked.ts";
 
 /**
- * An agent's word shuts a gate for at most so long: nobody can tell whether a provider has said it. A worker reads the
- * header of its provider, so it is believed for a day.
+ * An agent's word shuts a gate for at most so long: the server cannot know whether a provider has said it. A worker
+ * reads the header of its provider, so it is believed for a day.
  */
 const AGENTS_WORD_MS = 600_000;
 /** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
@@ -158,7 +158,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
     leaveWorker: async ({ params, query }, { caller }) => {
       checkSaid(caller, query.session);
       const known = (): Worker | undefined => drover.state.fleet.byId.get(params.id as WorkerId);
-      // With a session it is a worker's own word, which may come late: whoever has the name now is left alone.
+      // With a session it is a worker's own word, which may come late: the worker that has the name now is left alone.
       if (query.session === undefined || query.session === known()?.session) nobodySpeaksFor(params.id);
       await drover.remote.leave(params.id, query);
       // It may have joined again meanwhile, and is then spoken for; or a join that came first is undone only now.
@@ -205,7 +205,7 @@ function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
 
 /**
  * A scoped token's schedule waits for nothing: whose task a name stands for is known when a task is submitted, and a
- * name that is nobody's today may be another's at the next instant.
+ * name that no task has today may be another's at the next instant.
  */
 function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
   if (!isScoped(caller) || (parent === undefined && needs.length === 0)) return;

@@ -14,7 +14,7 @@ import type { Snapshot } from "../webhooks/delivery.ts";
 import type { LogRequests } from "./log-requests.ts";
 
 export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
-/** The end of what an attempt wrote; without a number, of the last attempt. Null if nobody here has it. */
+/** The end of what an attempt wrote; without a number, of the last attempt. Null if it is not here. */
 export type LogsOf = (
   taskId: string,
   attempt: number | undefined,
@@ -32,7 +32,7 @@ export type Deps = {
   /** Logs that lie with workers. */
   readonly logs: LogRequests;
   readonly onReload: () => Promise<unknown>;
-  /** A task found no room: whoever wanted to hear of its end hears of that. */
+  /** A task found no room, and its webhook says so. */
   readonly onRejected: (task: Snapshot) => void;
   readonly onTurnedAway: (task: TurnedAway) => void;
   readonly url: () => string;

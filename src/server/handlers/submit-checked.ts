@@ -1,5 +1,5 @@
 /**
- * Where webhooks may go, checked when a task is submitted, and told of when there was no room for it.
+ * Where webhooks may go, checked when a task is submitted, and called when there was no room for it.
  *
  * The engine takes any URL; which addresses are let through is the server's to say. An item of a batch whose address is
  * not, or that is not its caller's to submit, is handed to the engine as refused: what needs it is refused with it, and
@@ -68,7 +68,7 @@ function tellRejected(parts: Parts, body: TaskBody, taskId: unknown, why: Drover
   const code = typeof why === "string" ? "no_room" : why.code;
   parts.onTurnedAway({ taskId, agentId: body.agentId, code });
   if (body.callbackUrl === undefined) return;
-  // It is told as it is shown. One that was let in since, under the id it chose, has nothing to tell yet.
+  // It is sent as it is shown. One that was let in since, under the id it chose, has not ended yet.
   parts.drover.task(taskId).then(
     (task) => (task.state === "rejected" ? parts.onRejected(task as Snapshot) : undefined),
     () => {},

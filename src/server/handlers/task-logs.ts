@@ -74,7 +74,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
         const here = known === undefined ? await keptHere(taskId, ran.attempt, { lines, since, exchange }) : null;
         return here ?? fromFar({ taskId, ...ran }, lines, signal);
       }
-      // Of a task that is forgotten nobody knows whose it was.
+      // Whose a forgotten task was is not known.
       const left =
         known !== undefined || isScoped(caller) ? null : await keptHere(taskId, attempt, { lines, exchange });
       if (left !== null) return left;

@@ -1,8 +1,8 @@
 /**
  * The calls about tasks, each a few words with the engine.
  *
- * A long poll hands its signal to the engine, so that a caller who hangs up leaves nobody waiting. `wait` answers the
- * task as it stands when its time is over: that is an answer, not an error.
+ * A long poll hands its signal to the engine, so that a caller that hangs up leaves no waiter behind. `wait` answers
+ * the task as it stands when its time is over: that is an answer, not an error.
  */
 
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";

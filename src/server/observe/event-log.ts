@@ -2,9 +2,9 @@
  * What happens to tasks, workers and the config, as lines of a log: ids and numbers, never what a task holds.
  *
  * Lines follow events that are durable. A name, a number or an id is written; a payload, a prompt, a result, a URL or
- * the text of an error is not, since any of them may hold a secret; why a webhook failed is told in words that hold no
+ * the text of an error is not, since any of them may hold a secret; why a webhook failed is said in words that hold no
  * more than its host and address. What happens to every task on its way (submitted, given to a worker) is for `debug`,
- * and costs nothing while nobody listens.
+ * and costs nothing while that level is off.
  */
 
 import type { Logger } from "pino";
@@ -97,7 +97,7 @@ function onTheWay(event: OnTheWay, state: State): Line {
     case "attempt-started":
       return line("debug", "attempt started", { taskId, attempt: event.attempt });
     case "attempt-stopping":
-      return line("debug", "attempt told to stop", { taskId, attempt: event.attempt, cause: event.cause });
+      return line("debug", "attempt is to stop", { taskId, attempt: event.attempt, cause: event.cause });
     default:
       return event satisfies never;
   }

@@ -3,8 +3,8 @@
  *
  * What is live now is read from the engine's state when somebody asks for it, so nothing is kept up to date in between
  * and nothing can drift. What has been is counted as events become durable. Names that callers choose (projects, gates)
- * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that nobody
- * who submits tasks can make a dashboard's memory grow. Where nobody is `other`, all labels are in use at once anyway.
+ * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that no
+ * caller can make a dashboard's memory grow. Where there is no `other`, all labels are in use at once anyway.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from "prom-client";

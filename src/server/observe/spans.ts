@@ -68,7 +68,7 @@ export type SpanOptions = {
   readonly load?: () => Promise<Sdk>;
 };
 
-/** Null where nobody asked for spans. */
+/** Null where no spans are wanted. */
 export async function createSpans(options: SpanOptions): Promise<Spans | null> {
   const { isWanted, state, version, env = process.env } = options;
   if (!isWanted && ENDPOINTS.every((name) => (env[name] ?? "") === "")) return null;
@@ -117,7 +117,7 @@ function providerWith([sdk, otlp, resources]: Sdk, version: string): Provider {
   return { tracer: provider.getTracer("drover", version), stop: () => within(FLUSH_MS, provider.shutdown()) };
 }
 
-/** Whoever collects spans must not be able to hold up a shutdown. */
+/** A collector of spans must not be able to hold up a shutdown. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const over = Promise.withResolvers<void>();
   const timer = setTimeout(over.resolve, ms);

@@ -2,14 +2,14 @@
  * The attempts one push worker has in hand: posted, waiting for a slot, or with a broken connection.
  *
  * An attempt is posted once, and not before the log has it as running: it is named first, and posted when the sync that
- * named it was answered. So whoever reads the log after a crash knows what may have been posted. One that waits for a
- * slot is not named. What was named and not posted is taken back while somebody can still tell it from the rest.
+ * named it was answered. So the reader of a log after a crash knows what may have been posted. One that waits for a
+ * slot is not named. What was named and not posted is taken back while it can still be told from the rest.
  *
  * There is no limit of time here: the task's timeout and deadline are the engine's, which says `cancel` when they are
  * over, and then the connection is cut. Answers become results (response.ts), kept until the engine has confirmed
  * them.
  *
- * A connection that could not be made reached nobody: the task goes back to the queue. One that broke later leaves
+ * A connection that could not be made reached no worker: the task goes back to the queue. One that broke later leaves
  * open whether the worker acted. If the worker turns out to be there, it broke off this one request, and the attempt
  * has failed; for good, if its task must not be repeated. If it is not, the attempt is no longer named, and is lost to
  * the engine like that of any worker that was lost.

@@ -4,12 +4,12 @@
  *     probe ─► there: sync (long poll), post what is assigned, report what was answered ─► probe …
  *           └► not there: say nothing, look again later
  *
- * So a push worker is a worker like any other to the engine, and a dead one is given up for the same reason: nobody
- * renewed its lease. Renewing follows a probe or an answer, never the mere passing of time, so the lease ends a lease
+ * So a push worker is a worker like any other to the engine, and a dead one is given up for the same reason: its lease
+ * was not renewed. Renewing follows a probe or an answer, never the mere passing of time, so the lease ends a lease
  * after the last sign of life. A worker that only takes connections while it has work in hand is taken for busy: it
- * keeps its lease and is given nothing new. One that comes back goes on under its session; what it held is then
- * the engine's again and is abandoned here. One that is gone for an hour is forgotten, as the engine forgets it, and
- * has to register again.
+ * keeps its lease and is given nothing new. One that comes back goes on under its session; what it held is then the
+ * engine's again and is abandoned here. One that is gone for an hour is forgotten, as the engine forgets it, and has to
+ * register again.
  */
 
 import { DroverError, isStop } from "../../engine/writer/index.ts";

@@ -3,7 +3,7 @@
  *
  * A worker that registers with an endpoint joins like any other, and from then on this process probes it, syncs
  * for it and posts it its tasks. The log knows it with its endpoint, so the next process takes it up again: it is
- * probed, and joins under its id once it is found there. One that was told to drain is left alone then: to join would
+ * probed, and joins under its id once it is found there. One that is to drain is left alone then: to join would
  * bring it back to work.
  */
 
@@ -51,9 +51,9 @@ export type PushDriver = AsyncDisposable & {
   resume(): Promise<void>;
   /** A worker with an endpoint registers; if it has before, it has started anew. */
   join(body: JoinBody): Promise<Joined>;
-  /** Somebody registers under this id. The engine hears first what was not posted, since it takes the rest for lost. */
+  /** A worker registers under this id. The engine hears first what was not posted, since it takes the rest for lost. */
   giveBack(workerId: string): void;
-  /** A worker has left: nobody speaks for it any more. Unknown ones are none of ours. */
+  /** A worker has left, and its drive ends. Unknown ones are none of ours. */
   left(workerId: string): void;
   standing(): { readonly workers: number; readonly alive: number; readonly underWay: number };
   /** Takes nothing more, waits for what is under way up to the grace, then cuts it off. The workers stay known. */

@@ -3,7 +3,7 @@
  *
  * It does not speak for itself, so Drover asks: GET <endpoint>/health, and any HTTP answer will do, a 404 as well. A
  * worker with one thread that is busy with a long action does not answer meanwhile, though the system still takes
- * connections for it; that is told apart from nobody being there at all, so that hard work is not taken for death.
+ * connections for it; that is not the same as no worker being there at all, so that hard work is not taken for death.
  */
 
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";

@@ -15,8 +15,8 @@ export type PushSession = {
   isJoined(): boolean;
   /** Joins anew: whatever it held under another session is lost to it. */
   join(): Promise<void>;
-  sync(told: Omit<SyncBody, "session" | "n">, signal?: AbortSignal): Promise<SyncAnswer>;
-  /** Heard before it returns; nobody need listen any more. */
+  sync(report: Omit<SyncBody, "session" | "n">, signal?: AbortSignal): Promise<SyncAnswer>;
+  /** Heard before it returns; there is no answer. */
   lastWord(said: Omit<LastWord, "session">): void;
   /** Numbers go on behind one that the engine has seen already. */
   skipTo(n: number): void;
@@ -41,10 +41,10 @@ export function createPushSession(deps: {
       n = 0;
       saidAt = clock.elapsed();
     },
-    async sync(told, signal) {
+    async sync(report, signal) {
       const session = joined?.session;
       saidAt = clock.elapsed();
-      const body = { ...told, n: ++n, ...(session === undefined ? {} : { session }) };
+      const body = { ...report, n: ++n, ...(session === undefined ? {} : { session }) };
       const answer = await remote.sync(worker.id, body, signal === undefined ? {} : { signal });
       // The lease may have been changed since it joined: what the engine grants now is what counts.
       if (joined !== null) joined = { ...joined, leaseMs: answer.leaseMs };

@@ -1,16 +1,16 @@
 /**
  * Where a webhook may go.
  *
- * Whoever submits a task names an address that this server will call, from inside the network this server stands
- * in. Left unchecked that is a door to everything the caller cannot reach itself: the cloud's metadata service, a
+ * The caller that submits a task names an address that this server will call, from inside the network this server
+ * stands in. Left unchecked that is a way to everything the caller cannot reach itself: the cloud's metadata service, a
  * database on loopback, the router. Checking the text for "127.0.0.1" does not shut it, since an address has many
  * spellings (`2130706433`, `0x7f.1`, `[::ffff:7f00:1]`, full-width digits), so nothing here looks at text: the URL
  * parser that also makes the request reads it first, and what it took for an address is judged as a number.
  *
- * The judgement is a list of what is allowed, not of what is not: an address that is plain global unicast is good,
- * and everything with a special meaning is not. An IPv6 address that only wraps an IPv4 one is judged by what it wraps.
- * A name is not judged by its text at all, except `localhost`: names are resolved when the webhook is sent, every
- * address found is judged by `specialRangeOf`, and the connection goes to one of exactly those.
+ * The judgement is a list of what is allowed, not of what is not: an address that is plain global unicast is good, and
+ * everything with a special meaning is not. An IPv6 address that only wraps an IPv4 one is judged by what it wraps. A
+ * name is not judged by its text at all, except `localhost`: names are resolved when the webhook is sent, every address
+ * found is judged by `specialRangeOf`, and the connection goes to one of exactly those.
  */
 
 import ipaddr from "ipaddr.js";

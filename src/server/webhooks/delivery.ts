@@ -2,8 +2,8 @@
  * One try to deliver one webhook.
  *
  * The task's snapshot is posted as JSON. Everything about where it goes is judged here and now, by the rules of this
- * moment: the URL again, then every address its name has. One bad address among them is enough to refuse, since whoever
- * owns the name chose to mix them; and the connection is made to the addresses that were judged, so that a name
+ * moment: the URL again, then every address its name has. One bad address among them is enough to refuse, since the
+ * owner of the name chose to mix them; and the connection is made to the addresses that were judged, so that a name
  * which leads elsewhere a millisecond later (DNS rebinding) leads nowhere.
  *
  * The status decides, and nothing else: 2xx is delivered, a redirect is not followed and is a failure like a 500. The
@@ -47,7 +47,7 @@ export type Verdict =
   | {
       readonly ok: false;
       readonly reason: string;
-      /** Absent where nobody answered. */
+      /** Absent where no answer came. */
       readonly status?: number;
       /** No later try would do better. */
       readonly isFinal?: true;

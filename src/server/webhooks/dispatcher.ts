@@ -24,7 +24,7 @@ import { createRejectedStore, type RejectedStore } from "./rejected.ts";
 /** What is used of the engine. */
 export type WebhookEngine = {
   readonly callbacks: DueSource & {
-    /** The task as it had ended; null if nothing is to be told of it any more. */
+    /** The task as it had ended; null if nothing is to be sent any more. */
     snapshot(seq: number): Promise<Snapshot | null>;
     settle(seq: number, outcome: { ok: boolean; status?: number; attempts: number }): Promise<void>;
   };

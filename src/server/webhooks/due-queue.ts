@@ -1,7 +1,7 @@
 /**
  * What is due, taken from the engine in order, a bounded number at a time.
  *
- * The engine lists every end nobody has been told of, oldest first; that list may be long when a receiver is down. It
+ * The engine lists every end that is not settled, oldest first; that list may be long when a receiver is down. It
  * is walked when something was added, what was taken before is passed over, and what does not fit stays where it is,
  * in the engine and the log, until there is room. Where the walk passes over many, it is not begun at every commit.
  *

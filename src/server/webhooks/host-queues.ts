@@ -5,7 +5,7 @@
  * queue, a single such receiver with many of them would soon hold all there are, and everybody else's would wait behind
  * it. So no host has more than a quarter of what may be under way at once, and one that does not answer is down to a
  * single one until it answers again. Many receivers may hang: those that gave no answer the last time have a quarter
- * for all of them together, and a quarter is kept for those that answered, so that receivers nobody has heard from,
+ * for all of them together, and a quarter is kept for those that answered, so that receivers that never answered,
  * however many names they have, never hold it all. How a host stood is remembered when its queue is empty, since what
  * failed rests before it comes back. Among the hosts that may have another, the one served longest ago is next. Within
  * a host the order is that of arrival.

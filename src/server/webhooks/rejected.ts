@@ -1,5 +1,5 @@
 /**
- * Rejected tasks whose webhooks are under way or resting: whoever floods a full queue gets no flood of webhooks.
+ * Rejected tasks whose webhooks are under way or resting: a caller that floods a full queue gets no flood of webhooks.
  *
  * They are in no log, so they are kept here, up to a number and a size, since a task may be as large as a body. All
  * projects share the room. Its last tenth is for those that have less than a hundredth of it, so that one project
