@@ -63,7 +63,7 @@ async function letEnd({ drover, phase, polls, streams, webhooks, push, clock, gr
   await until(() => isDead() || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
 }
 
-/** A read answers when all before it is on disk; so a caller that waits for an end hears of it before the wait is cut. */
+/** A read answers when all before it is on disk; so a caller that waits for an end gets it before the wait is cut. */
 async function durable(drover: Drover, phase: ServerPhase): Promise<void> {
   try {
     await drover.workers();

@@ -5,7 +5,7 @@
  * type where it is neither, nothing where it is empty. Anything else is a failure with the status and the beginning of
  * the body. Whether the task is tried again depends on whose fault it was:
  *
- * - 429 and 529: the fault of neither. It goes back to the queue, which counts against nothing, and the gate of its provider is
+ * - 429 and 529: of neither. It goes back to the queue, which counts against nothing, and the gate of its provider is
  *   shut for as long as the answer says.
  * - 503 with a Retry-After: the worker did not take it. It goes back to the queue for so long, at no cost to its
  *   attempts.
