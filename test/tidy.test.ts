@@ -54,7 +54,7 @@ const rules = {
           .map((target) => `core/ imports ${target}: it may use no package at all`),
   "names the file it imports, with its extension": (_path, text) =>
     importsOf(text)
-      .filter((target) => target.startsWith(".") && !/\.(tsx?|css|json)$/.test(target))
+      .filter((target) => target.startsWith(".") && !/\.(tsx?|css|json)$|\/node_modules\//.test(target))
       .map((target) => `${target} needs its .ts`),
   "stays pure in the core": (path, text) => {
     if (layerOf(path) !== "core" || isTest(path)) return [];
