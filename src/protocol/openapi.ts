@@ -31,8 +31,8 @@ const TAGS: Readonly<Record<Call["tag"], string>> = {
 const DESCRIPTION = `Drover schedules fleets of AI agents: which task runs next, on which worker, and which LLM call may
 go out now. It can always say why.
 
-Errors are always \`{error, code, retryable?, details?}\`. Times are RFC 3339 text; what is unset is absent. A field
-nobody knows is refused by name. Nothing is acknowledged before it is durable. Every answer carries the header
+Errors are always \`{error, code, retryable?, details?}\`. Times are RFC 3339 text; what is unset is absent. An unknown
+field is refused by name. Nothing is acknowledged before it is durable. Every answer carries the header
 \`${PROTOCOL_HEADER}: ${PROTOCOL_VERSION}\`. A server on loopback needs no token unless some are configured.`;
 
 const REUSED = "#/components/schemas/";
@@ -63,7 +63,7 @@ export function openApiDocument({ version, url = "http://127.0.0.1:4747" }: Open
   };
 }
 
-/** Showing one may meet others that nobody has named yet; a Map is walked to its end even while it grows. */
+/** Showing one may meet others that are not in the map yet; a Map is walked to its end even while it grows. */
 function shownComponents(components: ReadonlyMap<string, Schema>, refTo: RefTo): Published {
   const shown: [string, Published][] = [];
   for (const [name, schema] of components) shown.push([name, publishedInFull(schema, refTo)]);
@@ -88,7 +88,7 @@ function operationOf(call: Call, refTo: RefTo): Published {
   };
 }
 
-function parametersOf(schema: Schema | null, place: "path" | "query", refTo: RefTo): Published[] {
+function parametersOf(schema: Schema | null, from: "path" | "query", refTo: RefTo): Published[] {
   const { properties = {}, required = [] } = (schema ?? {}) as {
     properties?: Readonly<Record<string, Schema>>;
     required?: readonly string[];
@@ -97,8 +97,8 @@ function parametersOf(schema: Schema | null, place: "path" | "query", refTo: Ref
     const { description, ...shown } = published(property, refTo);
     return {
       name,
-      in: place,
-      required: place === "path" || required.includes(name),
+      in: from,
+      required: from === "path" || required.includes(name),
       ...(description === undefined ? {} : { description }),
       ...(shown.type === "array" ? { style: "form", explode: false } : {}),
       schema: shown,

@@ -46,7 +46,7 @@ export type SharedCalls = {
       readonly signal?: AbortSignal;
     },
   ): Promise<TaskView<Params, Result>>;
-  /** Cancels a task at once; what runs is told to stop. One that has ended stays as it is. */
+  /** Cancels a task at once; what runs is stopped. One that has ended stays as it is. */
   cancel(
     id: string,
     options?: {

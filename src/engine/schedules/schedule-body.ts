@@ -1,5 +1,5 @@
 /**
- * A schedule as people write it, read at the door: a pattern, a time zone and the task of each instant.
+ * A schedule as people write it, read: a pattern, a time zone and the task of each instant.
  */
 
 import { Cron } from "croner";

@@ -136,7 +136,7 @@ function readItem(readOne: ItemReader, batchAgent: string, item: unknown): ReadT
   }
 }
 
-/** The id a bad item would have had, as far as can be told. */
+/** The id a bad item would have had, as far as it can be read. */
 function idOfItem(item: unknown): unknown {
   try {
     return isRecord(item) || item instanceof RefusedItem ? (item.id ?? null) : null;

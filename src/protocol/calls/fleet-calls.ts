@@ -111,7 +111,7 @@ const workerCalls: Pick<FleetCalls, WorkerNames> = {
     body: worker.logBody,
     needsBody: true,
     summary: "Hand in the end of a log that the answer of a sync asked for",
-    description: "Somebody waits for it, a few seconds only. The same again after a lost answer changes nothing.",
+    description: "A caller waits for it, a few seconds only. The same again after a lost answer changes nothing.",
     answers: { 200: worker.logStatus },
     errors: ["not_found", "session_lost"],
   }),
@@ -183,7 +183,8 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     needsBody: true,
     summary: "Ask for the right to make one LLM call",
     description:
-      "The same id again is the same ticket and keeps its place. A queued ticket nobody asked for in 60 s is given up.",
+      "The same id again is the same ticket and keeps its position. A queued ticket is given up after 60 s without a " +
+      "call.",
     answers: { 200: permit.permitView },
     errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
   }),
@@ -209,7 +210,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     tag: "gates",
     roles: EVERYBODY,
     summary: "All gates: what is out, what waits, what holds them",
-    description: "Those that were used, then those that the config names and nobody has used yet.",
+    description: "Those that were used, then those that the config names and that are not used yet.",
     answers: { 200: project.gateList },
   }),
   gate: call("gate", {
@@ -230,7 +231,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     summary: "Lift the block of a gate, and forget its throttles",
     description:
       "For when a caller has said more than its provider did. The gate begins with a probe, as after a restart; " +
-      "calls that wait keep their places, and what was used in its windows stays used.",
+      "calls that wait keep their positions, and what was used in its windows stays used.",
     answers: { 200: permit.gateStatus },
     errors: ["not_found"],
   }),
@@ -238,7 +239,7 @@ const gateCalls: Pick<FleetCalls, GateNames> = {
     tag: "gates",
     roles: ADMIN,
     params: gateId,
-    summary: "Remove a gate that the config does not name and nobody uses",
+    summary: "Remove a gate that the config does not name and that is not in use",
     answers: { 200: permit.gateStatus },
     errors: ["not_found", "conflict"],
   }),

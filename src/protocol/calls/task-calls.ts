@@ -85,7 +85,7 @@ export const TASK_CALLS: TaskCalls = {
     params: id,
     body: about.cancelBody,
     summary: "Cancel a task",
-    description: "It is cancelled at once; what runs is told to stop. A task that has ended stays as it is: conflict.",
+    description: "It is cancelled at once; what runs is stopped. A task that has ended stays as it is: conflict.",
     answers: { 200: about.cancelled },
     errors: ["not_found", "conflict"],
   }),
@@ -103,7 +103,7 @@ export const TASK_CALLS: TaskCalls = {
     params: id,
     summary: "Run a failed, cancelled or skipped task again, as a new iteration",
     description:
-      "Somebody asks for it, so it runs as soon as its dependencies allow: notBefore is not waited for again, and a " +
+      "It runs as soon as its dependencies allow: notBefore is not waited for again, and a " +
       "deadline that has passed no longer holds.",
     answers: { 202: task.submitted },
     errors: ["not_found", "conflict"],

@@ -62,7 +62,7 @@ export type SchedulerInput = {
     readonly halfLife?: number | string;
     /** What a start costs, in tokens. Default: 1000. */
     readonly startCost?: number;
-    /** The charge of a task nobody knows. Default: 10000. */
+    /** The charge of a task without an estimate. Default: 10000. */
     readonly defaultTokens?: number;
     /** For the deficit rule: the window of the shares. Default: 24h. */
     readonly window?: number | string;
@@ -77,7 +77,7 @@ export type SchedulerInput = {
     readonly maxQueuePerWorker?: number;
     /** How long a preferred busy worker is waited for. Default: 2m. */
     readonly affinityWait?: number | string;
-    /** When a task whose tab nobody owns fails. Default: 1m. */
+    /** When a task fails whose tab no worker owns. Default: 1m. */
     readonly unresolvedAfter?: number | string;
   };
   /** When callers are slowed down or turned away. */
@@ -143,7 +143,7 @@ export type GateInput = {
   readonly defaultPriority?: "critical" | "high" | "normal" | "low";
   /** Waiting so long counts as one class more urgent. Default: 1m. */
   readonly agingPerClass?: number | string;
-  /** A permit nobody gives back returns after this. Default: 10m. */
+  /** A permit that is not given back returns after this. Default: 10m. */
   readonly permitTtl?: number | string;
 };
 
@@ -166,7 +166,7 @@ export type ConfigInput = {
   readonly budget?: BudgetInput;
   /** Who pays; each by its name. */
   readonly projects?: {
-    /** Whether a project nobody registered is created. Default: true. */
+    /** Whether a project that is not registered is created. Default: true. */
     readonly autoCreate?: boolean;
     /** What a project has that says nothing else. */
     readonly default?: ProjectInput;

@@ -42,7 +42,10 @@ export type PermitBody = {
   readonly attempt?: number;
   /** How long to wait for the grant. Default: 0. */
   readonly waitMs?: number;
-  /** The permit of the same call that was settled as rateLimited: this one takes its place in the queue. */
+  /**
+   * The permit of the same call that was settled as rateLimited: this one takes its position in the
+   * queue.
+   */
   readonly again?: string;
   /**
    * The session that joining gave. A worker token must say it, and reaches the permits of that session
@@ -66,13 +69,13 @@ export type PermitView = {
   /** The gate it is about. */
   readonly gate: string;
   /**
-   * queued: others go first; rate-limited: a window or a block is in its way. It keeps its place either
-   * way: ask again with the same id, within 60 s.
+   * queued: others go first; rate-limited: a window or a block is in its way. It keeps its position
+   * either way: ask again with the same id, within 60 s.
    */
   readonly status: "granted" | "queued" | "rate-limited";
-  /** A permit nobody settles returns by itself then. */
+  /** A permit that is not settled returns by itself then. */
   readonly expiresAt?: string;
-  /** Its place in the queue. */
+  /** Its position in the queue. */
   readonly position?: number;
   /** queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent. */
   readonly estimatedWaitMs?: number;

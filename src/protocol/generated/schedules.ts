@@ -104,7 +104,7 @@ export type ScheduleTask = {
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Any JSON for whoever runs it. Drover does not look into it. */
+  /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
   /** Lower is sooner. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;

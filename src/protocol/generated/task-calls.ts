@@ -115,7 +115,7 @@ export type WhyAnswer = {
     /** The first few of them. */
     readonly next: readonly WhyAhead[];
   };
-  /** When time alone could let it start; absent if that depends on somebody. */
+  /** When time alone could let it start; absent if that depends on other events. */
   readonly earliestStart?: string;
 };
 

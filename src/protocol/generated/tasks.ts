@@ -53,7 +53,7 @@ export type BatchTask = {
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Any JSON for whoever runs it. Drover does not look into it. */
+  /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
   /** Lower is sooner. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
@@ -146,7 +146,7 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Params;
-  /** Any JSON for whoever runs it. Drover does not look into it. */
+  /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
   /** Lower is sooner. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
@@ -213,7 +213,7 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Params;
-  /** Any JSON for whoever runs it. Drover does not look into it. */
+  /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
   /** Lower is sooner. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;

@@ -70,7 +70,7 @@ export type LogBody = {
 
 /** What became of a log that was handed in. */
 export type LogStatus = {
-  /** late: nobody waits for it any more. */
+  /** late: no caller waits for it any more. */
   readonly status: "taken" | "late";
   /** Its id. */
   readonly id: string;

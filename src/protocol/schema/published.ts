@@ -1,7 +1,7 @@
 /**
  * A schema as the world sees it: plain JSON Schema 2020-12, without the notes that are only for us.
  *
- * Where a schema has a name of its own, whoever publishes may put a reference in its place, so that people find each
+ * Where a schema has a name of its own, the publisher may put a reference instead of it, so that people find each
  * shape once.
  */
 import { notesOf, PRIVATE_NOTES, type Schema, SPAN_PATTERN } from "./schema.ts";
@@ -23,7 +23,7 @@ export function published(schema: Schema, refTo: RefTo | null = null): Published
 
 /**
  * The schema itself, also where it has a name. Where references are made it is for generators of clients. Those take a
- * field with a `default` as one that is always there, which a caller would then have to send: so it is told in words.
+ * field with a `default` as one that is always there, which a caller would then have to send: so words say it.
  */
 export function publishedInFull(schema: Schema, refTo: RefTo | null): Published {
   const shown: Published = {};
@@ -32,8 +32,8 @@ export function publishedInFull(schema: Schema, refTo: RefTo | null): Published 
   }
   if (refTo === null || shown.default === undefined) return shown;
   const { default: value, description, ...rest } = shown;
-  const told = `Default: ${typeof value === "string" ? value : JSON.stringify(value)}.`;
-  return { ...rest, description: description === undefined ? told : `${description} ${told}` };
+  const words = `Default: ${typeof value === "string" ? value : JSON.stringify(value)}.`;
+  return { ...rest, description: description === undefined ? words : `${description} ${words}` };
 }
 
 function part(key: string, value: unknown, refTo: RefTo | null): unknown {

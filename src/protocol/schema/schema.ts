@@ -1,7 +1,7 @@
 /**
  * How a shape on the wire is written down: once, as a JSON Schema that knows its own words and decides for itself.
  *
- * A schema says three things from one place: what is let in (`check`, out of sight), what it should have been when it
+ * A schema says three things at once: what is let in (`check`, out of sight), what it should have been when it
  * is not (`expected`, in plain words), and what people read in the OpenAPI document. The limits are those of the core's
  * readers: where JSON Schema cannot say exactly what a reader means (a name counts its length in UTF-16 and is not
  * "None"), the keywords say nearly that for people and the reader itself decides.
@@ -271,7 +271,7 @@ export function objectOf<Shape>(
   });
 }
 
-/** What somebody sends: a field nobody knows is refused, since it is nearly always a misspelt one. */
+/** What a caller sends: an unknown field is refused, since it is nearly always a misspelt one. */
 export const object = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
   objectOf({ properties: fields as Readonly<Record<string, Schema>>, additionalProperties: false }, notes);
 

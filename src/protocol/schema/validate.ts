@@ -1,9 +1,9 @@
 /**
- * The only validator of the wire: in goes a value nobody vouches for, out comes it typed, or one refusal.
+ * The only validator of the wire: in goes an unknown value, out comes it typed, or one refusal.
  *
  * A schema's check says yes or no. Only when it says no is the value walked a second time, along the
  * schema, down to the first thing that is wrong: the field by its path, what stood there (short), and what would be
- * right in plain words. A field nobody knows is named with those that are known. Fields are taken in the order in which
+ * right in plain words. An unknown field is named with those that are known. Fields are taken in the order in which
  * they were written, so the answer is the same one a person finds reading from the top.
  *
  * Nothing here throws, whatever it is given.

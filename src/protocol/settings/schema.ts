@@ -62,7 +62,7 @@ const gateSection: Section = section(
     ),
     defaultPriority: knob(s.oneOf("critical", "high", "normal", "low"), G.defaultPriority, "Of calls that say none."),
     agingPerClass: spanKnob(1, G.agingPerClassMs, "Waiting so long counts as one class more urgent."),
-    permitTtl: spanKnob(1, G.permitTtlMs, "A permit nobody gives back returns after this."),
+    permitTtl: spanKnob(1, G.permitTtlMs, "A permit that is not given back returns after this."),
   },
   { description: "A gate." },
 );
@@ -113,7 +113,11 @@ export const coreSections: Knobs = {
   budget: s.described(budget(), "The token budget of all projects together."),
   projects: namedSection(
     {
-      autoCreate: knob(s.flag(), DEFAULT_CONFIG.projects.autoCreate, "Whether a project nobody registered is created."),
+      autoCreate: knob(
+        s.flag(),
+        DEFAULT_CONFIG.projects.autoCreate,
+        "Whether a project that is not registered is created.",
+      ),
       default: s.described(projectSection, "What a project has that says nothing else."),
     },
     projectSection,
@@ -172,7 +176,7 @@ export const coreSections: Knobs = {
 };
 
 export const settingsSchema: Section = section({
-  $schema: s.described(s.text(0, 2048), "The place of this schema, for editors."),
+  $schema: s.described(s.text(0, 2048), "The address of this schema, for editors."),
   ...coreSections,
   server: serverSection,
   webhooks: webhooksSection,

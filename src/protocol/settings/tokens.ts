@@ -2,7 +2,7 @@
  * An entry of `server.tokens`: what it may hold, and everything that is wrong with a list of them.
  *
  * A list is one setting, so a reader that stops at its first fault would have a person mend it once per token. Here all
- * faults of all entries are told at once. Also told here is what no schema says of itself: that a worker, which runs
+ * faults of all entries are reported at once. Also here is what no schema says of itself: that a worker, which runs
  * everybody's tasks, cannot be scoped; and that no two entries may be the same. An entry holds secrets, so it is named
  * by its fields only.
  */

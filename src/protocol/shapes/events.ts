@@ -1,7 +1,7 @@
 /**
  * The feed of events on the wire, and what the server says of its own health.
  *
- * An event is shown with its place in the chain. Its payload is the event as the log has it, instants in milliseconds
+ * An event is shown with its hashes in the chain. Its payload is the event as the log has it, instants in milliseconds
  * included, so that anybody can compare it with the log itself.
  */
 
@@ -14,7 +14,7 @@ export type * from "../generated/events.ts";
 
 /** What an event is shown with, whatever its kind. `At` is how instants are given. */
 type Envelope<At> = {
-  /** Its number: its identity, its place in the log and the logical time. */
+  /** Its number: its identity, its position in the log and the logical time. */
   readonly seq: number;
   /** When it happened, in log time. */
   readonly at: At;
@@ -55,7 +55,7 @@ const hash = (): s.Schema<string> => s.text(64, 64);
 export const eventJson: s.Schema<EventJson> = s.component(
   "Event",
   s.answer<Envelope<string> & { readonly kind: string; readonly payload: Readonly<Record<string, unknown>> }>({
-    seq: s.described(s.whole(1), "Its number: its identity, its place and the logical time."),
+    seq: s.described(s.whole(1), "Its number: its identity, its position and the logical time."),
     at: s.instant(),
     kind: s.name(),
     task: s.optional(s.name()),

@@ -1,7 +1,7 @@
 /**
  * Permits on the wire: the right to make one LLM call now.
  *
- * A caller that is queued keeps its place by its id: asking again with the same id asks for the same ticket.
+ * A caller that is queued keeps its position by its id: asking again with the same id asks for the same ticket.
  */
 import type { DropQuery, GateStatus, PermitBody, PermitStatus, PermitView, SettleBody } from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
@@ -35,7 +35,7 @@ export const permitBody: s.Schema<PermitBody> = s.component(
         waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
         again: s.described(
           s.optional(s.name()),
-          "The permit of the same call that was settled as rateLimited: this one takes its place in the queue.",
+          "The permit of the same call that was settled as rateLimited: this one takes its position in the queue.",
         ),
         session: session(),
       },
@@ -52,11 +52,11 @@ export const permitView: s.Schema<PermitView> = s.component(
     gate: s.name(),
     status: s.described(
       s.oneOf("granted", "queued", "rate-limited"),
-      "queued: others go first; rate-limited: a window or a block is in its way. It keeps its place either way: ask " +
-        "again with the same id, within 60 s.",
+      "queued: others go first; rate-limited: a window or a block is in its way. It keeps its position either way: " +
+        "ask again with the same id, within 60 s.",
     ),
-    expiresAt: s.described(s.optional(s.instant()), "A permit nobody settles returns by itself then."),
-    position: s.described(s.optional(s.whole(1)), "Its place in the queue."),
+    expiresAt: s.described(s.optional(s.instant()), "A permit that is not settled returns by itself then."),
+    position: s.described(s.optional(s.whole(1)), "Its position in the queue."),
     estimatedWaitMs: s.described(
       s.optional(s.whole(0)),
       "queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent.",

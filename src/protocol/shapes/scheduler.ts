@@ -46,7 +46,11 @@ const fairnessKnobs: Knobs = {
   agents: knob(s.oneOf("fair", "none"), S.fairness.agents, "Whether the agents of a project take turns."),
   halfLife: spanKnob(1000, S.fairness.halfLife, "How fast what a project was charged is forgotten."),
   startCost: knob(s.whole(0, 1_000_000_000), S.fairness.startCost, "What a start costs, in tokens."),
-  defaultTokens: knob(s.whole(0, 1_000_000_000_000), S.fairness.defaultTokens, "The charge of a task nobody knows."),
+  defaultTokens: knob(
+    s.whole(0, 1_000_000_000_000),
+    S.fairness.defaultTokens,
+    "The charge of a task without an estimate.",
+  ),
   window: spanKnob(1000, S.fairness.window, "For the deficit rule: the window of the shares."),
 };
 const placementKnobs: Knobs = {
@@ -58,7 +62,7 @@ const placementKnobs: Knobs = {
     "Tasks a worker may hold beyond its slots.",
   ),
   affinityWait: spanKnob(0, S.placement.affinityWait, "How long a preferred busy worker is waited for."),
-  unresolvedAfter: spanKnob(0, S.placement.unresolvedAfter, "When a task whose tab nobody owns fails."),
+  unresolvedAfter: spanKnob(0, S.placement.unresolvedAfter, "When a task fails whose tab no worker owns."),
 };
 const backpressureKnobs: Knobs = {
   perWorker: knob(s.nullable(s.whole(1)), S.backpressure.perWorker, "Tasks a worker is good for; null: not counted."),

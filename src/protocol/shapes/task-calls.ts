@@ -150,7 +150,7 @@ export const whyAnswer: s.Schema<WhyAnswer> = s.component(
     }),
     earliestStart: s.described(
       s.optional(s.instant()),
-      "When time alone could let it start; absent if that depends on somebody.",
+      "When time alone could let it start; absent if that depends on other events.",
     ),
   }),
 );

@@ -64,7 +64,7 @@ export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   ref: s.described(s.optional(s.text(0, 4096)), "What in the tab it is about."),
   selector: s.optional(s.text(0, 4096)),
   params: s.described(s.optional(s.anyObject()), "Arguments of the action."),
-  payload: s.described(s.optional(s.anything()), "Any JSON for whoever runs it. Drover does not look into it."),
+  payload: s.described(s.optional(s.anything()), "Any JSON for its worker. Drover does not look into it."),
   priority: s.described(s.optional(priority()), "Lower is sooner. Without one, the parent's, else 0."),
   deadline: s.described(s.optional(s.instant()), "When it has failed if it has not ended."),
   notBefore: s.described(s.optional(s.instant()), "When it may start at the earliest."),

@@ -197,7 +197,7 @@ export const logBody: s.Schema<LogBody> = s.component(
   }),
 );
 export const logStatus: s.Schema<LogStatus> = s.answer<LogStatus>({
-  status: s.described(s.oneOf("taken", "late"), "late: nobody waits for it any more."),
+  status: s.described(s.oneOf("taken", "late"), "late: no caller waits for it any more."),
   id: s.name(),
 });
 export const syncAnswer: s.Schema<SyncAnswer> = s.component(
