@@ -68,306 +68,324 @@ type Current = {
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 
+type State = ConnectionDeps & ReturnType<typeof begin>;
+
+/** Nothing is joined yet, nothing is said. */
+const begin = ({ join: { slots }, limit, logPlace }: ConnectionSettings) => ({
+  session: createPullSession({ slots, limit, logPlace }),
+  phase: "joining" as "joining" | "joined" | "leaving" | "over",
+  isCalling: false,
+  hasJoined: false,
+  joinedAt: AT_ONCE,
+  shortLives: 0,
+  taken: 0,
+  current: null as Current | null,
+  failures: 0,
+  awaySince: NEVER,
+  isAwayTold: false,
+  retryAt: AT_ONCE,
+  dueAt: AT_ONCE,
+  mildAt: NEVER,
+  isAskedToLeave: false,
+  leaveBy: NEVER,
+  leaseMs: 0,
+  maxWorktrees: null as number | null,
+  isStepDue: false,
+  cancelAlarm: () => {},
+});
+
 export function startConnection(deps: ConnectionDeps): Connection {
-  const { wire, clock, cell, tell } = deps;
-  const session = createPullSession({ slots: deps.join.slots, limit: deps.limit, logPlace: deps.logPlace });
-  const at = {
-    phase: "joining" as "joining" | "joined" | "leaving" | "over",
-    isCalling: false,
-    hasJoined: false,
-    joinedAt: AT_ONCE,
-    shortLives: 0,
-    taken: 0,
-    current: null as Current | null,
-    failures: 0,
-    awaySince: NEVER,
-    isAwayTold: false,
-    retryAt: AT_ONCE,
-    dueAt: AT_ONCE,
-    mildAt: NEVER,
-    isAskedToLeave: false,
-    leaveBy: NEVER,
-    leaseMs: 0,
-    maxWorktrees: null as number | null,
-    isStepDue: false,
-    cancelAlarm: () => {},
-  };
+  const state: State = { ...deps, ...begin(deps) };
+  stepSoon(state);
+  return { receive: (message) => receive(state, message) };
+}
 
-  /** Everything that has arrived by then is said in one. */
-  function stepSoon(): void {
-    if (at.isStepDue) return;
-    at.isStepDue = true;
-    clock.defer(() => {
-      at.isStepDue = false;
-      step();
+/** Everything that has arrived by then is said in one. */
+function stepSoon(state: State): void {
+  if (state.isStepDue) return;
+  state.isStepDue = true;
+  state.clock.defer(() => {
+    state.isStepDue = false;
+    step(state);
+  });
+}
+
+function step(state: State): void {
+  if (state.phase === "over") return;
+  const now = state.clock.elapsed();
+  if (state.session.isAtWork && now >= state.session.leaseEnd) expire(state);
+  if (state.phase === "joining") stepJoining(state, now);
+  else if (state.phase === "joined") stepJoined(state, now);
+  else if (!state.isCalling && now >= state.retryAt) leave(state, now);
+  lookAgain(state);
+}
+
+function stepJoining(state: State, now: number): void {
+  if (state.isCalling) return;
+  if (state.isAskedToLeave || (state.session.isDraining && state.session.isEmpty)) finish(state);
+  else if (now >= state.retryAt && !state.session.isDraining) join(state, now);
+}
+
+function stepJoined(state: State, now: number): void {
+  if (mayLeave(state, now)) {
+    state.phase = "leaving";
+    state.leaveBy = now + LEAVE_MS;
+    return leave(state, now);
+  }
+  if (state.current !== null && now >= state.current.overdueAt) {
+    state.session.doubt(state.current.n);
+    state.current = null;
+    state.failures++;
+  }
+  const unsaid = state.session.unsaid(now);
+  state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
+  const isUrgent = unsaid === "urgent" || now >= state.mildAt;
+  if (
+    state.current === null
+      ? now >= state.retryAt && (isUrgent || now >= state.dueAt)
+      : state.current.isQuiet && isUrgent
+  )
+    sync(state, now);
+}
+
+function mayLeave(state: State, now: number): boolean {
+  if (state.isAskedToLeave) return !state.session.hasResults || now >= state.leaveBy;
+  return state.session.isDraining && state.session.isEmpty;
+}
+
+function lookAgain(state: State): void {
+  state.cancelAlarm();
+  state.cancelAlarm = () => {};
+  const due = state.session.isAtWork ? [state.session.leaseEnd] : [];
+  if (state.phase === "joined") {
+    const { current, retryAt, dueAt, mildAt } = state;
+    if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt)));
+    else due.push(current.overdueAt, ...(current.isQuiet ? [mildAt] : []));
+    if (state.isAskedToLeave) due.push(state.leaveBy);
+  } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
+    due.push(state.retryAt);
+  const next = Math.min(...due);
+  if (next < NEVER) state.cancelAlarm = state.clock.ringAt(Math.max(next, state.clock.elapsed()), () => step(state));
+}
+
+function join(state: State, now: number): void {
+  state.isCalling = true;
+  state.wire.join(state.join, JOIN_TIMEOUT_MS).then(
+    (joined) => onJoined(state, joined, now),
+    (error: unknown) => onJoinFailed(state, error),
+  );
+}
+
+function onJoined(state: State, joined: Joined, sentAt: number): void {
+  state.isCalling = false;
+  state.session.join(joined, sentAt);
+  state.cell.write(state.session.leaseEnd);
+  Object.assign(state, { phase: "joined", hasJoined: true, joinedAt: state.clock.elapsed(), current: null });
+  onAnswer(state);
+  state.dueAt = AT_ONCE;
+  const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
+  Object.assign(state, { leaseMs, maxWorktrees });
+  state.tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees });
+  stepSoon(state);
+}
+
+function onJoinFailed(state: State, error: unknown): void {
+  state.isCalling = false;
+  if (isJoinHopeless(error, !state.hasJoined)) stop(state, error);
+  else onAway(state, error);
+  stepSoon(state);
+}
+
+function sync(state: State, now: number): void {
+  const waitMs = state.failures > 0 || state.session.isNaming(now) ? 0 : pollMs(state.session.leaseMs);
+  const { n, workerId, body } = state.session.compose(now, waitMs);
+  const isQuiet = body.results === undefined;
+  const overdueAt = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
+  state.current = { n, sentAt: now, waitMs, isQuiet, overdueAt };
+  state.mildAt = NEVER;
+  state.wire.sync(workerId, body, state.session.leaseMs).then(
+    (answer) => onHeard(state, n, answer),
+    (error: unknown) => onSyncFailed(state, n, error),
+  );
+}
+
+function onHeard(state: State, n: number, answer: SyncAnswer): void {
+  if (state.phase !== "joined" || !state.session.isOpen(n)) return;
+  const now = state.clock.elapsed();
+  const { start, stop: stops, refused, drain, lost, wanted, isNews } = state.session.hear(n, answer, now);
+  state.cell.write(state.session.leaseEnd);
+  tellTerms(state, answer);
+  tellStops(state, stops);
+  if (start.length > 0) state.tell({ type: "start", assignments: start });
+  if (wanted !== null) state.tell({ type: "logs", wanted });
+  for (const { taskId, attempt, code } of refused)
+    warn(state, `the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
+  if (lost.length > 0) warn(state, `another worker has taken over ${lost.join(", ")}: not this one's any more`);
+  if (drain && !state.session.isDraining) {
+    state.session.drain();
+    state.tell({ type: "draining" });
+  }
+  onAnswer(state);
+  if (state.current?.n === n) {
+    const { sentAt, waitMs } = state.current;
+    state.current = null;
+    if (!isNews) state.dueAt = sentAt + Math.min(PACE_MS, waitMs);
+    else state.dueAt = start.length > 0 && state.session.free(now) === 0 ? now + SOON_MS : now;
+  }
+  stepSoon(state);
+}
+
+function onSyncFailed(state: State, n: number, error: unknown): void {
+  if (state.phase !== "joined" || !state.session.isOpen(n)) return;
+  const isCurrent = state.current?.n === n;
+  const kind = failureKind(error);
+  if (kind === "denied") stop(state, error);
+  else if (kind === "lost") lose(state, error);
+  else if (kind === "refused") onRefused(state, n, error);
+  else state.session.fail(n);
+  if (isCurrent && state.phase === "joined") {
+    state.current = null;
+    onAway(state, error);
+  }
+  stepSoon(state);
+}
+
+function onRefused(state: State, n: number, error: unknown): void {
+  warn(state, `a sync was refused: ${messageOf(error)}`);
+  state.session.refuse(n, fieldOf(error), `the server would not take its result: ${messageOf(error)}`);
+}
+
+function onAnswer(state: State): void {
+  Object.assign(state, { failures: 0, awaySince: NEVER, isAwayTold: false, retryAt: AT_ONCE });
+}
+
+function onAway(state: State, error: unknown): void {
+  const now = state.clock.elapsed();
+  state.failures++;
+  state.awaySince = Math.min(state.awaySince, now);
+  state.retryAt =
+    now + restMs(state.failures, state.chance(), state.session.isAtWork ? state.session.leaseMs / 10 : REST_MS.max);
+  if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
+    state.isAwayTold = true;
+    warn(state, `${messageOf(error)}; trying again until it answers`);
+  }
+  if (state.giveUpMs !== null && now - state.awaySince >= state.giveUpMs) stop(state, error);
+}
+
+/** Nobody else may begin what runs here while it runs: it is stopped before the server gives it away. */
+function expire(state: State): void {
+  const stops = state.session.expire();
+  warn(
+    state,
+    `no answer from the server for a whole lease (${state.session.leaseMs} ms): ${stops.length} attempts are stopped`,
+  );
+  tellStops(state, stops);
+}
+
+function lose(state: State, error: unknown): void {
+  const now = state.clock.elapsed();
+  const isShort = now - state.joinedAt < SHORT_LIFE_MS;
+  state.shortLives = isShort ? state.shortLives + 1 : 0;
+  state.taken = isTaken(error) ? (isShort ? state.taken : 0) + 1 : 0;
+  if (state.taken >= TAKEN_MAX) return stop(state, takenFrom(state.join.id, error));
+  tellStops(state, state.session.lose());
+  state.cell.write(0);
+  warn(
+    state,
+    state.taken > 0
+      ? `another worker has joined as ${state.join.id}: give each its own id; joining again`
+      : `the server does not know this worker any more (${messageOf(error)}): joining again`,
+  );
+  const rest = state.shortLives === 0 ? 0 : restMs(state.shortLives, state.chance(), REST_MS.max);
+  Object.assign(state, { phase: "joining", current: null, failures: 0, retryAt: now + rest });
+}
+
+function leave(state: State, now: number): void {
+  state.isCalling = true;
+  const gone = (): void => finish(state);
+  state.wire
+    .leave(state.session.workerId ?? "", state.session.session, Math.max(1, state.leaveBy - now))
+    .then(gone, (error: unknown) => {
+      state.isCalling = false;
+      const isOver = failureKind(error) !== "away" || state.clock.elapsed() >= state.leaveBy;
+      if (isOver) return finish(state);
+      onAway(state, error);
+      state.retryAt = Math.min(state.retryAt, state.leaveBy);
+      stepSoon(state);
     });
-  }
+}
 
-  function step(): void {
-    if (at.phase === "over") return;
-    const now = clock.elapsed();
-    if (session.isAtWork && now >= session.leaseEnd) expire();
-    if (at.phase === "joining") stepJoining(now);
-    else if (at.phase === "joined") stepJoined(now);
-    else if (!at.isCalling && now >= at.retryAt) leave(now);
-    lookAgain();
-  }
+function finish(state: State): void {
+  if (state.phase === "over") return;
+  end(state);
+  state.tell({ type: "left" });
+}
 
-  function stepJoining(now: number): void {
-    if (at.isCalling) return;
-    if (at.isAskedToLeave || (session.isDraining && session.isEmpty)) finish();
-    else if (now >= at.retryAt && !session.isDraining) join(now);
-  }
+function stop(state: State, error: unknown): void {
+  if (state.phase === "over") return;
+  const stops = state.session.lose();
+  end(state);
+  tellStops(state, stops);
+  state.tell({ type: "failed", error: fatalOf(error) });
+}
 
-  function stepJoined(now: number): void {
-    if (mayLeave(now)) {
-      at.phase = "leaving";
-      at.leaveBy = now + LEAVE_MS;
-      return leave(now);
-    }
-    if (at.current !== null && now >= at.current.overdueAt) {
-      session.doubt(at.current.n);
-      at.current = null;
-      at.failures++;
-    }
-    const unsaid = session.unsaid(now);
-    at.mildAt = unsaid === "mild" ? Math.min(at.mildAt, now + SOON_MS) : NEVER;
-    const isUrgent = unsaid === "urgent" || now >= at.mildAt;
-    if (at.current === null ? now >= at.retryAt && (isUrgent || now >= at.dueAt) : at.current.isQuiet && isUrgent)
-      sync(now);
-  }
+function end(state: State): void {
+  state.phase = "over";
+  state.cancelAlarm();
+  state.cell.write(0);
+}
 
-  function mayLeave(now: number): boolean {
-    if (at.isAskedToLeave) return !session.hasResults || now >= at.leaveBy;
-    return session.isDraining && session.isEmpty;
-  }
+function tellStops(state: State, stops: readonly Stop[]): void {
+  if (stops.length > 0) state.tell({ type: "stop", stops });
+}
 
-  function lookAgain(): void {
-    at.cancelAlarm();
-    at.cancelAlarm = () => {};
-    const due = session.isAtWork ? [session.leaseEnd] : [];
-    if (at.phase === "joined") {
-      const { current, retryAt, dueAt, mildAt } = at;
-      if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt)));
-      else due.push(current.overdueAt, ...(current.isQuiet ? [mildAt] : []));
-      if (at.isAskedToLeave) due.push(at.leaveBy);
-    } else if (at.phase !== "over" && !at.isCalling && !(at.phase === "joining" && session.isDraining))
-      due.push(at.retryAt);
-    const next = Math.min(...due);
-    if (next < NEVER) at.cancelAlarm = clock.ringAt(Math.max(next, clock.elapsed()), step);
-  }
+/** Limits that the server may change while this worker is here; one that does not say has not changed them. */
+function tellTerms(
+  state: State,
+  { maxWorktrees = state.maxWorktrees }: { readonly maxWorktrees?: number | null },
+): void {
+  const { leaseMs } = state.session;
+  if (leaseMs === state.leaseMs && maxWorktrees === state.maxWorktrees) return;
+  Object.assign(state, { leaseMs, maxWorktrees });
+  state.tell({ type: "terms", leaseMs, maxWorktrees });
+}
 
-  function join(now: number): void {
-    at.isCalling = true;
-    wire.join(deps.join, JOIN_TIMEOUT_MS).then(
-      (joined) => onJoined(joined, now),
-      (error: unknown) => onJoinFailed(error),
-    );
-  }
+function warn(state: State, message: string): void {
+  state.tell({ type: "warning", message });
+}
 
-  function onJoined(joined: Joined, sentAt: number): void {
-    at.isCalling = false;
-    session.join(joined, sentAt);
-    cell.write(session.leaseEnd);
-    Object.assign(at, { phase: "joined", hasJoined: true, joinedAt: clock.elapsed(), current: null });
-    onAnswer();
-    at.dueAt = AT_ONCE;
-    const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
-    Object.assign(at, { leaseMs, maxWorktrees });
-    tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees });
-    stepSoon();
+function receive(state: State, message: FromCrew): void {
+  switch (message.type) {
+    case "began":
+      state.session.began(message);
+      break;
+    case "ended":
+      state.session.end(message, message.report);
+      break;
+    case "news":
+      for (const { progress, usage, ...attempt } of message.items)
+        state.session.tell(attempt, {
+          ...(progress === undefined ? {} : { progress }),
+          ...(usage === undefined ? {} : { usage }),
+        });
+      break;
+    case "limit":
+      state.session.limit(message.count, message.note);
+      break;
+    case "drain":
+      state.session.drain();
+      break;
+    case "closing":
+      state.session.close();
+      break;
+    case "leave":
+      if (!state.isAskedToLeave)
+        Object.assign(state, { isAskedToLeave: true, leaveBy: state.clock.elapsed() + LEAVE_MS });
+      break;
+    default:
+      message satisfies never;
   }
-
-  function onJoinFailed(error: unknown): void {
-    at.isCalling = false;
-    if (isJoinHopeless(error, !at.hasJoined)) stop(error);
-    else onAway(error);
-    stepSoon();
-  }
-
-  function sync(now: number): void {
-    const waitMs = at.failures > 0 || session.isNaming(now) ? 0 : pollMs(session.leaseMs);
-    const { n, workerId, body } = session.compose(now, waitMs);
-    const isQuiet = body.results === undefined;
-    const overdueAt = now + (isQuiet ? waitMs : 0) + session.leaseMs / 4;
-    at.current = { n, sentAt: now, waitMs, isQuiet, overdueAt };
-    at.mildAt = NEVER;
-    wire.sync(workerId, body, session.leaseMs).then(
-      (answer) => onHeard(n, answer),
-      (error: unknown) => onSyncFailed(n, error),
-    );
-  }
-
-  function onHeard(n: number, answer: SyncAnswer): void {
-    if (at.phase !== "joined" || !session.isOpen(n)) return;
-    const now = clock.elapsed();
-    const { start, stop: stops, refused, drain, lost, wanted, isNews } = session.hear(n, answer, now);
-    cell.write(session.leaseEnd);
-    tellTerms(answer);
-    tellStops(stops);
-    if (start.length > 0) tell({ type: "start", assignments: start });
-    if (wanted !== null) tell({ type: "logs", wanted });
-    for (const { taskId, attempt, code } of refused)
-      warn(`the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
-    if (lost.length > 0) warn(`another worker has taken over ${lost.join(", ")}: not this one's any more`);
-    if (drain && !session.isDraining) {
-      session.drain();
-      tell({ type: "draining" });
-    }
-    onAnswer();
-    if (at.current?.n === n) {
-      const { sentAt, waitMs } = at.current;
-      at.current = null;
-      if (!isNews) at.dueAt = sentAt + Math.min(PACE_MS, waitMs);
-      else at.dueAt = start.length > 0 && session.free(now) === 0 ? now + SOON_MS : now;
-    }
-    stepSoon();
-  }
-
-  function onSyncFailed(n: number, error: unknown): void {
-    if (at.phase !== "joined" || !session.isOpen(n)) return;
-    const isCurrent = at.current?.n === n;
-    const kind = failureKind(error);
-    if (kind === "denied") stop(error);
-    else if (kind === "lost") lose(error);
-    else if (kind === "refused") onRefused(n, error);
-    else session.fail(n);
-    if (isCurrent && at.phase === "joined") {
-      at.current = null;
-      onAway(error);
-    }
-    stepSoon();
-  }
-
-  function onRefused(n: number, error: unknown): void {
-    warn(`a sync was refused: ${messageOf(error)}`);
-    session.refuse(n, fieldOf(error), `the server would not take its result: ${messageOf(error)}`);
-  }
-
-  function onAnswer(): void {
-    Object.assign(at, { failures: 0, awaySince: NEVER, isAwayTold: false, retryAt: AT_ONCE });
-  }
-
-  function onAway(error: unknown): void {
-    const now = clock.elapsed();
-    at.failures++;
-    at.awaySince = Math.min(at.awaySince, now);
-    at.retryAt = now + restMs(at.failures, deps.chance(), session.isAtWork ? session.leaseMs / 10 : REST_MS.max);
-    if (at.failures >= FAILURES_TOLD && !at.isAwayTold) {
-      at.isAwayTold = true;
-      warn(`${messageOf(error)}; trying again until it answers`);
-    }
-    if (deps.giveUpMs !== null && now - at.awaySince >= deps.giveUpMs) stop(error);
-  }
-
-  /** Nobody else may begin what runs here while it runs: it is stopped before the server gives it away. */
-  function expire(): void {
-    const stops = session.expire();
-    warn(`no answer from the server for a whole lease (${session.leaseMs} ms): ${stops.length} attempts are stopped`);
-    tellStops(stops);
-  }
-
-  function lose(error: unknown): void {
-    const now = clock.elapsed();
-    const isShort = now - at.joinedAt < SHORT_LIFE_MS;
-    at.shortLives = isShort ? at.shortLives + 1 : 0;
-    at.taken = isTaken(error) ? (isShort ? at.taken : 0) + 1 : 0;
-    if (at.taken >= TAKEN_MAX) return stop(takenFrom(deps.join.id, error));
-    tellStops(session.lose());
-    cell.write(0);
-    warn(
-      at.taken > 0
-        ? `another worker has joined as ${deps.join.id}: give each its own id; joining again`
-        : `the server does not know this worker any more (${messageOf(error)}): joining again`,
-    );
-    const rest = at.shortLives === 0 ? 0 : restMs(at.shortLives, deps.chance(), REST_MS.max);
-    Object.assign(at, { phase: "joining", current: null, failures: 0, retryAt: now + rest });
-  }
-
-  function leave(now: number): void {
-    at.isCalling = true;
-    const gone = (): void => finish();
-    wire.leave(session.workerId ?? "", session.session, Math.max(1, at.leaveBy - now)).then(gone, (error: unknown) => {
-      at.isCalling = false;
-      const isOver = failureKind(error) !== "away" || clock.elapsed() >= at.leaveBy;
-      if (isOver) return finish();
-      onAway(error);
-      at.retryAt = Math.min(at.retryAt, at.leaveBy);
-      stepSoon();
-    });
-  }
-
-  function finish(): void {
-    if (at.phase === "over") return;
-    end();
-    tell({ type: "left" });
-  }
-
-  function stop(error: unknown): void {
-    if (at.phase === "over") return;
-    const stops = session.lose();
-    end();
-    tellStops(stops);
-    tell({ type: "failed", error: fatalOf(error) });
-  }
-
-  function end(): void {
-    at.phase = "over";
-    at.cancelAlarm();
-    cell.write(0);
-  }
-
-  function tellStops(stops: readonly Stop[]): void {
-    if (stops.length > 0) tell({ type: "stop", stops });
-  }
-
-  /** Limits that the server may change while this worker is here; one that does not say has not changed them. */
-  function tellTerms({ maxWorktrees = at.maxWorktrees }: { readonly maxWorktrees?: number | null }): void {
-    const { leaseMs } = session;
-    if (leaseMs === at.leaseMs && maxWorktrees === at.maxWorktrees) return;
-    Object.assign(at, { leaseMs, maxWorktrees });
-    tell({ type: "terms", leaseMs, maxWorktrees });
-  }
-
-  function warn(message: string): void {
-    tell({ type: "warning", message });
-  }
-
-  function receive(message: FromCrew): void {
-    switch (message.type) {
-      case "began":
-        session.began(message);
-        break;
-      case "ended":
-        session.end(message, message.report);
-        break;
-      case "news":
-        for (const { progress, usage, ...attempt } of message.items)
-          session.tell(attempt, {
-            ...(progress === undefined ? {} : { progress }),
-            ...(usage === undefined ? {} : { usage }),
-          });
-        break;
-      case "limit":
-        session.limit(message.count, message.note);
-        break;
-      case "drain":
-        session.drain();
-        break;
-      case "closing":
-        session.close();
-        break;
-      case "leave":
-        if (!at.isAskedToLeave) Object.assign(at, { isAskedToLeave: true, leaveBy: clock.elapsed() + LEAVE_MS });
-        break;
-      default:
-        message satisfies never;
-    }
-    stepSoon();
-  }
-
-  stepSoon();
-  return { receive };
+  stepSoon(state);
 }
 
 const takenFrom = (id: string, error: unknown): Error =>

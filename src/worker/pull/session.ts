@@ -128,316 +128,327 @@ const NOTHING_HEARD: Heard = {
   isNews: false,
 };
 
-export function createPullSession({
-  slots,
-  limit: limitAtFirst = slots,
-  logPlace,
-}: {
+type SessionOptions = {
   readonly slots: number;
   /** How many it runs at once to begin with; as many as it has slots if absent. */
   readonly limit?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
-}): PullSession {
-  const held = new Map<string, Held>();
-  const flights = new Map<number, Flight>();
-  const at = {
-    workerId: null as string | null,
-    session: "",
-    leaseMs: 0,
-    leaseEnd: Number.NEGATIVE_INFINITY,
-    n: 0,
-    lastHeard: 0,
-    last: null as Flight | null,
-    isDraining: false,
-    isClosing: false,
-    isCautious: false,
-    limit: limitAtFirst,
-    note: null as string | null,
-    wantedIds: new Set<string>() as ReadonlySet<string>,
-    lost: new Set<string>() as ReadonlySet<string>,
-  };
-  const all = (): Held[] => [...held.values()];
+};
+type State = ReturnType<typeof begin>;
 
-  const count = (stage: Held["stage"]): number => all().filter((one) => one.stage === stage).length;
+const begin = ({ slots, limit = slots, logPlace }: SessionOptions) => ({
+  slots,
+  limit,
+  logPlace,
+  held: new Map<string, Held>(),
+  flights: new Map<number, Flight>(),
+  workerId: null as string | null,
+  session: "",
+  leaseMs: 0,
+  leaseEnd: Number.NEGATIVE_INFINITY,
+  n: 0,
+  lastHeard: 0,
+  last: null as Flight | null,
+  isDraining: false,
+  isClosing: false,
+  isCautious: false,
+  note: null as string | null,
+  wantedIds: new Set<string>() as ReadonlySet<string>,
+  lost: new Set<string>() as ReadonlySet<string>,
+});
 
-  /** Those that were handed out and for which there is a slot. */
-  function nextUp(now: number): Held[] {
-    const handed = all().filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
-    const room = Math.max(0, slots - count("running"));
-    for (const [place, one] of handed.entries()) one.slotSince = place < room ? (one.slotSince ?? now) : null;
-    return handed.slice(0, room);
-  }
-
-  const begun = (): Held[] => all().filter(({ stage, isOurs }) => stage === "running" && isOurs);
-
-  function free(now: number): number {
-    const isStuck = nextUp(now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
-    if (at.isDraining || isStuck) return 0;
-    return Math.max(0, Math.min(slots, at.limit) - held.size + count("ended"));
-  }
-
-  function join({ workerId, session, leaseMs }: Joined, sentAt: number): void {
-    Object.assign(at, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
-    at.lastHeard = at.n;
-  }
-
-  function compose(now: number, waitMs: number): SyncCall {
-    const running = [...begun(), ...nextUp(now)];
-    const ended = all().filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
-    const packed = packBody(running, ended, at.isCautious ? 1 : RESULTS_MAX);
-    const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
-    for (const one of told) unsayNews(keyOf(one));
-    const n = ++at.n;
-    const want = free(now);
-    const { isDraining, session, limit, note } = at;
-    const flight = {
-      n,
-      sentAt: now,
-      want,
-      limit,
-      note,
-      isDraining,
-      told,
-      running: packed.running.map(keyOf),
-      results: packed.results.map(keyOf),
-    };
-    flights.set(n, flight);
-    at.last = flight;
-    const { running: named, results } = packed;
-    const body: SyncBody = {
-      session,
-      n,
-      want,
-      waitMs,
-      running: named,
-      ...(results.length === 0 ? {} : { results }),
-      ...(isDraining ? { status: "draining" } : {}),
-      ...(note === null ? {} : { note }),
-      ...(logPlace === undefined ? {} : { logPlace }),
-    };
-    return { n, workerId: at.workerId ?? "", body };
-  }
-
-  function unsayNews(key: string): void {
-    const one = held.get(key);
-    if (one !== undefined) one.news = null;
-  }
-
-  function hear(n: number, answer: SyncAnswer, now: number): Heard {
-    const flight = flights.get(n);
-    flights.delete(n);
-    if (flight === undefined || n <= at.lastHeard) return NOTHING_HEARD;
-    at.lastHeard = n;
-    at.isCautious = false;
-    // It may have been changed since; a server that does not say so has not changed it.
-    at.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : at.leaseMs;
-    at.leaseEnd = Math.max(at.leaseEnd, flight.sentAt + at.leaseMs * LEASE_SHARE);
-    const said = new Set(flight.results);
-    const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(result));
-    const stop = answer.cancel.flatMap((attempt) => stopOne(held.get(keyOf(attempt)), "cancelled"));
-    stop.push(...giveBack(now));
-    // An answer that lay somewhere for a whole lease gives nothing any more.
-    const isTaking = !at.isClosing && now < at.leaseEnd;
-    const taken = isTaking ? answer.assignments.filter(takeOn).map(handedOf) : [];
-    const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(flight) : [])];
-    const refused = answered.filter(({ accepted }) => !accepted);
-    const drain = answer.drain === true;
-    const { wanted, isNewWish } = hearWishes(answer.logs ?? []);
-    const isNews =
-      taken.length + start.length + stop.length + answered.length > 0 || (drain && !at.isDraining) || isNewWish;
-    const lost = (answer.lost ?? []).filter((tab) => !at.lost.has(tab));
-    at.lost = new Set(answer.lost);
-    return { start, stop, refused, drain, lost, wanted, isNews };
-  }
-
-  /** An answer lists all that is wanted, so what the last one did not have is new. */
-  function hearWishes(logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
-    const known = at.wantedIds;
-    at.wantedIds = new Set(logs.map(({ id }) => id));
-    if (logPlace === undefined || logs.length === 0) return { wanted: null, isNewWish: false };
-    const wanted = { workerId: at.workerId ?? "", session: at.session, logs };
-    return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
-  }
-
-  function settle(result: AttemptRef): boolean {
-    const key = keyOf(result);
-    return held.get(key)?.stage === "ended" && held.delete(key);
-  }
-
-  function takeOn(handed: Handed): boolean {
-    const { taskId, attempt } = handed;
-    const key = keyOf({ taskId, attempt });
-    if (held.has(key)) return false;
-    const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
-    const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
-    held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
-    return true;
-  }
-
-  /** What this sync had named and the server now has as running. */
-  function beginOnRecord({ running }: Flight): Handed[] {
-    return running.flatMap((key) => {
-      const one = held.get(key);
-      const handed = one?.awaits ?? null;
-      if (one === undefined || handed === null) return [];
-      Object.assign(one, { awaits: null, slotSince: null });
-      return [handed];
-    });
-  }
-
-  /** The handlers never heard of it, so nobody but this will say that it is over. */
-  function endUnbegun(one: Held, report: Report | null): void {
-    one.awaits = null;
-    if (report === null) held.delete(keyOf(one));
-    else Object.assign(one, { stage: "ended", report });
-  }
-
-  /** What is not begun for so long, though there is a slot, is for somebody else. */
-  function giveBack(now: number): Stop[] {
-    const late = nextUp(now).filter(({ slotSince }) => now - (slotSince ?? now) >= at.leaseMs * NOT_BEGUN_LEASES);
-    return late.flatMap((one) => {
-      one.isOurs = false;
-      return stopOne(one, "not-begun");
-    });
-  }
-
-  function stopOne(one: Held | undefined, cause: StopCause): Stop[] {
-    if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
-    if (one.awaits !== null) {
-      endUnbegun(one, cause === "cancelled" ? { outcome: "cancelled" } : null);
-      return [];
-    }
-    const wasTold = one.stop !== null;
-    one.stop = cause;
-    return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
-  }
-
-  function doubt(n: number): void {
-    const flight = flights.get(n);
-    for (const { taskId, attempt, news } of flight?.told ?? []) {
-      const one = held.get(keyOf({ taskId, attempt }));
-      if (one?.stage === "running") one.news = { ...news, ...one.news };
-    }
-    if (flight !== undefined) flight.told = [];
-  }
-
-  function refuse(n: number, field: string | null, why: string): boolean {
-    const flight = flights.get(n);
-    flights.delete(n);
-    if (flight === undefined) return true;
-    const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
-    // News that is not read is not worth another try.
-    if (list === "running" || flight.told.length > 0) return true;
-    const named = list === "results" ? flight.results[Number(index)] : undefined;
-    const only = flight.results.length === 1 ? flight.results[0] : undefined;
-    const one = held.get(named ?? only ?? "");
-    if (one !== undefined) spoil(one, why);
-    else at.isCautious = true;
-    return flight.results.length > 0;
-  }
-
-  function spoil(one: Held, why: string): void {
-    if (one.isSpoilt) held.delete(keyOf(one));
-    else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
-  }
-
-  /** They are not ours any more; those that have not ended must. */
-  function disown(cause: StopCause): Stop[] {
-    return all().flatMap((one) => {
-      one.isOurs = false;
-      return stopOne(one, cause);
-    });
-  }
-
-  function lose(): readonly Stop[] {
-    for (const one of all()) if (one.stage === "ended") held.delete(keyOf(one));
-    flights.clear();
-    Object.assign(at, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
-    return disown("session-lost");
-  }
-
-  function end(attempt: AttemptRef, given: Report | null): void {
-    const one = held.get(keyOf(attempt));
-    if (one === undefined || one.stage === "ended") return;
-    const report = given === null ? null : reportAfter(one.stop, at.isClosing, given);
-    if (report !== null) Object.assign(one, { stage: "ended", news: null, report });
-    else if (!at.isClosing || !one.isOurs) held.delete(keyOf(one));
-  }
-
-  function unsaid(now: number): "urgent" | "mild" | "nothing" {
-    const { last, isDraining } = at;
-    if (last === null || (isDraining && !last.isDraining) || free(now) > last.want) return "urgent";
-    if (at.limit !== last.limit || at.note !== last.note) return "urgent";
-    const [results, running] = [new Set(last.results), new Set(last.running)];
-    if (all().some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
-    const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
-    return [...begun(), ...nextUp(now)].some(isNew) ? "mild" : "nothing";
-  }
-
+export function createPullSession(options: SessionOptions): PullSession {
+  const state = begin(options);
   return {
     get workerId() {
-      return at.workerId;
+      return state.workerId;
     },
     get session() {
-      return at.session;
+      return state.session;
     },
     get leaseMs() {
-      return at.leaseMs;
+      return state.leaseMs;
     },
     get leaseEnd() {
-      return at.leaseEnd;
+      return state.leaseEnd;
     },
     get isDraining() {
-      return at.isDraining;
+      return state.isDraining;
     },
     get isEmpty() {
-      return held.size === 0;
+      return state.held.size === 0;
     },
     get hasResults() {
-      return all().some(({ stage }) => stage === "ended");
+      return all(state).some(({ stage }) => stage === "ended");
     },
     get isAtWork() {
-      return all().some(({ stage, isOurs }) => stage !== "ended" && isOurs);
+      return all(state).some(({ stage, isOurs }) => stage !== "ended" && isOurs);
     },
-    isNaming: (now) => nextUp(now).some(({ awaits }) => awaits !== null),
-    free,
-    join,
-    compose,
-    hear,
-    doubt,
-    refuse,
-    lose,
-    end,
-    unsaid,
-    isOpen: (n) => flights.has(n),
-    expire: () => disown("lease-lost"),
+    isNaming: (now) => nextUp(state, now).some(({ awaits }) => awaits !== null),
+    free: (now) => free(state, now),
+    join: (joined, sentAt) => join(state, joined, sentAt),
+    compose: (now, waitMs) => compose(state, now, waitMs),
+    hear: (n, answer, now) => hear(state, n, answer, now),
+    doubt: (n) => doubt(state, n),
+    refuse: (n, field, why) => refuse(state, n, field, why),
+    lose: () => lose(state),
+    end: (attempt, report) => end(state, attempt, report),
+    unsaid: (now) => unsaid(state, now),
+    isOpen: (n) => state.flights.has(n),
+    expire: () => disown(state, "lease-lost"),
     fail(n) {
-      doubt(n);
-      flights.delete(n);
+      doubt(state, n);
+      state.flights.delete(n);
     },
     began(attempt) {
-      const one = held.get(keyOf(attempt));
+      const one = state.held.get(keyOf(attempt));
       if (one?.stage === "handed") one.stage = "running";
     },
     tell(attempt, news) {
-      const one = held.get(keyOf(attempt));
+      const one = state.held.get(keyOf(attempt));
       if (one !== undefined && one.stage !== "ended") one.news = { ...one.news, ...news };
     },
     drain() {
-      at.isDraining = true;
+      state.isDraining = true;
     },
     limit(count, note) {
-      at.limit = count;
-      at.note = note === null ? null : shorten(note, NOTE_MAX);
+      state.limit = count;
+      state.note = note === null ? null : shorten(note, NOTE_MAX);
     },
     close() {
-      at.isDraining = true;
-      at.isClosing = true;
+      state.isDraining = true;
+      state.isClosing = true;
       const error = "its worker closed before it was begun";
-      for (const one of all()) if (one.awaits !== null) endUnbegun(one, { outcome: "requeue", error });
+      for (const one of all(state)) if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
     },
   };
+}
+
+function all(state: State): Held[] {
+  return [...state.held.values()];
+}
+
+function count(state: State, stage: Held["stage"]): number {
+  return all(state).filter((one) => one.stage === stage).length;
+}
+
+/** Those that were handed out and for which there is a slot. */
+function nextUp(state: State, now: number): Held[] {
+  const handed = all(state).filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
+  const room = Math.max(0, state.slots - count(state, "running"));
+  for (const [place, one] of handed.entries()) one.slotSince = place < room ? (one.slotSince ?? now) : null;
+  return handed.slice(0, room);
+}
+
+function begun(state: State): Held[] {
+  return all(state).filter(({ stage, isOurs }) => stage === "running" && isOurs);
+}
+
+function free(state: State, now: number): number {
+  const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
+  if (state.isDraining || isStuck) return 0;
+  return Math.max(0, Math.min(state.slots, state.limit) - state.held.size + count(state, "ended"));
+}
+
+function join(state: State, { workerId, session, leaseMs }: Joined, sentAt: number): void {
+  Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
+  state.lastHeard = state.n;
+}
+
+function compose(state: State, now: number, waitMs: number): SyncCall {
+  const running = [...begun(state), ...nextUp(state, now)];
+  const ended = all(state).filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
+  const packed = packBody(running, ended, state.isCautious ? 1 : RESULTS_MAX);
+  const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
+  for (const one of told) unsayNews(state, keyOf(one));
+  const n = ++state.n;
+  const want = free(state, now);
+  const { isDraining, session, limit, note } = state;
+  const flight = {
+    n,
+    sentAt: now,
+    want,
+    limit,
+    note,
+    isDraining,
+    told,
+    running: packed.running.map(keyOf),
+    results: packed.results.map(keyOf),
+  };
+  state.flights.set(n, flight);
+  state.last = flight;
+  const { running: named, results } = packed;
+  const body: SyncBody = {
+    session,
+    n,
+    want,
+    waitMs,
+    running: named,
+    ...(results.length === 0 ? {} : { results }),
+    ...(isDraining ? { status: "draining" } : {}),
+    ...(note === null ? {} : { note }),
+    ...(state.logPlace === undefined ? {} : { logPlace: state.logPlace }),
+  };
+  return { n, workerId: state.workerId ?? "", body };
+}
+
+function unsayNews(state: State, key: string): void {
+  const one = state.held.get(key);
+  if (one !== undefined) one.news = null;
+}
+
+function hear(state: State, n: number, answer: SyncAnswer, now: number): Heard {
+  const flight = state.flights.get(n);
+  state.flights.delete(n);
+  if (flight === undefined || n <= state.lastHeard) return NOTHING_HEARD;
+  state.lastHeard = n;
+  state.isCautious = false;
+  // It may have been changed since; a server that does not say so has not changed it.
+  state.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : state.leaseMs;
+  state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
+  const said = new Set(flight.results);
+  const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(state, result));
+  const stop = answer.cancel.flatMap((attempt) => stopOne(state, state.held.get(keyOf(attempt)), "cancelled"));
+  stop.push(...giveBack(state, now));
+  // An answer that lay somewhere for a whole lease gives nothing any more.
+  const isTaking = !state.isClosing && now < state.leaseEnd;
+  const taken = isTaking ? answer.assignments.filter((handed) => takeOn(state, handed)).map(handedOf) : [];
+  const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(state, flight) : [])];
+  const refused = answered.filter(({ accepted }) => !accepted);
+  const drain = answer.drain === true;
+  const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
+  const isNews =
+    taken.length + start.length + stop.length + answered.length > 0 || (drain && !state.isDraining) || isNewWish;
+  const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
+  state.lost = new Set(answer.lost);
+  return { start, stop, refused, drain, lost, wanted, isNews };
+}
+
+/** An answer lists all that is wanted, so what the last one did not have is new. */
+function hearWishes(state: State, logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
+  const known = state.wantedIds;
+  state.wantedIds = new Set(logs.map(({ id }) => id));
+  if (state.logPlace === undefined || logs.length === 0) return { wanted: null, isNewWish: false };
+  const wanted = { workerId: state.workerId ?? "", session: state.session, logs };
+  return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
+}
+
+function settle(state: State, result: AttemptRef): boolean {
+  const key = keyOf(result);
+  return state.held.get(key)?.stage === "ended" && state.held.delete(key);
+}
+
+function takeOn(state: State, handed: Handed): boolean {
+  const { taskId, attempt } = handed;
+  const key = keyOf({ taskId, attempt });
+  if (state.held.has(key)) return false;
+  const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
+  const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
+  state.held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
+  return true;
+}
+
+/** What this sync had named and the server now has as running. */
+function beginOnRecord(state: State, { running }: Flight): Handed[] {
+  return running.flatMap((key) => {
+    const one = state.held.get(key);
+    const handed = one?.awaits ?? null;
+    if (one === undefined || handed === null) return [];
+    Object.assign(one, { awaits: null, slotSince: null });
+    return [handed];
+  });
+}
+
+/** The handlers never heard of it, so nobody but this will say that it is over. */
+function endUnbegun(state: State, one: Held, report: Report | null): void {
+  one.awaits = null;
+  if (report === null) state.held.delete(keyOf(one));
+  else Object.assign(one, { stage: "ended", report });
+}
+
+/** What is not begun for so long, though there is a slot, is for somebody else. */
+function giveBack(state: State, now: number): Stop[] {
+  const late = nextUp(state, now).filter(
+    ({ slotSince }) => now - (slotSince ?? now) >= state.leaseMs * NOT_BEGUN_LEASES,
+  );
+  return late.flatMap((one) => {
+    one.isOurs = false;
+    return stopOne(state, one, "not-begun");
+  });
+}
+
+function stopOne(state: State, one: Held | undefined, cause: StopCause): Stop[] {
+  if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
+  if (one.awaits !== null) {
+    endUnbegun(state, one, cause === "cancelled" ? { outcome: "cancelled" } : null);
+    return [];
+  }
+  const wasTold = one.stop !== null;
+  one.stop = cause;
+  return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
+}
+
+function doubt(state: State, n: number): void {
+  const flight = state.flights.get(n);
+  for (const { taskId, attempt, news } of flight?.told ?? []) {
+    const one = state.held.get(keyOf({ taskId, attempt }));
+    if (one?.stage === "running") one.news = { ...news, ...one.news };
+  }
+  if (flight !== undefined) flight.told = [];
+}
+
+function refuse(state: State, n: number, field: string | null, why: string): boolean {
+  const flight = state.flights.get(n);
+  state.flights.delete(n);
+  if (flight === undefined) return true;
+  const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
+  // News that is not read is not worth another try.
+  if (list === "running" || flight.told.length > 0) return true;
+  const named = list === "results" ? flight.results[Number(index)] : undefined;
+  const only = flight.results.length === 1 ? flight.results[0] : undefined;
+  const one = state.held.get(named ?? only ?? "");
+  if (one !== undefined) spoil(state, one, why);
+  else state.isCautious = true;
+  return flight.results.length > 0;
+}
+
+function spoil(state: State, one: Held, why: string): void {
+  if (one.isSpoilt) state.held.delete(keyOf(one));
+  else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
+}
+
+/** They are not ours any more; those that have not ended must. */
+function disown(state: State, cause: StopCause): Stop[] {
+  return all(state).flatMap((one) => {
+    one.isOurs = false;
+    return stopOne(state, one, cause);
+  });
+}
+
+function lose(state: State): readonly Stop[] {
+  for (const one of all(state)) if (one.stage === "ended") state.held.delete(keyOf(one));
+  state.flights.clear();
+  Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
+  return disown(state, "session-lost");
+}
+
+function end(state: State, attempt: AttemptRef, given: Report | null): void {
+  const one = state.held.get(keyOf(attempt));
+  if (one === undefined || one.stage === "ended") return;
+  const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
+  if (report !== null) Object.assign(one, { stage: "ended", news: null, report });
+  else if (!state.isClosing || !one.isOurs) state.held.delete(keyOf(one));
+}
+
+function unsaid(state: State, now: number): "urgent" | "mild" | "nothing" {
+  const { last, isDraining } = state;
+  if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
+  if (state.limit !== last.limit || state.note !== last.note) return "urgent";
+  const [results, running] = [new Set(last.results), new Set(last.running)];
+  if (all(state).some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
+  const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
+  return [...begun(state), ...nextUp(state, now)].some(isNew) ? "mild" : "nothing";
 }
 
 const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
