@@ -5,7 +5,6 @@ import { answers, neverAnswers, type Step, startScript, streams } from "../../te
 import type { EventJson } from "../protocol/index.ts";
 import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { createEventStream, type StreamMessage } from "./event-stream.ts";
 
 const message = (seq: number): string =>
   `id: ${seq}\nevent: task-submitted\ndata: ${JSON.stringify({ seq, kind: "task-submitted", note: "für 😀" })}\n\n`;
@@ -101,51 +100,40 @@ test("a page is asked for as JSON", async () => {
   assert.equal(server.heard[0]?.headers.accept, "application/json");
 });
 
-const whole = (text: string): StreamMessage[] => createEventStream().push(bytesOf(text));
+/** The events of a stream that comes in these pieces, once. */
+async function eventsOf(pieces: Iterable<Uint8Array>): Promise<string[]> {
+  const fetch = async (): Promise<Response> =>
+    new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream" } });
+  const client = createClient({ url: "http://127.0.0.1", fetch, rest: () => Promise.reject(new Error("the end")) });
+  const seen: string[] = [];
+  const read = async (): Promise<void> => {
+    for await (const event of client.events()) seen.push(JSON.stringify(event));
+  };
+  await assert.rejects(read(), /the end/);
+  return seen;
+}
 
-test("a stream is read as the standard has it", () => {
-  assert.deepEqual(whole("data: a\ndata:b\n\n"), [{ id: "", event: "", data: "a\nb" }]);
-  assert.deepEqual(whole("id: 1\nevent: x\r\ndata\r\r\n"), [{ id: "1", event: "x", data: "" }]);
-  assert.deepEqual(whole(": comment\n\nid: 2\n\n"), []);
-  assert.deepEqual(whole("data: cut off"), []);
-  assert.deepEqual(
-    whole("id: 3\ndata: a\n\ndata: b\n\n").map(({ id }) => id),
-    ["3", "3"],
-  );
-});
-
-test("however the bytes are cut, the messages are the same", () => {
-  const part = fc.constantFrom(
-    "id: 1\n",
-    "data: ä😀\n",
-    "data: b\r\n",
-    "\n",
-    "\r\n",
-    ": c\n",
-    "event: e\r",
-    "\r",
-    "x\n",
-  );
-  fc.assert(
-    fc.property(fc.array(part, { maxLength: 20 }), fc.array(fc.nat(8), { maxLength: 60 }), (parts, cuts) => {
-      const bytes = bytesOf(`${parts.join("")}end: 1\n\n`);
-      const stream = createEventStream();
-      const found: StreamMessage[] = [];
-      let at = 0;
-      for (const cut of cuts) {
-        found.push(...stream.push(bytes.slice(at, at + cut)));
-        at += cut;
-      }
-      found.push(...stream.push(bytes.slice(at)));
-      assert.deepEqual(found, createEventStream().push(bytes));
+test("however the bytes are cut, the events are the same; a message without an id or its end is none", async () => {
+  const none = ": comment\n\ndata: {}\n\nid\ndata: {}\n\n";
+  const bytes = bytesOf(`${message(1)}${none}${message(2).replaceAll("\n", "\r\n")}id: 3\ndata: {}`);
+  const whole = await eventsOf([bytes]);
+  assert.equal(whole.length, 2);
+  const cuts = fc.array(fc.nat(bytes.length), { maxLength: 20 });
+  await fc.assert(
+    fc.asyncProperty(cuts, async (places) => {
+      const ends = [0, ...places.toSorted((one, other) => one - other), bytes.length];
+      const pieces = ends.slice(1).map((end, index) => bytes.slice(ends[index], end));
+      assert.deepEqual(await eventsOf(pieces), whole);
     }),
   );
 });
 
-test("a line without end is refused instead of held for ever", () => {
-  const stream = createEventStream();
+test("a message without end breaks the connection instead of being held for ever", async () => {
   const piece = new Uint8Array(8 * 1024 * 1024).fill(97);
-  assert.throws(() => {
-    for (let count = 0; count < 4; count++) stream.push(piece);
-  }, /longer than/);
+  let given = 0;
+  function* pieces(): Generator<Uint8Array> {
+    for (; given < 10; given++) yield piece;
+  }
+  assert.deepEqual(await eventsOf(pieces()), []);
+  assert.ok(given < 5, `${given} pieces of 8 MiB were taken`);
 });

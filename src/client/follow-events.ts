@@ -8,7 +8,6 @@
 import type { EventJson } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { createEventStream } from "./event-stream.ts";
 import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";
 import { targetOf } from "./server-address.ts";
 import { restAfter } from "./try-again.ts";
@@ -30,6 +29,8 @@ const SILENCE_MS = 45_000;
 const ASKED_MS_MAX = 60_000;
 /** A connection that lived so long was a good one, even if nothing happened meanwhile. */
 const GOOD_MS = 1000;
+/** So many characters of a message may wait for its end. */
+const HELD_MAX = 16 * 1024 * 1024;
 
 /** Ends when the signal fires, and with an error when the server refuses or stays away. */
 export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
@@ -115,12 +116,23 @@ async function* eventsOn(wiring: Wiring, after: number, line: Line): AsyncGenera
       "bad_answer",
       `the answer is ${media || "of no kind"}, not a stream; is this a Drover server?`,
     );
-  const stream = createEventStream();
+  // Loaded here: a client that follows no events starts without it.
+  const { createParser } = await import("eventsource-parser");
+  const events: EventJson[] = [];
+  const decoder = new TextDecoder();
+  const parser = createParser({
+    maxBufferSize: HELD_MAX,
+    // Messages without an id are not events of the log.
+    onEvent: ({ id = "", data }) => {
+      if (id !== "") events.push(JSON.parse(data) as EventJson);
+    },
+    onError: (error) => {
+      if (error.type === "max-buffer-size-exceeded") throw error;
+    },
+  });
   for await (const bytes of response.body) {
     line.heard();
-    for (const { data, id } of stream.push(bytes)) {
-      // Messages without an id are not events of the log.
-      if (id !== "") yield JSON.parse(data) as EventJson;
-    }
+    parser.feed(decoder.decode(bytes, { stream: true }));
+    yield* events.splice(0);
   }
 }
