@@ -33,9 +33,9 @@ export type DueCallback = {
 export type Callbacks = {
   /** Not settled yet, the oldest end first; found as far as it is read, since there may be many. */
   pending(): Iterable<DueCallback>;
-  /** The task as it had ended then, also if it has run again since; null if there is nothing to tell any more. */
+  /** The task as it had ended then, also if it has run again since; null if there is nothing to deliver any more. */
   snapshot(seq: number): Promise<TaskView | null>;
-  /** Hears of new ones once they are durable; answers how to stop hearing. */
+  /** Called when there are new ones and they are durable; answers how to stop. */
   onDue(listener: () => void): () => void;
   /** A receiver was notified, or given up. */
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;

@@ -2,7 +2,7 @@
  * Pages of the log for all who read events, read once and shared.
  *
  * A hundred readers from the beginning ask for the same pages, so those that were read last are kept, up to a bound in
- * bytes, and whoever wants an event that is in one of them is given that. One page is read at a time, and a small one:
+ * bytes, and a reader that wants an event of one of them is given that. One page is read at a time, and a small one:
  * an append that comes meanwhile waits for that one only. A reader holds nothing while it waits; what it does not find
  * again when it goes on, it reads again. A page is at least one batch, however large that is.
  */
@@ -34,7 +34,7 @@ export function createFeedPages(log: Pick<Log, "read">): FeedPages {
   }
 
   async function readBehind(after: Seq, pageBytes: number): Promise<ReadBatch | null> {
-    // Whoever was before in the line may have read it.
+    // An earlier reader in the queue may have read it.
     const found = find(after + 1);
     if (found !== null) return found;
     const batches: ReadBatch[] = [];
@@ -58,7 +58,7 @@ export function createFeedPages(log: Pick<Log, "read">): FeedPages {
       const found = find(after + 1);
       if (found !== null) return found;
       const turn = line.then(() => readBehind(after, pageBytes));
-      line = turn.catch(() => {}); // Its own reader hears of a failure; the next in line goes on.
+      line = turn.catch(() => {}); // Its own reader gets the failure; the next one goes on.
       return turn;
     },
     forget() {

@@ -1,8 +1,8 @@
 /**
- * The feed of committed events, as anybody may read it.
+ * The feed of committed events, as any caller may read it.
  *
- * It is the log itself, decoded: from any event on, in order, each with its place in the chain. A slow
- * reader reads slowly and holds up nobody: nothing is buffered for it. All readers share the pages that were read last
+ * It is the log itself, decoded: from any event on, in order, each with its place in the chain. A slow reader reads
+ * slowly and holds up no other: nothing is buffered for it. All readers share the pages that were read last
  * (feed-pages.ts), and take turns: in one turn of the event loop one of them gets a slice of events, so that what comes
  * in meanwhile, a submit or the answer of the disk, waits for one slice and not for all readers.
  */

@@ -1,5 +1,5 @@
 /**
- * A log of one's own to open Drover with, or to read beside it: its options are read at the door, like any others.
+ * A log of one's own to open Drover with, or to read beside it: its options are read at the edge, like any others.
  */
 
 import { badField, type Fields, fail, flag, ok, type Reader, readSection, whole } from "../core/base/index.ts";

@@ -1,5 +1,5 @@
 /**
- * What is to be paused or go on, read at the door: the fleet, a project or a task.
+ * What is to be paused or go on, read at the edge: the fleet, a project or a task.
  *
  * No target is the whole fleet. So a name that came out undefined, as `{ project: settings.project }` may, must not be
  * taken for one that was left out.

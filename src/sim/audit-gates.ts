@@ -1,6 +1,6 @@
 /**
  * The rules of a gate, asked at every grant: not while blocked, within maxConcurrent and the request window, one
- * probe after a block and a slow start after that; and nobody is granted who did not ask.
+ * probe after a block and a slow start after that; and no call is granted that did not ask.
  */
 import type { Event } from "../core/model/index.ts";
 import type { Complain } from "./audit-life.ts";

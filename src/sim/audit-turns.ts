@@ -2,10 +2,10 @@
  * Whose turn it was: between projects, between agents, between the tasks of one agent.
  *
  * Judged wherever the answer does not depend on what fits where: against tasks of exactly the same shape, unpinned,
- * that could have started in place of the one that did, on the same worker. Projects: nobody who could have used this
+ * that could have started in place of the one that did, on the same worker. Projects: none that could have used this
  * worker stands at a lower level (charged ÷ weight, halved every half life, counted anew here), so competing levels
- * never drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: nobody of
- * equal standing overtakes, and past the bound of starvation nobody overtakes at all.
+ * never drift apart by more than one charge each. Agents: fewest in flight, least recently served, id. Tasks: none of
+ * equal standing overtakes, and past the bound of starvation none overtakes at all.
  */
 import type { Event } from "../core/model/index.ts";
 import type { Complain } from "./audit-life.ts";

@@ -1,7 +1,7 @@
 /**
  * The auditor: an independent judge of what the engine did.
  *
- * It sees what anybody outside could see: the events in the store, and the answers callers got. It keeps its own
+ * It sees what any observer outside could see: the events in the store, and the answers callers got. It keeps its own
  * simple model (shadow.ts), asks of every event whether it was allowed (audit-*.ts), and of every answer whether what
  * it promised was durable when it was given. At rest it compares the engine with the model: nothing acknowledged is
  * missing, a replay of the log gives the same bytes, every invariant holds, whatever waits can say why, and

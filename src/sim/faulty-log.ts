@@ -1,5 +1,5 @@
 /**
- * A log on which things go wrong, when told to.
+ * A log on which things go wrong, when a run says so.
  *
  * Each append may meet one fault. A crash ends the engine's life just before or just after the batch reached the
  * store: either way the answer never comes. An `unknown` answer is a lost one, and the batch did or did not land. A

@@ -46,7 +46,7 @@ export function writeHistory(options: {
   for (let worker = random.between(1, 3); worker > 0; worker--) steps.push(joinStep(script));
   while (steps.length < options.steps) {
     const step = writeStep(script);
-    // Work comes in bursts, so that somebody always waits behind somebody.
+    // Work comes in bursts, so that some task always waits behind another.
     const burst = step.do === "submit" && random.percent(20) ? random.between(2, 10) : 0;
     for (let more = 0; more < burst; more++) {
       steps.push({ do: "submit", body: writeTask(script, false), together: true });
@@ -198,7 +198,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
   const maybe = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
     random.percent(chance) ? { [field]: value() } : {};
   const ties = mayTie && ids.length > 0;
-  // Half of all tasks ask for nothing special, so that they compete for the same places.
+  // Half of all tasks ask for nothing special, so that they compete for the same slots.
   const isPlain = random.percent(50);
   const rarely = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
     isPlain ? {} : maybe(chance, field, value);
@@ -272,7 +272,7 @@ function joinStep(script: Script): Step {
   return { do: "join", id, options: { id, slots, capabilities, resources: { cpuMillicores: cpu }, zone, ...takes } };
 }
 
-/** What a worker says it takes: some of what there is, or what nobody asks for. */
+/** What a worker says it takes: some of what there is, or what no task asks for. */
 const writeTakes = (random: Random): Takes => ({
   actions: random.pick([null, ["work"], ["w*k", "none"], ["sing"], ["*"]]),
   types: random.pick([null, null, ["code"], ["c*", "plan"]]),

@@ -21,7 +21,7 @@ export type Call = { readonly gate: string; readonly tokens: number; readonly us
 export type Act = {
   readonly does:
     | ("finish" | "fail" | "give-up" | "requeue" | "rate-limited")
-    /** Stops only when told to; does not stop even then. */
+    /** Stops only on its signal; does not stop even then. */
     | ("hang" | "ignore-abort");
   readonly ms: number;
   /** Tokens it reports on the way; absent: it never says. */
@@ -49,7 +49,7 @@ type What =
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "jump"; readonly ms: number }
   | { readonly do: "storm"; readonly gate: string; readonly ms: number }
-  /** Somebody lifts the block of a gate. */
+  /** A person lifts the block of a gate. */
   | { readonly do: "reset"; readonly gate: string }
   /** The append so many after the next one meets this fault. */
   | { readonly do: "fault"; readonly fault: AppendFault; readonly in: number }

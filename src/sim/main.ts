@@ -9,7 +9,7 @@ import { FAULTS, type Fault, linesOf } from "./history.ts";
 import { shrink } from "./shrink.ts";
 import { everyCrash, type Figures, type Report, simulate } from "./simulate.ts";
 
-/** npm says under which name it started a script; whoever came by the command line is told of that. */
+/** npm says under which name it started a script; one who came by the command line is shown that. */
 const CALLED = process.env.npm_lifecycle_event === "simulate" ? "npm run simulate --" : "drover simulate";
 
 const USAGE = `Simulates fleets with everything that can go wrong, and audits every event.

@@ -1,10 +1,10 @@
 /**
- * The engine under test, in two dresses.
+ * The engine under test, in two forms.
  *
  * The first is `openDrover` itself, as a program embeds it: its workers are functions in the process. The second is
  * the same recovery and the same writer, spoken to in commands: workers on other machines do so, and `openDrover`
  * keeps its writer to itself: through `command` a simulated remote worker joins, reports, goes silent, and comes
- * back with stale news.
+ * back with stale reports.
  */
 
 import { CORE_VERSION, gateId, type Instant, milliseconds, taskId } from "../core/base/index.ts";
@@ -14,8 +14,8 @@ import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInp
 import { readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, type DroverError, recover, refused, startWriter, type Writer } from "../engine/writer/index.ts";
 
-type Face = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
-export type SimEngine = Pick<Drover, Face> & {
+type Shared = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
+export type SimEngine = Pick<Drover, Shared> & {
   cancel(task: string): Promise<unknown>;
   pause(target?: PauseBody): Promise<unknown>;
   resume(target?: PauseBody): Promise<unknown>;

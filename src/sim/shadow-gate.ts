@@ -1,7 +1,7 @@
 /**
  * Gates as the auditor understands them: who waits, who is out, and what the provider said.
  *
- * An episode begins with a 429 that nobody had warned of, or with a new engine. Calls of an older episode are out
+ * An episode begins with a 429 that nothing had warned of, or with a new engine. Calls of an older episode are out
  * still, but prove nothing: their 429s are no new throttles and their successes end nothing. Within an episode at most
  * `slow` calls may be out: one at first (the probe), doubled by every success, without bound once it
  * reaches the gate's own limit.
@@ -102,7 +102,7 @@ function payFor(shadow: Shadow, id: string, tokens: number): void {
 }
 
 /**
- * A task that began after the block and ended well, while nobody has or wants a permit: its provider answers again.
+ * A task that began after the block and ended well, while no call has or wants a permit: its provider answers again.
  */
 export function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
   const gate = provider === null ? undefined : shadow.gates.get(provider);

@@ -1,13 +1,14 @@
 /**
- * The outside world of a simulated engine: time that passes only when told to.
+ * The outside world of a simulated engine: time that passes only when a run moves it.
  *
  * Two times are kept apart. `elapsed` is how long the world has really existed; timers and alarms hang on
  * it, as a machine's timers hang on its monotonic clock. `now` is what the wall clock shows: elapsed time plus
  * every jump it ever made.
  *
  * Time passes while the engine works. So it may move on with every reading of the clock, mostly by nothing or a
- * millisecond, now and then by a pause; and an alarm may ring a millisecond early, as a real timer does. Whoever reads
- * the clock twice for one decision is found out by this. The chance comes from the seed, so a run can be repeated.
+ * millisecond, now and then by a pause; and an alarm may ring a millisecond early, as a real timer does. Code that
+ * reads the clock twice for one decision is found out by this. The chance comes from the seed, so a run can be
+ * repeated.
  *
  * An engine lives one `Life`. When it crashes its life ends: its deferred turns, alarms and timers are gone, as
  * they are with a process. Turns run in the order they were deferred, timers in the order of their

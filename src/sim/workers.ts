@@ -1,5 +1,5 @@
 /**
- * Those who do the work, well or badly.
+ * Workers, good and bad.
  *
  * What a worker does with an attempt is written in the task's own body (`Act`), one act per attempt. A local worker is
  * a function in the engine's process and dies with it. A remote one lives in the world outside: its messages arrive
@@ -82,7 +82,7 @@ export type RemoteFleet = {
   dismiss(): void;
   onApplied(event: Event): void;
   onCommitted(batch: readonly Applied[]): void;
-  /** A new engine: whoever works says so again, and hears what it should hold. */
+  /** A new engine: those that work say so again, and get what they should hold. */
   meet(engine: SimEngine): void;
 };
 
@@ -95,7 +95,7 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
   const calls = new Map<string, () => void>();
   const unsent: Command[] = [];
 
-  /** Messages travel a while and arrive twice; with nobody there they wait. */
+  /** Messages travel a while and arrive twice; with no engine there they wait. */
   function send(command: Command): void {
     for (const lag of [LATENCY_MS, 3 * LATENCY_MS]) world.after(lag, () => deliver(command));
   }

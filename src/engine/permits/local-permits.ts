@@ -46,7 +46,7 @@ export type PermitOptions = {
 export type HeldPermit = {
   /** The id of the permit. */
   readonly id: string;
-  /** Tells what the call used; may be called again with more. */
+  /** Reports what the call used; may be called again with more. */
   usage(usage: Usage): void;
 };
 export type LocalPermits = {

@@ -31,7 +31,7 @@ export type Snapshotter = {
   /** Makes one now; answers the number of the event it is of. */
   make(): Promise<Seq>;
   onCommitted(committed: Seq): void;
-  /** Waits for one that somebody asked for, ends one that began by itself; none begins after that. */
+  /** Waits for one that a caller asked for, ends one that began by itself; none begins after that. */
   stop(): Promise<void>;
 };
 
@@ -51,7 +51,7 @@ export function createSnapshotter(deps: {
   let seen: number = deps.lastSeq;
   let busy: Promise<Seq> | null = null;
   let worker: Worker | null = null;
-  /** Whether somebody asked for the one that is being made. */
+  /** Whether a caller asked for the one that is being made. */
   let wanted = false;
   let stopped = false;
 
@@ -74,8 +74,8 @@ export function createSnapshotter(deps: {
   }
 
   async function inThread(home: string, before: Seq): Promise<Made> {
-    // The process makes the threads for its files when it first needs them, in the manner of whoever needs them: that
-    // must not be a thread that gives way.
+    // The process makes the threads for its files when it first needs them, with the priority of the thread that needs
+    // them: that must not be a thread that gives way.
     await stat(home);
     if (stopped && !wanted) throw new Error("no snapshot is made of what is being closed");
     worker = startThread(home, before);
@@ -146,7 +146,7 @@ function sweep(directory: string): void {
       if (IN_PROGRESS.test(name)) rmSync(join(directory, name), { force: true });
     }
   } catch {
-    // A directory that cannot be read or changed is told of by the log, in better words.
+    // A directory that cannot be read or changed is reported by the log, in better words.
   }
 }
 
@@ -160,7 +160,10 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
   return seq(0);
 }
 
-/** The events whose payloads are still needed: bodies and results of tasks that are readable, or to be told of. */
+/**
+ * The events whose payloads are still needed: bodies and results of tasks that are readable, or that a webhook is to
+ * get.
+ */
 export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
   // A task that is readable and whose callback is due names the same events twice.

@@ -1,9 +1,9 @@
 /**
  * Where input artifacts lie, and which of them may be asked about.
  *
- * An artifact is a path under `artifacts.root`. Whoever may submit a task hears whether its artifact is there, so a
- * path that leads out of the root would tell which files this machine has: it is refused, and one that leads out by a
- * symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A host that says itself
+ * An artifact is a path under `artifacts.root`. A caller that may submit a task learns whether its artifact is there,
+ * so a path that leads out of the root would show which files this machine has: it is refused, and one that leads out
+ * by a symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A host that says itself
  * whether an artifact is there has artifacts of its own kind, and no paths.
  */
 
@@ -17,7 +17,7 @@ import type { ArtifactExists } from "./artifact-watch.ts";
 
 export type ArtifactPlace = {
   readonly exists: ArtifactExists;
-  /** Throws if nobody may ask about it. */
+  /** Throws if a task may not name it. */
   check(artifact: string, field?: string): void;
   /** The same answer, with where the artifact is looked for in full. */
   explain(answer: Why): Why;

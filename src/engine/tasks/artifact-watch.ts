@@ -1,11 +1,11 @@
 /**
  * Whether input artifacts are there.
  *
- * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks
- * at the artifacts some task waits for, every `workers.artifactPoll`, and tells the writer of those that
- * are there. What an artifact is says artifact-place.ts. While some task waits for one, the alarm keeps
- * the program alive: it is set anew when the first is awaited. Looking for one may fail (a share that is away, a
- * host's own rule that throws): that is told once, until it works again, and keeps nobody from the others.
+ * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks at the
+ * artifacts some task waits for, every `workers.artifactPoll`, and notifies the writer of those that are there. What an
+ * artifact is says artifact-place.ts. While some task waits for one, the alarm keeps the program alive: it is set anew
+ * when the first is awaited. Looking for one may fail (a share that is away, a host's own rule that throws): a warning
+ * says so once, until it works again, and the others are looked for all the same.
  */
 import { shown } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -23,17 +23,17 @@ export type ArtifactWatch = {
   stop(): void;
 };
 
-/** Whether it is there, for a caller who is told if that cannot be said. */
+/** Whether it is there, for a caller that gets an error if that cannot be said. */
 export async function askWhetherThere(exists: ArtifactExists, artifact: string): Promise<boolean> {
   try {
     return (await exists(artifact)) === true;
   } catch (error) {
-    const message = `inputArtifact ${shown(artifact)} cannot be looked for: ${told(error)}`;
+    const message = `inputArtifact ${shown(artifact)} cannot be looked for: ${messageOf(error)}`;
     throw new DroverError("bad_request", message, { details: { field: "inputArtifact" }, cause: error });
   }
 }
 
-const told = (error: unknown): string => (error instanceof Error ? error.message || error.name : shown(error));
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message || error.name : shown(error));
 
 export function watchArtifacts(deps: {
   readonly writer: Writer;
@@ -42,7 +42,7 @@ export function watchArtifacts(deps: {
   readonly onWarning: (message: string) => void;
 }): ArtifactWatch {
   const { writer, clock, exists, onWarning } = deps;
-  /** Artifacts that could not be looked for, and of which that was told. */
+  /** Artifacts that could not be looked for, and of which a warning said so. */
   const troubled = new Set<string>();
   let cancel: (() => void) | null = null;
   let keepAlive = false;
@@ -57,7 +57,7 @@ export function watchArtifacts(deps: {
       const isNews = !troubled.has(artifact);
       troubled.add(artifact);
       if (isNews)
-        onWarning(`inputArtifact ${shown(artifact)} cannot be looked for, and is tried again: ${told(error)}`);
+        onWarning(`inputArtifact ${shown(artifact)} cannot be looked for, and is tried again: ${messageOf(error)}`);
       return false;
     }
   }

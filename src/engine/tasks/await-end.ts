@@ -2,7 +2,7 @@
  * Who waits for a task to end.
  *
  * One promise per task, shared by all who wait for it and resolved when the end is durable. Waiting does not poll and
- * does not keep the task from expiring. Whoever gives up leaves the others waiting.
+ * does not keep the task from expiring. A caller that gives up leaves the others waiting.
  */
 import type { EndPhase, Event } from "../../core/model/index.ts";
 import { DroverError } from "../writer/drover-error.ts";
@@ -26,7 +26,7 @@ export function isEnd(event: Event): event is Extract<Event, { kind: EndKind }> 
 export type EndWatch = {
   /** Resolves with its final state when the task ends, rejects when the signal fires or the engine stops. */
   wait(task: string, signal: AbortSignal | undefined): Promise<EndPhase>;
-  /** Whether nobody waits for anything. */
+  /** Whether no caller waits. */
   isIdle(): boolean;
   onCommitted(batch: readonly Applied[]): void;
   stop(error: Error): void;

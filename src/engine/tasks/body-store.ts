@@ -1,10 +1,10 @@
 /**
- * Bodies and results: beside the log, and the recent ones at hand.
+ * Bodies and results: stored with the log, and the recent ones in memory.
  *
  * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
- * ended last stay a little longer, for whoever asks what became of them. Everything else is read back from the log by
- * the number of the event it lies beside, and checked against the hash in that event. What does not match, or cannot be
- * read, is damaged: that is one task's misfortune, and must stay so.
+ * ended last stay a little longer, for callers that ask what became of them. Everything else is read back from the log
+ * by the number of the event it is stored with, and checked against the hash in that event. What does not match, or
+ * cannot be read, is damaged: that is one task's misfortune, and must stay so.
  */
 import type { Seq } from "../../core/base/index.ts";
 import { NumberTable } from "../../core/collections/index.ts";
@@ -22,7 +22,7 @@ const SPREAD = 0x9e3779b1;
 const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEASED_BITS);
 const decoder = new TextDecoder();
 
-/** A text, and what it says where that is known and nobody has been handed it yet: whoever is may change it. */
+/** A text, and what it says where that is known and no caller has it yet: one that has it may change it. */
 export type Kept = { readonly text: string; plain: PlainBody | null };
 export type BodyStore = {
   keep(seq: number, text: string, plain: PlainBody | null): void;
@@ -31,13 +31,14 @@ export type BodyStore = {
   /** What is at hand of it. */
   peek(seq: Seq): Kept | undefined;
   /**
-   * The text, from the log if need be: so to be asked once the event it lies beside is durable. Null if it was pruned;
-   * rejects with a `DamagedBody` if it is not what was written. `hash` is what it must have, where that is known.
+   * The text, from the log if need be: so to be asked once the event it is stored with is durable. Null if it was
+   * pruned; rejects with a `DamagedBody` if it is not what was written. `hash` is what it must have, where that is
+   * known.
    */
   read(seq: Seq, hash?: string | null): Promise<string | null>;
 };
 
-/** What lies beside this event is not what was written there, or is not there any more. */
+/** The payload of this event is not what was written there, or is not there any more. */
 export class DamagedBody extends Error {
   override readonly name: string = "DamagedBody";
   readonly seq: Seq;
@@ -48,7 +49,7 @@ export class DamagedBody extends Error {
   }
 }
 
-/** Why a task whose body cannot be read ends: nobody can run it, and another attempt would not find it either. */
+/** Why a task whose body cannot be read ends: no worker can run it, and another attempt would not find it either. */
 export const damagedReason = (seq: number): string =>
   `its stored body is damaged (event ${seq}); submit it again under another id, and run drover verify`;
 
@@ -57,7 +58,7 @@ export function createBodyStore(log: Log): BodyStore {
   /** Those of ended tasks, each in the one place its number has: who ends later takes it. */
   const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
   const releasedSeqs = new Float64Array(RELEASED_MAX);
-  /** Nobody has touched an old one for long: its size is read without touching it. */
+  /** An old one was not used for long: its size is read without touching it. */
   const releasedSizes = new Float64Array(RELEASED_MAX);
   let keptSize = 0;
   let releasedSize = 0;
@@ -105,7 +106,7 @@ export function createBodyStore(log: Log): BodyStore {
 
 const NOTHING: LogRecord = { bytes: new Uint8Array(0) };
 
-/** What lies beside an event, if it is what was written there; null if it was pruned. */
+/** The payload of an event, if it is what was written there; null if it was pruned. */
 async function soundPayload(log: Log, seq: Seq, hash: string | null): Promise<Uint8Array | null> {
   try {
     const record = await log.readRecord(seq);
@@ -116,11 +117,11 @@ async function soundPayload(log: Log, seq: Seq, hash: string | null): Promise<Ui
   }
 }
 
-/** What lies beside an event, checked against the hash in it, or what is known of that. */
+/** The payload of an event, checked against the hash in it, or what is known of that. */
 export function checkedPayload(record: LogRecord, seq: Seq, hash: string | null = null): Uint8Array | null {
   const { bytes, payload = null, payloadHash = null } = record;
-  const told = bytes.length === 0 ? payloadHash : payloadHashOf(decodeEvent(bytes, seq).event);
-  const expected = hash ?? told;
+  const written = bytes.length === 0 ? payloadHash : payloadHashOf(decodeEvent(bytes, seq).event);
+  const expected = hash ?? written;
   if (expected !== null && (payload === null || hashOfPayload(payload) !== expected)) throw new DamagedBody(seq);
   return payload;
 }

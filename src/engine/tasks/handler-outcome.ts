@@ -1,8 +1,8 @@
 /**
  * What became of an attempt, in the words of the core: from what a handler returned or threw.
  *
- * A result is kept beside the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
- * back: a `TaskRequeue`; or unless it is nobody's fault: a provider's 429 or 529.
+ * A result is stored with the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
+ * back: a `TaskRequeue`; or unless the task is not at fault: a provider's 429 or 529.
  */
 import { shown, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
@@ -62,7 +62,7 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const isPermanent = error instanceof DroverError && error.code === "bad_request";
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   if (error instanceof TaskRequeue) {
-    // Its own field, unless somebody has put something else there since.
+    // Its own field, unless the handler has put something else there since.
     const restMs = spanOf(error.retryAfterMs) ?? 0;
     return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
   }

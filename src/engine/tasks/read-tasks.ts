@@ -1,10 +1,10 @@
 /**
  * Reading tasks: one by its id, or a page of those a filter names.
  *
- * A live task is read from the state and its body from beside the log; one whose record has expired is read
+ * A live task is read from the state and its body from the log; one whose record has expired is read
  * back from the log through its tombstone; one that was turned away, from memory. Pages are in the order of
  * submission, and a cursor stays good however much happens in between. It is made in small pieces, with a turn of the
- * event loop for everybody else between two of them. A page ends by its bytes as well as by its
+ * event loop for all others between two of them. A page ends by its bytes as well as by its
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import {
@@ -60,7 +60,7 @@ export type TaskFilter = {
   readonly type?: string;
 };
 
-/** One look at the state; then, when all that was seen is durable, what the log holds beside it. */
+/** One look at the state; then, when all that was seen is durable, what the log holds of it. */
 export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
   const { writer, bodies, rejected, log } = parts;
   const { state } = writer;
@@ -97,7 +97,7 @@ async function needed(bodies: BodyStore, seq: Seq): Promise<string> {
   return text;
 }
 
-/** What the state knows of a task is told also where its body is damaged, and that it is. */
+/** A view has what the state knows of a task also where its body is damaged, and says that it is. */
 async function withBody(show: Seen["show"], reading: Promise<string | null>): Promise<TaskView> {
   try {
     const text = await reading;
@@ -109,13 +109,13 @@ async function withBody(show: Seen["show"], reading: Promise<string | null>): Pr
   }
 }
 
-/** Why a task failed is told first, then that its body is damaged, unless that is why. */
+/** Why a task failed comes first, then that its body is damaged, unless that is why. */
 function bothErrors(own: string | undefined, damage: string): string {
   if (own === undefined) return damage;
   return own.includes(damage) ? own : `${own}; ${damage}`;
 }
 
-/** A result that is not what was written is not told at all. */
+/** A result that is not what was written is left out. */
 async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ result?: unknown }> {
   try {
     const text = await reading;

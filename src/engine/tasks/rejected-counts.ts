@@ -2,10 +2,10 @@
  * How many tasks found no room, kept over restarts.
  *
  * A task that is turned away leaves nothing in the log, or a flood would fill the disk. Their number does, for all of
- * them together and at most once a second: a second after the first, when somebody asks for the totals, and at the end.
- * Whoever asks again within the second sees what is written. So a number that anybody has seen never falls, whatever
- * becomes of the process. Names are free, and a flood may use a new one each time: so the first so many of a second are
- * written by their names, and all others under one that nobody can have.
+ * them together and at most once a second: a second after the first, when a caller asks for the totals, and at the end.
+ * A caller that asks again within the second sees what is written. So a number that a caller has seen never falls,
+ * whatever becomes of the process. Names are free, and a flood may use a new one each time: so the first so many of a
+ * second are written by their names, and all others under one that no action can have.
  */
 import type { AgentId } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";

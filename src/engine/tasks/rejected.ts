@@ -1,9 +1,9 @@
 /**
  * Tasks that were turned away for want of room.
  *
- * They never enter the log, but for their number: a full system must not fill its disk with refusals. The last
- * thousand are kept in memory for `resultTtl`, as they were submitted and up to a size in all, so that whoever asks
- * what became of one gets an answer. One without an id of its own gets one that no later engine gives again.
+ * They never enter the log, but for their number: a full system must not fill its disk with refusals. The last thousand
+ * are kept in memory for `resultTtl`, as they were submitted and up to a size in all, so that a caller that asks what
+ * became of one gets an answer. One without an id of its own gets one that no later engine gives again.
  */
 
 import type { Submission } from "../../core/model/index.ts";

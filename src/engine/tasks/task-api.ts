@@ -1,7 +1,7 @@
 /**
  * What callers do with tasks: submit, cancel, run again, read, wait.
  *
- * Bodies are read once, at the door. How one task is placed says `submit.ts`, how many are `submit-batch.ts`.
+ * Bodies are read once, at the edge. How one task is placed says `submit.ts`, how many are `submit-batch.ts`.
  */
 
 import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
@@ -166,7 +166,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return readTask(parts, idOf(given));
   }
 
-  /** Not an async function: everybody who waits for a task that runs is given the same promise. */
+  /** Not an async function: all callers that wait for a task that runs are given the same promise. */
   function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
     try {
       const id = idOf(given);

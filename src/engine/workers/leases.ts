@@ -2,12 +2,12 @@
  * Who is still there: one lease per worker over the wire, in memory.
  *
  * A worker that says anything has its lease renewed; one that is silent for the length of a lease is given up. Leases
- * never enter the log: a new engine grants everybody a full one, since silence towards a dead process says nothing.
+ * never enter the log: a new engine grants every worker a full one, since silence towards a dead process says nothing.
  *
  * Only silence that this process would have heard counts. The book looks at the clock several times per lease, and if a
  * look comes much later than it was meant to (the event loop stood still, the machine slept) every worker gets a full
  * lease anew. A lease that ends is ended a turn later, after whatever had arrived was read. A wall clock that is set
- * costs nobody anything: what has elapsed is counted.
+ * costs no worker anything: what has elapsed is counted.
  */
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -40,7 +40,7 @@ export function createLeaseBook(options: {
     return end - now;
   }
 
-  /** A lease that was made shorter takes nothing back: until it hears so, the worker counts on what it has. */
+  /** A lease that was made shorter takes nothing back: until an answer says so, the worker counts on what it has. */
   function grant(worker: WorkerId, now: number): number {
     const end = Math.max(ends.get(worker) ?? 0, now + leaseMs());
     ends.set(worker, end);
@@ -62,7 +62,8 @@ export function createLeaseBook(options: {
     cancel = null;
     const now = clock.elapsed();
     if (now - meantFor > Math.max(LATE_MS_MIN, leaseMs() / LOOKS_PER_LEASE)) return grantAll(now);
-    // What has arrived meanwhile is read before anybody is given up; however long that takes, nobody is silent in it.
+    // What has arrived meanwhile is read before a worker is given up; however long that takes, no worker counts as
+    // silent in it.
     clock.defer(() => {
       for (const [worker, end] of ends) {
         if (end > now) continue;

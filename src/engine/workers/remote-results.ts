@@ -75,18 +75,18 @@ type Read = {
 function readReport(task: TaskId, given: ResultReport): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
   const tokens = usage === undefined ? null : countTokens(usage);
-  const told = error?.toWellFormed() ?? null;
+  const shownError = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const plain = {
     ...blank({ task, attempt, tokens }),
     outcome,
-    error: told,
+    error: shownError,
     retryAfterMs: rest,
     rateLimited,
     permanent,
   };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
-  // Nobody could mend it by trying again: the worker has the result and Drover will not take it. To refuse the sync
+  // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
   const unkept = (bad: BadResult, why: string): Read => ({
     report: { ...plain, outcome: "failed", error: why, permanent: true },
@@ -99,7 +99,7 @@ function readReport(task: TaskId, given: ResultReport): Read {
     return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
   }
   const resultHash = payload?.hash ?? null;
-  const digest = `${outcome} ${resultHash ?? hash("sha256", told ?? "", "hex")}`;
+  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? "", "hex")}`;
   const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
   return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
 }

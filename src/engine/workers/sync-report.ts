@@ -2,7 +2,7 @@
  * What a sync reports, turned into commands: which attempts the worker runs, what it offers, and that it is back.
  *
  * Naming an attempt makes it running. One that was running and is no longer named is queued again at once; so is one
- * that the worker has room for, has heard of for several leases, and still does not name.
+ * that the worker has room for, that its answers have named for several leases, and that it still does not name.
  */
 
 import type { WorkerId } from "../../core/base/index.ts";

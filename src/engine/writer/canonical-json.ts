@@ -8,7 +8,7 @@
  * Every task and every result is spelled, and hardly any is refused: so the text is put together without a thought
  * for paths, and only when that meets something it cannot spell is the value walked again to say what and where.
  * The two walks must agree on what JSON can hold, and the second goes in the order of the text, so that of two
- * faults the same one is always told.
+ * faults the same one is always reported.
  */
 
 import { hash } from "node:crypto";
@@ -26,7 +26,7 @@ const TO_ESCAPE = /[^ !#-[\]-~]/;
 let escapedSoFar = 0;
 export const escapedUntilNow = (): number => escapedSoFar;
 
-/** What lies beside an event: the text of a value, and what the event says of it. */
+/** The payload of an event: the text of a value, and what the event says of it. */
 export type Payload = { readonly text: string; readonly size: number; readonly hash: string };
 
 export function payloadOf(value: unknown, path: string): Payload {

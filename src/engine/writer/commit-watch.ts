@@ -1,19 +1,18 @@
 /**
- * Who hears of every commit: metrics, logs, spans.
+ * Listeners that get every commit: metrics, logs, spans.
  *
- * A listener gets the events as they are in memory, together with how long the log took and where it now ends. It costs
- * nobody a second reading of the log. What was applied before anybody listened may be missing in the first batch, and
- * the hash of a body that the log's thread fills in (log/format/deferred-hashes.ts) is not there yet. A listener that
- * throws is its
- * host's bug, and must not stop the writer: what it throws is a warning.
+ * A listener gets the events as they are in memory, together with how long the log took and where it now ends. The log
+ * is not read a second time for it. What was applied before the first listener came may be missing in the first batch,
+ * and the hash of a body that the log's thread fills in (log/format/deferred-hashes.ts) is not there yet. A listener
+ * that throws is a bug of its program, and must not stop the writer: what it throws is a warning.
  */
 import type { Applied, Commit } from "./group-commit.ts";
 
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
 export type CommitWatch = {
-  /** Whether anybody listens. */
+  /** Whether there is a listener. */
   isHeard(): boolean;
-  /** Answers how to stop hearing. */
+  /** Answers how to stop listening. */
   watch(listener: CommitListener): () => void;
   onCommitted: CommitListener;
 };

@@ -87,7 +87,7 @@ export const refused = (refusal: Refusal, details: Record<string, unknown> = {})
 
 const STOPS: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
 
-/** Whether the engine has stopped, so that nobody is left to tell. Any other error is news, and is not kept quiet. */
+/** Whether the engine has stopped, so that a report has no receiver. Any other error must not be kept quiet. */
 export const isStop = (error: unknown): error is DroverError => error instanceof DroverError && STOPS.has(error.code);
 
 export const badInput = (field: string, value: unknown, expected: string): DroverError =>

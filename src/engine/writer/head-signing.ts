@@ -1,6 +1,6 @@
 /**
  * When the head of the log is to be signed, by `log.signEvery`: with the first batch of a life, then before so many
- * events or so much time are unsigned. Time is that of the events, so that whoever reads the log can check it. What is
+ * events or so much time are unsigned. Time is that of the events, so that a reader of the log can check it. What is
  * left unsigned when nothing more happens is signed by an alarm; a log that is closed signs its head itself.
  */
 
@@ -21,8 +21,8 @@ export function createHeadSigning(deps: {
   readonly later: (ms: number, ring: () => void) => () => void;
 }): HeadSigning {
   const { log, rule, later } = deps;
-  /** The rule that the log was told last. */
-  let told: SignRule | null = null;
+  /** The rule that the log got last. */
+  let current: SignRule | null = null;
   let unsigned = 0;
   /** When the last signed event happened, and the last one that left. */
   let since = 0;
@@ -37,9 +37,9 @@ export function createHeadSigning(deps: {
     cancel = null;
     unsigned = 0;
     since = left;
-    told = rule();
+    current = rule();
     // A log that cannot sign cannot store either, and says so at the next batch.
-    log.sign?.(told).catch(() => {});
+    log.sign?.(current).catch(() => {});
   }
   return {
     stop,
@@ -47,7 +47,7 @@ export function createHeadSigning(deps: {
       const { events, time } = rule();
       left = at;
       unsigned += count;
-      const isKnown = told !== null && told.events === events && told.time === time;
+      const isKnown = current !== null && current.events === events && current.time === time;
       if (isKnown && unsigned < events && at - since < time) {
         if (log.sign !== undefined) cancel ??= later(time, signAlone);
         return null;
@@ -55,8 +55,8 @@ export function createHeadSigning(deps: {
       stop();
       unsigned = 0;
       since = at;
-      told = { events, time };
-      return told;
+      current = { events, time };
+      return current;
     },
   };
 }

@@ -1,5 +1,6 @@
 /**
- * When a log ends, by its own time: for whoever looks at it from outside, and asks whether that is in the future.
+ * When a log ends, by its own time: for a command that looks at it from outside, and asks whether that is in the
+ * future.
  */
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";

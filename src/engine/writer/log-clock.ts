@@ -15,7 +15,7 @@
  * is no past to compare with: the wall clock is believed, unless the log ends later.
  *
  * A reading that is no instant at all (NaN, undefined, text) never becomes time: one such number in the log would
- * make it unreadable for ever. `now` refuses it, so whoever asked is told; `nowOrLast` shows the last good time, for
+ * make it unreadable for ever. `now` refuses it, so the caller gets an error; `nowOrLast` shows the last good time, for
  * what must go on whatever the clock says.
  */
 import { type Instant, instant } from "../../core/base/index.ts";

@@ -46,7 +46,7 @@ async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
 export const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
   checked(snapshot, restore(await readLines(snapshot.chunks)));
 
-/** The same for whoever has other things to do: after so many lines there is a turn for them. */
+/** The same for an engine that has other things to do: after so many lines there is a turn for them. */
 export async function stateInSlices(
   snapshot: Snapshot,
   { lines, nextTurn }: { readonly lines: number; readonly nextTurn: () => Promise<void> },

@@ -2,11 +2,11 @@
  * How much may be stored: what a project or an agent stores in a minute, and how far the log may grow.
  *
  * Bodies, results and events of a project are added up as they are stored. A project that has stored
- * `bytesPerMinute` in the last minute may add no more work until part of it has passed: so nobody fills a disk
+ * `bytesPerMinute` in the last minute may add no more work until part of it has passed: so no project fills a disk
  * by submitting and cancelling. Names of projects are free, so what an agent stores in projects without settings of
  * their own is added up too, and may be twice what one such project may store. Twice, because names of agents are free
  * as well: what one project stores under the name of another's agent leaves that agent as much again. When the log has
- * reached `log.maxBytes` nobody adds work until old events are pruned, and its last tenth is kept for projects that
+ * reached `log.maxBytes` no project adds work until old events are pruned, and its last tenth is kept for projects that
  * have stored less than a hundredth of it. Reports and ends are booked and never refused: a result that was turned away
  * would be lost for good.
  *
@@ -32,7 +32,7 @@ import { remember } from "../../std/index.ts";
 const MINUTE_MS = 60_000;
 /** A second of the minute is one bucket; a thirtieth of `log.retain` another. */
 const [SECONDS, DAYS] = [60, 30];
-/** What the events of a task, a call or a change take, beside bodies and results: about so much. */
+/** What the events of a task, a call or a change take, besides bodies and results: about so much. */
 const TASK_BYTES = 192;
 const CALL_BYTES = 384;
 export const CHANGE_BYTES = 96;
@@ -42,7 +42,7 @@ const LOOK_AGAIN_MS = 1000;
 
 /** What an agent may store, as a multiple of what one project may. */
 const AGENTS_PART = 2;
-/** Names are free: of more than so many, those heard of first are forgotten. */
+/** Names are free: of more than so many, the oldest are forgotten. */
 const KEEPERS_MAX = 20_000;
 
 /** For whom something is stored; a call outside of tasks has no agent. */
@@ -50,7 +50,7 @@ export type Keeper = { readonly project: ProjectId; readonly agent: AgentId | nu
 export type StorageGuard = {
   /** Books what a command stores. Where it adds work and there is no room: why not, and nothing is booked. */
   weigh(command: Command, at: number): Refusal | null;
-  /** Why there is no room for what is stored by another way; whoever has stored it then books it. */
+  /** Why there is no room for what is stored by another way; the caller that has stored it then books it. */
   room(keeper: Keeper, bytes: number, at: number): Refusal | null;
   book(keeper: Keeper, bytes: number, at: number): void;
   /** Asks the log for its size. */
@@ -78,7 +78,7 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
       size.known = await log.bytes();
       size.since -= since;
     } catch {
-      // A log that cannot be read says so to everybody else.
+      // A log that cannot be read says so to every other caller.
     } finally {
       size.isLooking = false;
     }
@@ -102,7 +102,7 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
 
   function refusalOfMinute(project: ProjectId, { sum, max, agent }: Minute, bytes: number, at: number): Refusal | null {
     const stored = sum.total(at);
-    // Whoever has stored nothing may store one body, however large.
+    // A project that has stored nothing may store one body, however large.
     if (stored === 0 || stored + bytes <= max) return null;
     const freeAt = sum.belowAt(Math.max(1, max - bytes + 1), at) ?? at + MINUTE_MS;
     const whose = agent === undefined ? { project } : { project, agent };

@@ -67,7 +67,7 @@ const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["submit-task", "retry-task", "patch-task", "ask-permit", "join-worker"] as const),
   ...(["put-project", "set-config"] as const),
 ]);
-/** What tells of something that has happened already: it is taken down even if the clock has nothing to say. */
+/** What reports something that has happened already: it is taken down even if the clock has nothing to say. */
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["start-attempt", "report-usage", "finish-attempt", "artifact-ready"] as const),
   ...(["change-worker", "leave-worker", "drop-permit", "settle-permit", "throttle-gate"] as const),
