@@ -35,6 +35,10 @@ const heavy = (loaded: readonly string[]): string[] => {
   return [...new Set(found.map((name) => name.replace(/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\/.*/, "package $1")))];
 };
 
+const isOwn = (url: string): boolean => /\/(?:bin|src|dist)\/(?!.*node_modules)/.test(url);
+/** Each takes a third of a millisecond: what a verb has to load, with a little room. */
+const OWN_MAX = 36;
+
 /** Commander writes the help; what is called with the right words does without it. */
 const HELP = [["--version"], ["--help"], ["help"], ["help", "tasks"], ["tasks", "--help"]];
 const CALLS = [
@@ -56,6 +60,8 @@ describe("a short command loads nothing heavy", { concurrency: false }, () => {
         loaded.some((url) => url.includes("/cli/command-line.")),
         "this is the list of what is loaded",
       );
+      const own = loaded.filter(isOwn);
+      assert.ok(own.length <= OWN_MAX, `${own.length} files of Drover:\n${own.join("\n")}`);
       assert.deepEqual(heavy(loaded), HELP.includes(args) ? ["package commander"] : []);
     });
 

@@ -41,10 +41,15 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
 /**
- * Doors beside index.ts, for what a short command loads: it asks whether an error is the client's before it loads the
- * client, and the client needs two lines of core/base, not all of it.
+ * Doors beside index.ts, for what a short command loads: it needs a few lines of these rooms, and each further file
+ * takes a third of a millisecond. test/cli-start.slow.test.ts counts them.
  */
-const SMALL_DOORS: readonly string[] = ["src/client/client-error.ts", "src/core/base/plain-object.ts"];
+const SMALL_DOORS: readonly string[] = [
+  "src/client/client-error.ts",
+  "src/core/base/plain-object.ts",
+  "src/std/retry-after.ts",
+  "src/std/version.ts",
+];
 /** The rooms of each layer: a room may import those before it. "." is the layer itself, whose index.ts imports all. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [

@@ -4,7 +4,7 @@
  * It also reads what `shell/parse.ts` leaves to it. Only the verb that is asked for is loaded.
  */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { versionText } from "../std/index.ts";
+import { versionText } from "../std/version.ts";
 import { flagHelp } from "./help.ts";
 import type { ParsedCall } from "./shell/parse.ts";
 import { usageProblem } from "./shell/problem.ts";

@@ -17,7 +17,7 @@ import {
   type WireCode,
 } from "../protocol/wire/index.ts";
 
-import { readRetryAfter } from "../std/index.ts";
+import { readRetryAfter } from "../std/retry-after.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
