@@ -136,7 +136,7 @@ describe("a wrong call", () => {
     const plain = await drover(["fail"], {}, [verb]);
     assert.deepEqual([plain.code, plain.err], [4, "error: no␛[2J\nhint:  wait\n"]);
     const painted = await drover(["fail"], { hasColours: true }, [verb]);
-    assert.ok(painted.err.startsWith("\u001b[31merror:\u001b[0m "), painted.err);
+    assert.ok(painted.err.startsWith("\u001b[31merror:\u001b[39m "), painted.err);
   });
 
   test("a bug is not swallowed", async () => {

@@ -10,7 +10,7 @@ import { taskDetails } from "../show/task-view.ts";
 import { age, bytes, count, lasted, span } from "../show/time.ts";
 import { createOutput, list, table } from "./output.ts";
 import { wantsColours } from "./terminal.ts";
-import { clip, painter, plain, plainLines, widthOf, wrap, wrapLine } from "./text.ts";
+import { clip, painter, plain, plainLines, widthOf, wrapLine } from "./text.ts";
 
 const grey = painter(false);
 const bright = painter(true);
@@ -58,7 +58,7 @@ describe("text", () => {
     test(`"${text}" in ${columns} columns is "${shown}"`, () => assert.equal(clip(text, columns), shown));
 
   test("words are wrapped, and a long one stands alone", () =>
-    assert.deepEqual(wrap("it waits for averylongwordindeed to end", 10), [
+    assert.deepEqual(wrapLine("it waits for averylongwordindeed to end", 10), [
       "it waits",
       "for",
       "averylongwordindeed",
@@ -184,7 +184,7 @@ describe("a table", () => {
     });
 
   test("has colours only where they are asked for", () => {
-    assert.ok(table(rows, columns, { width: null, paint: bright }).includes("\u001b[32mdone\u001b[0m"));
+    assert.ok(table(rows, columns, { width: null, paint: bright }).includes("\u001b[32mdone\u001b[39m"));
     assert.ok(!table(rows, columns, { width: null, paint: grey }).includes("\u001b"));
   });
 
@@ -264,7 +264,7 @@ describe("a task", () => {
     assert.deepEqual(details(60).split("\n"), narrow));
   test("has the same lines in colours, and no colour reaches over the end of a line", () => {
     const painted = details(60, true);
-    assert.ok(painted.includes("\n              \u001b[31mnot there, see docs/guide/getting-started.md\u001b[0m\n"));
+    assert.ok(painted.includes("\n              \u001b[31mnot there, see docs/guide/getting-started.md\u001b[39m\n"));
     assert.deepEqual(stripVTControlCharacters(painted).split("\n"), narrow);
   });
   for (const width of [120, 80, 60, 40, 20, 5, 1])

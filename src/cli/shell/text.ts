@@ -8,11 +8,17 @@
  */
 
 const ELLIPSIS = "…";
-/** Characters that stand alone in one column: ASCII, the further letters of Europe, dashes, quotes and the ellipsis. */
-const ONE_COLUMN_EACH = /^[\n\x20-\x7e\xa1-\xac\xae-\u02ff\u2010-\u2027]*$/;
+/** Characters that stand alone in one column: ASCII, the further letters of Europe, dashes, quotes, ellipsis, minus. */
+const ONE_COLUMN_EACH = /^[\x20-\x7e\xa1-\xac\xae-\u02ff\u2010-\u2027\u2212]*$/;
+let measure: typeof import("string-width").default | undefined;
 let segmenter: Intl.Segmenter | undefined;
 
-/** Made at the first text that needs it: what it knows of all scripts takes as long to load as a verb. */
+/** Loaded at the first text that needs it: what is known of all scripts takes as long to load as a verb. */
+function columnsOf(text: string): number {
+  measure ??= process.getBuiltinModule("node:module").createRequire(import.meta.url)("string-width").default;
+  return measure?.(text) ?? 0;
+}
+
 function segmentsOf(text: string): Intl.Segments {
   segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   return segmenter.segment(text);
@@ -20,26 +26,6 @@ function segmentsOf(text: string): Intl.Segments {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-const NO_WIDTH = /^[\p{Mark}\p{Cf}]+$/u;
-/** The blocks of East Asian characters that take two columns, by first and last code point. */
-const WIDE_BLOCKS: readonly (readonly [first: number, last: number])[] = [
-  ...([
-    [0x1100, 0x115f],
-    [0x2e80, 0x303e],
-    [0x3041, 0x4dbf],
-    [0x4e00, 0xa4cf],
-    [0xa960, 0xa97f],
-  ] as const),
-  ...([
-    [0xac00, 0xd7a3],
-    [0xf900, 0xfaff],
-    [0xfe30, 0xfe6f],
-    [0xff00, 0xff60],
-    [0xffe0, 0xffe6],
-  ] as const),
-  [0x20000, 0x3fffd],
-];
-const EMOJI = /\p{Emoji_Presentation}|\ufe0f/u;
 
 /** One line, without anything a terminal would obey. */
 export function plain(text: string): string {
@@ -61,18 +47,7 @@ function pictureOf(char: string): string {
 }
 
 /** How many columns a text takes. */
-export function widthOf(text: string): number {
-  if (ONE_COLUMN_EACH.test(text)) return text.length;
-  let width = 0;
-  for (const { segment } of segmentsOf(text)) width += widthOfSegment(segment);
-  return width;
-}
-
-function widthOfSegment(segment: string): number {
-  if (NO_WIDTH.test(segment)) return 0;
-  const code = segment.codePointAt(0) ?? 0;
-  return EMOJI.test(segment) || WIDE_BLOCKS.some(([first, last]) => code >= first && code <= last) ? 2 : 1;
-}
+export const widthOf = (text: string): number => (ONE_COLUMN_EACH.test(text) ? text.length : columnsOf(text));
 
 /** The text in at most so many columns; what is cut off is marked. */
 export function clip(text: string, columns: number): string {
@@ -82,7 +57,7 @@ export function clip(text: string, columns: number): string {
   let width = 0;
   let kept = "";
   for (const { segment } of segmentsOf(text)) {
-    width += widthOfSegment(segment);
+    width += columnsOf(segment);
     if (width > columns - 1) break;
     kept += segment;
   }
@@ -95,20 +70,6 @@ export function padEnd(text: string, columns: number): string {
 
 export function padStart(text: string, columns: number): string {
   return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
-}
-
-/** Words in lines of at most so many columns; a word longer than that stands alone. */
-export function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(/ +/)) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (line !== "" && widthOf(longer) > columns) {
-      lines.push(line);
-      line = word;
-    } else line = longer;
-  }
-  return [...lines, line];
 }
 
 /**
@@ -132,9 +93,11 @@ export function wrapLine(line: string, columns: number, further = ""): string[] 
 }
 
 export type Tint = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";
-const TINTS: Readonly<Record<Tint, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 };
 export type Paint = (tint: Tint, text: string) => string;
 
+/** Whether there are colours is decided by the terminal of the call, not by this process. */
 export function painter(hasColours: boolean): Paint {
-  return (tint, text) => (hasColours && text !== "" ? `\u001b[${TINTS[tint]}m${text}\u001b[0m` : text);
+  if (!hasColours) return (_, text) => text;
+  const { styleText } = process.getBuiltinModule("node:util");
+  return (tint, text) => (text === "" ? "" : styleText(tint, text, { validateStream: false }));
 }

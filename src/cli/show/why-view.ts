@@ -6,7 +6,7 @@
  */
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
 import type { Output } from "../shell/output.ts";
-import { padEnd, plain, widthOf, wrap } from "../shell/text.ts";
+import { padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { age, count } from "./time.ts";
 
 const OPEN = "✔";
@@ -16,7 +16,6 @@ const BELOW = "    ";
 const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
 
 export function whyPicture(why: WhyAnswer, output: Output): string {
-  const now = output.now();
   const shut = why.conditions.filter((condition) => !condition.ok);
   const open = why.conditions.filter((condition) => condition.ok);
   const width = Math.max(0, ...why.conditions.map(({ code }) => widthOf(code)));
@@ -27,14 +26,14 @@ export function whyPicture(why: WhyAnswer, output: Output): string {
     shut.length === 0 ? "" : `\n${block(shut)}`,
     open.length === 0 ? "" : `\n${block(open)}`,
     aheadLines(why, output),
-    wrap(startLine(why, shut.length, now), output.width ?? Number.POSITIVE_INFINITY).join("\n"),
+    startLines(why, shut.length, output),
   ].join("");
 }
 
 /** The first words are the task's id, painted after the lines are made: colours take no room. */
 function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: Output): string {
   const id = plain(task);
-  const [first = "", ...rest] = wrap(
+  const [first = "", ...rest] = wrapLine(
     `${id} is ${state}. ${plain(inTime(summary, now()))}`,
     width ?? Number.POSITIVE_INFINITY,
   );
@@ -51,9 +50,9 @@ function conditionLines(condition: WhyCondition, width: number, output: Output):
   // On a narrow screen the text goes below the name of the condition, and not beside it.
   const isNarrow = all - indent.length < TEXT_MIN;
   const room = all - (isNarrow ? BELOW.length : indent.length);
-  const text = wrap(plain(inTime(condition.detail, now)), room);
+  const text = wrapLine(plain(inTime(condition.detail, now)), room);
   const numbers = numbersOf(condition, now);
-  const dim = numbers === "" || condition.ok ? [] : wrap(numbers, room).map((line) => paint("dim", line));
+  const dim = numbers === "" || condition.ok ? [] : wrapLine(numbers, room).map((line) => paint("dim", line));
   if (isNarrow) return [`  ${mark} ${condition.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
   const [first = "", ...rest] = text;
   const lines = [...rest, ...dim].map((line) => indent + line);
@@ -84,18 +83,20 @@ function aheadLines({ ahead }: WhyAnswer, output: Output): string {
     const because = plain(reason);
     const room = output.width ?? Number.POSITIVE_INFINITY;
     if (widthOf(whose) + 2 + widthOf(because) <= room) return `${whose}  ${output.paint("dim", because)}\n`;
-    const below = wrap(because, room - BELOW.length).map((line) => `${BELOW}${output.paint("dim", line)}\n`);
+    const below = wrapLine(because, room - BELOW.length).map((line) => `${BELOW}${output.paint("dim", line)}\n`);
     return `${whose}\n${below.join("")}`;
   });
-  const shown = wrap(head, output.width ?? Number.POSITIVE_INFINITY).join("\n");
+  const shown = wrapLine(head, output.width ?? Number.POSITIVE_INFINITY).join("\n");
   return `\n${shown}\n${rows.join("")}`;
 }
 
-function startLine({ state, earliestStart }: WhyAnswer, shut: number, now: number): string {
+function startLines({ state, earliestStart }: WhyAnswer, shut: number, { width, now }: Output): string {
   if (state !== "waiting" && state !== "queued") return "";
-  if (earliestStart !== undefined) {
-    const when = age(earliestStart, now);
-    return `\nEarliest start: ${earliestStart}${when === "" ? "" : ` (${when})`}\n`;
-  }
-  return shut === 0 ? "" : "\nEarliest start: not known, since it depends on others and not on the clock alone.\n";
+  if (earliestStart === undefined && shut === 0) return "";
+  const when = age(earliestStart, now());
+  const start =
+    earliestStart === undefined
+      ? "not known, since it depends on others and not on the clock alone."
+      : `${earliestStart}${when === "" ? "" : ` (${when})`}`;
+  return `\n${wrapLine(`Earliest start: ${start}`, width ?? Number.POSITIVE_INFINITY).join("\n")}\n`;
 }
