@@ -53,10 +53,30 @@ import { Permit } from "./permit.ts";
 
 /** What became of a request for a permit. */
 export type ScheduleResult =
-  | { readonly status: "ready" }
-  | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
-  | { readonly status: "rate-limited"; readonly retryAfterMs: number }
-  | { readonly status: "rejected"; readonly reason: "Already running" | "Already queued" };
+  | {
+      /** It may go out now. */
+      readonly status: "ready";
+    }
+  | {
+      /** It waits for its turn. */
+      readonly status: "queued";
+      /** Its place in the queue, from 1. */
+      readonly position: number;
+      /** How long it may have to wait. */
+      readonly estimatedWaitMs: number;
+    }
+  | {
+      /** It waits until a window or a block lets it go. */
+      readonly status: "rate-limited";
+      /** When that may be. */
+      readonly retryAfterMs: number;
+    }
+  | {
+      /** There is a call of this id already. */
+      readonly status: "rejected";
+      /** How that one stands. */
+      readonly reason: "Already running" | "Already queued";
+    };
 
 /** What a gate has done altogether. */
 export type GateStats = GateTotals;

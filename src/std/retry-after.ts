@@ -17,6 +17,7 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 /** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
 export class TaskRequeue extends Error {
   override readonly name: string = "TaskRequeue";
+  /** How long the task rests first. */
   readonly retryAfterMs: number;
   constructor(message: string, { retryAfterMs = 0 }: { readonly retryAfterMs?: number } = {}) {
     super(message);

@@ -27,14 +27,25 @@ export function undocumented(root: string, typeRoots: string): Map<string, strin
     },
   );
   const checker = program.getTypeChecker();
-  return new Map(entries.map(([name, file]) => [name, silentIn(checker, program.getSourceFile(file), root)]));
+  return new Map(
+    entries.map(([name, file]) => {
+      // What is the core's is counted there, whoever else exports it.
+      const isOurs = (path: string): boolean =>
+        path.startsWith(join(root, "dist/")) && (name === "./core" || !path.startsWith(join(root, "dist/core/")));
+      return [name, silentIn(checker, program.getSourceFile(file), isOurs)];
+    }),
+  );
 }
 
-function silentIn(checker: TypeScript.TypeChecker, file: TypeScript.SourceFile | undefined, root: string): string[] {
+function silentIn(
+  checker: TypeScript.TypeChecker,
+  file: TypeScript.SourceFile | undefined,
+  isOurFile: (path: string) => boolean,
+): string[] {
   const silent = new Set<string>();
   const seen = new Set<unknown>();
   const isOurs = (symbol: TypeScript.Symbol): boolean =>
-    symbol.declarations?.some((one) => one.getSourceFile().fileName.startsWith(join(root, "dist"))) === true;
+    symbol.declarations?.some((one) => isOurFile(one.getSourceFile().fileName)) === true;
   const hasWords = (symbol: TypeScript.Symbol): boolean => symbol.getDocumentationComment(checker).length > 0;
 
   function lookAtType(type: TypeScript.Type, path: string): void {
@@ -45,7 +56,8 @@ function silentIn(checker: TypeScript.TypeChecker, file: TypeScript.SourceFile |
   }
   function lookAtField(field: TypeScript.Symbol, path: string): void {
     const isPrivate = field.declarations?.some((one) => ts.getCombinedModifierFlags(one) & ts.ModifierFlags.Private);
-    if (!isOurs(field) || isPrivate || field.name.startsWith("__@") || field.name === "prototype") return;
+    // Every error has a name, and says by it only what it is called.
+    if (!isOurs(field) || isPrivate || /^(__|#|prototype$|name$)/.test(field.name)) return;
     const at = `${path}.${field.name}`;
     if (!hasWords(field)) silent.add(at);
     const type = checker.getNonNullableType(checker.getTypeOfSymbol(field));

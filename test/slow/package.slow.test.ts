@@ -21,6 +21,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
+import { undocumented } from "../kits/public-face.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const home = mkdtempSync(join(tmpdir(), "drover-package-"));
@@ -94,6 +95,21 @@ test("every export leads to a file, and its types do too", () => {
   for (const target of Object.values<string | Record<string, string>>(exports))
     for (const path of typeof target === "string" ? [target] : Object.values(target))
       assert.ok(readFileSync(join(installed, path)).length > 0, path);
+});
+
+/** Names of the core without a sentence: its state, commands, events and refusals. The number only gets smaller. */
+const SILENT_IN_CORE = 513;
+
+test("every public name and field has a sentence for those who hover over it", () => {
+  const { "./core": ofCore = [], ...others } = Object.fromEntries(
+    undocumented(installed, join(ROOT, "node_modules/@types")),
+  );
+  assert.deepEqual(
+    Object.entries(others).filter(([, silent]) => silent.length > 0),
+    [],
+  );
+  assert.ok(Object.keys(others).length >= 6 && ofCore.includes("DEFAULT_CONFIG"), "a silent one is found");
+  assert.ok(ofCore.length <= SILENT_IN_CORE, `${ofCore.length} are silent in the core`);
 });
 
 const PROGRAM = `
@@ -192,8 +208,92 @@ export async function main(): Promise<string> {
 }
 `;
 
+/** What an editor completes and what it underlines: right uses, and wrong ones that must not compile. */
+const STRICT = `
+import { createClient, openDrover, type Client, type ConfigInput, type Drover, type SharedCalls } from "drover";
+import { type Handler as EngineHandler } from "drover/engine";
+import { type Handler, startWorker } from "drover/worker";
+import type { wire } from "drover/client";
+
+type Build = { target: string; jobs?: number };
+type Built = { files: string[] };
+
+export const config: ConfigInput = {
+  scheduler: { maxInFlight: 5, retry: { base: "1s" }, placement: { strategy: "best-fit" } },
+  projects: { autoCreate: false, web: { weight: 2, maxPriority: "critical" } },
+  gates: { "anthropic/default": { tokens: { perMinute: 40_000 } } },
+};
+// @ts-expect-error: a misspelt knob
+export const misspelt: ConfigInput = { scheduler: { maxInflight: 5 } };
+// @ts-expect-error: not a strategy
+export const unknown: ConfigInput = { scheduler: { placement: { strategy: "fastest" } } };
+// @ts-expect-error: a number is no project
+export const project: ConfigInput = { projects: { web: 5 } };
+// @ts-expect-error: a misspelt setting of a project
+export const setting: ConfigInput = { projects: { web: { wieght: 1 } } };
+
+export const handler: Handler<Build, Built> = (task) => ({ files: [task.params?.target ?? ""] });
+export const inside: EngineHandler<Build, Built> = async ({ params }, { signal }) => {
+  signal.throwIfAborted();
+  return { files: [String(params?.jobs)] };
+};
+// @ts-expect-error: the result has other fields
+export const wrongResult: Handler<Build, Built> = () => ({ file: "a" });
+// @ts-expect-error: there is no such parameter
+export const wrongParams: Handler<Build, Built> = (task) => ({ files: [task.params?.goal] });
+
+/** Works with either. */
+export async function build(drover: SharedCalls, target: string): Promise<string[]> {
+  const { taskId } = await drover.submit<Build>({ agentId: "ann", action: "build", params: { target } });
+  // @ts-expect-error: the parameters of a build have a target
+  await drover.submit<Build>({ agentId: "ann", action: "build", params: { goal: target } });
+  const { result, state } = await drover.wait<Built>(taskId);
+  // @ts-expect-error: not a state
+  if (state === "finished") return [];
+  // @ts-expect-error: unknown, unless it is said
+  (await drover.wait(taskId)).result.files;
+  return result?.files ?? [];
+}
+
+export async function both(): Promise<number> {
+  const client: Client = createClient({ url: "http://127.0.0.1:4747" });
+  // @ts-expect-error: not an option
+  createClient({ adress: "x" });
+  await using drover: Drover = await openDrover({ config: { ...config, log: { retain: 60_000 } } });
+  // @ts-expect-error: what is no config
+  await openDrover({ config: "drover.yml" });
+  await openDrover({ config: drover.effectiveConfig() });
+  await build(client, "a");
+  await build(drover, "a");
+  await drover.worker({ slots: 2 }, inside);
+  await drover.worker<Build, Built>({}, ({ params }) => ({ files: [params?.target ?? ""] }));
+  await startWorker({ url: client.url, slots: 2 }, handler);
+  await drover.patchConfig({ maxInFlight: null, fairness: { halfLife: "5m" } });
+  // @ts-expect-error: a misspelt knob in a patch
+  await client.patchConfig({ fairness: { halflife: "5m" } });
+  await drover.putProject("web", { weight: 2 });
+  // @ts-expect-error: a misspelt setting
+  await drover.putProject("web", { wieght: 2 });
+  for await (const event of drover.events({ follow: true })) {
+    if (event.kind === "task-failed") return event.payload.reason.length;
+    if (event.kind === "task-assigned") return event.payload.rank.score + event.at;
+    // @ts-expect-error: not a kind
+    if (event.kind === "task-exploded") return 0;
+    // @ts-expect-error: not every event has a reason
+    event.payload.reason;
+  }
+  for await (const event of client.events()) {
+    if (event.kind === "permit-granted") return event.payload.gate.length + event.at.length;
+  }
+  const body: wire.TaskBody<Build> = { agentId: "a", action: "b", params: { target: "c" } };
+  const view: wire.TaskView<Build, Built> = { taskId: "t", state: "done", attempt: 1, result: { files: [] } };
+  return body.action.length + (view.result?.files.length ?? 0);
+}
+`;
+
 test("a stranger's TypeScript is checked against the shipped types, without skipping any", () => {
   writeFileSync(join(project, "consumer.ts"), CONSUMER);
+  writeFileSync(join(project, "strict.ts"), STRICT);
   const compilerOptions = {
     target: "es2024",
     lib: ["es2024", "esnext.disposable"],
@@ -205,6 +305,9 @@ test("a stranger's TypeScript is checked against the shipped types, without skip
     types: ["node"],
     typeRoots: [join(ROOT, "node_modules/@types")],
   };
-  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  writeFileSync(
+    join(project, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, files: ["consumer.ts", "strict.ts"] }),
+  );
   run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "tsconfig.json"], project);
 });

@@ -30,102 +30,177 @@ import { fail, ok, type Result } from "../base/result.ts";
 import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/gate.ts";
 
 export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;
+/** Which of the workers that fit gets a task. */
 export type Strategy = (typeof STRATEGIES)[number];
 
+/** The score of a task. */
 export type PriorityRules = {
+  /** The base score of each type; null takes one out. */
   readonly base: Readonly<Record<string, number>>;
+  /** What each minute of waiting adds. */
   readonly agePerMinute: number;
+  /** What waiting adds at most. */
   readonly ageMax: number;
+  /** What each ancestor adds. */
   readonly depthBoost: number;
+  /** What each further iteration takes. */
   readonly retryPenalty: number;
+  /** What iterations take at most. */
   readonly retryMax: number;
+  /** Who waits so long goes first in its queue. */
   readonly starvationAfter: number;
 };
+/** Whose turn it is. */
 export type FairnessRules = {
+  /** How projects take turns. */
   readonly rule: "level" | "deficit";
+  /** Whether the agents of a project take turns. */
   readonly agents: "fair" | "none";
+  /** How fast what a project was charged is forgotten. */
   readonly halfLife: number;
+  /** What a start costs, in tokens. */
   readonly startCost: number;
+  /** The charge of a task nobody knows. */
   readonly defaultTokens: number;
+  /** For the deficit rule: the window of the shares. */
   readonly window: number;
 };
+/** Which worker. */
 export type PlacementRules = {
+  /** Which of the workers that fit gets a task. */
   readonly strategy: Strategy;
+  /** Affinity as the first tie-break of the others. */
   readonly preferLocality: boolean;
+  /** Tasks a worker may hold beyond its slots. */
   readonly maxQueuePerWorker: number;
+  /** How long a preferred busy worker is waited for. */
   readonly affinityWait: number;
+  /** When a task whose tab nobody owns fails. */
   readonly unresolvedAfter: number;
 };
+/** When callers are slowed down or turned away. */
 export type BackpressureRules = {
+  /** Tasks a worker is good for; null: not counted. */
   readonly perWorker: number | null;
+  /** Usage from which tasks are refused. */
   readonly rejectThreshold: number;
+  /** Usage above which callers are asked to slow down. */
   readonly throttleAt: number;
+  /** Whether tasks are taken with no worker there. */
   readonly acceptWithoutWorkers: boolean;
 };
+/** What runs next, and where. */
 export type SchedulerRules = {
+  /** Running tasks, whole fleet. */
   readonly maxInFlight: number;
+  /** Running tasks of one agent, over all its projects. */
   readonly maxPerAgentInFlight: number;
+  /** Waiting and queued tasks, whole fleet. */
   readonly maxQueue: number;
+  /** Waiting and queued tasks of one agent, over all its projects. */
   readonly maxPerAgent: number;
+  /** Tasks in one batch. */
   readonly maxBatch: number;
+  /** How long an ended task is kept at hand. */
   readonly resultTtl: number;
+  /** How many ended tasks are kept at hand. */
   readonly resultMax: number;
+  /** How long the id of an ended task stays taken. */
   readonly remember: number;
+  /** Running tasks of one type; null takes a limit out. */
   readonly perType: Readonly<Record<string, number>>;
+  /** The express lane. */
   readonly critical: { readonly maxInFlight: number };
+  /** The score of a task. */
   readonly priority: PriorityRules;
+  /** Whose turn it is. */
   readonly fairness: FairnessRules;
+  /** Which worker. */
   readonly placement: PlacementRules;
+  /** When callers are slowed down or turned away. */
   readonly backpressure: BackpressureRules;
+  /** Another attempt. */
   readonly retry: {
+    /** The rest after the first failure; it doubles. */
     readonly base: number;
+    /** The longest rest; at least base. */
     readonly max: number;
+    /** Attempts lost by no fault of their task. */
     readonly maxLosses: number;
+    /** How often a worker may give a task back. */
     readonly maxRequeues: number;
   };
 };
+/** A token budget. */
 export type BudgetRules = { readonly limit: number | null; readonly window: number };
+/** The settings of a project. */
 export type ProjectSettings = {
+  /** Its share among the projects that have work. */
   readonly weight: number;
+  /** How many of its tasks run at once. */
   readonly maxConcurrent: number;
+  /** A token budget. */
   readonly budget: BudgetRules;
+  /** The most urgent its tasks and calls may be; critical opens the express lane. */
   readonly maxPriority: number;
+  /** The gate of tasks that name none. */
   readonly provider: string | null;
   /** What it may store in a minute; null: as much as it likes. */
   readonly bytesPerMinute: number | null;
 };
+/** Who executes. */
 export type WorkerRules = {
+  /** A worker silent for so long is given up. */
   readonly lease: number;
+  /** Worktrees an exec worker keeps at most. */
   readonly maxWorktrees: number;
+  /** How long a task that must stop may take to end. */
   readonly killGrace: number;
+  /** How often missing input artifacts are looked for. */
   readonly artifactPoll: number;
 };
+/** The files that tasks wait for. */
 export type ArtifactRules = {
   /** The directory that input artifacts lie under; null: where the process runs. */
   readonly root: string | null;
   /** Whether an input artifact may be any path. */
   readonly anywhere: boolean;
 };
+/** Where everything is remembered. */
 export type LogRules = {
+  /** Events between two snapshots. */
   readonly snapshotEvery: number;
+  /** How long events are kept. */
   readonly retain: number;
+  /** A clock that jumps ahead further is believed after a minute. */
   readonly maxClockJump: number;
   /** Beyond so many bytes no more work is taken in; null: as long as there is room. */
   readonly maxBytes: number | null;
   /** How much of the end may be unsigned. */
   readonly signEvery: { readonly events: number; readonly time: number };
 };
+/** Every rule in force. Spans are whole milliseconds. */
 export type Config = {
+  /** What runs next, and where. */
   readonly scheduler: SchedulerRules;
+  /** The token budget of all projects together. */
   readonly budget: BudgetRules;
+  /** Who pays; each by its name. */
   readonly projects: {
+    /** Whether a project nobody registered is created. */
     readonly autoCreate: boolean;
+    /** What one has that says nothing else. */
     readonly default: ProjectSettings;
+    /** Each by its name. */
     readonly named: Readonly<Record<string, ProjectSettings>>;
   };
+  /** Provider accounts and other scarce things; each by its name, such as anthropic/default. */
   readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
+  /** Who executes. */
   readonly workers: WorkerRules;
+  /** The files that tasks wait for. */
   readonly artifacts: ArtifactRules;
+  /** Where everything is remembered. */
   readonly log: LogRules;
 };
 

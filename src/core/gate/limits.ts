@@ -21,21 +21,33 @@ export type GateRoomLimit = "probe" | "slow-start" | "concurrency";
 export type GateLimit = GateRateLimit | GateRoomLimit;
 
 export type GateStanding = {
+  /** How many are out. */
   readonly running: number;
+  /** How many wait for their turn. */
   readonly queued: number;
   /** How many may run now: maxConcurrent, or less while recovering. */
   readonly limit: number;
+  /** How many may be out at once. */
   readonly maxConcurrent: number;
+  /** The provider said 429 or 529: nothing goes out until then, in milliseconds since 1970. */
   readonly blockedUntil: number | null;
+  /** Episodes of 429 in a row. */
   readonly throttles: number;
+  /** How many may be out while it recovers from a 429; null: it has recovered. */
   readonly slowStart: number | null;
+  /** How many calls may start in any window. */
   readonly requests: number;
+  /** How many calls started in the window that ends now. */
   readonly requestsUsed: number;
+  /** How long the window of requests is. */
   readonly windowMs: number;
+  /** What was used of each token window. */
   readonly tokensUsed: Readonly<Record<TokenLimit, { readonly limit: number; readonly used: number } | null>>;
+  /** Tokens set aside for calls that are out or wait. */
   readonly tokensReserved: number;
   /** What holds the next call, if anything, and the instant at which time alone may lift it. */
   readonly held: GateLimit | null;
+  /** When time alone may let the next call go, in milliseconds since 1970. */
   readonly heldUntil: number | null;
 };
 

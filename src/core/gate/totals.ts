@@ -8,12 +8,19 @@
  */
 
 export type GateTotals = {
+  /** Calls that were let out. */
   scheduled: number;
+  /** Calls that came back; those whose permit ran out are not counted. */
   completed: number;
+  /** Calls that met a window or a block when they asked, and 429s reported. */
   rateLimited: number;
+  /** The waits of all that were let out. */
   waitMs: number;
+  /** The time all that came back were out. */
   serviceMs: number;
+  /** The most that ever waited at once. */
   peakQueued: number;
+  /** The most that were ever out at once. */
   peakRunning: number;
 };
 

@@ -21,6 +21,7 @@ import * as s from "../schema/schema.ts";
 
 export type * from "../generated/scheduler.ts";
 
+/** The scheduler section in force. Spans are whole milliseconds. */
 export type SchedulerConfig = SchedulerRules;
 /** Fields to change; null takes a field back. */
 type Patch<Value> = Value extends object ? { readonly [Key in keyof Value]: Patch<Value[Key]> | null } : Value;

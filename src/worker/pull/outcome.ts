@@ -13,6 +13,7 @@ import type { Report } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
+/** The largest result, as JSON. */
 export const RESULT_BYTES_MAX: number = 256 * 1024;
 /** Errors are for people; what is longer belongs in a result. */
 const ERROR_MAX = 4096;
