@@ -6,12 +6,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import findMyWay from "find-my-way";
 import { createRequestTurns, type PipelineLimits, ServerRefusal, sendProblem } from "../http/index.ts";
-import { CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
+import { CALL_LIST, CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { answerCall, type CallParts, routePath } from "./answer-call.ts";
 import { answerPage, PAGE_PATHS } from "./pages/pages.ts";
-import { unknownPath } from "./unknown-path.ts";
 
 const PARAM_LENGTH_MAX = 4096;
+const METHODS = ["POST", "GET", "HEAD", "PUT", "PATCH", "DELETE"] as const;
+/** What the router finds with a route, and not with a path that it cannot read. */
+const ROUTE: unique symbol = Symbol("route");
 
 export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestListener {
   function refuse(
@@ -30,10 +32,17 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
     onBadUrl: unreadable("the path holds a % that is not followed by two hex digits of UTF-8"),
     onMaxParamLength: unreadable(`a part of the path is longer than ${PARAM_LENGTH_MAX} characters`),
     defaultRoute(request, response) {
+      const { url = "", method = "" } = request;
       const refusal = parts.checkRequest(request);
       if (refusal !== null) return refuse(request, response, refusal);
-      const { error, headers } = unknownPath(request);
-      refuse(request, response, error, headers);
+      const [path = ""] = url.split("?");
+      const allowed = METHODS.filter((one) => {
+        const found = router.find(one, path);
+        return found?.store === ROUTE && !Object.values(found.params).includes("");
+      });
+      if (allowed.length === 0) return refuse(request, response, unknownPath(path));
+      // The header says which there are, as HTTP has it.
+      refuse(request, response, otherMethod(path, method, allowed), ["allow", allowed.join(", ")]);
     },
   });
   for (const name of Object.keys(CALLS) as CallName[]) {
@@ -43,11 +52,27 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
       method === "GET" && !waits ? ["GET", "HEAD"] : method,
       routePath(path),
       (request, response, params, _store, query) => answer(request, response, { params, query: query as RawQuery }),
+      ROUTE,
     );
   }
-  for (const path of PAGE_PATHS) router.on(["GET", "HEAD"], path, answerPage(path, parts));
+  for (const path of PAGE_PATHS) router.on(["GET", "HEAD"], path, answerPage(path, parts), ROUTE);
   const inTurn = createRequestTurns(limits, (request, response, why) =>
     refuse(request, response, why, ["connection", "close"]),
   );
   return (request, response) => inTurn(request, response, () => router.lookup(request, response));
+}
+
+const SHOWN_MAX = 200;
+
+function unknownPath(path: string): ServerRefusal {
+  const shown = path.slice(0, SHOWN_MAX);
+  const paths = [...new Set([...PAGE_PATHS, ...CALL_LIST.map((call) => call.path)])];
+  const text = `nothing is at ${shown}; /openapi.json describes what there is`;
+  return new ServerRefusal("not_found", text, { details: { path: shown, paths } });
+}
+
+function otherMethod(path: string, method: string, methods: readonly string[]): ServerRefusal {
+  const shown = path.slice(0, SHOWN_MAX);
+  const text = `${shown} takes ${methods.join(", ")}, not ${method}`;
+  return new ServerRefusal("method_not_allowed", text, { details: { path: shown, methods } });
 }
