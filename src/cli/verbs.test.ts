@@ -114,13 +114,13 @@ describe("submit", () => {
   });
 
   test("tells warnings on standard error", async () => {
-    const warnings = [{ type: "never-fits", detail: "it needs gpu; nobody offers gpu" }];
+    const warnings = [{ type: "never-fits", detail: "it needs gpu; no worker offers gpu" }];
     const { out, err } = await drover(["submit", "x"], { "POST /tasks": { ...answer, throttle: true, warnings } });
     assert.equal(out, "tsk_1\n");
     assert.equal(
       err,
       lines(
-        "warning: it needs gpu; nobody offers gpu",
+        "warning: it needs gpu; no worker offers gpu",
         "warning: the queue is filling; submit more slowly",
         "         npx drover why tsk_1 says what is missing",
       ),

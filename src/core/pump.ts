@@ -49,7 +49,7 @@ export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   return hold === null ? [] : [{ kind: "hold-placed", at: now, task: hold.task.id, worker: hold.worker.id }];
 }
 
-/** Tasks that wait for a worker or a zone of which nobody is left wait no longer. */
+/** Tasks that wait for a worker that has left, or for a zone without workers, wait no longer. */
 function strayPins(state: ReadonlyState, now: Instant): readonly Event[] {
   if (state.strayPins.size === 0) return NONE;
   const [pin] = [...state.strayPins].sort();

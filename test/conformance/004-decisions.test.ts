@@ -51,7 +51,7 @@ test("C3 one unplaceable task blocks nobody, and is said to fit never", () => {
   assert.equal(decision.warnings?.[0]?.type, "never-fits");
   const answer = why(world.state, taskId("huge"), instant(0));
   const gate = answer.ok ? answer.value.conditions.find(({ code }) => code === "never-fits") : undefined;
-  assert.ok(gate?.ok === false && gate.detail.includes("nobody offers quantum"), gate?.detail);
+  assert.ok(gate?.ok === false && gate.detail.includes("no worker offers quantum"), gate?.detail);
 });
 
 test("C3 without any worker a task is accepted, with a warning", () => {

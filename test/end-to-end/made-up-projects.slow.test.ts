@@ -1,5 +1,5 @@
 /**
- * Names of projects that nobody registered: they cost nothing, and their places never come back. Whoever makes up as
+ * Names of unregistered projects: they cost nothing, and their places never come back. Whoever makes up as
  * many as there are shuts out neither what the config names nor what tokens list, nor the project of no name.
  */
 import assert from "node:assert/strict";
@@ -27,12 +27,12 @@ const makeUp = (agentId: string, count: number): Promise<Reply> => {
   return at.ask("submitBatch", { body: { agentId, tasks } }, asA("anybody"));
 };
 
-test("an agent has tasks in a hundred projects that nobody registered, and in any that somebody did", async () => {
+test("an agent has tasks in a hundred unregistered projects, and in any registered one", async () => {
   const batch = await makeUp("greedy", 100);
   assert.equal(batch.status, 202, batch.text);
   const { problem } = await submit("anybody", "greedy", "one-more");
   const words =
-    "there are 100 projects of agent greedy that nobody registered already, which is the maximum: " +
+    "there are 100 unregistered projects of agent greedy already, which is the maximum: " +
     "name one-more in the config, or have an admin put it";
   assert.deepEqual([problem.code, problem.error], ["limit", words]);
   const call = await at.ask("askPermit", { body: { gate: "g", project: "called" } }, asA("anybody"));

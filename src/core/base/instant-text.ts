@@ -1,7 +1,7 @@
 /**
  * Instants as text, RFC 3339: whether one is written as it should be, and on a day that there is.
  *
- * Engines parse "2027-02-31" as the third of March. Whoever wrote that meant something else, so it is refused, by the
+ * Engines parse "2027-02-31" as the third of March. The writer meant something else, so it is refused, by the
  * engine and on the wire alike.
  */
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;

@@ -13,7 +13,7 @@ import { unlessUnreadable } from "./unreadable.ts";
 
 export type Reader<Value> = (value: unknown, field: string) => Result<Value, Refusal>;
 
-/** Steps of a path: whoever puts such a name into a URL asks for another place. */
+/** Steps of a path: in a URL such a name means another path. */
 const STEPS: readonly string[] = [".", ".."];
 const NO_NAMES = new Set(["", "None", "none", "null", "undefined", "NaN", ...STEPS]);
 /** By the code of a letter: whether one of them begins with it. */
@@ -106,7 +106,7 @@ const isNoName = (text: string): boolean =>
 /** What a name must be, said to someone who gave this. */
 export const nameInWords = (expected: string, given: unknown): string =>
   typeof given === "string" && STEPS.includes(given)
-    ? `${expected}; "." and ".." are steps in the path of a URL, so nobody could ask for it by that name`
+    ? `${expected}; "." and ".." are steps in the path of a URL, so no URL could name it`
     : expected;
 
 /** Text that names something: no blanks or control characters, not a word that means nothing, and no step of a path. */
@@ -152,7 +152,7 @@ export type Fields<Shape> = { readonly [Key in keyof Shape]: Reader<Shape[Key]> 
 
 const KEYS_SHOWN_MAX = 3;
 
-/** A section in words: what it may hold, so that whoever gave something else sees what is meant. */
+/** A section in words: what it may hold, so that a caller who gave something else sees what is meant. */
 export function sectionInWords(keys: readonly string[]): string {
   if (keys.length === 0) return "an object";
   const shown = keys.slice(0, KEYS_SHOWN_MAX).map((key) => `${key}: …`);
@@ -163,7 +163,7 @@ export function sectionInWords(keys: readonly string[]): string {
 export const NAMED_IN_WORDS = "an object of objects by name, such as { NAME: { … } }";
 
 /**
- * An object read over a base: fields that are absent keep the base's value, fields nobody knows are
+ * An object read over a base: fields that are absent keep the base's value, unknown fields are
  * refused by name, and so is what throws when it is read.
  */
 export function readSection<Shape extends object>(

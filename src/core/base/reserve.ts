@@ -9,6 +9,6 @@
 /** How much of it is kept. */
 export const keptOf = (max: number): number => Math.floor(max / 10);
 
-/** Whether what is left is kept for others: `used` of `max` is taken, `mine` of it by whoever asks. */
+/** Whether what is left is kept for others: `used` of `max` is taken, `mine` of it by the caller. */
 export const isKeptForOthers = (max: number, used: number, mine: number): boolean =>
   used >= max - keptOf(max) && mine >= max / 100;

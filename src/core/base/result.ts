@@ -1,7 +1,7 @@
 /**
  * How the core says no.
  *
- * A refusal is data: the caller asked for something that cannot be, and is told which field, which
+ * A refusal is data: the caller asked for something that cannot be, and learns which field, which
  * value and what would be right. A broken invariant is a bug of ours: it throws, and nothing but the
  * edge of the process catches it.
  */

@@ -3,7 +3,7 @@
  *
  * A worker with thousands of slots is given attempts and rid of them all the time, so each knows its own place in the
  * list: to take one out, the last takes its place, and nothing is looked up. The order of the list therefore hangs on
- * what has gone, which no decision may; so whoever walks over it is given them in the order of their tasks.
+ * what has gone, which no decision may; so a walk over it goes in the order of their tasks.
  */
 type Held = { place: number; readonly task: { readonly seq: number } };
 

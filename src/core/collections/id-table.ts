@@ -26,7 +26,7 @@ export type ReadonlyIdTable<Value extends { readonly seq: number }> = Pick<
 export class IdTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
   private readonly named = new Map<string, Value>();
-  /** What was found last, and by which id: whoever decides about a task and then applies that asks twice. */
+  /** What was found last, and by which id: a task is looked up to decide, and again to apply that. */
   private lastId: TaskId | null = null;
   private last: Value | undefined = undefined;
 

@@ -4,7 +4,7 @@
  * V8 gives a Map a new table each time it has filled up with deleted entries, and lets the old table point to the new
  * one. Once a full collection has moved a table into the old generation, that table, dead soon after, keeps its
  * successor alive, that one the next, and so on until the next full collection: every value that ever passed through
- * the map survives, and is copied, although nobody holds it. With a thousand waiting calls this was more than a
+ * the map survives, and is copied, although nothing else holds it. With a thousand waiting calls this was more than a
  * third of all time spent.
  *
  * So the Map here holds numbers, and the values lie in an array under those numbers; a number is used again when its

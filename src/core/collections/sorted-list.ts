@@ -18,7 +18,7 @@ const CHUNK_SPAN = 1024;
 
 export type Compare<Item> = (left: Item, right: Item) => number;
 export type SortedList<Item> = {
-  /** Whoever walks over one begins at `beginningOf` it. */
+  /** A walk over one begins at `beginningOf` it. */
   readonly chunks: Item[][];
   compare(left: Item, right: Item): number;
   size: number;

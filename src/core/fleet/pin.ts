@@ -20,7 +20,7 @@ export const workerOf = (fleet: ReadonlyFleet, pin: Pin): ReadonlyWorker | undef
 export const isMeantBy = (pin: Pin, worker: ReadonlyWorker): boolean =>
   pin === worker.id || (worker.zone !== null && pin === zonePin(worker.zone));
 
-/** Whether nobody is left to wait for. */
+/** Whether no worker is left to wait for. */
 export function isStray(state: ReadonlyState, pin: Pin): boolean {
   const isThere = ({ status }: ReadonlyWorker): boolean => status === "ready" || status === "overloaded";
   if (zoneOf(pin) !== null) return !state.fleet.order.some((worker) => isMeantBy(pin, worker) && isThere(worker));

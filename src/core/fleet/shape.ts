@@ -10,7 +10,7 @@
  *
  * The part of a shape that concerns workers (capabilities, resources, whom it waits for) is a *demand*.
  * A demand counts the workers that could ever serve it and those that can now; the count changes only
- * for the demands of the worker that changed. Shapes nobody queues for are kept for a while and then
+ * for the demands of the worker that changed. Shapes that no task queues for are kept for a while and then
  * swept, so that locks and tabs used once leave nothing behind.
  */
 
@@ -240,7 +240,7 @@ function refresh({ shutOtherwise, shutByType, shutByGate, shutByLock }: Shapes, 
   setBit(shutOtherwise, id, hasBit(shutByType, id) || hasBit(shutByGate, id) || hasBit(shutByLock, id));
 }
 
-/** Forgets every shape nobody queues for, and the demands, locks and types only they used. */
+/** Forgets every shape that no task queues for, and the demands, locks and types only they used. */
 function sweep(shapes: Shapes, workers: Iterable<Worker>): void {
   for (const shape of shapes.byKey.values()) {
     if (shape.queued > 0) continue;

@@ -19,7 +19,7 @@ export const ACTION_NAME_MAX = 128;
 /** How many different filters the workers of one fleet may have. */
 export const FILTERS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
-const NOBODY: readonly string[] = Object.freeze([]);
+const NO_REFUSALS: readonly string[] = Object.freeze([]);
 
 /** A task that brings its command. Its action is plain `exec`; a filter may let only these through. */
 const EXEC = "exec";
@@ -75,7 +75,7 @@ export function matches(pattern: string, name: string): boolean {
 
 /** The keys of the fleet's filters that refuse such a task. */
 export function refusalsOf(fleet: ReadonlyFleet, taken: Taken, project: ProjectId): readonly string[] {
-  if (fleet.filters.size === 0) return NOBODY;
+  if (fleet.filters.size === 0) return NO_REFUSALS;
   const refusing: string[] = [];
   for (const { key, takes } of fleet.filters.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
   return refusing;
@@ -97,7 +97,7 @@ export function countFilter(fleet: Fleet, takes: Takes | null, by: 1 | -1): bool
   return true;
 }
 
-/** What of such a task somebody in the fleet does not take, for people. */
+/** What of such a task some worker does not take, in words. */
 export function refusedInWords(
   fleet: ReadonlyFleet,
   { action, type }: Taken,

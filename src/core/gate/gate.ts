@@ -1,8 +1,8 @@
 /**
  * One gate: which LLM call may go out now.
  *
- * A gate stands before one provider account, or any named scarce thing, and hands out permits. Whoever wants
- * one asks with a ticket and keeps his place until it is granted; nothing polls and nothing asks twice.
+ * A gate stands before one provider account, or any named scarce thing, and hands out permits. A caller
+ * asks with a ticket and keeps its position until that is granted; nothing polls and nothing asks twice.
  *
  *     ask ─► queued ─► granted ─► released        (drop: out of the queue; an expired permit: released unused)
  *
@@ -73,7 +73,7 @@ export type PermitOutcome = {
   readonly ok: boolean;
   readonly tokens: number | null;
   readonly at: number;
-  /** Nobody gave it back: its time was over. */
+  /** It was not given back: its time was over. */
   readonly expired?: boolean;
 };
 
@@ -98,7 +98,7 @@ export function grantPermit(gate: Gate, id: string, now: number): Permit {
   return hold(gate, entry.ticket, entry.lane.share, now);
 }
 
-/** Ask and grant in one step, without a place in the queue, if nobody waits and no limit is in the way. */
+/** Ask and grant in one step, past the queue, if no call waits and no limit is in the way. */
 export function admitAtOnce(gate: Gate, ticket: Ticket, now: number): Permit | null {
   if (!isOpen(gate, ticket.tokens, now)) return null;
   return hold(gate, ticket, joinShare(gate.queue, ticket.project), now);
@@ -134,7 +134,7 @@ export function throttleGate(
 ): void {
   gate.totals.rateLimited++;
   const permit = throttle.id === undefined ? undefined : gate.held.get(throttle.id);
-  // A call nobody can name is taken to belong to the episode whose block still lasts.
+  // A call without a permit is taken to belong to the episode whose block still lasts.
   const isOfThisEpisode = permit === undefined ? isHeld(gate, throttle.at) : permit.episode !== gate.episode;
   if (gate.throttles === 0 || !isOfThisEpisode) {
     gate.throttles++;
@@ -146,7 +146,7 @@ export function throttleGate(
 }
 
 /**
- * After a restart nobody waits any more, what is out may still be out, and how the provider feels is unknown. Held
+ * After a restart no call waits any more, what is out may still be out, and how the provider feels is unknown. Held
  * permits stay until they are settled or run out; the gate begins with a probe. (The instant is not needed: a block
  * ends when it ends.)
  */

@@ -7,8 +7,8 @@
  *
  * Tokens: a call fits if what was used in the window, what is in flight (by estimate) and its own estimate
  * stay within the limit. A call whose estimate alone exceeds the limit goes out when it would be the only one in
- * the window; otherwise it would wait for ever. The one next in line is waited for: nobody overtakes it because
- * he is smaller.
+ * the window; otherwise it would wait for ever. The one next in line is waited for: no call overtakes it because
+ * it is smaller.
  */
 
 import type { Permit, ReadonlyGate, TokenLimit } from "./state.ts";
@@ -65,7 +65,7 @@ export function nextGrant(gate: ReadonlyGate, now: number): Ticket | null {
   return ticket !== null && tokenLimit(gate, ticket.tokens, now) === null ? ticket : null;
 }
 
-/** Whether a call of this estimate could go out at once; true only if nobody waits. */
+/** Whether a call of this estimate could go out at once; true only if no call waits. */
 export function isOpen(gate: ReadonlyGate, tokens: number, now: number): boolean {
   return gate.queue.entries.size === 0 && roomLimit(gate) === null && rateLimit(gate, tokens, now) === null;
 }
@@ -174,7 +174,7 @@ export function waitingOf(gate: ReadonlyGate, id: string, now: number): Waiting 
   return { status: "queued", position, estimatedWaitMs };
 }
 
-/** How many of those that wait could go out at once, as far as can be told without looking at each. */
+/** How many of those that wait could go out at once, as far as is known without looking at each. */
 export function admissible(gate: ReadonlyGate, tokens: number, now: number): number {
   const { held, slowStart, fresh, settings } = gate;
   if (rateLimit(gate, tokens, now) !== null) return 0;

@@ -1,5 +1,5 @@
 /**
- * What a gate is told: its limits, and how urgent a call is.
+ * The settings of a gate: its limits, and how urgent a call is.
  *
  * A gate stands before one provider account, or any named scarce thing. Urgency has four classes and no
  * numbers, since a caller can say honestly that a call is urgent, but not that it is a 37.

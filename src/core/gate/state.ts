@@ -5,7 +5,7 @@
  * too much; `gateFromFacts` rebuilds them all. Facts are plain data and complete: a restored gate decides exactly as
  * the one they were taken from.
  *
- * `episode` numbers the times this gate was told to stop (or restarted). A permit carries the episode it was granted
+ * `episode` numbers the times this gate was throttled (or restarted). A permit carries the episode it was granted
  * in, so "started after the episode began" is exact even within one millisecond.
  */
 

@@ -245,7 +245,7 @@ export function createWindow(options: WindowOptions): UsageWindow {
   return windowOver(createRollingSum(buckets === undefined ? { windowMs } : { windowMs, buckets }), limit);
 }
 
-/** A window as it was when it told its `facts()`, which may have been JSON in between. */
+/** A window as it was when its `facts()` were taken, which may have been JSON in between. */
 export function windowFromFacts(facts: WindowFacts): UsageWindow {
   if (typeof facts !== "object" || facts === null) throw new TypeError(bad("facts", facts, WHAT_FACTS_ARE));
   return windowOver(sumFromFacts(checked(facts.sum)), whole("max", facts.max, 1));

@@ -35,7 +35,7 @@ export type Ticket = {
   readonly since?: number | undefined;
   readonly task?: string;
   readonly attempt?: number;
-  /** Whoever asked is in another process, and may hold it longer than this one lives. */
+  /** The caller is in another process, and may hold it longer than this one lives. */
   readonly remote?: true;
 };
 

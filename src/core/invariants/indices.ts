@@ -152,7 +152,10 @@ function checkShapes(state: ReadonlyState, complain: Complain): void {
     complain(shape.queued === queued, () => `shape ${shape.key} counts its queued tasks`);
     complain(shapes.byId[shape.id] === shape, () => `shape ${shape.key} has its number`);
   }
-  complain(shapes.idle === all.filter(({ queued }) => queued === 0).length, "shapes nobody queues for are counted");
+  complain(
+    shapes.idle === all.filter(({ queued }) => queued === 0).length,
+    "shapes that no task queues for are counted",
+  );
   complain(shapes.idsUsed - shapes.freeIds.length === all.length, "every number of a shape is used or free");
   for (const group of groups) complain(shapes.byId[group.shape.id] === group.shape, "a group's shape is known");
   const uses = [
@@ -244,15 +247,15 @@ function checkTabsAndPins(state: ReadonlyState, complain: Complain): void {
   }
   complain(
     [...state.strayPins].every((pin) => state.pins.has(pin)),
-    "nobody is waited for in vain by nobody",
+    "a pin without tasks is not a stray one",
   );
   complain(state.tabs.size === needed.size, "a tab is known only while a queued task needs it");
   for (const tab of state.tabs.values()) {
     const isOwned = state.fleet.offered.has(tabCapability(tab.id));
     const due = tab.ownerlessSince + state.config.scheduler.placement.unresolvedAfter;
     complain(tab.tasks.size === needed.get(tab.id), () => `those who need tab ${tab.id} are counted`);
-    complain(isOwned === tab.ownerlessSince < 0, () => `the clock of tab ${tab.id} runs while nobody owns it`);
-    complain((tab.timer?.at ?? -1) === (isOwned ? -1 : due), () => `tab ${tab.id} has a timer while nobody owns it`);
+    complain(isOwned === tab.ownerlessSince < 0, () => `the clock of tab ${tab.id} runs while no worker owns it`);
+    complain((tab.timer?.at ?? -1) === (isOwned ? -1 : due), () => `tab ${tab.id} has a timer while no worker owns it`);
   }
 }
 

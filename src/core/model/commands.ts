@@ -2,8 +2,8 @@
  * What may be asked of Drover.
  *
  * Commands are imperative and already parsed: past this point no value is unknown. `decide` answers
- * each with the events that make it true, or with a refusal. `pump` is the one command nobody asks
- * for: the host gives it whenever capacity or the clock may have changed, until it yields nothing.
+ * each with the events that make it true, or with a refusal. `pump` is the one command that no caller
+ * gives: the host gives it whenever capacity or the clock may have changed, until it yields nothing.
  */
 import type {
   AgentId,
@@ -45,7 +45,7 @@ export type Submission = {
   readonly artifactReady: boolean;
   readonly notBefore: Instant | null;
   readonly deadline: Instant | null;
-  /** Null: nobody gave one. 0: it expects no tokens. */
+  /** Null: none was given. 0: it expects no tokens. */
   readonly estimatedTokens: number | null;
   readonly iteration: number;
   readonly maxAttempts: number | null;
@@ -78,7 +78,7 @@ export type AttemptReport = {
   readonly attempt: number;
   readonly outcome: "done" | "failed" | "cancelled" | "requeue";
   readonly error: string | null;
-  /** Tokens used in all, or null when nobody knows. */
+  /** Tokens used in all, or null where that is unknown. */
   readonly tokens: number | null;
   readonly retryAfterMs: number | null;
   /** With `requeue`: the provider said 429 or 529. */

@@ -83,7 +83,7 @@ export type TaskSubmitted = Variant<
     artifact: string | null;
     notBefore: Instant | null;
     deadline: Instant | null;
-    /** 0 if none was given, as in logs from before an estimate of 0 was told from that; -1 for an estimate of 0. */
+    /** 0 if none was given, as in logs from before an estimate of 0 was distinct from that; -1 for an estimate of 0. */
     estimatedTokens: number;
     iteration: number;
     maxAttempts: number;

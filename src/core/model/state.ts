@@ -165,7 +165,7 @@ export type Task = {
   throttles: number;
   /** The number of the last attempt; the next one's is higher by one. */
   attempts: number;
-  /** Of the tokens it will use: 0 if nobody gave one, -1 for none at all. */
+  /** Of the tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. */
   estimate: number;
   /** When it became runnable; -1 before that. */
   runnableAt: number;
@@ -350,7 +350,7 @@ export type Fleet = {
   blooms: Int32Array;
   /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
   offers: Int32Array;
-  /** How many workers offer each capability: a tab without an owner is one nobody offers. */
+  /** How many workers offer each capability: a tab without an owner is one that no worker offers. */
   readonly offered: Map<string, number>;
   /** What workers say of the tasks they take, by its key. */
   readonly filters: Map<string, Filter>;
@@ -365,7 +365,7 @@ export type Tombstone = {
   readonly parent: TaskId | null;
   readonly createdAt: Instant;
   readonly endedAt: Instant;
-  /** The events that submitted and ended it, for whoever wants to read more. */
+  /** The events that submitted and ended it, to read more. */
   readonly seq: number;
   readonly endSeq: number;
   /** The worker that last ran it: its data may be there. */
@@ -469,7 +469,7 @@ export type State = {
   readonly schedules: Map<ScheduleId, Schedule>;
   readonly tabs: Map<string, Tab>;
   readonly timers: SortedList<Timer>;
-  /** Tasks that wait for a worker or a zone, by that, and those among them of which nobody is left. */
+  /** Tasks that wait for a worker or a zone, by that, and those among them that have no worker left. */
   readonly pins: Map<Pin, SortedList<Task>>;
   readonly strayPins: Set<Pin>;
   /** Waiting tasks that wait for nothing any more, in the order of submission. */

@@ -16,7 +16,7 @@
  * task to one that is no longer kept is written as 0: it is counted when dependents are notified, and nothing else.
  *
  * The last line says how many went before it, so a file that was cut does not pass for a whole one. Whether
- * bytes were changed is for whoever stores them to know, by their hash.
+ * bytes were changed is known by their hash, which the store keeps.
  */
 
 import { gateFacts } from "../gate/gate.ts";

@@ -1,7 +1,7 @@
 /**
  * What a round is planned from, read and checked.
  *
- * A snapshot is plain data from somebody else's program: fields nobody here knows are left alone, values that cannot
+ * A snapshot is plain data from another program: unknown fields are left alone, values that cannot
  * be are refused by the path of their field. What is read is a copy with every default in place, so the plan keeps
  * its own counts and never touches what it was given.
  */

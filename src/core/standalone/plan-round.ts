@@ -5,7 +5,7 @@
  * order
  * of their turn: those with nothing yet in the window first (the minimum-task guarantee), then share minus target
  * ascending, then list order, shares and targets over the same projects. Within a project: priority, then
- * runnable time, then list order; a task that fits no worker now is passed over and blocks nobody. Under the default
+ * runnable time, then list order; a task that fits no worker now is passed over and blocks no other. Under the default
  * policy a start is charged, and its tokens are set aside, before the next is chosen, so that idle workers
  * never all go to one project and a budget of 1000 is not overrun by four more tasks at 999. `charge: "none"` is
  * the letter of the spec: who is eligible and both totals stand still for the round, and budgets are only asked

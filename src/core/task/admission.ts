@@ -25,9 +25,9 @@ import { tabCapability } from "./browser-tab.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 
 export const PROJECTS_MAX = 10_000;
-/** Projects nobody registered that one agent may have tasks in: their places never come back. */
+/** Unregistered projects that one agent may have tasks in: they are never removed. */
 const MADE_PROJECTS_MAX = 100;
-/** Where a task goes that names none: nobody may be shut out of it. */
+/** Where a task goes that names none: no agent may be shut out of it. */
 const DEFAULT_PROJECT = "default";
 const DEPTH_MAX = 100_000;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
@@ -125,8 +125,8 @@ export function projectFor(state: ReadonlyState, id: ProjectId, agent: AgentId |
 }
 
 /**
- * Whether a project that nobody registered may be made. Those that the config names always may, and the last tenth of
- * the places is kept for those that are put.
+ * Whether an unregistered project may be made. Those that the config names always may, and the last tenth of
+ * PROJECTS_MAX is kept for those that are put.
  */
 export function refusalForMaking(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
@@ -137,7 +137,7 @@ export function refusalForMaking(state: ReadonlyState, id: ProjectId, agent: Age
 
 const remedyFor = (id: ProjectId): string => `name ${id} in the config, or have an admin put it`;
 
-/** Whether an agent may have tasks in one more project that nobody registered, whoever made it. */
+/** Whether an agent may have tasks in one more unregistered project, even one that is there. */
 function refusalForSpread(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
   const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
@@ -146,7 +146,7 @@ function refusalForSpread(state: ReadonlyState, id: ProjectId, agent: AgentId | 
   if (made < MADE_PROJECTS_MAX) return null;
   return {
     type: "too-many",
-    what: `projects of agent ${agent} that nobody registered`,
+    what: `unregistered projects of agent ${agent}`,
     max: MADE_PROJECTS_MAX,
     remedy: remedyFor(id),
   };
@@ -212,7 +212,7 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   const load = loadOf(state);
   if (load.workers === 0) {
     if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };
-    // With nobody to compare with, only the length of the queue counts.
+    // Without workers to compare with, only the length of the queue counts.
     if (shouldAccept({ ...load, perWorker: null })) return null;
   } else if (shouldAccept(load)) return null;
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
@@ -313,7 +313,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     onDependencyFailure: task.onDependencyFailure,
     runnable,
     pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, neededOf(state, task, capabilities)) : null,
-    // A click must not be repeated because nobody knows whether it was made.
+    // A click of which it is unknown whether it was made must not be repeated.
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
     action,
   };
@@ -334,7 +334,7 @@ function needed({ tab, capabilities }: Submission): readonly string[] {
   return [...capabilities, tabCapability(tab)].sort();
 }
 
-/** Accepted all the same, but nobody known could ever run it. */
+/** Accepted all the same, but no known worker could ever run it. */
 export function unfitWarning(state: ReadonlyState, submitted: TaskSubmitted): Warning | null {
   const { fleet } = state;
   const { capabilities, cpu, memory, type, action, project } = submitted;

@@ -2,7 +2,7 @@
  * Browser tabs: a capability with exactly one owner.
  *
  * A task with a `tabId` needs the worker that owns that tab. While some worker offers the tab such a task
- * waits like any other; once nobody has owned it for `unresolvedAfter` the task fails, since a closed
+ * waits like any other; once no worker has owned it for `unresolvedAfter` the task fails, since a closed
  * tab does not come back. The clock of a tab starts when a queued task first needs it without an
  * owner, or when its last owner goes.
  */

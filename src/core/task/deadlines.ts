@@ -2,7 +2,7 @@
  * What the clock alone brings about, and when it will next.
  *
  * `due` gives the events of one instant that has come: a deadline, the end of a rest, a timeout, the end
- * of a grace, a tab nobody owns, a result that is no longer kept, a permit that ran out. The host asks
+ * of a grace, a tab without an owner, a result that is no longer kept, a permit that ran out. The host asks
  * until there are none, and sets one alarm for `nextInstant`. An instant is due when it is reached.
  */
 import type { Instant } from "../base/brand.ts";
@@ -136,7 +136,7 @@ function nextExpiry(state: ReadonlyState): number {
   return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
 }
 
-/** Whether the task next in line could start but for a budget: then nobody else of its project can. */
+/** Whether the task next in line could start but for a budget: then no other task of its project can. */
 function isHeldByBudget(state: ReadonlyState, project: ReadonlyProject, now: Instant): boolean {
   if (project.settings.budget.limit === null && state.config.budget.limit === null) return false;
   return mayStart(state, project, now) && pickIn(state, project, now, ANY_PRIORITY) === null;

@@ -21,7 +21,7 @@ import type { ReadonlyState } from "../model/read-only.ts";
 import type { Attempt, State } from "../model/state.ts";
 
 const GATES_MAX = 1000;
-/** So long after its block a gate that nobody uses is still known as throttled: it gives its place to no other. */
+/** So long after its block an unused gate is still known as throttled: it does not give way to a new one. */
 const THROTTLES_KEPT_MS = 3_600_000;
 
 export function ensureGate(state: State, id: GateId): Gate {
@@ -44,8 +44,8 @@ export function throttle(
 }
 
 /**
- * A task of this provider that began after the block has ended well. Where nobody asks for permits that is all one
- * hears of a provider that answers again, and the throttles are forgotten.
+ * A task of this provider that began after the block has ended well. Where no call asks for permits, this is
+ * the only sign that a provider answers again, and the throttles are forgotten.
  */
 export function noteAnswered(state: State, { task, assignedAt }: Attempt): void {
   const gate = state.gates.get(task.requirements.provider as GateId);
@@ -72,7 +72,7 @@ export const isConfigured = ({ config }: ReadonlyState, id: string): boolean => 
 
 /**
  * Whether a gate that is not there yet may be made for a project, and what happens first. Those that the config names
- * always may. Where no place is left for the project, a gate that nobody has used lately gives way, the oldest first.
+ * always may. Where the project may have no more, the oldest gate that was not used lately gives way.
  */
 export function roomForGate(
   state: ReadonlyState,

@@ -177,7 +177,7 @@ function forgetArtifact(state: State, task: Task): void {
   if (waiters?.size === 0) state.artifacts.delete(artifact);
 }
 
-/** The artifact is there: nobody waits for it any longer. */
+/** The artifact is there: no task waits for it any longer. */
 export function meetArtifact(state: State, artifact: string): void {
   for (const task of state.artifacts.get(artifact) ?? []) {
     linksOf(task).artifact = null;
@@ -239,7 +239,7 @@ export function setPin(state: State, task: Task, pin: Pin | null, at: number): v
   setTimer(state, task, "pin", at + state.config.scheduler.placement.affinityWait);
 }
 
-/** To be called whenever a worker that is meant by a pin has changed: somebody may be waited for in vain. */
+/** To be called whenever a worker that is meant by a pin has changed: tasks may wait for it in vain. */
 export function watchPins(state: State, pin: Pin): void {
   if (state.pins.has(pin) && isStray(state, pin)) state.strayPins.add(pin);
   else state.strayPins.delete(pin);

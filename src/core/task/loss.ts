@@ -23,7 +23,7 @@ import { roomForGate } from "./gates.ts";
 
 /** A provider that does not say for how long is left alone for so long at least. */
 const THROTTLED_MS_MIN = 1000;
-/** Nobody's word shuts a gate, or puts off a task, for longer: then the next one asks the provider itself. */
+/** No report shuts a gate, or puts off a task, for longer: then the next call asks the provider itself. */
 export const THROTTLED_MS_MAX: number = 24 * 3_600_000;
 const REASON_SHOWN_MAX = 200;
 
@@ -33,7 +33,7 @@ export const countsAsLoss = (cause: LossCause): boolean => cause === "worker-los
 type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly tokens: number | null };
 type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
 
-/** Whether nobody can know what came of it, and its task must not be run to see: one that never began did nothing. */
+/** Whether its outcome is unknown and its task must not run again to see: one that never began did nothing. */
 const isOutcomeUnknown = ({ task, startedAt }: ReadonlyAttempt): boolean =>
   task.requirements.onLoss === "fail" && startedAt >= 0;
 

@@ -123,7 +123,7 @@ function attemptOf<Live extends { readonly number: number }>(
   return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
 }
 
-/** A new life: nobody waits any more, and every gate feels its way. */
+/** After a restart no call waits any more, and every gate begins with a probe. */
 export function restartGates(state: State): void {
   for (const gate of state.gates.values()) {
     for (const { ticket } of gate.queue.entries.values()) releaseCall(state, ticket);
@@ -203,7 +203,7 @@ export function decidePermit(state: ReadonlyState, command: AskPermit, now: Inst
   return ok({ events: [...first, asked], id: permit });
 }
 
-/** A call of no task is refused when its budget cannot bear it: nobody would know when to try again. */
+/** A call of no task is refused when its budget cannot bear it: the end of no task would let it go. */
 function refusalForBudget(
   state: ReadonlyState,
   project: ReadonlyProject | undefined,

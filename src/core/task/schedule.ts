@@ -1,7 +1,7 @@
 /**
  * Recurring tasks: what is kept of a schedule, and how far it has come.
  *
- * Calendars and time zones are no business of the core: whoever knows them says when the next instant is, and the core
+ * Calendars and time zones are no business of the core: the engine says when the next instant is, and the core
  * keeps it. The body is text to the core. A schedule moves on only by an event that names the instant it has
  * dealt with, and the task of an instant has an id made of both, so an instant is never run twice and never
  * lost, whenever a process dies in between.

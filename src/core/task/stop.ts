@@ -1,7 +1,7 @@
 /**
  * Stopping what runs.
  *
- * An attempt that must stop is told so and keeps everything it holds until its worker confirms, or until
+ * An attempt that must stop is notified and keeps everything it holds until its worker confirms, or until
  * the kill grace is over. What the stop was for decides what becomes of the task then: cancelled and past
  * its deadline it has ended already; timed out, it has failed once; out of budget, it goes back to the
  * queue and counts as a loss, with an estimate that has grown to what it used, so that it is not

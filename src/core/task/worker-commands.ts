@@ -5,7 +5,7 @@
  * number, and each counts as a loss of its task, not as a failure. Local workers are functions in the
  * engine's own process, so none of them outlives it: a new engine begins by giving them up.
  *
- * A tab has one owner. Who names it last has it, and whoever had it before has lost it, here or out of reach.
+ * A tab has one owner. The worker that names it last has it, and the former owner has lost it, reachable or not.
  */
 import type { Instant, PermitId, WorkerId } from "../base/brand.ts";
 import { fail, ok } from "../base/result.ts";
@@ -120,7 +120,7 @@ function leave(state: ReadonlyState, worker: ReadonlyWorker, lost: boolean, now:
 }
 
 /**
- * Whoever held a permit was in the process that ended: what it used is unknown, and charged at the estimate. Those of
+ * The holder of a permit was in the process that ended: what it used is unknown, and charged at the estimate. Those of
  * other processes are still out, and come back or run out.
  */
 function abandonedPermits(state: ReadonlyState, now: Instant): Event[] {

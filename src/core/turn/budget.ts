@@ -69,7 +69,7 @@ export function settle(state: State, attempt: Attempt, tokens: number | null, at
   const used = attempt.known ? usedBy(attempt) : attempt.reserve;
   project.spent.add(used, at);
   state.spent.add(used, at);
-  // Where nobody knows what was used, the charge stands: saying nothing must not be the cheaper way.
+  // Where what was used is unknown, the charge stands: saying nothing must not be the cheaper way.
   const cost = attempt.known ? state.config.scheduler.fairness.startCost + used : attempt.charge;
   project.recent.add(cost, at);
   if (!attempt.known) return;

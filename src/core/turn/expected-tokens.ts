@@ -22,7 +22,7 @@ export const estimateFrom = (given: number | null): number => (given === 0 ? NON
 /** Which groups an estimate divides: of some tokens (1), not given (0), of none (-1). */
 export const signOfEstimate = (estimate: number): number => (estimate > 0 ? 1 : estimate);
 
-/** Whether nobody said what it will use, and nobody knows what its kind does. */
+/** Whether it has no estimate, and what its kind uses is unknown. */
 export const isUnknown = ({ estimate, project, requirements }: ReadonlyTask): boolean =>
   estimate === 0 && !project.means.has(requirements.type);
 

@@ -2,7 +2,7 @@
  * Whose turn it is among projects.
  *
  * Each project has a level: what it was charged, divided by its weight. The lowest level goes next, so
- * the levels of all that compete rise together and nobody is more than one charge ahead. A start is
+ * the levels of all that compete rise together and no project is more than one charge ahead. A start is
  * charged before the next is chosen and put right when the attempt settles. A project that comes back
  * from having nothing to do starts at the highest level yet served: idleness banks no credit.
  *

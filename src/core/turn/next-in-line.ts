@@ -3,7 +3,7 @@
  *
  * The agent whose turn it is gives its best task (or, without the agents' level, the project its best); a task
  * that has a hold comes in by its rank once its worker has room. The budget is then asked for that very task:
- * nobody overtakes it inside its project, but the next one that expects no tokens passes it. The pump starts what this
+ * no task of its project overtakes it, but the next one that expects no tokens passes it. The pump starts what this
  * says, `why` explains it, and the alarm is set by it, so the three can never disagree.
  */
 import { anyOutside, hasBit } from "../collections/bit-set.ts";
@@ -19,7 +19,7 @@ export const ANY_PRIORITY: number = Number.POSITIVE_INFINITY;
 
 export type Pick = { readonly task: ReadonlyTask; readonly reserve: number };
 
-/** Whether a project could start something, as far as can be told without choosing a task. */
+/** Whether a project could start something, as far as is known without choosing a task. */
 export function mayStart(state: ReadonlyState, project: ReadonlyProject, now: number): boolean {
   const { shapes } = state;
   return (

@@ -35,7 +35,7 @@ const FEW_GROUPS = 8;
 export const isRunnable = (task: ReadonlyTask): boolean =>
   task.phase === "queued" && !task.paused && task.restUntil < 0 && task.attempt === null;
 
-/** Whether a task alone would overspend: it is passed over and blocks nobody, like one that no worker fits. */
+/** Whether a task alone would overspend: it is passed over and blocks no other, like one that no worker fits. */
 export function isOversize(state: ReadonlyState, task: ReadonlyTask): boolean {
   const limit = task.project.settings.budget.limit ?? Number.POSITIVE_INFINITY;
   return task.estimate > Math.min(limit, state.config.budget.limit ?? Number.POSITIVE_INFINITY);

@@ -1,11 +1,11 @@
 /**
  * When time alone makes another task next in line in a project.
  *
- * Nobody overtakes a task that its budget keeps waiting. But waiting makes urgent: a task becomes overdue, rises by a
+ * No task overtakes one that its budget keeps waiting. But waiting makes urgent: a task becomes overdue, rises by a
  * step of priority, or gains on an older one whose age has reached its cap, and then another one is next in
  * line, which the budget may well allow. That instant must wake the pump as much as tokens that leave a window.
  *
- * Only the heads of groups are looked at, since within a group nobody ever changes places, and only in projects
+ * Only the heads of groups are looked at, since the order within a group never changes, and only in projects
  * where some head does not fit the budget: elsewhere nothing waits for its turn alone.
  */
 

@@ -35,7 +35,7 @@ export type WhyCondition = {
   readonly numbers: Readonly<Record<string, number | string | null>>;
 };
 
-/** The numbers that are instants, in milliseconds here; whoever shows them shows them as text. */
+/** The numbers that are instants, in milliseconds here; on the wire they are text. */
 export const INSTANT_NUMBERS: ReadonlySet<string> = new Set([
   ...["until", "deadline", "endedAt", "assignedAt", "blockedUntil", "nextExpiry", "failsAt"],
 ]);
@@ -231,7 +231,7 @@ export function limitConditions(
   ];
 }
 
-/** Judged on the task next in line, which nobody overtakes; on this one if nobody is in line. */
+/** Judged on the task next in line, which no task overtakes; on this one if none is in line. */
 function budgetCondition(
   code: "fleet-budget" | "project-budget",
   state: ReadonlyState,

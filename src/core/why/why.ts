@@ -51,7 +51,7 @@ const LASTING: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>
   ...(["dependency", "artifact", "not-before", "fleet-budget", "project-budget"] as const),
   ...(["provider", "no-workers", "never-fits"] as const),
 ]);
-const NOBODY: Why["ahead"] = { count: 0, next: [] };
+const NONE_AHEAD: Why["ahead"] = { count: 0, next: [] };
 
 export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why, Refusal> {
   const task = state.tasks.get(id);
@@ -74,7 +74,7 @@ const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
   state: phase,
   summary: `${condition.detail}.`,
   conditions: [condition],
-  ahead: NOBODY,
+  ahead: NONE_AHEAD,
   earliestStart: null,
 });
 

@@ -118,8 +118,10 @@ function whoIsHere({ fleet }: ReadonlyState, census: Census, task: ReadonlyTask)
 }
 
 function whatIsMissing({ missing, reachable, known }: Census): string {
-  const nobody = [...missing].filter(([, workers]) => workers === known).map(([capability]) => capability);
-  return nobody.length === 0 || reachable === 0 ? "" : `; nobody offers ${nobody.slice(0, NAMED_MAX).join(", ")}`;
+  const unoffered = [...missing].filter(([, workers]) => workers === known).map(([capability]) => capability);
+  return unoffered.length === 0 || reachable === 0
+    ? ""
+    : `; no worker offers ${unoffered.slice(0, NAMED_MAX).join(", ")}`;
 }
 
 const asked = (task: ReadonlyTask): { requiredCpu: number; requiredMemory: number } => ({
@@ -140,12 +142,12 @@ function roomCondition(state: ReadonlyState, task: ReadonlyTask, census: Census)
     [refusing, "not taking such tasks"],
     [held, "held for another task"],
   ] as const;
-  const told = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
+  const shortages = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
   const notes = [...census.notes].slice(0, NAMED_MAX);
   const said = notes.length === 0 ? "" : `; ${notes.join("; ")}`;
   return finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
     feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
-    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${told.join(", ")}${said}`,
+    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${shortages.join(", ")}${said}`,
   ]);
 }
 
