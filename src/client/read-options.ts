@@ -5,9 +5,9 @@
  * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
  */
 import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
+import { kindInWords } from "../std/index.ts";
 import { ClientError } from "./client-error.ts";
 import type { Fetch } from "./exchange.ts";
-import { kindInWords } from "./plain-json.ts";
 import type { Rest } from "./try-again.ts";
 
 /** Where the server is, and how to talk to it. */

@@ -5,8 +5,8 @@
  * and trying again would not mend it. What has no id gets one, so that a repeat after a lost answer is the same thing.
  */
 import type { CallName } from "../protocol/index.ts";
+import { type JsonFault, jsonFault, kindInWords } from "../std/index.ts";
 import { ClientError } from "./client-error.ts";
-import { type JsonFault, jsonFault, kindInWords } from "./plain-json.ts";
 
 /** How many levels of a body only wrap what is itself measured: a task of a batch, the result of an attempt. */
 const WRAPPED: { readonly [Name in CallName]?: number } = { submitBatch: 2, sync: 3 };

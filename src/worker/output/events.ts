@@ -6,7 +6,7 @@
  * last, with its session, its cost and whether it went wrong, so those fields are understood here and not in a preset
  * only. A reader has a memory of one attempt; readers of other tools are in exec/presets.ts.
  */
-import type { Usage } from "../exec/contract.ts";
+import type { Usage } from "../../protocol/index.ts";
 
 export type Line = {
   readonly stream: "out" | "err";

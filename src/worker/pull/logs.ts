@@ -8,6 +8,7 @@
  */
 import { LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
 import { type Clock, realClock, ringAfter } from "../../std/index.ts";
+import type { WantedLogs } from "./messages.ts";
 import { messageOf } from "./wire.ts";
 
 /** The end of what an attempt wrote. */
@@ -25,12 +26,6 @@ export type WorkerLogs = {
   readonly place: string;
   /** The last lines of what an attempt wrote, running or not; null if there is no such log. */
   read(wish: LogWish): Promise<LogEnd | null> | LogEnd | null;
-};
-/** What the server wants, and as whom to answer it. */
-export type WantedLogs = {
-  readonly workerId: string;
-  readonly session: string;
-  readonly logs: readonly WantedLog[];
 };
 export type LogCounter = { want(wanted: WantedLogs): void };
 

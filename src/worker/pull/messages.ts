@@ -4,8 +4,14 @@
  * Apart from both, because importing the thread's own file would start it. Results and progress travel as JSON text:
  * it is made once, where the value is, and measured there; the connection never looks into it.
  */
-import type { AttemptOutcome, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
-import type { WantedLogs } from "./logs.ts";
+import type { AttemptOutcome, AttemptRef, TaskView, Usage, WantedLog } from "../../protocol/index.ts";
+
+/** What the server wants, and as whom to answer it. */
+export type WantedLogs = {
+  readonly workerId: string;
+  readonly session: string;
+  readonly logs: readonly WantedLog[];
+};
 
 /** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
 export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";

@@ -5,7 +5,7 @@
  * changed in silence, by the same rules as for a worker inside the engine's process. Nobody could mend that by trying
  * again, so the error is permanent.
  */
-import { jsonFault } from "../../client/plain-json.ts";
+import { jsonFault } from "../../std/index.ts";
 
 /** Undefined for undefined: there is no result then. */
 export function jsonText(value: unknown, path: string): string | undefined {

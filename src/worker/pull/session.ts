@@ -21,8 +21,7 @@
  */
 import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
 import { shorten } from "../output/lines.ts";
-import type { WantedLogs } from "./logs.ts";
-import { type Handed, keyOf, type News, type Report, type Stop, type StopCause } from "./messages.ts";
+import { type Handed, keyOf, type News, type Report, type Stop, type StopCause, type WantedLogs } from "./messages.ts";
 import { type Ended, packBody, type Running } from "./sync-body.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
