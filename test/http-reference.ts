@@ -9,7 +9,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CALL_LIST, type Call, errorsOf, type Tag, WIRE_CODES, type WireCode } from "../src/protocol/index.ts";
-import { notesOf, type Schema } from "../src/protocol/schema/schema.ts";
+import { notesOf } from "../src/protocol/schema/schema.ts";
+import type { Shown } from "./kits/shown-schema.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/http.md");
 const BEGIN = "<!-- written by test/http-reference.ts: begin -->";
@@ -23,18 +24,6 @@ const TITLES: Readonly<Record<Tag, string>> = {
   gates: "Permits and gates",
   events: "Events",
   server: "The server",
-};
-
-type Shown = Schema & {
-  readonly properties?: Readonly<Record<string, Shown>>;
-  readonly required?: readonly string[];
-  readonly items?: Shown;
-  readonly anyOf?: readonly Shown[];
-  readonly additionalProperties?: boolean | Shown;
-  readonly enum?: readonly string[];
-  readonly const?: unknown;
-  readonly type?: string;
-  readonly format?: string;
 };
 
 /** The file with its tables as they should be. */

@@ -20,20 +20,11 @@ import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
 import * as tasks from "../src/protocol/shapes/tasks.ts";
 import * as workers from "../src/protocol/shapes/workers.ts";
 import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
+import type { Shown } from "./kits/shown-schema.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const WIDTH = 100;
 
-type Shown = Schema & {
-  readonly properties?: Readonly<Record<string, Shown>>;
-  readonly required?: readonly string[];
-  readonly items?: Shown;
-  readonly anyOf?: readonly Shown[];
-  readonly additionalProperties?: boolean | Shown;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly type?: string;
-};
 /** The name of a type by the structure of its schema, so that a shape that is used twice is declared once. */
 type Names = ReadonlyMap<string, string>;
 type Named = readonly [name: string, schema: Schema];

@@ -7,30 +7,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { type Asked, cannedServer, Refusal } from "../../test/kits/cli/canned-server.ts";
-import { type TestTerminalOptions, testTerminal } from "../../test/kits/cli/test-terminal.ts";
+import { cannedServer, drover, NOW, type Ran, Refusal } from "../../test/kits/cli/canned-server.ts";
+import { lines, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
 import { newPart } from "./verbs/log-tail.ts";
 import { VERBS } from "./verbs.ts";
 
-const NOW = Date.parse("2026-01-31T12:00:00Z");
-const place = mkdtempSync(join(tmpdir(), "drover-verbs-"));
-after(() => rmSync(place, { recursive: true, force: true }));
-
-type Ran = { readonly code: number; readonly out: string; readonly err: string; readonly asked: readonly Asked[] };
-
-async function drover(
-  args: readonly string[],
-  answers: Readonly<Record<string, unknown>> = {},
-  options: TestTerminalOptions = {},
-): Promise<Ran> {
-  const { fetch, asked } = cannedServer(answers);
-  const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, cwd: place, fetch, ...options });
-  const code = await runCommandLine(args, terminal, VERBS);
-  return { code, out: terminal.shown(), err: terminal.complained(), asked };
-}
-
-const lines = (...all: string[]): string => `${all.join("\n")}\n`;
+const directory = mkdtempSync(join(tmpdir(), "drover-verbs-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
 
 const running = {
   taskId: "tsk_12",
@@ -79,7 +63,7 @@ describe("submit", () => {
   });
 
   test("has a flag for every field", async () => {
-    writeFileSync(join(place, "payload.json"), '{"deep": [1]}');
+    writeFileSync(join(directory, "payload.json"), '{"deep": [1]}');
     const args = [
       ...["submit", "click", "--agent", "bot", "--project", "web", "--type", "code", "--id", "mine"],
       ...["--params", '{"a": 1}', "--payload", "@payload.json", "--priority", "-5", "--deadline", "30m"],
@@ -89,7 +73,7 @@ describe("submit", () => {
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
       ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
     ];
-    const { asked, err } = await drover(args, answers);
+    const { asked, err } = await drover(args, answers, { cwd: directory });
     assert.equal(err, "");
     assert.deepEqual(asked[0]?.body, {
       ...{ agentId: "bot", action: "click", id: "mine", project: "web", type: "code", params: { a: 1 } },

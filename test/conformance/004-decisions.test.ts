@@ -9,18 +9,7 @@ import { test } from "node:test";
 import { decide, emptyState, evolve, instant, shouldAccept, taskId, why } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
-import { createWorld, type World } from "../kits/conformance/world.ts";
-
-const reasonOf = (world: World, task: string): unknown =>
-  world.starts().findLast((start) => start.task === task)?.reason;
-const workerOf = (world: World, task: string): unknown =>
-  world.starts().findLast((start) => start.task === task)?.worker;
-const submitAll = (world: World, ids: string): void => {
-  for (const id of ids) world.submit(id);
-};
-const placedBy = (strategy: string, more: object = {}): unknown => ({
-  scheduler: { placement: { strategy, ...more } },
-});
+import { createWorld, placedBy, reasonOf, submitAll, workerOf } from "../kits/conformance/world.ts";
 
 const load = { queued: 0, inFlight: 0, workers: 2, maxQueue: 10, rejectThreshold: 0.8, throttleAt: 0.5 };
 

@@ -20,18 +20,15 @@ import {
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { recentCharge } from "../../src/core/turn/fairness.ts";
-import { createWorld, type World, workerSettings } from "../kits/conformance/world.ts";
-
-const reasonOf = (world: World, task: string): unknown =>
-  world.starts().findLast((start) => start.task === task)?.reason;
-const workerOf = (world: World, task: string): unknown =>
-  world.starts().findLast((start) => start.task === task)?.worker;
-const submitAll = (world: World, ids: string): void => {
-  for (const id of ids) world.submit(id);
-};
-const placedBy = (strategy: string, more: object = {}): unknown => ({
-  scheduler: { placement: { strategy, ...more } },
-});
+import {
+  createWorld,
+  placedBy,
+  reasonOf,
+  submitAll,
+  type World,
+  workerOf,
+  workerSettings,
+} from "../kits/conformance/world.ts";
 
 test("Principles 1: same state, same assignment: two runs of one history agree event by event", () => {
   const run = (): readonly Event[] => {

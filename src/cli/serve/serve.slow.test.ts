@@ -6,7 +6,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
-import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { lines, testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { versionText } from "../../std/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
@@ -14,7 +14,6 @@ import { commandOf } from "./local-worker.ts";
 import { isReachableByOthers, logTargetOf, needsRestart } from "./messages.ts";
 
 const LIMIT = { timeout: 300_000 };
-const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
 describe("serve", LIMIT, () => {
   test("says where it is, what it keeps and what to try; and that first curl runs", async () => {

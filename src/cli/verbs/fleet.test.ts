@@ -4,26 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Asked, cannedServer, Refusal } from "../../../test/kits/cli/canned-server.ts";
-import { type TestTerminalOptions, testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { drover, NOW, Refusal } from "../../../test/kits/cli/canned-server.ts";
+import { lines, testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-
-const NOW = Date.parse("2026-01-31T12:00:00Z");
-type Ran = { readonly code: number; readonly out: string; readonly err: string; readonly asked: readonly Asked[] };
-
-async function drover(
-  args: readonly string[],
-  answers: Readonly<Record<string, unknown>> = {},
-  options: TestTerminalOptions = {},
-): Promise<Ran> {
-  const { fetch, asked } = cannedServer(answers);
-  const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, fetch, ...options });
-  const code = await runCommandLine(args, terminal, VERBS);
-  return { code, out: terminal.shown(), err: terminal.complained(), asked };
-}
-
-const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
 describe("why", () => {
   const LATER = new Date(NOW + 30_000).toISOString();

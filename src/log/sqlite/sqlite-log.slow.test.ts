@@ -22,6 +22,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { turnsDuring } from "../../../test/kits/waits.ts";
 import { seconds, seq } from "../../core/base/brand.ts";
 import { logContract } from "../contract/log-contract.ts";
 import { batchOf, collect, eventsOf, failsWith, fill, loaded, namesOf, save, text } from "../contract/vocabulary.ts";
@@ -128,15 +129,7 @@ test("a program that forgets to close ends all the same, with its last append st
 
 test("D4 the event loop turns while an append is on its way to the disk", async (context) => {
   const log = await openFor(context, { directory: directoryFor(context) });
-  let turns = 0;
-  let isOver = false;
-  const turn = (): void => {
-    turns++;
-    if (!isOver) setImmediate(turn);
-  };
-  setImmediate(turn);
-  await log.append(seq(0), 0, batchOf(1, 50_000), "a");
-  isOver = true;
+  const turns = await turnsDuring(log.append(seq(0), 0, batchOf(1, 50_000), "a"));
   assert.ok(turns > 1, `the loop turned ${turns} times`);
 });
 

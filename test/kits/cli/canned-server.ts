@@ -5,6 +5,10 @@
  * server takes the same requests is shown by the end-to-end tests.
  */
 
+import { runCommandLine } from "../../../src/cli/command-line.ts";
+import { VERBS } from "../../../src/cli/verbs.ts";
+import { type TestTerminalOptions, testTerminal } from "./test-terminal.ts";
+
 export type Asked = { readonly call: string; readonly body: unknown };
 export type Canned = {
   readonly fetch: typeof globalThis.fetch;
@@ -42,4 +46,24 @@ export function cannedServer(answers: Readonly<Record<string, Answer>>): Canned 
     return new Response(JSON.stringify(said), { status: 200, headers });
   };
   return { fetch: fetch as typeof globalThis.fetch, asked };
+}
+
+export const NOW: number = Date.parse("2026-01-31T12:00:00Z");
+export type Ran = {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  readonly asked: readonly Asked[];
+};
+
+/** A command line before such a server. */
+export async function drover(
+  args: readonly string[],
+  answers: Readonly<Record<string, unknown>> = {},
+  options: TestTerminalOptions = {},
+): Promise<Ran> {
+  const { fetch, asked } = cannedServer(answers);
+  const terminal = testTerminal({ env: { USER: "ann" }, now: () => NOW, fetch, ...options });
+  const code = await runCommandLine(args, terminal, VERBS);
+  return { code, out: terminal.shown(), err: terminal.complained(), asked };
 }

@@ -76,3 +76,6 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
     },
   };
 }
+
+/** What a person sees, line by line. */
+export const lines = (...all: string[]): string => `${all.join("\n")}\n`;

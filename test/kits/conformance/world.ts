@@ -207,3 +207,15 @@ export function createWorld(config?: unknown) {
     },
   };
 }
+
+/** Why the last attempt of a task went where it went, and where. */
+export const reasonOf = (world: World, task: string): unknown =>
+  world.starts().findLast((start) => start.task === task)?.reason;
+export const workerOf = (world: World, task: string): unknown =>
+  world.starts().findLast((start) => start.task === task)?.worker;
+export const submitAll = (world: World, ids: string): void => {
+  for (const id of ids) world.submit(id);
+};
+export const placedBy = (strategy: string, more: object = {}): unknown => ({
+  scheduler: { placement: { strategy, ...more } },
+});
