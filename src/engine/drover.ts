@@ -57,7 +57,7 @@ import { createRemotePermits, type RemotePermits, type RemotePermitsService } fr
 import { createSchedules, type ScheduleService, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
-import { type ArtifactPlace, customPlace, filePlace } from "./tasks/artifact-place.ts";
+import { type ArtifactSource, artifactSourceFor } from "./tasks/artifact-source.ts";
 import { type ArtifactExists, type ArtifactWatch, watchArtifacts } from "./tasks/artifact-watch.ts";
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
@@ -227,7 +227,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const { artifactExists, newId = randomUUID, clock = options.now ? clockFrom(options.now) : realClock } = options;
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const { state, snapshotSeq } = await recover(log);
-  const place = artifactExists === undefined ? filePlace(() => state.config.artifacts) : customPlace(artifactExists);
+  const artifactSource = artifactSourceFor(artifactExists, () => state.config.artifacts);
   const lead = await log.acquireLead(newId(), milliseconds(LEAD_MS));
   const failed = Promise.withResolvers<DroverError>();
   const bodies = createBodyStore(log);
@@ -279,13 +279,13 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = snapshotterOf({ log, writer, lastSeq: snapshotSeq, onPruned: feed.onPruned, onWarning });
   const rejections = createRejectedCounts(writer, steady);
-  const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: place, progressOf };
-  const { api: tasks, placer } = createTaskApi(sources);
+  const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
+  const { api: tasks, submitNow } = createTaskApi(sources);
   const schedules = createSchedules({
     writer,
     clock: steady,
-    submit: placer.place,
-    artifacts: place,
+    submit: submitNow,
+    artifacts: artifactSource,
     storage,
     onWarning,
   });
@@ -293,7 +293,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   await storage.measure();
   remote.begin();
   schedules.begin();
-  artifacts = watchArtifacts({ writer, clock: steady, exists: place.exists, onWarning });
+  artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   return apiOf({
     writer,
     log,
@@ -309,7 +309,7 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
     rejections,
     snapshots,
     artifacts,
-    place,
+    artifactSource,
     failed: failed.promise,
   });
 }
@@ -346,7 +346,7 @@ type Parts = {
   readonly rejections: RejectedCounts;
   readonly snapshots: Snapshotter;
   readonly artifacts: ArtifactWatch;
-  readonly place: ArtifactPlace;
+  readonly artifactSource: ArtifactSource;
   readonly failed: Promise<DroverError>;
 };
 
@@ -372,7 +372,7 @@ function apiOf(parts: Parts): Drover {
         ? why(state, id, writer.now())
         : await past.look(at, writer.committedSeq(), (then) => why(then, id, then.at));
     await writer.settled();
-    if (answer.ok) return parts.place.explain(answer.value);
+    if (answer.ok) return parts.artifactSource.explain(answer.value);
     // A task that was rejected waits for nothing.
     const found = await tasks.task(task).catch(() => null);
     throw refused(found?.state === "rejected" ? { type: "task-ended", task: id, state: "rejected" } : answer.failure);

@@ -7,7 +7,7 @@ import type { AgentId, ProjectId } from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
-import type { ArtifactPlace } from "../tasks/artifact-place.ts";
+import type { ArtifactSource } from "../tasks/artifact-source.ts";
 import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { refused } from "../writer/drover-error.ts";
@@ -32,7 +32,7 @@ export type Schedules = {
 export type ScheduleService = Schedules & { begin(): void; stop(): void };
 
 type Deps = ScheduleRunnerDeps & {
-  readonly artifacts: Pick<ArtifactPlace, "check">;
+  readonly artifacts: Pick<ArtifactSource, "check">;
   readonly storage: Pick<StorageGuard, "room" | "book">;
 };
 

@@ -3,7 +3,7 @@
  *
  * The core never looks at a disk: that an artifact appeared is an event like any other. This watcher looks at the
  * artifacts some task waits for, every `workers.artifactPoll`, and notifies the writer of those that are there. What an
- * artifact is says artifact-place.ts. While some task waits for one, the alarm keeps the program alive: it is set anew
+ * artifact is says artifact-source.ts. While some task waits for one, the alarm keeps the program alive: it is set anew
  * when the first is awaited. Looking for one may fail (a share that is away, a host's own rule that throws): a warning
  * says so once, until it works again, and the others are looked for all the same.
  */

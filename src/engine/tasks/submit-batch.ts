@@ -1,9 +1,9 @@
 /**
  * Many tasks in one call.
  *
- * They are placed item by item, in an order in which dependencies come first, and one bad item never fails the
- * others. Items that do not name each other are all placed at one reading of the clock. An item is read like a task of
- * its own; only its refusal names the field by its path in the batch.
+ * They are submitted item by item, in a sequence in which dependencies come first, and one bad item never fails the
+ * others. Items that do not name each other are all submitted at one reading of the clock. An item is read like a task
+ * of its own; only its refusal names the field by its path in the batch.
  */
 
 import { isRecord, sentence, type TaskId } from "../../core/base/index.ts";
@@ -14,7 +14,7 @@ import { Checked } from "../../protocol/schema/index.ts";
 import { batchBody } from "../../protocol/shapes/index.ts";
 import { readBody } from "../writer/call-options.ts";
 import { badInput, DroverError, faultOfReading, refused } from "../writer/drover-error.ts";
-import { answerFor, decideNow, lookForArtifact, type PlacingParts, place, takeIn, turnAway } from "./submit.ts";
+import { answerFor, decideNow, lookForArtifact, type SubmitParts, submitRead, takeIn, turnAway } from "./submit.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./task-body.ts";
 
 /** As on the wire; an instant in an item may be whole milliseconds. */
@@ -37,7 +37,7 @@ class RefusedItem {
 export const refusedItem = (item: unknown, error: string): BatchTask =>
   new RefusedItem(isRecord(item) ? item.id : null, error) as unknown as BatchTask;
 
-export async function placeBatch(parts: PlacingParts, given: BatchInput): Promise<BatchAnswer> {
+export async function submitAll(parts: SubmitParts, given: BatchInput): Promise<BatchAnswer> {
   async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
     try {
       return await lookForArtifact(parts, item);
@@ -64,14 +64,14 @@ export async function placeBatch(parts: PlacingParts, given: BatchInput): Promis
   if (read.some((item) => item !== null && item.submission.artifact !== null))
     read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
   if (read.some(namesOthers)) placeDependent(parts, list, read, answers);
-  else placeIndependent(parts, read, answers);
+  else submitIndependent(parts, read, answers);
   let accepted = 0;
   for (const { state } of answers) if (state !== "rejected") accepted++;
   return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
 }
 
 /** Places items that do not name each other, all at the same time of the clock. */
-function placeIndependent(parts: PlacingParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
+function submitIndependent(parts: SubmitParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
   const { state, sureNow } = parts.writer;
   const at = sureNow();
   for (let index = 0; index < read.length; index++) {
@@ -98,7 +98,7 @@ const namesOthers = (item: ReadTask | null): boolean =>
 
 /** Places items that may name each other: dependencies first, and none whose dependency was turned away. */
 function placeDependent(
-  parts: PlacingParts,
+  parts: SubmitParts,
   list: readonly unknown[],
   read: readonly (ReadTask | null)[],
   answers: BatchItem[],
@@ -115,7 +115,7 @@ function placeDependent(
   for (const index of order) {
     const item = read[index];
     if (item === null || item === undefined) continue;
-    const answer = placeUnless(turnedAway, parts, item);
+    const answer = submitUnless(turnedAway, parts, item);
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
     answers[index] = answer instanceof DroverError ? refusedAt(answer, index) : itemAnswer(answer);
   }
@@ -145,11 +145,11 @@ function idOfItem(item: unknown): unknown {
   }
 }
 
-/** An item whose dependency was turned away in the same batch is not placed either, and says so. */
-function placeUnless(turnedAway: ReadonlySet<unknown>, parts: PlacingParts, item: ReadTask): Submitted | DroverError {
+/** An item whose dependency was turned away in the same batch is not submitted either, and says so. */
+function submitUnless(turnedAway: ReadonlySet<unknown>, parts: SubmitParts, item: ReadTask): Submitted | DroverError {
   const { parent, needs } = item.submission;
   const dependency = [parent, ...needs].find((id) => id !== null && turnedAway.has(id)) ?? null;
-  if (dependency === null) return place(parts, item);
+  if (dependency === null) return submitRead(parts, item);
   return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
 }
 

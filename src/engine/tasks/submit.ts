@@ -1,5 +1,5 @@
 /**
- * One task is placed: decided, applied, and answered.
+ * One task is submitted: decided, applied, and answered.
  *
  * What is turned away for want of room is remembered for a while though it never enters the log.
  */
@@ -11,16 +11,16 @@ import { countAhead } from "../../core/turn/index.ts";
 import type { Submitted } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { type DroverError, refused } from "../writer/drover-error.ts";
-import type { ArtifactPlace } from "./artifact-place.ts";
+import type { ArtifactSource } from "./artifact-source.ts";
 import { askWhetherThere } from "./artifact-watch.ts";
 import type { TaskSources } from "./read-tasks.ts";
 import type { RejectedCounts } from "./rejected-counts.ts";
 import type { ReadTask } from "./task-body.ts";
 
-export type PlacingParts = TaskSources & { readonly artifacts: ArtifactPlace; readonly rejections: RejectedCounts };
+export type SubmitParts = TaskSources & { readonly artifacts: ArtifactSource; readonly rejections: RejectedCounts };
 
 /** Whether the input artifact is there already is part of what is decided. */
-export async function lookForArtifact({ artifacts }: PlacingParts, read: ReadTask): Promise<ReadTask> {
+export async function lookForArtifact({ artifacts }: SubmitParts, read: ReadTask): Promise<ReadTask> {
   const { artifact } = read.submission;
   if (artifact === null) return read;
   artifacts.check(artifact);
@@ -28,19 +28,19 @@ export async function lookForArtifact({ artifacts }: PlacingParts, read: ReadTas
   return { ...read, submission: { ...read.submission, artifactReady: true } };
 }
 /** Decides a submit now; the answer may leave when it is durable. What found no room is kept unless told otherwise. */
-export function place(parts: PlacingParts, read: ReadTask, isKept = true): Submitted | DroverError {
+export function submitRead(parts: SubmitParts, read: ReadTask, isKept = true): Submitted | DroverError {
   const decided = decideNow(parts, read);
   if (!decided.ok) return isKept ? turnAway(parts, read, decided.failure) : refused(decided.failure);
   const { id, warnings } = decided.value;
   return answerFor(parts, id as TaskId, takeIn(parts, read, decided.value), warnings);
 }
 
-export const decideNow = ({ writer }: PlacingParts, { submission, text }: ReadTask, at?: Instant): Decided =>
+export const decideNow = ({ writer }: SubmitParts, { submission, text }: ReadTask, at?: Instant): Decided =>
   writer.execute({ type: "submit-task", submission }, text, at);
 
 /** The task that a submit was decided to be; the body of a new one is kept at hand. */
 export function takeIn(
-  { writer, bodies }: PlacingParts,
+  { writer, bodies }: SubmitParts,
   { text, plain }: ReadTask,
   { id, repeated }: Decision,
 ): Task | undefined {
@@ -51,7 +51,7 @@ export function takeIn(
 
 /** What found no room is remembered for a while, under an id to ask by. */
 export function turnAway(
-  { writer, rejected, rejections }: PlacingParts,
+  { writer, rejected, rejections }: SubmitParts,
   { submission, text }: ReadTask,
   failure: Refusal,
 ): DroverError {
@@ -65,7 +65,7 @@ const isForWantOfRoom = (refusal: Refusal): boolean =>
   refusal.type === "queue-full" || refusal.type === "backpressure" || refusal.type === "no-workers";
 
 export function answerFor(
-  { writer }: PlacingParts,
+  { writer }: SubmitParts,
   id: TaskId,
   task: Task | undefined,
   warnings: readonly Warning[] = [],

@@ -1,7 +1,7 @@
 /**
  * What callers do with tasks: submit, cancel, run again, read, wait.
  *
- * Bodies are read once, at the edge. How one task is placed says `submit.ts`, how many are `submit-batch.ts`.
+ * Bodies are read once, at the edge. `submit.ts` submits one task, `submit-batch.ts` many.
  */
 
 import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
@@ -23,8 +23,8 @@ import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
-import { answerFor, lookForArtifact, type PlacingParts, place } from "./submit.ts";
-import { type BatchInput, placeBatch } from "./submit-batch.ts";
+import { answerFor, lookForArtifact, type SubmitParts, submitRead } from "./submit.ts";
+import { type BatchInput, submitAll } from "./submit-batch.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
@@ -60,14 +60,14 @@ export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> & 
   idOf(task: unknown): TaskId;
 };
 /** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
-export type Placer = { place(body: unknown): Submitted | DroverError };
+export type SubmitNow = (body: unknown) => Submitted | DroverError;
 
 const SIGNAL = { signal: abortSignal };
 const readName = name();
 
-export type TaskApiParts = PlacingParts & { readonly ends: EndWatch };
+export type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
 
-export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly placer: Placer } {
+export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly submitNow: SubmitNow } {
   const { writer, ends } = parts;
   const { state } = writer;
 
@@ -76,8 +76,8 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     try {
       const given = readTaskBody(body);
       // Without an artifact nothing is awaited before it is decided: what a program asks in order happens in order.
-      if (given.submission.artifact === null) return whenSettled(place(parts, given));
-      return lookForArtifact(parts, given).then((found) => whenSettled(place(parts, found)));
+      if (given.submission.artifact === null) return whenSettled(submitRead(parts, given));
+      return lookForArtifact(parts, given).then((found) => whenSettled(submitRead(parts, found)));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -90,9 +90,9 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     });
   }
 
-  function placeNow(body: unknown): Submitted | DroverError {
+  function submitNow(body: unknown): Submitted | DroverError {
     try {
-      return place(parts, readTaskBody(body), false);
+      return submitRead(parts, readTaskBody(body), false);
     } catch (error) {
       if (error instanceof DroverError && !isStop(error)) return error;
       throw error;
@@ -100,7 +100,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
   }
 
   async function submitBatch(batch: BatchInput): Promise<BatchAnswer> {
-    const answer = await placeBatch(parts, batch);
+    const answer = await submitAll(parts, batch);
     await writer.settled();
     return answer;
   }
@@ -194,7 +194,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
   const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
     readPage(parts, filter);
   const api = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf } as TaskApi;
-  return { api, placer: { place: placeNow } };
+  return { api, submitNow };
 }
 
 const isAll = (filter: unknown): filter is { readonly all: true } =>

@@ -1,10 +1,10 @@
 /**
- * Where input artifacts lie, and which of them may be asked about.
+ * Where input artifacts are, and which of them a task may name.
  *
  * An artifact is a path under `artifacts.root`. A caller that may submit a task learns whether its artifact is there,
  * so a path that leads out of the root would show which files this machine has: it is refused, and one that leads out
- * by a symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A host that says itself
- * whether an artifact is there has artifacts of its own kind, and no paths.
+ * by a symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A program that says
+ * itself whether an artifact is there has artifacts of its own kind, and no paths.
  */
 
 import { access, realpath } from "node:fs/promises";
@@ -15,7 +15,7 @@ import type { Why } from "../../core/why/index.ts";
 import { badInput } from "../writer/drover-error.ts";
 import type { ArtifactExists } from "./artifact-watch.ts";
 
-export type ArtifactPlace = {
+export type ArtifactSource = {
   readonly exists: ArtifactExists;
   /** Throws if a task may not name it. */
   check(artifact: string, field?: string): void;
@@ -25,13 +25,15 @@ export type ArtifactPlace = {
 
 const UNDER_ROOT = "a relative path that stays under artifacts.root; artifacts.anywhere allows others";
 
-export const customPlace = (exists: ArtifactExists): ArtifactPlace => ({
-  exists,
-  check: () => {},
-  explain: (answer) => answer,
-});
+/** Files by the rules, unless the program that embeds Drover says itself whether an artifact is there. */
+export function artifactSourceFor(
+  exists: ArtifactExists | undefined,
+  rules: () => Config["artifacts"],
+): ArtifactSource {
+  return exists === undefined ? fileArtifacts(rules) : { exists, check: () => {}, explain: (answer) => answer };
+}
 
-export function filePlace(rules: () => Config["artifacts"]): ArtifactPlace {
+function fileArtifacts(rules: () => Config["artifacts"]): ArtifactSource {
   const rootOf = ({ root }: Config["artifacts"]): string => resolve(root ?? ".");
   const pathOf = (artifact: string): string => resolve(rootOf(rules()), artifact);
   const mayAsk = (artifact: string): boolean =>
