@@ -6,7 +6,7 @@ import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
 import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
-import type { FromCrew, ToCrew } from "../../src/worker/pull/messages.ts";
+import type { FromHandlers, ToHandlers } from "../../src/worker/pull/messages.ts";
 
 export const LEASE_MS = 10_000;
 export const one = (taskId: string) => ({ taskId, attempt: 1 });
@@ -16,7 +16,7 @@ export const assigned = (taskId: string) => ({
 });
 export const refusal = (code: string, more: object = {}): Error =>
   Object.assign(new Error(`refused: ${code}`), { code, ...more });
-export const done = (taskId: string): FromCrew => ({ type: "ended", ...one(taskId), report: { outcome: "done" } });
+export const done = (taskId: string): FromHandlers => ({ type: "ended", ...one(taskId), report: { outcome: "done" } });
 
 export type Call = {
   readonly kind: "join" | "sync" | "leave";
@@ -32,7 +32,7 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
   const calls: Call[] = [];
-  const told: ToCrew[] = [];
+  const told: ToHandlers[] = [];
   const call = (kind: Call["kind"], body: unknown, limitMs: number): Promise<never> => {
     const { promise, resolve, reject } = Promise.withResolvers<never>();
     calls.push({
@@ -66,7 +66,7 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
     ...more,
   });
   await settle();
-  const receive = async (...messages: FromCrew[]): Promise<void> => {
+  const receive = async (...messages: FromHandlers[]): Promise<void> => {
     for (const message of messages) connection.receive(message);
     await settle();
   };
@@ -76,8 +76,8 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
     assert.equal(newest?.kind, kind);
     return newest as Call;
   };
-  const toldOf = <Type extends ToCrew["type"]>(type: Type) =>
-    told.filter((message): message is Extract<ToCrew, { type: Type }> => message.type === type);
+  const toldOf = <Type extends ToHandlers["type"]>(type: Type) =>
+    told.filter((message): message is Extract<ToHandlers, { type: Type }> => message.type === type);
   return { calls, told, toldOf, last, receive, advance: clock.advance, cell, now: clock.now };
 }
 export type Kit = Awaited<ReturnType<typeof kit>>;
@@ -98,7 +98,7 @@ export async function joinedKit(more: Partial<ConnectionDeps> = {}): Promise<Kit
 export async function workingKit(ids: readonly string[] = ["a"], more: Partial<ConnectionDeps> = {}): Promise<Kit> {
   const made = await joinedKit(more);
   await made.last("sync").answer(answer({ assignments: ids.map(assigned) }));
-  await made.receive(...ids.map((id): FromCrew => ({ type: "began", ...one(id) })));
+  await made.receive(...ids.map((id): FromHandlers => ({ type: "began", ...one(id) })));
   await made.advance(30);
   assert.deepEqual(made.last("sync").body.running, ids.map(one));
   return made;

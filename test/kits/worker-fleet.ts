@@ -1,7 +1,7 @@
 /**
  * A fleet of pull workers and a real engine in one process, under one clock that is turned by hand.
  *
- * Everything is the real thing but the wire and the time: the workers' connections and crews, the engine and its log.
+ * Everything is the real thing but the wire and the time: the workers' connections, the handlers, the engine, its log.
  * Each call over the wire meets the next fault of a list: it is lost on the way there, or its answer on the way back,
  * or either is late, or it arrives twice, or nothing is ever heard of it. The server may go down and come back on the
  * same log; a worker may die. What the handlers do is noted, so that a test can say who worked on what at the same
@@ -13,10 +13,10 @@ import type { SyncAnswer } from "../../src/protocol/index.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
-import { createCrew, type Perform } from "../../src/worker/pull/handlers.ts";
+import { createHandlers, type Perform } from "../../src/worker/pull/handlers.ts";
 import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
-import type { Stop, ToCrew } from "../../src/worker/pull/messages.ts";
-import { createNewsDesk } from "../../src/worker/pull/progress.ts";
+import type { Stop, ToHandlers } from "../../src/worker/pull/messages.ts";
+import { createProgressReports } from "../../src/worker/pull/progress.ts";
 import type { Wire } from "../../src/worker/pull/wire.ts";
 
 /** Time passes while engine and workers are at it. */
@@ -216,12 +216,12 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const cell = createLeaseCell();
     const warn = (message: string): void => void world.warnings.push(message);
     const own = clockFor(() => worker.isDead);
-    const crews = whileThawed(own, () => worker.frozenUntil);
-    const tell = (message: ToCrew): void => {
+    const theirs = whileThawed(own, () => worker.frozenUntil);
+    const tell = (message: ToHandlers): void => {
       if (message.type === "stop") noteStops(worker, message.stops);
-      crews.defer(() => {
-        if (message.type === "start") crew.start(message.assignments);
-        else if (message.type === "stop") crew.stop(message.stops);
+      theirs.defer(() => {
+        if (message.type === "start") handlers.start(message.assignments);
+        else if (message.type === "stop") handlers.stop(message.stops);
         else if (message.type === "warning") warn(message.message);
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
@@ -233,10 +233,10 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const worker: SimWorker = { id, connection, isDead: false, hasLeft: false, frozenUntil: 0, cut };
     const post = (message: Parameters<Connection["receive"]>[0]): void =>
       own.defer(() => worker.connection.receive(message));
-    const crew = createCrew({
-      ...{ slots, killGraceMs: KILL_GRACE_MS, clock: crews, perform: performFor(worker, crews), warn, post },
+    const handlers = createHandlers({
+      ...{ slots, killGraceMs: KILL_GRACE_MS, clock: theirs, perform: performFor(worker, theirs), warn, post },
       isLeaseHeld: () => clock.elapsed() < cell.read(),
-      news: createNewsDesk({ clock: crews, warn, post: (items) => post({ type: "news", items }) }),
+      reports: createProgressReports({ clock: theirs, warn, post: (items) => post({ type: "progress", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
     });
     world.workers.push(worker);

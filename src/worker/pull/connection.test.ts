@@ -85,7 +85,7 @@ test("a quick handler costs one sync: it is not named before", async () => {
 test("progress is told a moment later, in the place of the poll", async () => {
   const { calls, last, receive, advance } = await workingKit();
   const before = calls.length;
-  await receive({ type: "news", items: [{ ...one("a"), progress: '"half"' }] });
+  await receive({ type: "progress", items: [{ ...one("a"), progress: '"half"' }] });
   assert.equal(calls.length, before);
   await advance(30);
   assert.equal(calls.length, before + 1);

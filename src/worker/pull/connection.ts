@@ -5,7 +5,7 @@
  * All it does is done by `step`, which looks at what is due and is called after everything that happens, so there is
  * no order of events that it would have to foresee.
  *
- * - A sync without results waits at the server for news, a quarter of a lease at most; that is what renews the lease.
+ * - A sync without results waits at the server, a quarter of a lease at most; that is what renews the lease.
  *   When there is something to say meanwhile, a newer sync goes out at once and the server ends the one that waits.
  * - A sync that is not answered in time is not given up, only doubted: another goes out beside it, and whichever
  *   answer comes first counts. So a connection that died silently is noticed within the lease, and a slow server is
@@ -19,7 +19,7 @@
 import type { JoinBody, Joined, SyncAnswer } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { LeaseCell } from "./lease-cell.ts";
-import type { FromCrew, Stop, ToCrew } from "./messages.ts";
+import type { FromHandlers, Stop, ToHandlers } from "./messages.ts";
 import { createPullSession } from "./session.ts";
 import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, type Wire } from "./wire.ts";
 
@@ -38,9 +38,9 @@ export type ConnectionDeps = ConnectionSettings & {
   /** From 0 to 1. */
   readonly chance: () => number;
   readonly cell: LeaseCell;
-  readonly tell: (message: ToCrew) => void;
+  readonly tell: (message: ToHandlers) => void;
 };
-export type Connection = { receive(message: FromCrew): void };
+export type Connection = { receive(message: FromHandlers): void };
 
 /** News that can wait does so for a moment: a quick handler then never costs a sync of its own. */
 const SOON_MS = 30;
@@ -212,7 +212,7 @@ function sync(state: State, now: number): void {
 function onHeard(state: State, n: number, answer: SyncAnswer): void {
   if (state.phase !== "joined" || !state.session.isOpen(n)) return;
   const now = state.clock.elapsed();
-  const { start, stop: stops, refused, drain, lost, wanted, isNews } = state.session.hear(n, answer, now);
+  const { start, stop: stops, refused, drain, lost, wanted, isNew } = state.session.hear(n, answer, now);
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);
   tellStops(state, stops);
@@ -229,7 +229,7 @@ function onHeard(state: State, n: number, answer: SyncAnswer): void {
   if (state.current?.n === n) {
     const { sentAt, waitMs } = state.current;
     state.current = null;
-    if (!isNews) state.dueAt = sentAt + Math.min(PACE_MS, waitMs);
+    if (!isNew) state.dueAt = sentAt + Math.min(PACE_MS, waitMs);
     else state.dueAt = start.length > 0 && state.session.free(now) === 0 ? now + SOON_MS : now;
   }
   stepSoon(state);
@@ -354,7 +354,7 @@ function warn(state: State, message: string): void {
   state.tell({ type: "warning", message });
 }
 
-function receive(state: State, message: FromCrew): void {
+function receive(state: State, message: FromHandlers): void {
   switch (message.type) {
     case "began":
       state.session.began(message);
@@ -362,7 +362,7 @@ function receive(state: State, message: FromCrew): void {
     case "ended":
       state.session.end(message, message.report);
       break;
-    case "news":
+    case "progress":
       for (const { progress, usage, ...attempt } of message.items)
         state.session.tell(attempt, {
           ...(progress === undefined ? {} : { progress }),

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHandClock } from "../../std/hand-clock.ts";
-import { type Crew, createCrew, type TaskContext } from "./handlers.ts";
-import type { FromCrew, Handed } from "./messages.ts";
+import { createHandlers, type Handlers, type TaskContext } from "./handlers.ts";
+import type { FromHandlers, Handed } from "./messages.ts";
 import { reportOfValue } from "./outcome.ts";
-import { createNewsDesk } from "./progress.ts";
+import { createProgressReports } from "./progress.ts";
 
 type Run = {
   readonly name: string;
@@ -13,18 +13,18 @@ type Run = {
   fail(error: unknown): Promise<void>;
 };
 
-/** A crew whose handlers a test ends by hand. */
+/** Handlers that a test ends by hand. */
 function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
-  const posts: FromCrew[] = [];
+  const posts: FromHandlers[] = [];
   const runs: Run[] = [];
   const warnings: string[] = [];
-  const post = (message: FromCrew): void => void posts.push(message);
+  const post = (message: FromHandlers): void => void posts.push(message);
   const warn = (text: string): void => void warnings.push(text);
-  const crew: Crew = createCrew({
+  const handlers: Handlers = createHandlers({
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
-    news: createNewsDesk({ clock, warn, post: (items) => post({ type: "news", items }) }),
+    reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
     perform: async ({ taskId, attempt }, context, used) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -45,11 +45,11 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   const ended = () =>
     posts.filter((message) => message.type === "ended").map(({ taskId, report }) => [taskId, report?.outcome ?? null]);
   const start = async (...ids: readonly Handed[]): Promise<void> => {
-    crew.start(ids);
+    handlers.start(ids);
     await settle();
   };
   const names = (): string[] => runs.map(({ name }) => name);
-  return { crew, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
+  return { handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
 }
 const handed = (taskId: string, attempt = 1): Handed => ({
   ...{ taskId, attempt },
@@ -58,18 +58,18 @@ const handed = (taskId: string, attempt = 1): Handed => ({
 const stop = (taskId: string, cause: "cancelled" | "lease-lost" = "cancelled") => [{ taskId, attempt: 1, cause }];
 
 test("as many run as there are slots, in the order they came; the rest waits", async () => {
-  const { crew, start, runs, names, ended } = kit(2);
+  const { handlers, start, runs, names, ended } = kit(2);
   await start(...["a", "b", "c"].map((id) => handed(id)));
-  assert.deepEqual([names(), crew.running], [["a#1", "b#1"], 2]);
+  assert.deepEqual([names(), handlers.running], [["a#1", "b#1"], 2]);
   await runs[1]?.end("x");
   assert.deepEqual(names(), ["a#1", "b#1", "c#1"]);
   assert.deepEqual(ended(), [["b", "done"]]);
 });
 
 test("a task is not begun while an earlier attempt of it still runs here", async () => {
-  const { crew, start, runs, names } = kit(3);
+  const { handlers, start, runs, names } = kit(3);
   await start(handed("a"));
-  crew.stop(stop("a", "lease-lost"));
+  handlers.stop(stop("a", "lease-lost"));
   await start(handed("a", 2), handed("b"));
   assert.deepEqual(names(), ["a#1", "b#1"]);
   await runs[0]?.fail(new Error("stopped"));
@@ -77,19 +77,19 @@ test("a task is not begun while an earlier attempt of it still runs here", async
 });
 
 test("what is given back before it was begun is not begun", async () => {
-  const { crew, settle, names } = kit(2);
-  crew.start([handed("a"), handed("b")]);
-  crew.stop([{ taskId: "a", attempt: 1, cause: "not-begun" }]);
+  const { handlers, settle, names } = kit(2);
+  handlers.start([handed("a"), handed("b")]);
+  handlers.stop([{ taskId: "a", attempt: 1, cause: "not-begun" }]);
   await settle();
   assert.deepEqual(names(), ["b#1"]);
 });
 
 test("what is said while a handler keeps the event loop is heard before the next one is begun", async () => {
-  const { crew, start, runs, names } = kit(2);
+  const { handlers, start, runs, names } = kit(2);
   const push = runs.push.bind(runs);
   runs.push = (...added) => {
     // As if it had come while this handler computed.
-    crew.stop(stop("b"));
+    handlers.stop(stop("b"));
     return push(...added);
   };
   await start(handed("a"), handed("b"));
@@ -104,32 +104,32 @@ test("nothing is begun once the lease is over", async () => {
 });
 
 test("what waits and is stopped is never begun, and is confirmed", async () => {
-  const { crew, start, runs, names, ended } = kit();
+  const { handlers, start, runs, names, ended } = kit();
   await start(handed("a"), handed("b"));
-  crew.stop(stop("b"));
+  handlers.stop(stop("b"));
   assert.deepEqual(ended(), [["b", "cancelled"]]);
   await runs[0]?.end();
   assert.deepEqual(names(), ["a#1"]);
 });
 
 test("one that does not stop is given up after the kill grace, once", async () => {
-  const { crew, start, runs, ended, advance, warnings } = kit();
+  const { handlers, start, runs, ended, advance, warnings } = kit();
   await start(handed("a"), handed("b"));
-  crew.stop([...stop("a"), ...stop("a"), ...stop("nobody")]);
+  handlers.stop([...stop("a"), ...stop("a"), ...stop("nobody")]);
   await advance(499);
-  assert.equal(crew.running, 1);
+  assert.equal(handlers.running, 1);
   assert.deepEqual(ended(), []);
   await advance(1);
-  assert.deepEqual([ended(), crew.running], [[["a", "cancelled"]], 1]);
+  assert.deepEqual([ended(), handlers.running], [[["a", "cancelled"]], 1]);
   assert.equal(warnings.length, 1);
   await runs[0]?.end("too late");
   assert.deepEqual(ended(), [["a", "cancelled"]]);
 });
 
 test("one that stops in time is not given up later", async () => {
-  const { crew, start, runs, ended, advance, warnings } = kit();
+  const { handlers, start, runs, ended, advance, warnings } = kit();
   await start(handed("a"));
-  crew.stop(stop("a"));
+  handlers.stop(stop("a"));
   await runs[0]?.fail(runs[0].context.signal.reason);
   await advance(1000);
   assert.deepEqual([ended(), warnings], [[["a", "failed"]], []]);
@@ -147,22 +147,22 @@ test("what is reported after the end is not passed on, and usage counts in the r
   run?.context.usage({ inputTokens: 9 });
   await advance(1000);
   assert.deepEqual(posts.slice(1), [
-    { type: "news", items: [{ taskId: "a", attempt: 1, usage: { inputTokens: 4 } }] },
+    { type: "progress", items: [{ taskId: "a", attempt: 1, usage: { inputTokens: 4 } }] },
     { type: "ended", taskId: "a", attempt: 1, report: { outcome: "done", result: "1", usage: { inputTokens: 4 } } },
   ]);
 });
 
 test("stopping all forgets what waits and resolves idle when the last has ended", async () => {
-  const { crew, start, runs, ended } = kit();
+  const { handlers, start, runs, ended } = kit();
   await start(handed("a"), handed("b"));
-  crew.stopAll("closing");
+  handlers.stopAll("closing");
   assert.deepEqual(ended(), [["b", null]]);
   let isIdle = false;
-  const idle = crew.idle().then(() => {
+  const idle = handlers.idle().then(() => {
     isIdle = true;
   });
   await runs[0]?.fail(new Error("x"));
   await idle;
   assert.ok(isIdle);
-  await crew.idle();
+  await handlers.idle();
 });

@@ -9,10 +9,10 @@
  */
 import type { AnyParams, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
-import { type FromCrew, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
+import { type FromHandlers, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
-import type { HeldPermit, PermitDesk, PermitOptions } from "./permits.ts";
-import type { NewsDesk } from "./progress.ts";
+import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
+import type { ProgressReports } from "./progress.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
@@ -65,7 +65,7 @@ type Entry = AttemptRef & {
   used: Usage | null;
   cancelGrace: () => void;
 };
-export type Crew = {
+export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
   start(assignments: readonly Handed[]): void;
@@ -76,18 +76,18 @@ export type Crew = {
   idle(): Promise<void>;
 };
 
-export function createCrew(deps: {
+export function createHandlers(deps: {
   readonly slots: number;
   readonly killGraceMs: number;
   readonly clock: Clock;
   readonly perform: Perform;
   readonly isLeaseHeld: () => boolean;
-  readonly post: (message: FromCrew) => void;
+  readonly post: (message: FromHandlers) => void;
   readonly warn: (message: string) => void;
-  readonly news: NewsDesk;
-  readonly permits: PermitDesk;
-}): Crew {
-  const { clock, post, news, permits } = deps;
+  readonly reports: ProgressReports;
+  readonly permits: WorkerPermits;
+}): Handlers {
+  const { clock, post, reports, permits } = deps;
   const active = new Map<string, Entry>();
   const waiting = new Map<string, Handed>();
   const onIdle = new Set<() => void>();
@@ -139,12 +139,12 @@ export function createCrew(deps: {
       signal: controller.signal,
       attempt,
       progress: (value) => {
-        if (isActive()) news.progress({ taskId, attempt }, value);
+        if (isActive()) reports.progress({ taskId, attempt }, value);
       },
       usage: (usage) => {
         tokensOf(usage);
         entry.used = largerUsage(entry.used, { ...usage });
-        if (isActive() && entry.used !== null) news.usage({ taskId, attempt }, entry.used);
+        if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
       },
       withPermit: (gate, call, options) =>
         permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
@@ -161,7 +161,7 @@ export function createCrew(deps: {
   }
 
   function end({ taskId, attempt }: AttemptRef, report: Report | null): void {
-    news.drop({ taskId, attempt });
+    reports.drop({ taskId, attempt });
     post({ type: "ended", taskId, attempt, report });
   }
 

@@ -7,7 +7,7 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import type { ConnectionSettings } from "./connection.ts";
 import type { LeaseCell } from "./lease-cell.ts";
-import type { FromCrew, ToCrew } from "./messages.ts";
+import type { FromHandlers, ToHandlers } from "./messages.ts";
 
 export type OpenRequest = {
   readonly port: MessagePort;
@@ -17,13 +17,13 @@ export type OpenRequest = {
   readonly settings: ConnectionSettings;
 };
 /** A connection, wherever it is kept. */
-export type Link = { post(message: FromCrew): void };
+export type Link = { post(message: FromHandlers): void };
 export type LinkOptions = {
   readonly url: string | null;
   readonly token: string | null;
   readonly cell: LeaseCell;
   readonly settings: ConnectionSettings;
-  readonly onMessage: (message: ToCrew) => void;
+  readonly onMessage: (message: ToHandlers) => void;
 };
 
 type Thread = { readonly worker: Worker; readonly links: Set<(cause: string) => void> };
@@ -42,7 +42,7 @@ export function openThreadLink(options: LinkOptions): Link {
     thread.links.delete(lost);
     if (thread.links.size === 0) endThread(thread);
   }
-  near.on("message", (message: ToCrew) => {
+  near.on("message", (message: ToHandlers) => {
     if (message.type === "left" || message.type === "failed") close();
     onMessage(message);
   });

@@ -9,7 +9,7 @@ import type { ResultReport, SyncBody } from "../../protocol/index.ts";
 import { startWorker } from "../index.ts";
 import { createLeaseCell } from "./lease-cell.ts";
 import { openThreadLink } from "./lease-thread-client.ts";
-import type { ToCrew } from "./messages.ts";
+import type { ToHandlers } from "./messages.ts";
 
 const resultsIn = ({ body }: Asked): readonly ResultReport[] => (body as SyncBody).results ?? [];
 
@@ -83,7 +83,7 @@ test("progress and usage reach the server while the handler runs", async () => {
 });
 
 test("a thread that dies takes every worker with it, and says so", async () => {
-  const failed = Promise.withResolvers<ToCrew>();
+  const failed = Promise.withResolvers<ToHandlers>();
   const settings = { join: { id: "ann", slots: 1 }, giveUpMs: null };
   const common = { url: null, token: null, cell: createLeaseCell() };
   // One that is well, and one whose settings the thread falls over.

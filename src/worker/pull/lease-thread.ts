@@ -12,7 +12,7 @@ import { realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { createLeaseCell } from "./lease-cell.ts";
 import type { OpenRequest } from "./lease-thread-client.ts";
-import type { FromCrew, ToCrew } from "./messages.ts";
+import type { FromHandlers, ToHandlers } from "./messages.ts";
 import { wireOf } from "./wire.ts";
 
 function open({ port, url, token, cell, settings }: OpenRequest): void {
@@ -25,10 +25,10 @@ function open({ port, url, token, cell, settings }: OpenRequest): void {
     cell: createLeaseCell(cell),
     tell: (message) => tell(port, message),
   });
-  port.on("message", (message: FromCrew) => connection.receive(message));
+  port.on("message", (message: FromHandlers) => connection.receive(message));
 }
 
-function tell(port: MessagePort, message: ToCrew): void {
+function tell(port: MessagePort, message: ToHandlers): void {
   port.postMessage(message);
   // It was the last word: nothing keeps the thread for this worker any more.
   if (message.type === "left" || message.type === "failed") port.close();

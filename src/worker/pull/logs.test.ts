@@ -4,20 +4,20 @@ import fc from "fast-check";
 import type { LogBody, LogStatus } from "../../protocol/index.ts";
 import { nextTurn } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
-import { createLogCounter, READ_MS, STUCK_MAX, type WorkerLogs, withinBytes } from "./logs.ts";
+import { createLogService, READ_MS, STUCK_MAX, type WorkerLogs, withinBytes } from "./logs.ts";
 
 const wanted = (...ids: string[]) => ({
   ...{ workerId: "ann", session: "s1" },
   logs: ids.map((id) => ({ id, taskId: `task-${id}`, attempt: 1, lines: 10, bytes: 1000 })),
 });
 
-/** A counter whose server takes what it is given, unless a test says otherwise. */
+/** A service whose server takes what it is given, unless a test says otherwise. */
 function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogStatus> | LogStatus = taken) {
   const given: [string, LogBody][] = [];
   const warnings: string[] = [];
   const heard = new Set<() => void>();
   const clock = createHandClock({ at: 0 });
-  const counter = createLogCounter({
+  const service = createLogService({
     logs: { place: "here", read },
     clock,
     warn: (message) => warnings.push(message),
@@ -37,7 +37,7 @@ function kit(read: WorkerLogs["read"], answer: (body: LogBody) => Promise<LogSta
       look();
     });
   return {
-    ...counter,
+    ...service,
     given,
     warnings,
     handedIn,

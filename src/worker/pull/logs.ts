@@ -27,7 +27,7 @@ export type WorkerLogs = {
   /** The last lines of what an attempt wrote, running or not; null if there is no such log. */
   read(wish: LogWish): Promise<LogEnd | null> | LogEnd | null;
 };
-export type LogCounter = { want(wanted: WantedLogs): void };
+export type LogService = { want(wanted: WantedLogs): void };
 
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 64;
@@ -40,12 +40,12 @@ export const STUCK_MAX = 32;
 /** Of these nobody need hear: the server has given up waiting, or is away and will ask again. */
 const WORTH_A_WARNING: ReadonlySet<unknown> = new Set(["bad_request", "too_large", "forbidden", "unauthorized"]);
 
-export function createLogCounter(deps: {
+export function createLogService(deps: {
   readonly logs: WorkerLogs;
   readonly handIn: (workerId: string, body: LogBody) => Promise<LogStatus>;
   readonly warn: (message: string) => void;
   readonly clock?: Pick<Clock, "elapsed" | "ringAt">;
-}): LogCounter {
+}): LogService {
   const { logs, handIn, warn, clock = realClock } = deps;
   const waiting = new Map<string, { readonly since: number; readonly work: () => Promise<void> }>();
   const underWay = new Set<string>();

@@ -29,18 +29,18 @@ export type Report = {
   readonly permanent?: boolean;
 };
 /** What there is to tell of an attempt that runs. */
-export type News = {
+export type Update = {
   /** JSON text. */
   readonly progress?: string;
   readonly usage?: Usage;
 };
 export type Handed = AttemptRef & { readonly task: TaskView };
 
-export type FromCrew =
+export type FromHandlers =
   | ({ readonly type: "began" } & AttemptRef)
   /** A report of null: it was never begun, and there is nothing to say of it. */
   | ({ readonly type: "ended"; readonly report: Report | null } & AttemptRef)
-  | { readonly type: "news"; readonly items: readonly (AttemptRef & News)[] }
+  | { readonly type: "progress"; readonly items: readonly (AttemptRef & Update)[] }
   /** Run at most so many at once from now on; with 0, the note says why. */
   | { readonly type: "limit"; readonly count: number; readonly note: string | null }
   /** Take no more, and leave when all has ended. */
@@ -51,7 +51,7 @@ export type FromCrew =
   | { readonly type: "leave" };
 
 export type Fatal = { readonly code: string; readonly message: string; readonly status: number };
-export type ToCrew =
+export type ToHandlers =
   | {
       readonly type: "joined";
       readonly workerId: string;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { ClientError } from "../../client/index.ts";
 import { openDrover } from "../../engine/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
-import { createPermitDesk, type Holder, type PermitCalls } from "./permits.ts";
+import { createWorkerPermits, type Holder, type PermitCalls } from "./permits.ts";
 
 const broken = (): ClientError => new ClientError("network", "the connection broke", { retryable: true });
 const limited = (retryAfterMs: number): Error => Object.assign(new Error("slow down"), { status: 429, retryAfterMs });
@@ -48,7 +48,7 @@ async function kit() {
   };
   let ids = 0;
   const warnings: string[] = [];
-  const desk = createPermitDesk({
+  const permits = createWorkerPermits({
     ...{ client, chance: () => 1, newId: () => `call-${++ids}`, warn: (text) => void warnings.push(text) },
     session: () => "the session of w",
     clock,
@@ -59,7 +59,7 @@ async function kit() {
   const holder: Holder = { taskId: "t", attempt: 1, signal: new AbortController().signal };
   const gate = () => drover.state.gates.get("llm" as never);
   return {
-    ...{ drover, clock, settle, desk, holder, asked, warnings, wire, sessions },
+    ...{ drover, clock, settle, permits, holder, asked, warnings, wire, sessions },
     held: () => gate()?.held.size ?? 0,
     queued: () => gate()?.queue.entries.size ?? 0,
     blockedUntil: async () => (await drover.gates())[0]?.blockedUntil,
@@ -81,9 +81,9 @@ function openCall() {
 }
 
 test("a call goes out under a permit, and the permit goes back with what it used", async () => {
-  const { desk, holder, settle, held, asked, sessions } = await kit();
+  const { permits, holder, settle, held, asked, sessions } = await kit();
   const first = openCall();
-  const called = desk.withPermit(
+  const called = permits.withPermit(
     "llm",
     (permit) => {
       permit.usage({ inputTokens: 10, outputTokens: 5 });
@@ -102,15 +102,15 @@ test("a call goes out under a permit, and the permit goes back with what it used
 });
 
 test("a call that is queued keeps its place over long polls and a server that was away", async () => {
-  const { desk, holder, settle, clock, queued, asked, wire } = await kit();
+  const { permits, holder, settle, clock, queued, asked, wire } = await kit();
   const [first, second, third] = [openCall(), openCall(), openCall()];
-  const calls = [first, second].map(({ call }) => desk.withPermit("llm", call, undefined, holder));
+  const calls = [first, second].map(({ call }) => permits.withPermit("llm", call, undefined, holder));
   await settle();
   await clock.advance(25_000);
   wire.isUp = false;
   await clock.advance(20_000);
   wire.isUp = true;
-  calls.push(desk.withPermit("llm", third.call, undefined, holder));
+  calls.push(permits.withPermit("llm", third.call, undefined, holder));
   await clock.advance(10_000);
   assert.equal(queued(), 2);
   assert.ok(asked.filter((one) => one === "ask call-2").length >= 3, "it asked again under its id");
@@ -123,9 +123,9 @@ test("a call that is queued keeps its place over long polls and a server that wa
 });
 
 test("a 429 is told to the gate, the permit goes back, and the call goes out again after the rest", async () => {
-  const { desk, holder, settle, clock, held, blockedUntil } = await kit();
+  const { permits, holder, settle, clock, held, blockedUntil } = await kit();
   let calls = 0;
-  const called = desk.withPermit(
+  const called = permits.withPermit(
     "llm",
     () => {
       if (++calls === 1) throw limited(5000);
@@ -144,9 +144,9 @@ test("a 429 is told to the gate, the permit goes back, and the call goes out aga
 });
 
 test("a call that is throttled ten times is given up with the provider's error", async () => {
-  const { desk, holder, clock, held, queued } = await kit();
+  const { permits, holder, clock, held, queued } = await kit();
   let calls = 0;
-  const called = desk.withPermit(
+  const called = permits.withPermit(
     "llm",
     () => {
       calls++;
@@ -162,24 +162,24 @@ test("a call that is throttled ten times is given up with the provider's error",
 });
 
 test("an error of the call itself gives the permit back and is thrown on", async () => {
-  const { desk, holder, held } = await kit();
+  const { permits, holder, held } = await kit();
   const boom = (): never => {
     throw new Error("boom");
   };
   for (const call of [boom, async () => boom()])
-    await assert.rejects(desk.withPermit("llm", call, undefined, holder), /boom/);
+    await assert.rejects(permits.withPermit("llm", call, undefined, holder), /boom/);
   assert.equal(held(), 0);
 });
 
 test("a call that is given up while it waits takes its ticket along, by either signal", async () => {
-  const { desk, holder, settle, queued } = await kit();
+  const { permits, holder, settle, queued } = await kit();
   const first = openCall();
-  const out = desk.withPermit("llm", first.call, undefined, holder);
+  const out = permits.withPermit("llm", first.call, undefined, holder);
   await settle();
   const [own, attempt] = [new AbortController(), new AbortController()];
   const waiting = [
-    desk.withPermit("llm", () => 1, { signal: own.signal }, holder),
-    desk.withPermit("llm", () => 1, undefined, { ...holder, signal: attempt.signal }),
+    permits.withPermit("llm", () => 1, { signal: own.signal }, holder),
+    permits.withPermit("llm", () => 1, undefined, { ...holder, signal: attempt.signal }),
   ];
   await settle();
   assert.equal(queued(), 2);
@@ -191,7 +191,7 @@ test("a call that is given up while it waits takes its ticket along, by either s
   assert.equal(queued(), 0);
   const before = AbortSignal.abort(new Error("too late"));
   await assert.rejects(
-    desk.withPermit("llm", () => 1, { signal: before }, holder),
+    permits.withPermit("llm", () => 1, { signal: before }, holder),
     /too late/,
   );
   first.end();
@@ -199,33 +199,33 @@ test("a call that is given up while it waits takes its ticket along, by either s
 });
 
 test("a server that is away does not keep the answer of a call from its handler", async () => {
-  const { desk, holder, settle, clock, wire, warnings } = await kit();
+  const { permits, holder, settle, clock, wire, warnings } = await kit();
   const first = openCall();
-  const called = desk.withPermit("llm", first.call, undefined, holder);
+  const called = permits.withPermit("llm", first.call, undefined, holder);
   await settle();
   wire.isUp = false;
   first.end();
   await clock.advance(2000);
   assert.equal(await called, "answer");
-  await desk.flush();
+  await permits.flush();
   assert.match(warnings[0] ?? "", /permit call-1 was not settled/);
 });
 
 test("what the server refuses is thrown to the handler; a wrong call is refused by name", async () => {
-  const { desk, holder } = await kit();
+  const { permits, holder } = await kit();
   await assert.rejects(
-    desk.withPermit("no gate", () => 1, undefined, holder),
+    permits.withPermit("no gate", () => 1, undefined, holder),
     { code: "bad_request" },
   );
   await assert.rejects(
-    desk.withPermit("llm", () => 1, undefined, { ...holder, attempt: 9 }),
+    permits.withPermit("llm", () => 1, undefined, { ...holder, attempt: 9 }),
     { code: "stale_attempt" },
   );
-  await assert.rejects(desk.withPermit("llm", 1 as never, undefined, holder), /call must be a function/);
+  await assert.rejects(permits.withPermit("llm", 1 as never, undefined, holder), /call must be a function/);
   await assert.rejects(
-    desk.withPermit("llm", () => 1, { clas: "high" } as never, holder),
+    permits.withPermit("llm", () => 1, { clas: "high" } as never, holder),
     /options\.clas is not known/,
   );
   const usage = ({ usage }: { usage(used: object): void }): void => usage({ tokens: 1 });
-  await assert.rejects(desk.withPermit("llm", usage, undefined, holder), /usage\.tokens is not known/);
+  await assert.rejects(permits.withPermit("llm", usage, undefined, holder), /usage\.tokens is not known/);
 });

@@ -41,7 +41,7 @@ export type HeldPermit = {
 };
 /** The attempt on whose reservation a call draws. */
 export type Holder = { readonly taskId: string; readonly attempt: number; readonly signal: AbortSignal };
-export type PermitDesk = {
+export type WorkerPermits = {
   withPermit<Value>(
     gate: string,
     call: (permit: HeldPermit) => Promise<Value> | Value,
@@ -55,7 +55,7 @@ export type PermitDesk = {
 export type PermitCalls = Pick<Client, "askPermit" | "settlePermit" | "dropPermit">;
 const KNOWN: ReadonlySet<string> = new Set(["project", "class", "tokens", "signal"]);
 
-export function createPermitDesk(deps: {
+export function createWorkerPermits(deps: {
   readonly client: PermitCalls;
   readonly clock: Clock;
   readonly chance: () => number;
@@ -63,7 +63,7 @@ export function createPermitDesk(deps: {
   /** Under which this worker has joined. */
   readonly session: () => string;
   readonly warn: (message: string) => void;
-}): PermitDesk {
+}): WorkerPermits {
   const { client, clock } = deps;
   const settling = new Set<Promise<void>>();
 

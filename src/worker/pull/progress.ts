@@ -7,25 +7,25 @@
  */
 import type { AttemptRef, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { keyOf, type News } from "./messages.ts";
+import { keyOf, type Update } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 
 const EVERY_MS = 250;
 const PROGRESS_MAX = 16 * 1024;
 
 type Waiting = AttemptRef & { progress?: { readonly value: unknown }; usage?: Usage };
-export type NewsDesk = {
+export type ProgressReports = {
   progress(attempt: AttemptRef, value: unknown): void;
   usage(attempt: AttemptRef, usage: Usage): void;
   /** It has ended: what was not sent is not worth sending. */
   drop(attempt: AttemptRef): void;
 };
 
-export function createNewsDesk(deps: {
+export function createProgressReports(deps: {
   readonly clock: Clock;
-  readonly post: (items: readonly (AttemptRef & News)[]) => void;
+  readonly post: (items: readonly (AttemptRef & Update)[]) => void;
   readonly warn: (message: string) => void;
-}): NewsDesk {
+}): ProgressReports {
   const { clock, post, warn } = deps;
   const waiting = new Map<string, Waiting>();
   let lastAt = Number.NEGATIVE_INFINITY;
@@ -50,12 +50,12 @@ export function createNewsDesk(deps: {
       return;
     }
     lastAt = now;
-    const items = [...waiting.values()].map(newsOf).filter((item) => item !== null);
+    const items = [...waiting.values()].map(updateOf).filter((item) => item !== null);
     waiting.clear();
     if (items.length > 0) post(items);
   }
 
-  function newsOf({ taskId, attempt, progress, usage }: Waiting): (AttemptRef & News) | null {
+  function updateOf({ taskId, attempt, progress, usage }: Waiting): (AttemptRef & Update) | null {
     const text = progress === undefined ? undefined : progressText(taskId, progress.value);
     if (text === undefined && usage === undefined) return null;
     return {

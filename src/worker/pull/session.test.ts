@@ -149,7 +149,7 @@ test("one that is to be cancelled is told once, and confirmed as cancelled unles
     { ...one("b"), cause: "cancelled" },
   ]);
   const again = exchange(session, { cancel });
-  assert.deepEqual([again.heard.stop, again.heard.isNews], [[], false]);
+  assert.deepEqual([again.heard.stop, again.heard.isNew], [[], false]);
   assert.deepEqual(again.body.running, [one("a"), one("b")], "it is named until it has stopped");
   session.end(one("a"), { outcome: "failed", error: "aborted", usage: { inputTokens: 1 } });
   session.end(one("b"), done);
@@ -320,18 +320,18 @@ test("a worker that keeps logs says where in every sync, and hears which are wan
   const first = exchange(session, { logs: [log("l1")] });
   assert.equal(first.body.logPlace, "here");
   assert.deepEqual(first.heard.wanted, { workerId: "ann", session: "s1", logs: [log("l1")] });
-  assert.equal(first.heard.isNews, true);
+  assert.equal(first.heard.isNew, true);
   const again = exchange(session, { logs: [log("l1")] });
   assert.deepEqual([again.body.logPlace, again.heard.wanted?.logs.length], ["here", 1]);
-  assert.equal(again.heard.isNews, false, "it is known already: no reason to ask again at once");
-  assert.equal(exchange(session, { logs: [log("l1"), log("l2")] }).heard.isNews, true);
-  assert.deepEqual([exchange(session).heard.wanted, exchange(session).heard.isNews], [null, false]);
+  assert.equal(again.heard.isNew, false, "it is known already: no reason to ask again at once");
+  assert.equal(exchange(session, { logs: [log("l1"), log("l2")] }).heard.isNew, true);
+  assert.deepEqual([exchange(session).heard.wanted, exchange(session).heard.isNew], [null, false]);
 });
 
 test("a worker that keeps no logs says nothing of them, and is deaf to who wants one", () => {
   const { body, heard } = exchange(joined(), { logs: [{ id: "l", ...one("a"), lines: 5, bytes: 100 }] });
   assert.equal("logPlace" in body, false);
-  assert.deepEqual([heard.wanted, heard.isNews], [null, false]);
+  assert.deepEqual([heard.wanted, heard.isNew], [null, false]);
 });
 
 test("a lease that was changed since it joined is the one that counts from its next answer on", () => {
@@ -361,7 +361,7 @@ test("what must not run twice is named first, and begun when the server has it a
     first.heard.start.map(({ taskId }) => taskId),
     ["b"],
   );
-  assert.deepEqual([first.heard.isNews, session.isNaming(0)], [true, true]);
+  assert.deepEqual([first.heard.isNew, session.isNaming(0)], [true, true]);
   const lost = session.compose(0, 0);
   session.fail(lost.n);
   const second = exchange(session);

@@ -21,7 +21,15 @@
  */
 import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
 import { shorten } from "../output/lines.ts";
-import { type Handed, keyOf, type News, type Report, type Stop, type StopCause, type WantedLogs } from "./messages.ts";
+import {
+  type Handed,
+  keyOf,
+  type Report,
+  type Stop,
+  type StopCause,
+  type Update,
+  type WantedLogs,
+} from "./messages.ts";
 import { type Ended, packBody, type Running } from "./sync-body.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
@@ -42,7 +50,7 @@ type Held = AttemptRef & {
   /** False: it may be given to another, and is not named any more. */
   isOurs: boolean;
   stop: StopCause | null;
-  news: News | null;
+  update: Update | null;
   report: Report | null;
   /** The server would not take its report, and this is what is said instead. */
   isSpoilt: boolean;
@@ -65,12 +73,12 @@ export type Heard = {
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
   readonly drain: boolean;
-  /** Tabs that another worker has taken over, if it is news. */
+  /** Tabs that another worker has taken over, if that is new. */
   readonly lost: readonly string[];
   /** Logs that somebody wants to see. */
   readonly wanted: WantedLogs | null;
   /** Whether it said anything that was not known. */
-  readonly isNews: boolean;
+  readonly isNew: boolean;
 };
 
 export type PullSession = {
@@ -107,7 +115,7 @@ export type PullSession = {
   lose(): readonly Stop[];
   began(attempt: AttemptRef): void;
   end(attempt: AttemptRef, report: Report | null): void;
-  tell(attempt: AttemptRef, news: News): void;
+  tell(attempt: AttemptRef, update: Update): void;
   drain(): void;
   /** It runs at most so many at once from now on; what runs goes on. The note says why. */
   limit(count: number, note: string | null): void;
@@ -124,7 +132,7 @@ const NOTHING_HEARD: Heard = {
   drain: false,
   lost: [],
   wanted: null,
-  isNews: false,
+  isNew: false,
 };
 
 type SessionOptions = {
@@ -204,9 +212,9 @@ export function createPullSession(options: SessionOptions): PullSession {
       const one = state.held.get(keyOf(attempt));
       if (one?.stage === "handed") one.stage = "running";
     },
-    tell(attempt, news) {
+    tell(attempt, update) {
       const one = state.held.get(keyOf(attempt));
-      if (one !== undefined && one.stage !== "ended") one.news = { ...one.news, ...news };
+      if (one !== undefined && one.stage !== "ended") one.update = { ...one.update, ...update };
     },
     drain() {
       state.isDraining = true;
@@ -259,8 +267,8 @@ function compose(state: State, now: number, waitMs: number): SyncCall {
   const running = [...begun(state), ...nextUp(state, now)];
   const ended = all(state).filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
   const packed = packBody(running, ended, state.isCautious ? 1 : RESULTS_MAX);
-  const told = packed.told.map(({ taskId, attempt, news }) => ({ taskId, attempt, news }));
-  for (const one of told) unsayNews(state, keyOf(one));
+  const told = packed.told.map(({ taskId, attempt, update }) => ({ taskId, attempt, update }));
+  for (const one of told) unsayUpdate(state, keyOf(one));
   const n = ++state.n;
   const want = free(state, now);
   const { isDraining, session, limit, note } = state;
@@ -292,9 +300,9 @@ function compose(state: State, now: number, waitMs: number): SyncCall {
   return { n, workerId: state.workerId ?? "", body };
 }
 
-function unsayNews(state: State, key: string): void {
+function unsayUpdate(state: State, key: string): void {
   const one = state.held.get(key);
-  if (one !== undefined) one.news = null;
+  if (one !== undefined) one.update = null;
 }
 
 function hear(state: State, n: number, answer: SyncAnswer, now: number): Heard {
@@ -317,11 +325,11 @@ function hear(state: State, n: number, answer: SyncAnswer, now: number): Heard {
   const refused = answered.filter(({ accepted }) => !accepted);
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
-  const isNews =
+  const isNew =
     taken.length + start.length + stop.length + answered.length > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, stop, refused, drain, lost, wanted, isNews };
+  return { start, stop, refused, drain, lost, wanted, isNew };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
@@ -342,7 +350,7 @@ function takeOn(state: State, handed: Handed): boolean {
   const { taskId, attempt } = handed;
   const key = keyOf({ taskId, attempt });
   if (state.held.has(key)) return false;
-  const blank = { slotSince: null, stop: null, news: null, report: null, isSpoilt: false };
+  const blank = { slotSince: null, stop: null, update: null, report: null, isSpoilt: false };
   const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
   state.held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
   return true;
@@ -390,9 +398,9 @@ function stopOne(state: State, one: Held | undefined, cause: StopCause): Stop[] 
 
 function doubt(state: State, n: number): void {
   const flight = state.flights.get(n);
-  for (const { taskId, attempt, news } of flight?.told ?? []) {
+  for (const { taskId, attempt, update } of flight?.told ?? []) {
     const one = state.held.get(keyOf({ taskId, attempt }));
-    if (one?.stage === "running") one.news = { ...news, ...one.news };
+    if (one?.stage === "running") one.update = { ...update, ...one.update };
   }
   if (flight !== undefined) flight.told = [];
 }
@@ -436,7 +444,7 @@ function end(state: State, attempt: AttemptRef, given: Report | null): void {
   const one = state.held.get(keyOf(attempt));
   if (one === undefined || one.stage === "ended") return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
-  if (report !== null) Object.assign(one, { stage: "ended", news: null, report });
+  if (report !== null) Object.assign(one, { stage: "ended", update: null, report });
   else if (!state.isClosing || !one.isOurs) state.held.delete(keyOf(one));
 }
 
@@ -446,8 +454,8 @@ function unsaid(state: State, now: number): "urgent" | "mild" | "nothing" {
   if (state.limit !== last.limit || state.note !== last.note) return "urgent";
   const [results, running] = [new Set(last.results), new Set(last.running)];
   if (all(state).some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
-  const isNew = (one: Held): boolean => one.news !== null || !running.has(keyOf(one));
-  return [...begun(state), ...nextUp(state, now)].some(isNew) ? "mild" : "nothing";
+  const hasNew = (one: Held): boolean => one.update !== null || !running.has(keyOf(one));
+  return [...begun(state), ...nextUp(state, now)].some(hasNew) ? "mild" : "nothing";
 }
 
 const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";

@@ -5,36 +5,36 @@
  * is still named as running: one that is neither running nor reported would be given to another worker.
  */
 import type { AttemptRef, ResultReport, RunningReport } from "../../protocol/index.ts";
-import type { News, Report } from "./messages.ts";
+import type { Report, Update } from "./messages.ts";
 
 /** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
 const BODY_BYTES_MAX = 900 * 1024;
-const NEWS_BYTES_MAX = 128 * 1024;
+const UPDATE_BYTES_MAX = 128 * 1024;
 /** What a report costs beside its result and its error. */
 const FRAME_BYTES = 256;
 
 export type Ended = AttemptRef & { readonly report: Report };
-export type Running = AttemptRef & { readonly news: News | null };
+export type Running = AttemptRef & { readonly update: Update | null };
 export type Packed = {
   readonly running: readonly RunningReport[];
   readonly results: readonly ResultReport[];
-  /** Whose news is in it. */
+  /** Whose update is in it. */
   readonly told: readonly Running[];
 };
 
-/** At most `resultsMax` results and, if that is one, no news: for finding out what the server will not take. */
+/** At most `resultsMax` results and, if that is one, no update: for finding out what the server will not take. */
 export function packBody(running: readonly Running[], ended: readonly Ended[], resultsMax: number): Packed {
   const names = running.length + ended.length;
   let room = BODY_BYTES_MAX - [...running, ...ended].reduce((sum, { taskId }) => sum + nameBytes(taskId), 0);
-  const told = resultsMax === 1 ? [] : within(running.filter(hasNews), NEWS_BYTES_MAX, newsBytes);
-  room -= told.reduce((sum, { news }) => sum + newsBytes({ news }), 0) + names;
+  const told = resultsMax === 1 ? [] : within(running.filter(hasUpdate), UPDATE_BYTES_MAX, updateBytes);
+  room -= told.reduce((sum, { update }) => sum + updateBytes({ update }), 0) + names;
   const fitting = within(ended.slice(0, resultsMax), room, reportBytes);
   // One always goes, or nothing ever would.
   const reported = fitting.length === 0 ? ended.slice(0, 1) : fitting;
   const waiting = ended.slice(reported.length);
-  const withNews = new Set(told);
+  const withUpdate = new Set(told);
   return {
-    running: [...running.map((one) => runningJson(one, withNews.has(one))), ...waiting.map(nameOf)],
+    running: [...running.map((one) => runningJson(one, withUpdate.has(one))), ...waiting.map(nameOf)],
     results: reported.map(resultJson),
     told,
   };
@@ -49,17 +49,17 @@ function within<Item>(items: readonly Item[], bytesMax: number, bytesOf: (item: 
   return end < 0 ? items : items.slice(0, end);
 }
 
-const hasNews = ({ news }: Running): boolean => news !== null;
+const hasUpdate = ({ update }: Running): boolean => update !== null;
 const nameOf = ({ taskId, attempt }: AttemptRef): AttemptRef => ({ taskId, attempt });
 const nameBytes = (taskId: string): number => Buffer.byteLength(taskId) + 40;
-const newsBytes = ({ news }: Pick<Running, "news">): number => Buffer.byteLength(news?.progress ?? "") + 100;
+const updateBytes = ({ update }: Pick<Running, "update">): number => Buffer.byteLength(update?.progress ?? "") + 100;
 const reportBytes = ({ report: { result = "", error = "" } }: Ended): number =>
   // Text may double when it is quoted.
   Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES;
 
-function runningJson({ taskId, attempt, news }: Running, isTold: boolean): RunningReport {
-  if (!isTold || news === null) return { taskId, attempt };
-  const { progress, usage } = news;
+function runningJson({ taskId, attempt, update }: Running, isTold: boolean): RunningReport {
+  if (!isTold || update === null) return { taskId, attempt };
+  const { progress, usage } = update;
   return {
     taskId,
     attempt,

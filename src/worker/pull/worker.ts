@@ -14,15 +14,15 @@ import { type Client, createClient } from "../../client/index.ts";
 import type { AnyParams, LogBody, LogStatus } from "../../protocol/index.ts";
 import { realClock, ringAfter } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
-import { type AssignedTask, type Crew, createCrew, type Perform, type TaskContext } from "./handlers.ts";
+import { type AssignedTask, createHandlers, type Handlers, type Perform, type TaskContext } from "./handlers.ts";
 import { createLeaseCell } from "./lease-cell.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
-import { createLogCounter } from "./logs.ts";
-import type { ToCrew } from "./messages.ts";
+import { createLogService } from "./logs.ts";
+import type { ToHandlers } from "./messages.ts";
 import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { type Outcome, reportOfOutcome, reportOfValue } from "./outcome.ts";
-import { createPermitDesk, type PermitDesk } from "./permits.ts";
-import { createNewsDesk } from "./progress.ts";
+import { createWorkerPermits, type WorkerPermits } from "./permits.ts";
+import { createProgressReports } from "./progress.ts";
 import { errorOf, wireOf } from "./wire.ts";
 
 const FLUSH_MS = 2000;
@@ -96,7 +96,7 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
     closed: life.closed,
     [Symbol.asyncDispose]: life.close,
     get running() {
-      return life.crew.running;
+      return life.handlers.running;
     },
     get leaseMs() {
       return life.terms().leaseMs;
@@ -107,11 +107,11 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
   };
 }
 
-type Joined = Omit<Extract<ToCrew, { type: "joined" }>, "type">;
+type Joined = Omit<Extract<ToHandlers, { type: "joined" }>, "type">;
 /** What the server may change while the worker is there. */
 type Terms = Pick<Joined, "leaseMs" | "maxWorktrees">;
 type Life = {
-  readonly crew: Crew;
+  readonly handlers: Handlers;
   readonly terms: () => Terms;
   readonly closed: Promise<void>;
   limit(count: number, note?: string | null): void;
@@ -129,7 +129,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   joined.promise.catch(() => {});
   const link = openLink(read, client, cell, receive);
   let session = "";
-  const permits = createPermitDesk({
+  const permits = createWorkerPermits({
     client,
     clock: realClock,
     chance: Math.random,
@@ -137,25 +137,29 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
     warn,
     session: () => session,
   });
-  const news = createNewsDesk({ clock: realClock, warn, post: (items) => link.post({ type: "news", items }) });
-  const crew = createCrew({
+  const reports = createProgressReports({
+    clock: realClock,
+    warn,
+    post: (items) => link.post({ type: "progress", items }),
+  });
+  const handlers = createHandlers({
     slots: read.join.slots,
     killGraceMs,
     clock: realClock,
     perform,
-    news,
+    reports,
     permits,
     warn,
     isLeaseHeld: () => realClock.elapsed() < cell.read(),
     post: link.post,
   });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
-  const logs = read.logs === null ? null : createLogCounter({ logs: read.logs, handIn, warn });
+  const logs = read.logs === null ? null : createLogService({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;
   let hasJoined = false;
   let terms: Terms = { leaseMs: 0, maxWorktrees: null };
 
-  function receive(message: ToCrew): void {
+  function receive(message: ToHandlers): void {
     switch (message.type) {
       case "joined":
         hasJoined = true;
@@ -166,9 +170,9 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
         terms = message;
         return;
       case "start":
-        return crew.start(message.assignments);
+        return handlers.start(message.assignments);
       case "stop":
-        return crew.stop(message.stops);
+        return handlers.stop(message.stops);
       case "logs":
         return logs?.want(message.wanted);
       case "draining":
@@ -187,23 +191,23 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
 
   async function fail(error: Error): Promise<void> {
     if (hasJoined) warn(`the worker has stopped: ${error.message}`);
-    crew.stopAll("session-lost");
+    handlers.stopAll("session-lost");
     joined.reject(error);
-    await crew.idle();
+    await handlers.idle();
     end.reject(error);
   }
 
   async function depart(): Promise<void> {
     link.post({ type: "closing" });
-    crew.stopAll("closing");
-    await crew.idle();
+    handlers.stopAll("closing");
+    await handlers.idle();
     await atMost(permits.flush(), FLUSH_MS);
     link.post({ type: "leave" });
     await end.promise.catch(() => {});
   }
 
   return {
-    crew,
+    handlers,
     terms: () => terms,
     closed: end.promise,
     limit: (count, note = null) => link.post({ type: "limit", count, note }),
@@ -232,7 +236,7 @@ function openLink(
   read: ReadOptions,
   client: Client,
   cell: ReturnType<typeof createLeaseCell>,
-  onMessage: (message: ToCrew) => void,
+  onMessage: (message: ToHandlers) => void,
 ): Link {
   const { join, giveUpMs, url, token } = read;
   const settings = { join, giveUpMs, limit: read.limit ?? undefined, logPlace: read.logs?.place };
@@ -258,4 +262,4 @@ async function atMost(work: Promise<void>, ms: number): Promise<void> {
   });
 }
 
-export type { PermitDesk };
+export type { WorkerPermits };
