@@ -6,8 +6,8 @@
  * readers: where JSON Schema cannot say exactly what a reader means (a name counts its length in UTF-16 and is not
  * "None"), the keywords say nearly that for people and the reader itself decides.
  *
- * The TypeScript type of a shape is written out beside its schema, because people read it and declarations are built
- * from it. `Fields` makes the compiler compare the two key by key.
+ * The TypeScript type of a shape is written from its schema, into generated/. `Fields` makes the compiler compare the
+ * two key by key.
  */
 
 import * as core from "../../core/base/index.ts";

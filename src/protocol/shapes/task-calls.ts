@@ -30,7 +30,7 @@ export type * from "../generated/task-calls.ts";
 export type TaskFilter = Omit<TasksQuery, "limit" | "cursor">;
 
 export const PAGE_DEFAULT = 100;
-export const TAIL_LINES_MAX = 10_000;
+const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;
 
 const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...TASK_STATES);

@@ -45,7 +45,7 @@ export const resources: s.Schema<Resources> = s.object<Resources>({
   memoryBytes: s.optional(s.whole(0)),
 });
 
-export const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
+const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
   }),

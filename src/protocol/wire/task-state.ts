@@ -10,7 +10,7 @@ export const TASK_STATES: readonly TaskState[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
   ...(["done", "failed", "cancelled", "skipped", "rejected"] as const),
 ];
-export const END_STATES: readonly TaskState[] = ["done", "failed", "cancelled", "skipped", "rejected"];
+const END_STATES: readonly TaskState[] = ["done", "failed", "cancelled", "skipped", "rejected"];
 
 export const isEnded = (state: TaskState): boolean => END_STATES.includes(state);
 
