@@ -10,7 +10,7 @@ import { after, describe, test } from "node:test";
 import { cannedServer, drover, NOW, type Ran, Refusal } from "../../test/kits/cli/canned-server.ts";
 import { lines, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
-import { newPart } from "./verbs/log-tail.ts";
+import { newPart } from "./verbs/task.ts";
 import { VERBS } from "./verbs.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "drover-verbs-"));

@@ -251,7 +251,7 @@ tasks:
     terminal.signal("SIGINT");
     const { code, out, err } = await ended;
     assert.deepEqual([code, place.ran()], [130, ["first", "held", "bye"]]);
-    assert.match(err, /^note: stopping: what runs is told to end; once more \(Ctrl-C\) kills it at once\n$/);
+    assert.match(err, /^note: stopping: what runs may end; once more \(Ctrl-C\) kills it at once\n$/);
     assert.match(out, /\nstopped +held\n/);
     assert.match(out, /\nheld +unfinished +1 +\S+ +stopped before its end\nlast +not started\n/);
     assert.match(out, /plan: 1 of 3 done, 2 not finished, in \S+\nInterrupted\. Run the same command again to go on/);

@@ -22,6 +22,7 @@ import {
 } from "../../engine/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
+import type { ExecOutcome } from "../../worker/index.ts";
 
 import type { Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
@@ -318,7 +319,7 @@ const isFree = ({ work, rules }: PlanTask): boolean => work.command.kind !== "ag
 
 /** Whether the task will have failed by this: then nothing may start in the same breath. */
 function isLastFailure(
-  { outcome, permanent }: Outcome,
+  { outcome, permanent }: ExecOutcome,
   { rules }: PlanTask,
   id: string,
   { drover, attempts }: RunContext,
@@ -332,14 +333,14 @@ function isLastFailure(
 async function throughGate(
   { rules }: PlanTask,
   { withPermit }: TaskContext,
-  run: () => Promise<Outcome>,
+  run: () => Promise<ExecOutcome>,
   isStopping: () => boolean,
-): Promise<Outcome> {
+): Promise<ExecOutcome> {
   const { provider, tokens = 0 } = rules;
   if (provider === null) return await run();
   const over = new AbortController();
-  let outcome: Outcome | null = null;
-  const call = async (permit: HeldPermit): Promise<Outcome> => {
+  let outcome: ExecOutcome | null = null;
+  const call = async (permit: HeldPermit): Promise<ExecOutcome> => {
     outcome = await run();
     if (outcome.usage !== undefined) permit.usage(outcome.usage);
     const { rateLimited, retryAfterMs, error } = outcome;
@@ -356,10 +357,10 @@ async function throughGate(
   }
 }
 
-/** The outcome in the words of a handler: what it returns is the result, what it throws is why not. */
-function answerOf(
-  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent }: Outcome,
-  isStopping: boolean,
+/** The outcome of a command as a handler answers: what it returns is the result, what it throws is why not. */
+export function answerOf(
+  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent }: ExecOutcome,
+  isStopping: boolean = false,
 ): unknown {
   if (outcome === "done") return result;
   // Asking to come back would cost the task something; having been stopped must not.
@@ -375,4 +376,3 @@ function answerOf(
       return outcome satisfies never;
   }
 }
-type Outcome = Awaited<ReturnType<Attempts["run"]>>;

@@ -5,15 +5,15 @@
  * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
  * what runs end within a grace, the second does not wait.
  */
-import { type Drover, DroverError, LogFailure, openDrover, TaskRequeue } from "../../engine/index.ts";
+import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
-import type { ExecOutcome } from "../../worker/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting } from "../config/load.ts";
 import { checkNothingLost } from "../config/loss.ts";
 import { keepReloading, type Reloading } from "../config/reload.ts";
 import { loadSettings, type ServerConfig } from "../config/settings.ts";
+import { answerOf } from "../run/session.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
@@ -131,7 +131,7 @@ async function start(
       log,
       url: server.url,
       complain,
-      answer,
+      answer: answerOf,
       others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
     });
@@ -224,23 +224,6 @@ function applyTo(
     putInForce();
     for (const knob of needsRestart(first.settings, config.settings)) complain(`${knob} changes with the next start`);
   };
-}
-
-/** The outcome of a command in the words of a handler: what it returns is the result, what it throws is why not. */
-function answer(given: ExecOutcome): unknown {
-  const { outcome, result, error = given.outcome, retryAfterMs, rateLimited, permanent = false } = given;
-  switch (outcome) {
-    case "done":
-      return result;
-    case "requeue":
-      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
-      throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
-    case "failed":
-    case "cancelled":
-      throw Object.assign(new Error(error), { permanent });
-    default:
-      return outcome satisfies never;
-  }
 }
 
 // --------------------------------------------------------------------- the end

@@ -128,33 +128,12 @@ export function milliseconds(text: string): number {
   return Number(digits) * (SPAN_UNITS[unit ?? "ms"] ?? 1);
 }
 
-const BYTE_UNITS: Readonly<Record<string, number>> = {
-  "": 1,
-  b: 1,
-  k: 1000,
-  kb: 1000,
-  ki: 1024,
-  kib: 1024,
-  m: 1e6,
-  mb: 1e6,
-  mi: 1024 ** 2,
-  mib: 1024 ** 2,
-  g: 1e9,
-  gb: 1e9,
-  gi: 1024 ** 3,
-  gib: 1024 ** 3,
-  t: 1e12,
-  tb: 1e12,
-  ti: 1024 ** 4,
-  tib: 1024 ** 4,
-};
-
 /** `512MiB`, `2GB`, or bytes. */
 export function byteCount(text: string): number {
-  const [, digits = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,3})?) ?([a-zA-Z]*)$/.exec(text) ?? [];
-  const size = BYTE_UNITS[unit.toLowerCase()];
-  if (digits === "" || size === undefined) throw new BadValue("It must be a size such as 512MiB or 2GB.");
-  return Math.round(Number(digits) * size);
+  const [, digits = "", unit = "", binary] = /^(\d{1,12}(?:\.\d{1,3})?) ?(?:([kmgt])(i)?)?b?$/i.exec(text) ?? [];
+  if (digits === "") throw new BadValue("It must be a size such as 512MiB or 2GB.");
+  const power = unit === "" ? 0 : "kmgt".indexOf(unit.toLowerCase()) + 1;
+  return Math.round(Number(digits) * (binary === undefined ? 1000 : 1024) ** power);
 }
 
 /** `500m` or `0.5`: cores, as thousandths of one. */

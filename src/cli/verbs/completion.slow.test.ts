@@ -11,7 +11,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { isMissing } from "../../../test/kits/optional-tool.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-import type { Shell } from "./completion-script.ts";
+import type { Shell } from "./completion.ts";
 
 const LIMIT_MS = 60_000;
 /** A home that has nothing of the person's own, and a directory with known files to complete in. */

@@ -1,6 +1,7 @@
 /**
  * `drover task ID`: everything about one task; with --watch until it has ended, with --logs what it wrote.
  */
+import { setTimeout as elapse } from "node:timers/promises";
 import { ClientError } from "../../client/index.ts";
 import type { TaskView } from "../../protocol/index.ts";
 import { clientFor, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
@@ -9,7 +10,6 @@ import { interruptible } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
 import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { taskDetails, taskLine } from "../show/task-view.ts";
-import { newPart } from "./log-tail.ts";
 import { watchTask } from "./watch-task.ts";
 
 type Flags = {
@@ -20,6 +20,8 @@ type Flags = {
 };
 
 const TAIL_MAX = 10_000;
+/** How often a log is looked at while it is followed. */
+const LOOK_MS = 500;
 
 export const taskVerb: VerbBody<Flags> = {
   takes: [{ name: "<id>", about: "the task" }],
@@ -106,27 +108,33 @@ function createLogReader(call: Call<Flags>, id: string): LogReader {
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await more(signal);
-      await moment(signal);
+      await elapse(LOOK_MS, undefined, { signal }).catch(() => {});
     }
   }
 
   return { more: () => more(), follow };
 }
 
-const LOOK_MS = 500;
+/**
+ * What is new in a log of which only the end is seen. Its end moves on as it grows: what is seen now begins somewhere
+ * inside what was seen before. The longest end of the old that the new begins with is what they have in common.
+ */
+export function newPart(before: string, now: string): string {
+  return now.startsWith(before) ? now.slice(before.length) : now.slice(overlap(before, now));
+}
 
-/** A short rest that ends at once when there is nothing more to wait for. */
-function moment(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, LOOK_MS);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
+/** The length of the longest end of `before` that `now` begins with: the table of Knuth, Morris and Pratt. */
+function overlap(before: string, now: string): number {
+  const fallback = new Uint32Array(now.length + 1);
+  for (let at = 1, matched = 0; at < now.length; at++) {
+    while (matched > 0 && now[at] !== now[matched]) matched = fallback[matched] ?? 0;
+    if (now[at] === now[matched]) matched += 1;
+    fallback[at + 1] = matched;
+  }
+  let matched = 0;
+  for (const char of before.slice(-now.length).split("")) {
+    while (matched > 0 && char !== now[matched]) matched = fallback[matched] ?? 0;
+    if (char === now[matched]) matched += 1;
+  }
+  return matched;
 }
