@@ -3,7 +3,7 @@
  *
  * A call is made again when that is safe: it was refused for now and nothing happened; it never left this machine; or
  * its answer was lost and the same request twice is as good as once (the table of calls says which those are). Tries
- * are bounded and rests grow. Whoever gave an AbortSignal gets its own reason back; nothing else ends a call early.
+ * are bounded and rests grow. An AbortSignal that is given ends it with its own reason; nothing else ends a call early.
  */
 
 import type { Answered, Asked, CallName } from "../protocol/index.ts";

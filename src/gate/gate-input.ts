@@ -131,7 +131,7 @@ export function checkAcquireOptions(options: unknown, more: readonly string[] = 
   if (tokens !== undefined) amount("tokens", tokens);
 }
 
-/** The tokens to charge; null if nobody said. */
+/** The tokens to charge; null if the caller did not say. */
 export function parseUsage(usage: unknown): number | null {
   if (usage === undefined || usage === null) return null;
   if (typeof usage === "number") return amount("usage", usage);

@@ -1,9 +1,9 @@
 /**
  * The directory that Drover keeps its data in, made so that it stays out of others' hands and out of repositories.
  *
- * What tasks hold is nobody else's business: prompts, results, the names of things. So only its owner may read it, and
+ * What tasks hold is its owner's business: prompts, results, the names of things. So only its owner may read it, and
  * git does not see it, since most of these directories lie in somebody's checkout. A directory that was there before
- * belongs to whoever made it, and stays as it is; the files in it are Drover's all the same, and for their owner only.
+ * belongs to its maker, and stays as it is; the files in it are Drover's all the same, and for their owner only.
  */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";

@@ -3,7 +3,7 @@
  *
  * Quotes and backslashes mean what they mean in `sh`. What only a shell can do (pipes, redirections, variables,
  * substitutions) is refused rather than passed on as plain words: a command that silently does something else is
- * worse than one that does not start. Whoever wants a shell says so.
+ * worse than one that does not start. A caller that wants a shell says so.
  */
 
 export class CommandError extends Error {

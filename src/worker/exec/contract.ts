@@ -1,5 +1,5 @@
 /**
- * What the exec worker is given and what it answers, whoever carries it over the wire.
+ * What the exec worker is given and what it answers, apart from how that travels over the wire.
  *
  * The handler knows tasks, attempts and outcomes, and nothing of leases or HTTP: a pull worker calls it, a test calls
  * it, `drover run` may call it.

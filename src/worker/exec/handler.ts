@@ -135,7 +135,7 @@ async function sweepWith({ setup, runs, sessions, outputs, worktrees }: AttemptT
     if (found.remaining.length === 0) await run.end();
     else problems.push(`processes ${found.remaining.join(", ")} of run ${run.id} would not die`);
   }
-  // Only when nobody works in them any more.
+  // Only when no attempt works in them any more.
   const trees = (await worktrees?.sweep()) ?? { removed: [], kept: [], problems: [] };
   sessions.prune(setup.clock.now());
   await outputs.trim();

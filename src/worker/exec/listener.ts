@@ -1,7 +1,7 @@
 /**
  * Listens to what a child prints, and keeps what matters of it.
  *
- * Progress and usage go to whoever runs the attempt as they come; a session is written down the moment it is seen; the
+ * Progress and usage go to the caller of the attempt as they come; a session is written down the moment it is seen; the
  * latest result, the latest line that is JSON, and what the tool says went wrong are kept for the end. Nothing a child
  * prints can make this throw, or the whole worker would end by it: what makes no sense is left out, and told once.
  */

@@ -8,7 +8,7 @@
 
 export type LineSplitter = {
   push(chunk: Buffer): void;
-  /** What has come of a line that has no end yet: a prompt, perhaps, that nobody will ever answer. */
+  /** What has come of a line that has no end yet: a prompt, perhaps, that is never answered. */
   begun(): string;
   /** What has no newline yet is a line too, now. */
   end(): void;

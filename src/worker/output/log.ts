@@ -1,5 +1,5 @@
 /**
- * The output of one attempt: read in lines, told to whoever listens, kept in memory and on disk.
+ * The output of one attempt: read in lines, given to its listener, kept in memory and on disk.
  *
  * Each kept line has its instant and its origin: `out` and `err` are the child's, `note` is the worker's own word (what
  * was started, which signal was sent, how it ended). Secrets are taken out before a line is kept; the listener, which

@@ -1,5 +1,5 @@
 /**
- * From a child's pipe to whoever reads its output, without holding up anybody else.
+ * From a child's pipe to the reader of its output, without holding up other work.
  *
  * A child that prints as fast as it can fills a pipe with thirty thousand lines, and what is done for each line keeps
  * the event loop busy: eight such children and a server beside them answers nobody for half a second. So a chunk is

@@ -65,7 +65,7 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
     const [error] = await once(child, "error");
     throw error;
   }
-  // Until its exit is seen nobody has asked for it, so the number cannot have passed to another.
+  // Until its exit is seen the system keeps its number, so the number cannot have passed to another.
   const leader: Leader = { pid, startedAt: tools.table.read(pid)?.startedAt ?? null };
   const output = connect(child, plan);
   const ladder = createLadder(child, pid, plan, tools);

@@ -7,7 +7,7 @@
  * alone: the instant at which it began is compared once more right before the signal.
  *
  * A process can start another and end while it is being looked for. So a search that finds nothing counts only if
- * nothing unknown ended during it: whoever was there at its beginning was then still there when it was looked at, and
+ * nothing unknown ended during it: what was there at its beginning was then still there when it was looked at, and
  * had no time to hand on. It is repeated until that holds, or too often on a machine that never rests.
  */
 import { setTimeout as pause } from "node:timers/promises";

@@ -39,7 +39,7 @@ export type Runs = {
 const RECORD = "run.json";
 const MODE = 0o600;
 const TEMP_PREFIX = join(tmpdir(), "drover-run-");
-/** A directory without a record is one that was being made; after this it is nobody's. */
+/** A directory without a record is one that was being made; after this it has no owner. */
 const NAMELESS_MS_MAX = 3_600_000;
 
 export function createRuns(options: {

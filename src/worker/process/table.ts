@@ -2,7 +2,7 @@
  * The processes of this machine, as far as they can be proven to be ours.
  *
  * A pid alone proves nothing: the number may belong to somebody else by the time a signal is sent. So an entry carries
- * the instant at which the process began, in the system's own words, and whoever signals compares it first. On Linux
+ * the instant at which the process began, in the system's own words, and who signals compares it first. On Linux
  * all of it is read from /proc, the environment included, in which a run leaves its tag. Elsewhere (macOS) `ps` tells
  * parents, groups and beginnings; environments are not readable there, so a process that leaves both its group and
  * its parent is not found.

@@ -272,7 +272,7 @@ function onAway(state: State, error: unknown): void {
   if (state.giveUpMs !== null && now - state.awaySince >= state.giveUpMs) stop(state, error);
 }
 
-/** Nobody else may begin what runs here while it runs: it is stopped before the server gives it away. */
+/** No other worker may begin what runs here while it runs: it is stopped before the server gives it away. */
 function expire(state: State): void {
   const stops = state.session.expire();
   warn(

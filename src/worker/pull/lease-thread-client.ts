@@ -2,7 +2,7 @@
  * The near end of the thread that keeps connections: one per process, begun with the first worker.
  *
  * The thread keeps the program alive while a worker is joined, and ends when the last has left. If it ends by
- * itself, nobody renews any lease: every worker is told that its connection failed and stops what it runs.
+ * itself, no lease is renewed: every worker hears that its connection failed and stops what it runs.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import type { ConnectionSettings } from "./connection.ts";

@@ -33,11 +33,11 @@ const AT_ONCE_MAX = 4;
 const WAITING_MAX = 64;
 const DONE_MAX = 256;
 const ERROR_MAX = 1000;
-/** Nobody at the server waits longer. */
+/** No reader at the server waits longer. */
 export const READ_MS = 5000;
 /** Of reads that were given up and have not ended; with so many, none is begun. */
 export const STUCK_MAX = 32;
-/** Of these nobody need hear: the server has given up waiting, or is away and will ask again. */
+/** These need no warning: the server has given up waiting, or is away and will ask again. */
 const WORTH_A_WARNING: ReadonlySet<unknown> = new Set(["bad_request", "too_large", "forbidden", "unauthorized"]);
 
 export function createLogService(deps: {

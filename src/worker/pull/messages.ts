@@ -13,7 +13,7 @@ export type WantedLogs = {
   readonly logs: readonly WantedLog[];
 };
 
-/** Why an attempt must stop: Drover says so, or it may be given to another because nobody heard of this worker. */
+/** Why an attempt must stop: Drover says so, or the server has not heard of this worker and may give it away. */
 export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
 export type Stop = AttemptRef & { readonly cause: StopCause };
 

@@ -124,7 +124,7 @@ function readLogs(logs: WorkerLogs): WorkerLogs {
   return logs;
 }
 
-/** A name nobody else has, that says where it runs. It is chosen here so that joining twice is joining once. */
+/** A name of its own that says where it runs. It is chosen here so that joining twice is joining once. */
 const ownName = (): string => `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}-${randomUUID().slice(0, 8)}`;
 
 function readSpan(field: string, value: unknown): number {

@@ -101,7 +101,7 @@ export function createWorkerPermits(deps: {
     }
   }
 
-  /** Resolves when the permit is granted. Whoever gives up leaves no ticket behind. */
+  /** Resolves when the permit is granted. A caller that gives up leaves no ticket behind. */
   async function acquire(
     body: PermitBody & { readonly id: string; readonly session: string },
     signal: AbortSignal,
@@ -180,7 +180,7 @@ export function createWorkerPermits(deps: {
   };
 }
 
-/** Nobody answered, or not now: the ticket keeps its place meanwhile. */
+/** No server answered, or not now: the ticket keeps its position meanwhile. */
 const isPassing = (error: unknown): boolean =>
   error instanceof ClientError && (error.status === 0 || error.status >= 500) && error.code !== "bad_request";
 

@@ -2,8 +2,8 @@
  * What a handler gives back, as JSON text.
  *
  * What JSON cannot hold (a function, NaN, a date, a cycle) is refused by its path instead of being dropped or
- * changed in silence, by the same rules as for a worker inside the engine's process. Nobody could mend that by trying
- * again, so the error is permanent.
+ * changed in silence, by the same rules as for a worker inside the engine's process. Another try would not
+ * mend that, so the error is permanent.
  */
 import { jsonFault } from "../../std/index.ts";
 

@@ -12,7 +12,7 @@
  *   disowned, so that another worker gets it.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
- *   no longer named, so that nobody believes it is still worked on, but its slot is taken until its handler has
+ *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
  *   ended.
  * - A task that must not be run twice (`onLoss: "fail"`) is named as running first, and handed to the handlers when the
  *   answer says that the server has it so: whatever becomes of this process, the log knows that it may have begun.
@@ -367,7 +367,7 @@ function beginOnRecord(state: State, { running }: Flight): Handed[] {
   });
 }
 
-/** The handlers never heard of it, so nobody but this will say that it is over. */
+/** The handlers never heard of it, so only this session says that it is over. */
 function endUnbegun(state: State, one: Held, report: Report | null): void {
   one.awaits = null;
   if (report === null) state.held.delete(keyOf(one));

@@ -33,7 +33,7 @@ function notDrover(): never {
 }
 
 /**
- * `away`: nobody answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
+ * `away`: no server answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
  * never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
  */
 export type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
@@ -58,7 +58,7 @@ export const failureKind = (error: unknown): FailureKind => {
 /** Whether the session is lost because another has joined under the same id. A server that has forgotten says else. */
 export const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === "session_lost";
 
-/** Whoever may not join, or says of itself what is not so, will not by trying again. */
+/** A worker that may not join, or says of itself what is not so, will not by trying again. */
 const NO_JOIN: ReadonlySet<unknown> = new Set(["bad_request", "conflict", "too_large", "unsupported_media_type"]);
 /** At the very first join these say that the address is wrong. */
 const NO_DROVER: ReadonlySet<unknown> = new Set(["not_found", "method_not_allowed", "bad_answer"]);

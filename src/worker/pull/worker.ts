@@ -26,7 +26,7 @@ import { createProgressReports } from "./progress.ts";
 import { errorOf, wireOf } from "./wire.ts";
 
 const FLUSH_MS = 2000;
-/** Whoever wants a log waits a few seconds; one that is brought later is brought for nobody. */
+/** The reader of a log waits a few seconds; one that is brought later comes too late. */
 const HAND_IN = { timeoutMs: 4000, retries: 1 };
 
 /** Runs a task; what it answers is the task's result, what it throws its failure. */
@@ -46,7 +46,7 @@ export type PullWorker = AsyncDisposable & {
   readonly leaseMs: number;
   /** How many worktrees a worker of this fleet may keep, as the server said last; null if it does not say. */
   readonly maxWorktrees: number | null;
-  /** Runs at most so many at once from now on; what runs goes on. The note tells whoever asks why. */
+  /** Runs at most so many at once from now on; what runs goes on. The note says why. */
   limit(count: number, note?: string | null): void;
   /** Takes no more, lets what runs end, and leaves. May be called twice. */
   drain(): Promise<void>;
@@ -124,7 +124,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   const client = read.client ?? clientFor(read);
   const cell = createLeaseCell();
   const end = Promise.withResolvers<void>();
-  // Whoever does not look at `closed` is told by a warning; a promise nobody awaits must not end the program.
+  // A caller that does not look at `closed` gets a warning; a promise without a reader must not end the program.
   end.promise.catch(() => {});
   joined.promise.catch(() => {});
   const link = openLink(read, client, cell, receive);

@@ -1,7 +1,7 @@
 /**
  * The note beside a worktree that says whose it is and what it began from.
  *
- * `making`: nobody has worked in it yet. `in-use`: an attempt runs in it. `kept`: its attempt is over and left work.
+ * `making`: no attempt has been in it yet. `in-use`: an attempt runs in it. `kept`: its attempt is over and left work.
  */
 import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * What has become of a worktree: which files changed, and whether there is work in it that nobody else has.
+ * What has become of a worktree: which files changed, and whether there is work in it that is nowhere else.
  *
  * There is, if something is modified, added or untracked, if there are commits the base does not have (on its branch or
  * wherever its HEAD is now), or if a merge or rebase is under way. Such a tree is never removed. Files that git

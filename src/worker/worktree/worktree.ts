@@ -102,7 +102,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       leftOut = await copyIncluded(repository.top, note.path);
       if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, base);
     } catch (error) {
-      // Nobody has worked in it yet, so it may go by force.
+      // No attempt has worked in it yet, so it may go by force.
       await removeTree(note, { force: true }).catch(() => {});
       if (error instanceof WorkspaceRefusal) throw error;
       throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
