@@ -27,7 +27,7 @@ import { watchTabs } from "./task/browser-tab.ts";
 import { restartHalvings } from "./turn/fairness.ts";
 import { newProject, setFull } from "./turn/members.ts";
 import { EXPRESS_PRIORITY } from "./turn/priority.ts";
-import { isOversize, projectPlace, queuedTasks, requeue, reseatProject, settleQueue } from "./turn/queue.ts";
+import { isOversize, projectPosition, queuedTasks, requeue, reseatProject, settleQueue } from "./turn/queue.ts";
 
 export function changeConfig(state: State, given: Config, patch: ConfigPatch | null): void {
   const former = state.config;
@@ -69,7 +69,7 @@ export function putProject(state: State, id: ProjectId, settings: ProjectSetting
 function applySettings(state: State, project: Project, given: ProjectSettings, source: Project["source"]): void {
   const settings = completedProject(given);
   const isBudgetNew = project.settings.budget.limit !== settings.budget.limit;
-  const from = projectPlace(state, project);
+  const from = projectPosition(state, project);
   project.settings = settings;
   project.source = source;
   reseatProject(state, project, from);

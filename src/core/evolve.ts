@@ -194,7 +194,7 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
     known: false,
     stopCause: null,
     stopBy: -1,
-    place: -1,
+    index: -1,
   };
   attach(state, attempt, state.seq);
   chargeProject(state, project, event.charge, event.at);
@@ -353,7 +353,7 @@ function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed
         usedMemory: 0,
         hold: null,
         demands: [],
-        place: 0,
+        leaf: 0,
       };
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;
       const target = endpoint === null ? null : { endpoint, path };

@@ -68,8 +68,8 @@ export function nextStart(state: ReadonlyState, now: Instant): Event | null {
   const { turn } = state;
   for (let index = 0; index < turn.chunks.length; index++) {
     const chunk = turn.chunks[index] as ReadonlyProject[];
-    for (let place = beginningOf(turn, index); place < chunk.length; place++) {
-      const project = chunk[place] as ReadonlyProject;
+    for (let offset = beginningOf(turn, index); offset < chunk.length; offset++) {
+      const project = chunk[offset] as ReadonlyProject;
       const pick = pickIn(state, project, now, ANY_PRIORITY);
       if (pick !== null) return startEvent(state, pick, shownLevel(state, project, now), false, now);
     }

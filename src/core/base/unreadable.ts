@@ -15,7 +15,7 @@ const OBJECTS_MAX = 100_000;
 
 /** Says of a value what a getter or a proxy keeps from being read, by its path; null if all of it can be. */
 export function unreadable(value: unknown, path: string): Refusal | null {
-  const field = placeThatThrows(value, path, 0, new Set());
+  const field = pathThatThrows(value, path, 0, new Set());
   if (field === null) return null;
   return { type: "bad-field", field: field === "" ? "(body)" : field, value: THROWS, expected: "plain data" };
 }
@@ -35,22 +35,22 @@ export function unlessUnreadable<Value>(
   }
 }
 
-function placeThatThrows(value: unknown, path: string, depth: number, seen: Set<object>): string | null {
+function pathThatThrows(value: unknown, path: string, depth: number, seen: Set<object>): string | null {
   if (typeof value !== "object" || value === null) return null;
   if (depth > DEPTH_MAX || seen.has(value) || seen.size >= OBJECTS_MAX) return null;
   seen.add(value);
   const keys = keysOf(value);
   if (keys === null) return path;
   for (const key of keys) {
-    const place = Array.isArray(value) ? `${path}[${key}]` : `${path}${path === "" ? "" : "."}${key.toWellFormed()}`;
+    const inner = Array.isArray(value) ? `${path}[${key}]` : `${path}${path === "" ? "" : "."}${key.toWellFormed()}`;
     let item: unknown;
     try {
       item = (value as Record<string, unknown>)[key];
     } catch {
-      return place;
+      return inner;
     }
-    const inner = placeThatThrows(item, place, depth + 1, seen);
-    if (inner !== null) return inner;
+    const found = pathThatThrows(item, inner, depth + 1, seen);
+    if (found !== null) return found;
   }
   return null;
 }

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import type { Attempt } from "../model/state.ts";
 import { AttemptSet } from "./attempt-set.ts";
 
-const attemptOf = (seq: number): Attempt => ({ task: { seq }, place: -1 }) as unknown as Attempt;
+const attemptOf = (seq: number): Attempt => ({ task: { seq }, index: -1 }) as unknown as Attempt;
 const COUNT = 12;
 
 test("what is put in and taken out in any order is there or not, and comes in the order of the tasks", () => {

@@ -1,11 +1,11 @@
 /**
  * The attempts a worker holds, one for each of their tasks.
  *
- * A worker with thousands of slots is given attempts and rid of them all the time, so each knows its own place in the
- * list: to take one out, the last takes its place, and nothing is looked up. The order of the list therefore hangs on
+ * A worker with thousands of slots is given attempts and rid of them all the time, so each knows its own index in the
+ * list: to take one out, the last takes its index, and nothing is looked up. The order of the list therefore hangs on
  * what has gone, which no decision may; so a walk over it goes in the order of their tasks.
  */
-type Held = { place: number; readonly task: { readonly seq: number } };
+type Held = { index: number; readonly task: { readonly seq: number } };
 
 export type ReadonlyAttemptSet<Attempt> = {
   readonly size: number;
@@ -22,7 +22,7 @@ export class AttemptSet<Attempt extends Held> {
   }
 
   add(attempt: Attempt): void {
-    attempt.place = this.list.length;
+    attempt.index = this.list.length;
     this.list.push(attempt);
   }
 
@@ -30,12 +30,12 @@ export class AttemptSet<Attempt extends Held> {
     if (!this.has(attempt)) return;
     const last = this.list.pop() as Attempt;
     if (last === attempt) return;
-    this.list[attempt.place] = last;
-    last.place = attempt.place;
+    this.list[attempt.index] = last;
+    last.index = attempt.index;
   }
 
   has(attempt: Attempt): boolean {
-    return this.list[attempt.place] === attempt;
+    return this.list[attempt.index] === attempt;
   }
 
   /** In the order in which their tasks were submitted. */

@@ -29,21 +29,21 @@ export class NumberTable<Value> {
     const block = this.find(Math.floor(key / BLOCK_SPAN));
     if (block === undefined) return undefined;
     const bit = 1 << (key % BLOCK_SPAN);
-    return (block.mask & bit) === 0 ? undefined : block.items[placeOf(block.mask, bit)];
+    return (block.mask & bit) === 0 ? undefined : block.items[slotOf(block.mask, bit)];
   }
 
   set(key: number, value: Value): void {
     const at = Math.floor(key / BLOCK_SPAN);
     const block = this.find(at) ?? this.open(at);
     const bit = 1 << (key % BLOCK_SPAN);
-    const place = placeOf(block.mask, bit);
+    const slot = slotOf(block.mask, bit);
     const { items } = block;
     if ((block.mask & bit) === 0) {
       this.count++;
       block.mask |= bit;
-      for (let index = items.length; index > place; index--) items[index] = items[index - 1] as Value;
+      for (let index = items.length; index > slot; index--) items[index] = items[index - 1] as Value;
     }
-    items[place] = value;
+    items[slot] = value;
   }
 
   /** What was there, which it is no longer. */
@@ -53,9 +53,9 @@ export class NumberTable<Value> {
     const bit = 1 << (key % BLOCK_SPAN);
     if (block === undefined || (block.mask & bit) === 0) return undefined;
     const { items } = block;
-    const place = placeOf(block.mask, bit);
-    const value = items[place];
-    for (let index = place + 1; index < items.length; index++) items[index - 1] = items[index] as Value;
+    const slot = slotOf(block.mask, bit);
+    const value = items[slot];
+    for (let index = slot + 1; index < items.length; index++) items[index - 1] = items[index] as Value;
     items.pop();
     block.mask &= ~bit;
     this.count--;
@@ -89,7 +89,7 @@ export class NumberTable<Value> {
 }
 
 /** How many numbers of the block stand before this one. */
-function placeOf(mask: number, bit: number): number {
+function slotOf(mask: number, bit: number): number {
   let rest = mask & (bit - 1);
   rest -= (rest >>> 1) & 0x55555555;
   rest = (rest & 0x33333333) + ((rest >>> 2) & 0x33333333);

@@ -32,7 +32,7 @@ export class SlotMap<Value> {
     return slot === undefined ? undefined : this.items[slot];
   }
 
-  /** A key that is known keeps its place in the order. */
+  /** A key that is known keeps its position in the order. */
   set(key: string, value: Value): void {
     const known = this.slots.get(key);
     if (known !== undefined) {

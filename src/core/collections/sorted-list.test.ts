@@ -14,7 +14,7 @@ import {
   front,
   insert,
   items,
-  placeOf,
+  positionOf,
   remove,
   reseat,
   type SortedList,
@@ -105,7 +105,7 @@ test("an item whose rank changes is put where it belongs, within its chunk and b
       for (const item of naive.splice(0, gone)) remove(list, item);
       for (const [who, by, isFar] of given) {
         const item = naive[who % count] as Movable;
-        const from = placeOf(list, item);
+        const from = positionOf(list, item);
         item.at += isFar ? by * count : by;
         reseat(list, item, from);
         naive.sort(compare);

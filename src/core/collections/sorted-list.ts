@@ -1,19 +1,19 @@
 /**
  * A list that is always in order, however long it grows.
  *
- * Sorted chunks of at most 512 places: finding a place is two binary searches, adding or removing moves
+ * Sorted chunks of at most 512 items: finding a position is two binary searches, adding or removing moves
  * at most one chunk's worth of memory, and the first item is at hand. What leaves is mostly the first: it leaves its
- * place empty, and `head` says how many such places the first chunk begins with. The order must be total and an
- * item's place must not change while it is in the list: take it out, change it, put it back. Adding in
+ * slot empty, and `head` says how many such slots the first chunk begins with. The order must be total and an
+ * item's position must not change while it is in the list: take it out, change it, put it back. Adding in
  * order, the common case, costs next to nothing. A list rebuilt from the same items is the same list,
  * whatever order they were added in, which is what makes a restored state decide like the old one.
  */
 import { invariant } from "../base/result.ts";
 
 const CHUNK_MAX = 512;
-/** So many empty places are not worth closing up. */
+/** So many empty slots are not worth closing up. */
 const EMPTY_KEPT = 32;
-/** A place is one number: the number of its chunk times this, plus its place in the chunk. */
+/** A position is one number: the number of its chunk times this, plus the offset in the chunk. */
 const CHUNK_SPAN = 1024;
 
 export type Compare<Item> = (left: Item, right: Item) => number;
@@ -41,7 +41,7 @@ export function clear<Item>(list: SortedList<Item>): void {
   list.chunks.length = list.size = list.head = 0;
 }
 
-/** The place in a chunk at which its items begin. */
+/** The offset in a chunk at which its items begin. */
 export const beginningOf = <Item>({ head }: ReadonlySortedList<Item>, index: number): number =>
   index === 0 ? head : 0;
 
@@ -60,15 +60,15 @@ export function insert<Item>(list: SortedList<Item>, item: Item): void {
   }
   const index = chunkFor(list, item);
   const chunk = chunks[index] as Item[];
-  const place = placeIn(list, index, item);
+  const offset = offsetIn(list, index, item);
   if (index === 0 && list.head > 0) {
     // There is room in front: those before it move up.
     list.head--;
-    for (let at = list.head; at < place - 1; at++) chunk[at] = chunk[at + 1] as Item;
-    chunk[place - 1] = item;
+    for (let at = list.head; at < offset - 1; at++) chunk[at] = chunk[at + 1] as Item;
+    chunk[offset - 1] = item;
     return;
   }
-  chunk.splice(place, 0, item);
+  chunk.splice(offset, 0, item);
   if (chunk.length > CHUNK_MAX) chunks.splice(index + 1, 0, chunk.splice(CHUNK_MAX / 2));
 }
 
@@ -78,12 +78,12 @@ export function remove<Item>(list: SortedList<Item>, item: Item): void {
   if (first(list) === item) return takeOut(list, 0, list.head);
   const index = chunkFor(list, item);
   const chunk = list.chunks[index];
-  const place = chunk === undefined ? -1 : placeIn(list, index, item);
-  invariant(chunk !== undefined && chunk[place] === item, "an item taken out of a sorted list is in it");
-  takeOut(list, index, place);
+  const offset = chunk === undefined ? -1 : offsetIn(list, index, item);
+  invariant(chunk !== undefined && chunk[offset] === item, "an item taken out of a sorted list is in it");
+  takeOut(list, index, offset);
 }
 
-function takeOut<Item>(list: SortedList<Item>, index: number, place: number): void {
+function takeOut<Item>(list: SortedList<Item>, index: number, offset: number): void {
   const chunk = list.chunks[index] as Item[];
   list.size--;
   if (chunk.length - beginningOf(list, index) === 1) {
@@ -91,9 +91,9 @@ function takeOut<Item>(list: SortedList<Item>, index: number, place: number): vo
     if (index === 0) list.head = 0;
     return;
   }
-  if (index === 0 && place === list.head) chunk[list.head++] = undefined as Item;
-  else chunk.splice(place, 1);
-  // What has left is not kept alive, nor are many empty places by a list that never runs empty.
+  if (index === 0 && offset === list.head) chunk[list.head++] = undefined as Item;
+  else chunk.splice(offset, 1);
+  // What has left is not kept alive, nor are many empty slots by a list that never runs empty.
   if (index === 0 && list.head >= EMPTY_KEPT && list.head * 2 > chunk.length) {
     chunk.splice(0, list.head);
     list.head = 0;
@@ -101,13 +101,13 @@ function takeOut<Item>(list: SortedList<Item>, index: number, place: number): vo
 }
 
 /** Where an item is; it must be in the list. Asked before its rank changes, and given to `reseat` after. */
-export function placeOf<Item>(list: ReadonlySortedList<Item>, item: Item): number {
+export function positionOf<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   if (first(list) === item) return list.head;
   const index = chunkFor(list, item);
   const chunk = list.chunks[index];
-  const place = chunk === undefined ? -1 : placeIn(list, index, item);
-  invariant(chunk !== undefined && chunk[place] === item, "an item looked for in a sorted list is in it");
-  return index * CHUNK_SPAN + place;
+  const offset = chunk === undefined ? -1 : offsetIn(list, index, item);
+  invariant(chunk !== undefined && chunk[offset] === item, "an item looked for in a sorted list is in it");
+  return index * CHUNK_SPAN + offset;
 }
 
 /** Puts an item whose rank has changed where it belongs; `from` is where it was. Within a chunk it only shifts. */
@@ -115,10 +115,10 @@ export function reseat<Item>(list: SortedList<Item>, item: Item, from: number): 
   const { chunks, compare } = list;
   const index = Math.floor(from / CHUNK_SPAN);
   const chunk = chunks[index] as Item[];
-  // Asking a list for its place -1 takes longer than all the rest.
+  // Asking a list for its item -1 takes longer than all the rest.
   const before = index === 0 ? undefined : chunks[index - 1];
   const behind = chunks[index + 1];
-  // The chunk behind is never the first, so it begins at its place 0.
+  // The chunk behind is never the first, so it begins at its offset 0.
   if (
     (before !== undefined && compare(before[before.length - 1] as Item, item) > 0) ||
     (behind !== undefined && compare(item, behind[0] as Item) > 0)
@@ -127,21 +127,21 @@ export function reseat<Item>(list: SortedList<Item>, item: Item, from: number): 
     insert(list, item);
     return;
   }
-  let place = from % CHUNK_SPAN;
-  const target = placeAmongOthers(list, index, item, place);
-  for (; place > target; place--) chunk[place] = chunk[place - 1] as Item;
-  for (; place < target; place++) chunk[place] = chunk[place + 1] as Item;
-  chunk[place] = item;
+  let offset = from % CHUNK_SPAN;
+  const target = offsetAmongOthers(list, index, item, offset);
+  for (; offset > target; offset--) chunk[offset] = chunk[offset - 1] as Item;
+  for (; offset < target; offset++) chunk[offset] = chunk[offset + 1] as Item;
+  chunk[offset] = item;
 }
 
-/** Where in its chunk, all of whose items are in order but this one, the item at `place` belongs. */
-function placeAmongOthers<Item>(list: SortedList<Item>, index: number, item: Item, place: number): number {
+/** Where in its chunk, all of whose items are in order but this one, the item at `offset` belongs. */
+function offsetAmongOthers<Item>(list: SortedList<Item>, index: number, item: Item, offset: number): number {
   const { compare } = list;
   const chunk = list.chunks[index] as Item[];
   const beginning = beginningOf(list, index);
-  const isAfterPrevious = place === beginning || compare(chunk[place - 1] as Item, item) < 0;
-  let low = isAfterPrevious ? place : beginning;
-  let high = isAfterPrevious ? chunk.length - 1 : place - 1;
+  const isAfterPrevious = offset === beginning || compare(chunk[offset - 1] as Item, item) < 0;
+  let low = isAfterPrevious ? offset : beginning;
+  let high = isAfterPrevious ? chunk.length - 1 : offset - 1;
   while (low < high) {
     const middle = (low + high) >>> 1;
     const other = chunk[isAfterPrevious ? middle + 1 : middle] as Item;
@@ -166,9 +166,9 @@ export function front<Item>(list: ReadonlySortedList<Item>, count: number): Item
 export function countBefore<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   const last = list.chunks[list.chunks.length - 1];
   if (last !== undefined && last[last.length - 1] === item) return list.size - 1;
-  const place = placeOf(list, item);
-  let count = (place % CHUNK_SPAN) - list.head;
-  for (let index = Math.floor(place / CHUNK_SPAN) - 1; index >= 0; index--)
+  const position = positionOf(list, item);
+  let count = (position % CHUNK_SPAN) - list.head;
+  for (let index = Math.floor(position / CHUNK_SPAN) - 1; index >= 0; index--)
     count += (list.chunks[index] as readonly Item[]).length;
   return count;
 }
@@ -195,7 +195,7 @@ export function countWhile<Item>(list: ReadonlySortedList<Item>, isBefore: (item
 
 export function* items<Item>(list: ReadonlySortedList<Item>): Generator<Item> {
   for (const [index, chunk] of list.chunks.entries())
-    for (let place = beginningOf(list, index); place < chunk.length; place++) yield chunk[place] as Item;
+    for (let offset = beginningOf(list, index); offset < chunk.length; offset++) yield chunk[offset] as Item;
 }
 
 /** The chunk an item is in or belongs in: the first whose last item is not before it. */
@@ -212,8 +212,8 @@ function chunkFor<Item>(list: ReadonlySortedList<Item>, item: Item): number {
   return low;
 }
 
-/** The first place in a chunk whose item is not before this one. */
-function placeIn<Item>(list: ReadonlySortedList<Item>, index: number, item: Item): number {
+/** The first offset in a chunk whose item is not before this one. */
+function offsetIn<Item>(list: ReadonlySortedList<Item>, index: number, item: Item): number {
   const { compare } = list;
   const chunk = list.chunks[index] as Item[];
   const beginning = beginningOf(list, index);

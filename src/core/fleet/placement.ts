@@ -23,7 +23,7 @@ import type {
 import { zonePin } from "./pin.ts";
 import { couldServe, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
-import { firstFrom, leastLoaded, placeOf, tightest } from "./worker-tree.ts";
+import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
 
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
 export type Placement = { readonly worker: ReadonlyWorker; readonly reason: Reason };
@@ -55,7 +55,7 @@ function byStrategy(
   const { fleet } = state;
   switch (strategy) {
     case "round-robin": {
-      const worker = firstFrom(fleet, demand, state.cursor === null ? 0 : placeAfter(state, state.cursor));
+      const worker = firstFrom(fleet, demand, state.cursor === null ? 0 : indexAfter(state, state.cursor));
       return worker === null ? null : { worker, reason: { type: "round-robin" } };
     }
     case "random": {
@@ -78,10 +78,10 @@ function fitOf(worker: ReadonlyWorker, demand: ReadonlyDemand): Reason {
   return { type: "resource-fit", availableCpu: Number.isFinite(free) ? free : null, requiredCpu: demand.cpu };
 }
 
-/** The place just after a worker in the order of ids, also when it has left. */
-function placeAfter(state: ReadonlyState, cursor: WorkerId): number {
-  const place = placeOf(state.fleet.order, cursor);
-  return state.fleet.order[place]?.id === cursor ? place + 1 : place;
+/** The index just after a worker in the order of ids, also when it has left. */
+function indexAfter(state: ReadonlyState, cursor: WorkerId): number {
+  const index = indexFor(state.fleet.order, cursor);
+  return state.fleet.order[index]?.id === cursor ? index + 1 : index;
 }
 
 /** Whether the strategy sees no difference between two feasible workers. */

@@ -13,9 +13,9 @@ import {
   carry,
   dropWorker,
   firstFrom,
+  indexFor,
   leastLoaded,
   newFleet,
-  placeOf,
   reshapeWorker,
   setHold,
   setRoom,
@@ -50,7 +50,7 @@ function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
     ...{ target: null, takes: null, filter: null, note: null, offered: 1 },
-    ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], place: 0 },
+    ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], leaf: 0 },
   };
 }
 
@@ -113,12 +113,12 @@ function check({ fleet, demands }: World): void {
     const load = (worker: Worker): number => worker.attempts.size;
     assert.equal(leastLoaded(fleet, demand)?.id, lowest(feasible, load, ({ capabilities }) => capabilities.length)?.id);
     assert.equal(tightest(fleet, demand)?.id, lowest(feasible, ({ cpu, usedCpu }) => cpu - usedCpu)?.id);
-    for (const place of [0, 1, all.length >> 1, all.length]) {
-      const round = [...all.slice(place), ...all.slice(0, place)];
-      assert.equal(firstFrom(fleet, demand, place)?.id, round.find((worker) => feasible.includes(worker))?.id);
+    for (const index of [0, 1, all.length >> 1, all.length]) {
+      const round = [...all.slice(index), ...all.slice(0, index)];
+      assert.equal(firstFrom(fleet, demand, index)?.id, round.find((worker) => feasible.includes(worker))?.id);
     }
   }
-  for (const [place, worker] of all.entries()) assert.equal(placeOf(fleet.order, worker.id), place);
+  for (const [index, worker] of all.entries()) assert.equal(indexFor(fleet.order, worker.id), index);
 }
 
 test("the least loaded, the tightest and the next in turn are those a look at each worker finds", () => {

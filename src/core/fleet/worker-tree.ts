@@ -39,7 +39,7 @@ export const newFleet = (): Fleet => ({
 
 export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   fleet.byId.set(worker.id, worker);
-  fleet.order.splice(placeOf(fleet.order, worker.id), 0, worker);
+  fleet.order.splice(indexFor(fleet.order, worker.id), 0, worker);
   fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
   enlist(fleet, shapes, worker);
   replant(fleet);
@@ -48,15 +48,15 @@ export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
 export function dropWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   dismiss(fleet, shapes, worker);
   fleet.byId.delete(worker.id);
-  fleet.order.splice(placeOf(fleet.order, worker.id), 1);
-  fleet.leaves.splice(worker.place, 1);
+  fleet.order.splice(indexFor(fleet.order, worker.id), 1);
+  fleet.leaves.splice(worker.leaf, 1);
   replant(fleet);
 }
 
 /** Changes what a worker is (slots, capabilities, resources, status), not what it holds. */
 export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, change: () => void): void {
   dismiss(fleet, shapes, worker);
-  fleet.leaves.splice(worker.place, 1);
+  fleet.leaves.splice(worker.leaf, 1);
   change();
   fleet.leaves.splice(leafOf(fleet.leaves, worker), 0, worker);
   enlist(fleet, shapes, worker);
@@ -99,7 +99,7 @@ function recount(
     if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
   }
   writeLeaf(fleet, worker);
-  for (let node = (fleet.width + worker.place) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
+  for (let node = (fleet.width + worker.leaf) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
 }
 
 const isOpen = (worker: ReadonlyWorker, room: number): boolean =>
@@ -145,8 +145,8 @@ function dismiss(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   worker.demands = [];
 }
 
-/** The first place in the order whose id is not below this one. */
-export function placeOf(order: readonly ReadonlyWorker[], id: WorkerId): number {
+/** The first index in the order whose id is not below this one. */
+export function indexFor(order: readonly ReadonlyWorker[], id: WorkerId): number {
   let low = 0;
   let high = order.length;
   while (low < high) {
@@ -157,7 +157,7 @@ export function placeOf(order: readonly ReadonlyWorker[], id: WorkerId): number 
   return low;
 }
 
-/** The first place among the leaves whose worker does not stand before this one. */
+/** The first index among the leaves whose worker does not stand before this one. */
 function leafOf(leaves: readonly ReadonlyWorker[], worker: ReadonlyWorker): number {
   let low = 0;
   let high = leaves.length;
@@ -182,25 +182,25 @@ function replant(fleet: Fleet): void {
   fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
   fleet.blooms = new Int32Array(leaves * 2);
   fleet.offers = new Int32Array(leaves);
-  for (const [place, worker] of fleet.leaves.entries()) {
-    worker.place = place;
-    fleet.offers[place] = bloomOf(worker.capabilities);
+  for (const [leaf, worker] of fleet.leaves.entries()) {
+    worker.leaf = leaf;
+    fleet.offers[leaf] = bloomOf(worker.capabilities);
     writeLeaf(fleet, worker);
   }
   for (let node = leaves - 1; node > 0; node--) writeNode(fleet, node);
 }
 
 function writeLeaf(fleet: Fleet, worker: Worker): void {
-  const leaf = fleet.width + worker.place;
+  const node = fleet.width + worker.leaf;
   const open = isOpen(worker, fleet.room);
   // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
-  fleet.lightest[leaf] = open
+  fleet.lightest[node] = open
     ? worker.attempts.size * CAPABILITIES_SPAN + worker.capabilities.length
     : Number.POSITIVE_INFINITY;
-  fleet.cpuMost[leaf] = open ? worker.cpu - worker.usedCpu : -1;
-  fleet.cpuLeast[leaf] = open ? worker.cpu - worker.usedCpu : Number.POSITIVE_INFINITY;
-  fleet.memoryMost[leaf] = open ? worker.memory - worker.usedMemory : -1;
-  fleet.blooms[leaf] = open ? (fleet.offers[worker.place] as number) : 0;
+  fleet.cpuMost[node] = open ? worker.cpu - worker.usedCpu : -1;
+  fleet.cpuLeast[node] = open ? worker.cpu - worker.usedCpu : Number.POSITIVE_INFINITY;
+  fleet.memoryMost[node] = open ? worker.memory - worker.usedMemory : -1;
+  fleet.blooms[node] = open ? (fleet.offers[worker.leaf] as number) : 0;
 }
 
 function writeNode(fleet: Fleet, node: number): void {
@@ -247,7 +247,7 @@ function bestBy(fleet: ReadonlyFleet, demand: ReadonlyDemand, costs: ReadonlyNum
   return search.best;
 }
 
-/** Everything below `node`, whose leaves begin at place `low`. */
+/** Everything below `node`, whose leaves begin at index `low`. */
 function visit(search: Search, node: number, low: number, span: number): void {
   const { fleet, demand, costs, best, bestCost } = search;
   const cost = costs[node] as number;
@@ -271,7 +271,7 @@ function visit(search: Search, node: number, low: number, span: number): void {
 
 /** Whether all these leaves offer what the best so far offers and have later ids: none of them wins a tie. */
 function isBehind(fleet: ReadonlyFleet, low: number, span: number, found: ReadonlyWorker): boolean {
-  if (low <= found.place) return false;
+  if (low <= found.leaf) return false;
   const last = fleet.leaves[Math.min(low + span, fleet.leaves.length) - 1];
   return last !== undefined && last.offers === found.offers;
 }
@@ -287,11 +287,11 @@ function pinned(fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | 
   return fits(fleet, worker, demand) ? worker : null;
 }
 
-/** The first feasible worker at or after a place in the order of ids, going round once. */
-export function firstFrom(fleet: ReadonlyFleet, demand: ReadonlyDemand, place: number): ReadonlyWorker | null {
+/** The first feasible worker at or after an index in the order of ids, going round once. */
+export function firstFrom(fleet: ReadonlyFleet, demand: ReadonlyDemand, from: number): ReadonlyWorker | null {
   const { order } = fleet;
   for (let step = 0; step < order.length; step++) {
-    const worker = order[(place + step) % order.length];
+    const worker = order[(from + step) % order.length];
     if (fits(fleet, worker, demand)) return worker;
   }
   return null;

@@ -79,7 +79,7 @@ export type PermitOutcome = {
 
 const THROTTLES_THAT_COUNT = 6;
 
-/** The id must be new here: neither queued nor held. `at` is when it takes its place; its age may be older. */
+/** The id must be new here: neither queued nor held. `at` is when it joins the line; its age may be older. */
 export function askPermit(gate: Gate, ticket: Ticket, at: number = ticket.askedAt): void {
   const isNew = !gate.held.has(ticket.id) && !gate.queue.entries.has(ticket.id);
   // The claim is put into words only when it fails: this is a hot path.

@@ -7,7 +7,7 @@
 
 export type GateClass = "critical" | "high" | "normal" | "low";
 
-/** Most urgent first; the place in this list is the class's rank. */
+/** Most urgent first; the index in this list is the class's rank. */
 export const GATE_CLASSES: readonly GateClass[] = ["critical", "high", "normal", "low"];
 
 export const CLASS_RANK: Readonly<Record<GateClass, number>> = { critical: 0, high: 1, normal: 2, low: 3 };

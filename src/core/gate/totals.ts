@@ -36,7 +36,7 @@ export const newTotals = (): GateTotals => ({
   peakRunning: 0,
 });
 
-/** How long one at this place waits if calls go on to take what they took so far. */
+/** How long one at this position waits if calls go on to take what they took so far. */
 export function estimatedWait({ completed, serviceMs }: GateTotals, position: number, maxConcurrent: number): number {
   const meanMs = completed === 0 ? SERVICE_MS_UNTIL_KNOWN : Math.floor(serviceMs / completed);
   return Math.floor((position * meanMs) / maxConcurrent);

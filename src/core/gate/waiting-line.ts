@@ -7,7 +7,7 @@
  * Within one class of one project the one who came first beats all others, whatever the time and the levels.
  * So there is one line per (project, class), and choosing compares the heads of lines only: its cost grows
  * with the projects that wait, never with the tickets. "Came first" is askedAt, then order, then id. A call that
- * comes back after a 429 brings its old askedAt and order, and so its old place, also among those of one instant.
+ * comes back after a 429 brings its old askedAt and order, and so its old position, also among those of one instant.
  *
  * Leaving from the middle marks the entry dead; dead ones are swept when they outnumber the living, so it is
  * constant in the long run. The head of a line is always alive.
@@ -56,7 +56,7 @@ export type Lane = {
   entries: Entry[];
   head: number;
   live: number;
-  /** Its place among the lines that are not empty. */
+  /** Its index among the lines that are not empty. */
   slot: number;
 };
 

@@ -72,10 +72,10 @@ function checkGroups(state: ReadonlyState, agent: ReadonlyAgent, complain: Compl
   const say = (claim: string) => () => `${agent.id} of ${agent.project.id}: ${claim}`;
   complain(agent.groupByKey.size === agent.groups.length, say("each group has one key"));
   let queued = 0;
-  for (const [place, group] of agent.groups.entries()) {
+  for (const [index, group] of agent.groups.entries()) {
     const tasks = [...items(group.tasks)];
     queued += tasks.length;
-    complain(group.place === place && agent.groupByKey.get(group.key) === group, say("a group knows its place"));
+    complain(group.index === index && agent.groupByKey.get(group.key) === group, say("a group knows its index"));
     checkList(`group ${group.key}`, group.tasks, tasks, complain);
     const head = tasks[0];
     complain(head?.runnableAt === group.headAt && head.seq === group.headSeq, say(`the head of ${group.key} is known`));
@@ -271,11 +271,11 @@ function checkFleet(state: ReadonlyState, complain: Complain): void {
     "workers that can take work are counted",
   );
   complain(
-    fleet.order.every(({ id }, place) => fresh.order[place]?.id === id),
+    fleet.order.every(({ id }, index) => fresh.order[index]?.id === id),
     "workers stand in the order of ids",
   );
-  for (const [place, worker] of fleet.leaves.entries()) {
-    complain(worker.place === place && fresh.leaves[place]?.id === worker.id, () => `${worker.id} stands in its place`);
+  for (const [leaf, worker] of fleet.leaves.entries()) {
+    complain(worker.leaf === leaf && fresh.leaves[leaf]?.id === worker.id, () => `${worker.id} knows its leaf`);
     complain(fleet.byId.get(worker.id) === worker, () => `${worker.id} is known by its id`);
     complain(worker.capabilitySet.size === worker.capabilities.length, () => `${worker.id} knows its capabilities`);
   }

@@ -172,7 +172,7 @@ export type AskPermit = {
   readonly tokens: number;
   /** When the call was first asked for: a call that comes back after a 429 keeps its age. */
   readonly askedAt: Instant | null;
-  /** The place it had among those of its instant, if it comes back after a 429. */
+  /** The sequence number it had among those of its instant, if it comes back after a 429. */
   readonly order?: number | null;
   /** Asked for by another process, which may outlive this engine. */
   readonly remote?: boolean;

@@ -3,7 +3,7 @@
  *
  * Each variant holds exactly what is true of it; what does not apply is null, so that an event read
  * back from its bytes is equal to the one that was written. `at` is log time. The number of an event
- * (its seq) is its place in the log and is not written in it. Events are a file format: variants are
+ * (its seq) is its position in the log and is not written in it. Events are a file format: variants are
  * added, never edited. FIELDS fixes the order in which an event's values are written; a field added
  * to a variant goes to the end and needs a default for old logs.
  */
@@ -211,7 +211,7 @@ export type Event =
         tokens: number;
         askedAt: Instant;
         remote: boolean;
-        /** Its place among those of its instant, if it comes back after a 429; else it is this event's number. */
+        /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
         order: number | null;
       }
     >

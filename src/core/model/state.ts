@@ -143,7 +143,7 @@ export type End = {
 
 export type Task = {
   readonly id: TaskId;
-  /** The event that submitted it: its place among equals, and where its body lies. */
+  /** The event that submitted it: its position among equals, and where its body lies. */
   readonly seq: number;
   readonly project: Project;
   readonly agent: Agent;
@@ -204,7 +204,7 @@ export type Attempt = {
   stopCause: StopCause | null;
   stopBy: number;
   /** Where it stands among those of its worker; kept by collections/attempt-set.ts. */
-  place: number;
+  index: number;
 };
 
 /** What one agent has waiting and out over all its projects: what the limits by agent count. */
@@ -252,7 +252,7 @@ export type Group = {
   /** The head's runnable time and seq, so that comparing groups touches no task. */
   headAt: number;
   headSeq: number;
-  place: number;
+  index: number;
 };
 
 export type Hold = { readonly task: Task; readonly worker: Worker };
@@ -325,7 +325,8 @@ export type Worker = {
   usedMemory: number;
   hold: Hold | null;
   demands: Demand[];
-  place: number;
+  /** Its index among the leaves of the tree. */
+  leaf: number;
 };
 
 /** A filter, and how many workers have it. */
@@ -348,7 +349,7 @@ export type Fleet = {
   cpuLeast: Float64Array;
   memoryMost: Float64Array;
   blooms: Int32Array;
-  /** What each leaf offers, by place, as a bloom; in the tree only while it is open. */
+  /** What each leaf offers, by its index, as a bloom; in the tree only while it is open. */
   offers: Int32Array;
   /** How many workers offer each capability: a tab without an owner is one that no worker offers. */
   readonly offered: Map<string, number>;

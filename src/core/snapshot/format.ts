@@ -17,7 +17,7 @@ import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from
  * a tombstone, how many were rejected, and how a task had ended whose callback is due.
  */
 export const SNAPSHOT_FORMAT = 4;
-/** How a phase is written. The number is its place here: add to the end only. */
+/** How a phase is written. The number is its index here: add to the end only. */
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
   ...(["done", "failed", "cancelled", "skipped"] as const),

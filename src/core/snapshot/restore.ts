@@ -271,7 +271,7 @@ function loadWorker(state: State, row: format.WorkerRow): void {
     usedMemory: 0,
     hold: null,
     demands: [],
-    place: 0,
+    leaf: 0,
   });
 }
 
@@ -428,7 +428,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     known,
     stopCause,
     stopBy,
-    place: -1,
+    index: -1,
   };
   attach(state, attempt, null);
   if (loading.format < 4) recharge(task.project, attempt);

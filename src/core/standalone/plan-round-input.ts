@@ -77,7 +77,7 @@ export type ReadyTask = Demand & {
   /** Tasks of one shape fit the same workers. */
   readonly shape: string;
   readonly project: string;
-  readonly place: number;
+  readonly index: number;
   readonly priority: number;
   readonly type: string | null;
   readonly runnableAt: number;
@@ -86,7 +86,7 @@ export type ReadyTask = Demand & {
 };
 export type PlanWorker = {
   readonly id: string;
-  readonly place: number;
+  readonly index: number;
   readonly isTaking: boolean;
   readonly slots: number;
   readonly capabilities: ReadonlySet<string>;
@@ -173,7 +173,7 @@ export function readSnapshot(value: unknown): Plan {
     completed: completed.get(project.id) ?? 0,
   }));
   const known = new Set(projects.map((project) => project.id));
-  const all = listOf(given.tasks, "tasks", (row, path, place) => readTask(row, path, { place, now, known }));
+  const all = listOf(given.tasks, "tasks", (row, path, index) => readTask(row, path, { index, now, known }));
   const sum = [...usage.values()].reduce((total, tokens) => total + tokens, 0);
   return {
     projects,
@@ -189,7 +189,7 @@ function tableOf(value: unknown, field: string): ReadonlyMap<string, number> {
   return new Map(value === undefined ? [] : orThrow(readAmounts(value, field)));
 }
 
-type RowReader<Row> = (row: Record<string, unknown>, path: string, place: number) => Row;
+type RowReader<Row> = (row: Record<string, unknown>, path: string, index: number) => Row;
 
 /** A list of rows with ids, each id once. */
 function listOf<Row extends { readonly id: string }>(value: unknown, field: string, read: RowReader<Row>): Row[] {
@@ -197,9 +197,9 @@ function listOf<Row extends { readonly id: string }>(value: unknown, field: stri
     return orThrow(fail(badField(field, value, `a list of at most ${LIST_MAX} objects`)));
   }
   const seen = new Set<string>();
-  return Array.from(value, (item: unknown, place) => {
-    const path = `${field}[${place}]`;
-    const row = read(objectOf(item, path), path, place);
+  return Array.from(value, (item: unknown, index) => {
+    const path = `${field}[${index}]`;
+    const row = read(objectOf(item, path), path, index);
     if (seen.has(row.id)) orThrow(fail(badField(`${path}.id`, row.id, "an id no other row of the list has")));
     seen.add(row.id);
     return row;
@@ -239,7 +239,7 @@ const readProject: RowReader<ReadProject> = (row, path) => ({
 function readTask(
   row: Record<string, unknown>,
   path: string,
-  { place, now, known }: { readonly place: number; readonly now: number; readonly known: ReadonlySet<string> },
+  { index, now, known }: { readonly index: number; readonly now: number; readonly known: ReadonlySet<string> },
 ): ReadyTask & { readonly status: string } {
   const project = field(row, path, "project", id);
   if (!known.has(project)) orThrow(fail(badField(`${path}.project`, project, "the id of a project in the snapshot")));
@@ -249,7 +249,7 @@ function readTask(
   return {
     id: field(row, path, "id", id),
     project,
-    place,
+    index,
     status: field(row, path, "status", id),
     priority: field(row, path, "priority", priority, 0),
     type: field(row, path, "type", name(), null),
@@ -263,12 +263,12 @@ function readTask(
   };
 }
 
-const readWorker: RowReader<PlanWorker> = (row, path, place) => {
+const readWorker: RowReader<PlanWorker> = (row, path, index) => {
   const status = field(row, path, "status", oneOf("idle", "busy", "overloaded", "draining", "unreachable"));
   const slots = field(row, path, "slots", whole(0), 1);
   return {
     id: field(row, path, "id", id),
-    place,
+    index,
     slots,
     isTaking: status === "idle" || status === "busy",
     inFlight: field(row, path, "inFlight", whole(0), status === "busy" ? slots : 0),

@@ -78,8 +78,8 @@ export function placeTask(fleet: Fleet, task: ReadyTask, strategy: Strategy): Ch
   }
 }
 
-function atOrAfter(feasible: readonly PlanWorker[], place: number, total: number): PlanWorker {
-  const distance = (worker: PlanWorker): number => (worker.place - place + total) % total;
+function atOrAfter(feasible: readonly PlanWorker[], index: number, total: number): PlanWorker {
+  const distance = (worker: PlanWorker): number => (worker.index - index + total) % total;
   return feasible.reduce((best, worker) => (distance(worker) < distance(best) ? worker : best));
 }
 

@@ -47,7 +47,7 @@ type Round = Plan & {
   /** The order of projects, fixed for the round under charge "none". */
   fixedOrder: readonly PlanProject[] | null;
   reserved: number;
-  /** The place in the list after the last worker chosen. */
+  /** The index in the list after the last worker chosen. */
   cursor: number;
 };
 
@@ -69,7 +69,7 @@ export function planRound(snapshot: RoundSnapshot, policy: RoundPolicy = {}): Ro
 function byProject(tasks: readonly ReadyTask[]): Map<string, ReadyTask[]> {
   const ready = new Map<string, ReadyTask[]>();
   const sorted = [...tasks].sort(
-    (left, right) => left.priority - right.priority || left.runnableAt - right.runnableAt || left.place - right.place,
+    (left, right) => left.priority - right.priority || left.runnableAt - right.runnableAt || left.index - right.index,
   );
   for (const task of sorted) {
     const mine = ready.get(task.project);
@@ -143,13 +143,13 @@ function inOrder({ policy }: Round, eligible: readonly PlanProject[]): PlanProje
     weights += project.weight;
     charged += project.usage + project.charged;
   }
-  const keyed = eligible.map((project, place) => ({
+  const keyed = eligible.map((project, index) => ({
     project,
-    place,
+    index,
     served: (policy.guarantee === "started" ? project.started : project.completed) > 0 ? 1 : 0,
     deficit: (charged === 0 ? 0 : (project.usage + project.charged) / charged) - project.weight / weights,
   }));
-  keyed.sort((left, right) => left.served - right.served || left.deficit - right.deficit || left.place - right.place);
+  keyed.sort((left, right) => left.served - right.served || left.deficit - right.deficit || left.index - right.index);
   return keyed.map(({ project }) => project);
 }
 
@@ -161,7 +161,7 @@ function record(round: Round, project: PlanProject, task: ReadyTask, worker: Pla
   worker.inFlight++;
   worker.cpu -= task.cpu;
   worker.memory -= task.memory;
-  round.cursor = worker.place + 1;
+  round.cursor = worker.index + 1;
   project.active++;
   if (task.type !== null) typesRunning.set(task.type, (typesRunning.get(task.type) ?? 0) + 1);
   if (policy.charge === "none") return;

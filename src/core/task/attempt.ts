@@ -1,7 +1,7 @@
 /**
  * One execution of a task on a worker.
  *
- * Everything an attempt holds (a slot, resources, locks, a place in every limit, reserved tokens) is
+ * Everything an attempt holds (a slot, resources, locks, a part of every limit, reserved tokens) is
  * taken in `attach` and given back in `detach`, and nowhere else; so counts cannot drift from what is
  * really live. A stopping attempt still holds all of it, until its worker confirms or is given up.
  * The attempt's number is its fencing token: only the newest one's word counts.
@@ -12,7 +12,7 @@ import { lockUse, setLockHolder, setTypeShut, typeUse } from "../fleet/shape.ts"
 import { carry } from "../fleet/worker-tree.ts";
 import type { Attempt, State } from "../model/state.ts";
 import { setFull } from "../turn/members.ts";
-import { agentPlace, reseatAgent } from "../turn/queue.ts";
+import { agentPosition, reseatAgent } from "../turn/queue.ts";
 
 /** `served` is the event that started it, where it starts: its agent was served then. */
 export function attach(state: State, attempt: Attempt, served: number | null): void {
@@ -43,7 +43,7 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   project.inFlight += by;
   project.reserved += by * attempt.reserve;
   project.chargesOut += by * attempt.charge;
-  const from = agentPlace(agent);
+  const from = agentPosition(agent);
   agent.inFlight += by;
   if (served !== null) agent.lastServed = served;
   reseatAgent(agent, from);

@@ -57,7 +57,7 @@ export function openGate(state: State, id: GateId): void {
   setGateHeld(state.shapes, gateUse(state.shapes, id), false);
 }
 
-/** What its provider said is forgotten: it feels its way, as in a new life, and those who wait keep their places. */
+/** What its provider said is forgotten: the gate begins with a probe, and those that wait keep their positions. */
 export function forgiveGate(state: State, id: GateId): void {
   resetGate(ensureGate(state, id));
   openGate(state, id);

@@ -156,9 +156,9 @@ function takeBackEnd(state: State, task: Task): void {
     const dependency = state.tasks.get(id);
     if (dependency === undefined || dependency.links === null || !state.unnotified.has(dependency)) continue;
     const { links } = dependency;
-    const place = links.dependents.indexOf(task, links.notified);
-    if (place < 0) continue;
-    links.dependents.splice(place, 1);
+    const index = links.dependents.indexOf(task, links.notified);
+    if (index < 0) continue;
+    links.dependents.splice(index, 1);
     forgetNotified(state, dependency, links);
   }
 }

@@ -134,7 +134,7 @@ export function restartGates(state: State): void {
   }
 }
 
-/** Whether one more may wait at a gate; the last tenth of the places is kept for projects that have few. */
+/** Whether one more may wait at a gate; the last tenth of the line is kept for projects that have few. */
 function refusalForLine(
   state: ReadonlyState,
   { queue }: ReadonlyGate,

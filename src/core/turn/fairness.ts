@@ -19,7 +19,7 @@ import { clear, insert, items } from "../collections/sorted-list.ts";
 import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { Project, State } from "../model/state.ts";
 import { expectedTokens, isUnknown } from "./expected-tokens.ts";
-import { projectPlace, reseatProject } from "./queue.ts";
+import { projectPosition, reseatProject } from "./queue.ts";
 import { compareProjects } from "./total-orders.ts";
 
 const HALVINGS_MAX = 512;
@@ -70,7 +70,7 @@ export const shownLevel = (state: ReadonlyState, project: ReadonlyProject, at: n
 export function chargeProject(state: State, project: Project, amount: number, at: number): void {
   keepLevelsSmall(state, at);
   const step = (amount / project.settings.weight) * unitAt(state, at);
-  const from = projectPlace(state, project);
+  const from = projectPosition(state, project);
   project.level += step;
   project.charged += amount;
   reseatProject(state, project, from);
@@ -87,7 +87,7 @@ export function noteServed(state: State, project: Project): void {
 
 /** A project that had nothing queued or running has something again. */
 export function comeBack(state: State, project: Project): void {
-  const from = projectPlace(state, project);
+  const from = projectPosition(state, project);
   project.level = Math.max(project.level, state.levels.highest);
   reseatProject(state, project, from);
 }

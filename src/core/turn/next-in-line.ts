@@ -63,8 +63,8 @@ export function nextInLine(
   const { turn } = project;
   for (let index = 0; index < turn.chunks.length; index++) {
     const chunk = turn.chunks[index] as ReadonlyAgent[];
-    for (let place = beginningOf(turn, index); place < chunk.length; place++) {
-      const agent = chunk[place] as ReadonlyAgent;
+    for (let offset = beginningOf(turn, index); offset < chunk.length; offset++) {
+      const agent = chunk[offset] as ReadonlyAgent;
       const task = bestOf(state, agent, now, priorityMax, onlyFree);
       if (task === null) continue;
       if (fairness.agents === "fair") return task;

@@ -15,7 +15,7 @@ import {
   first,
   insert,
   items,
-  placeOf,
+  positionOf,
   remove,
   reseat,
   sortedList,
@@ -52,7 +52,7 @@ export function settleQueue(state: State, task: Task): void {
   else if (!belongs && task.group !== null) leave(state, task);
 }
 
-/** Takes a task out, lets `change` alter what its place depends on, and puts it back where it belongs. */
+/** Takes a task out, lets `change` alter what its position depends on, and puts it back where it belongs. */
 export function requeue(state: State, task: Task, change: () => void): void {
   if (task.group !== null) leave(state, task);
   change();
@@ -215,7 +215,7 @@ function groupFor({ agent, priority, estimate }: Task, shape: Shape, fixed: numb
     tasks: sortedList<Task>(compareTasks),
     headAt: 0,
     headSeq: 0,
-    place: groups.length,
+    index: groups.length,
   };
   groups.push(group);
   agent.groupByKey.set(key, group);
@@ -229,8 +229,8 @@ function dropGroup(agent: Agent, group: Group): void {
   agent.groupByKey.delete(group.key);
   const last = agent.groups.pop() as Group;
   if (last === group) return;
-  agent.groups[group.place] = last;
-  last.place = group.place;
+  agent.groups[group.index] = last;
+  last.index = group.index;
 }
 
 const needsRoom = (group: ReadonlyGroup): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
@@ -244,12 +244,12 @@ function unlistOldest(state: State, group: Group): void {
 }
 
 /** Where an agent or a project stands in the order of turns; -1 if it stands nowhere. */
-export const agentPlace = (agent: Agent): number =>
-  agent.queued > 0 && !agent.load.isFull ? placeOf(agent.project.turn, agent) : -1;
-export const projectPlace = (state: State, project: Project): number =>
-  project.queued > 0 ? placeOf(state.turn, project) : -1;
+export const agentPosition = (agent: Agent): number =>
+  agent.queued > 0 && !agent.load.isFull ? positionOf(agent.project.turn, agent) : -1;
+export const projectPosition = (state: State, project: Project): number =>
+  project.queued > 0 ? positionOf(state.turn, project) : -1;
 
-/** To be called after what its turn depends on has changed, with the place it had before. */
+/** To be called after what its turn depends on has changed, with the position it had before. */
 export function reseatAgent(agent: Agent, from: number): void {
   if (from >= 0) reseat(agent.project.turn, agent, from);
 }

@@ -264,7 +264,7 @@ function budgetCondition(
 const roomAt = (spent: Pick<RollingSum, "belowAt">, left: number, now: number): number | null =>
   left < 0 ? null : spent.belowAt(left + 1, now);
 
-/** Whose turn it is: the express lane, the project, the agent, the place in the agent's queue. */
+/** Whose turn it is: the express lane, the project, the agent, the position in the agent's queue. */
 export function turnConditions(
   state: ReadonlyState,
   task: ReadonlyTask,
@@ -306,7 +306,7 @@ function projectTurnGate(
   const levelOf = (project: ReadonlyProject): number =>
     rule === "level"
       ? shownLevel(state, project, now)
-      : (order.find((place) => place.project === project)?.excess ?? 0);
+      : (order.find((other) => other.project === project)?.excess ?? 0);
   const { weight } = mine.settings;
   const measure = rule === "level" ? "level" : "share − target";
   const numbers = {
