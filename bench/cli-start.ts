@@ -84,7 +84,7 @@ function ratios(form: string, bin: string, url: string, rounds: number): Row[] {
   });
 }
 
-/** Bash knows what a process cost; Node tells nobody about its children. */
+/** Bash knows what a process cost; Node does not know it of its children. */
 function took(args: readonly string[], url: string): Took {
   const line = 'TIMEFORMAT="%R %U %S"; { time "$@" >/dev/null 2>&1; } 2>&1';
   const text = execFileSync("bash", ["-c", line, "bash", process.execPath, ...args], {

@@ -107,7 +107,7 @@ function measureReplay(events: number): { seconds: number; count: number; equal:
   }
   const start = performance.now();
   const again = emptyState();
-  for (const [place, bytes] of stored.entries()) evolve(again, decodeEvent(bytes, seq(place + 1)).event);
+  for (const [index, bytes] of stored.entries()) evolve(again, decodeEvent(bytes, seq(index + 1)).event);
   const seconds = (performance.now() - start) / 1000;
   return { seconds, count: stored.length, equal: sameBytes(world.state, again) };
 }

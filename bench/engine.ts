@@ -27,7 +27,7 @@ const CONFIG = {
   projects: { default: { maxConcurrent: 5000, bytesPerMinute: null } },
 };
 const WITHOUT_SNAPSHOTS = { ...CONFIG, log: { snapshotEvery: 1_000_000_000 } };
-/** In the rounds of a peer nobody else may be at work: nothing is left to be forgotten then. */
+/** In the rounds of a peer nothing else may be at work: nothing is left to be forgotten then. */
 const BESIDE_PEERS = { ...WITHOUT_SNAPSHOTS, scheduler: { ...CONFIG.scheduler, remember: "1ms" } };
 const A_MOMENT_MS = 100;
 const CALLERS = 2000;
@@ -86,7 +86,7 @@ async function openSession(drover: Drover, mode: Mode): Promise<Session> {
     async completed() {
       if (ran < submitted) await new Promise<void>((resolve) => (onLast = resolve));
       while (drover.state.totals.completed < submitted) await nextTurn();
-      // What a round leaves to be forgotten in a moment it forgets itself: nobody else's round pays for that.
+      // What a round leaves to be forgotten in a moment it forgets itself: no other round pays for that.
       if (isForgetful) while (drover.state.tombstones.size > 0) await nextTurn();
       // Answered when all that was applied before is on disk.
       await drover.stats();

@@ -1,7 +1,7 @@
 /**
  * One permit acquired and released in process, next to Bottleneck and p-queue in the same run.
  *
- * Two ways of asking. Uncontended: one caller after the other, nobody waits. Contended: 1010 callers over 10 slots, so
+ * Two ways of asking. Uncontended: one caller after the other, none waits. Contended: 1010 callers over 10 slots, so
  * that 1000 always wait and every release admits one of them. The gate is given no request window, since the others
  * are measured without one; it still keeps its classes, shares, leases and statistics. Each contender is called the
  * way its users call it, in a loop of its own: the gate by acquire and release, the peers by running a function that

@@ -61,7 +61,7 @@ function answerReader(socket: Socket): { next(): Promise<Answer> } {
   return {
     next() {
       waiting = Promise.withResolvers();
-      // A server may end a connection between two requests; nobody would hear of it any more.
+      // A server may end a connection between two requests; no request waits for it any more.
       if (socket.destroyed) onEnd();
       return waiting.promise;
     },

@@ -78,5 +78,5 @@ process.on("message", async (message: { readonly type: string }) => {
   await close();
   process.exit(0);
 });
-// Whoever asked for it is gone.
+// The process that started it is gone.
 process.on("disconnect", () => process.exit(1));

@@ -30,12 +30,12 @@ export async function serve(kind: Kind): Promise<Served> {
   const child: ChildProcess = fork(join(import.meta.dirname, "http-served.ts"), [kind], {
     execArgv: ["--disable-warning=ExperimentalWarning"],
   });
-  const told = async <Value>(): Promise<Value> => (await once(child, "message"))[0] as Value;
-  const { port } = await told<{ port: number }>();
+  const nextMessage = async <Value>(): Promise<Value> => (await once(child, "message"))[0] as Value;
+  const { port } = await nextMessage<{ port: number }>();
   return {
     port,
     usage() {
-      const answer = told<Usage>();
+      const answer = nextMessage<Usage>();
       child.send({ type: "usage" });
       return answer;
     },
@@ -117,14 +117,14 @@ function parse<Value>({ status, body }: { status: number; body: string }): Value
   return JSON.parse(body) as Value;
 }
 
-async function joinFleet(line: Line, slots: number): Promise<(told: object) => Promise<Sync>> {
+async function joinFleet(line: Line, slots: number): Promise<(report: object) => Promise<Sync>> {
   const body = { slots };
   const { workerId, session } = parse<{ workerId: string; session: string }>(
     await line.ask(requestOf("POST", "/workers", body)),
   );
   let n = 0;
-  return async (told) =>
-    parse<Sync>(await line.ask(requestOf("POST", `/workers/${workerId}/sync`, { session, n: ++n, ...told })));
+  return async (report) =>
+    parse<Sync>(await line.ask(requestOf("POST", `/workers/${workerId}/sync`, { session, n: ++n, ...report })));
 }
 
 /** One idle worker that waits; how long from sending a submit until the worker holds the task. */
@@ -163,8 +163,8 @@ async function fleetRows(options: Options): Promise<Row[]> {
   progress(`${workers} pull workers, ${count} tasks`);
   const served = await serve("drover");
   const lines = await Promise.all(Array.from({ length: workers + 4 }, () => openLine(served.port)));
-  const [callers, crew] = [lines.slice(0, 4), lines.slice(4)];
-  const syncs = await Promise.all(crew.map((line) => joinFleet(line, 1)));
+  const [callers, joining] = [lines.slice(0, 4), lines.slice(4)];
+  const syncs = await Promise.all(joining.map((line) => joinFleet(line, 1)));
   let ended = 0;
   const isOver = (): boolean => ended >= count;
   const startedAt = performance.now();

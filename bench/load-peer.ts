@@ -1,7 +1,7 @@
 /**
  * Loads a library we measure ourselves against.
  *
- * Peers live in bench/node_modules, which nobody needs who does not run benchmarks, so it is installed on
+ * Peers live in bench/node_modules, which only benchmarks need, so it is installed on
  * first need. They are loaded by a name the compiler cannot see: otherwise the type check of the
  * whole repository would need them installed. The caller states the part of the library it uses.
  */

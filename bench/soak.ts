@@ -44,12 +44,12 @@ async function serve(): Promise<Served> {
   child.once("exit", (code) => {
     if (code !== 0 && code !== null) throw new Error(`the server ended with ${code}`);
   });
-  const told = async <Value>(): Promise<Value> => (await once(child, "message"))[0] as Value;
-  const { port } = await told<{ port: number }>();
+  const nextMessage = async <Value>(): Promise<Value> => (await once(child, "message"))[0] as Value;
+  const { port } = await nextMessage<{ port: number }>();
   return {
     port,
     async sample() {
-      const answer = told<{ heapUsed: number; rss: number }>();
+      const answer = nextMessage<{ heapUsed: number; rss: number }>();
       child.send({ type: "collect" });
       const { heapUsed, rss } = await answer;
       return { heapMiB: heapUsed / 2 ** 20, rssMiB: rss / 2 ** 20 };
@@ -137,8 +137,8 @@ async function worker(load: Load, index: number): Promise<void> {
     let results: object[] = [];
     // Some lives end without a word, some in good order.
     for (let n = 1; n < 2000 + 100 * (index + life) && !load.isOver(); n++) {
-      const told = results.length > 0 ? { results } : { waitMs: 200 };
-      const { assignments = [], status } = await ask(caller, "POST", `/workers/${id}/sync`, { session, n, ...told });
+      const report = results.length > 0 ? { results } : { waitMs: 200 };
+      const { assignments = [], status } = await ask(caller, "POST", `/workers/${id}/sync`, { session, n, ...report });
       if (status !== 200) break;
       load.done += results.length;
       results = assignments.map(({ taskId, attempt, ...more }) => ({

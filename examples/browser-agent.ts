@@ -5,7 +5,7 @@
  *
  * The browser here is a small HTTP server that answers `POST /tabs/{tabId}/action` and knows nothing of Drover. Each
  * tab it has open is a capability `tab:<id>`. Two agents share it; actions on one tab go one after another, because
- * they hold a lock on it; a click that fails is not repeated; and a tab nobody has makes its task fail with the
+ * they hold a lock on it; a click that fails is not repeated; and a tab that no worker has makes its task fail with the
  * reason.
  */
 import assert from "node:assert/strict";

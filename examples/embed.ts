@@ -21,7 +21,7 @@ async function inMemory(): Promise<void> {
   assert.equal(task.state, "done");
   assert.equal(task.result, "write the tests: done");
 
-  // Nobody here has a GPU. The task is accepted all the same, with a warning, and `why` says what it waits for.
+  // No worker here has a GPU. The task is accepted all the same, with a warning, and `why` says what it waits for.
   const stuck = await drover.submit({ agentId: "ann", action: "train a model", capabilities: ["gpu"] });
   const { summary, conditions } = await drover.why(stuck.taskId);
   console.log(summary);

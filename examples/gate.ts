@@ -4,7 +4,7 @@
  *     node examples/gate.ts
  *
  * The first 429 closes the gate for everybody. Afterwards one call goes out alone as a probe; when it succeeds the
- * others follow, and the call that met the 429 has kept its place. The clock is turned by hand, so that twenty
+ * others follow, and the call that met the 429 has kept its turn. The clock is turned by hand, so that twenty
  * seconds take no time; leave out `clock` and the gate uses the real one.
  */
 import assert from "node:assert/strict";
@@ -63,4 +63,4 @@ assert.equal((await answers).length, 6);
 assert.equal(calls, 7, "the call that met the 429 went out twice");
 assert.equal(stats.peakRunning, 2);
 const [probe] = story.filter((line) => line.endsWith("at 20 s"));
-assert.equal(probe, "c3 at 20 s", "the call that met the 429 has kept its place");
+assert.equal(probe, "c3 at 20 s", "the call that met the 429 has kept its turn");

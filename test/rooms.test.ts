@@ -1,5 +1,5 @@
 /**
- * The rooms of the house, as a test: who may import whom, through which door, and how many files a room holds.
+ * The rooms of the house, as a test: which room may import which, through which index, and how many files a room holds.
  *
  * Layers are the folders of `src/`, rooms the folders inside a layer. A layer imports the layers in its row of LAYERS,
  * and only through an `index.ts`: the layer's own, which is its public face, or that of a room. Inside a layer a room
@@ -31,7 +31,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   sim: ["core", "std", "log", "engine"],
   testing: ["core", "std", "log", "engine"],
 };
-/** The few files in which the halves meet, and the front door of the package. */
+/** The few files in which the halves meet, and the package's own index. */
 const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve.ts": ["engine", "server"],
   "src/cli/demo.ts": ["engine", "server"],

@@ -2,7 +2,7 @@
  * The one test command: types, lint and every test file.
  *
  *   npm test                 everything, with the full number of property cases
- *   npm run test:quick       without what is slow (LEFT_OUT_WHEN_QUICK); DROVER_QUICK=1 asks for fewer cases
+ *   npm run test:quick       without *.slow.test.ts, and with fewer cases (DROVER_QUICK=1 asks the tests for that)
  *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
  *
  * Each test file is a process of its own, as many at a time as there are cores, the longest first so that all cores
@@ -114,7 +114,9 @@ async function main(): Promise<void> {
 function parseArguments(args: readonly string[]): Options {
   if (args.includes("--help") || args.includes("-h")) {
     console.log("npm test -- [--quick] [WORD…]\n");
-    console.log("  --quick  fewer cases, and without what is slow\n  WORD     only files whose path contains it");
+    console.log(
+      "  --quick  fewer cases, and without *.slow.test.ts\n  WORD     only test files whose path contains it",
+    );
     process.exit(0);
   }
   const unknown = args.find((arg) => arg.startsWith("-") && arg !== "--quick");
@@ -141,11 +143,11 @@ function rankOf(file: string): number {
 /** For the tests and every process they start. Says whether there is nothing yet. */
 function keepWhatIsCompiled(): boolean {
   if (process.env.NODE_COMPILE_CACHE !== undefined) return false;
-  const place = resolve(CACHE, "compiled");
-  process.env.NODE_COMPILE_CACHE = place;
-  if (existsSync(place) && readdirSync(place, { recursive: true }).length > COMPILED_FILES_MAX)
-    rmSync(place, { recursive: true, force: true });
-  return !existsSync(place);
+  const directory = resolve(CACHE, "compiled");
+  process.env.NODE_COMPILE_CACHE = directory;
+  if (existsSync(directory) && readdirSync(directory, { recursive: true }).length > COMPILED_FILES_MAX)
+    rmSync(directory, { recursive: true, force: true });
+  return !existsSync(directory);
 }
 
 /**

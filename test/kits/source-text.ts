@@ -27,7 +27,7 @@ export function blank(text: string, { keepStrings = false } = {}): string {
     return pattern.exec(text)?.[0];
   };
   const spaces = (part: string): string => part.replaceAll(/[^\n]/g, " ");
-  const hollow = (part: string, tail: number): string =>
+  const blanked = (part: string, tail: number): string =>
     keepStrings ? part : `${part[0]}${spaces(part.slice(1, -tail))}${part.slice(-tail)}`;
 
   while (code.length < text.length) {
@@ -38,11 +38,11 @@ export function blank(text: string, { keepStrings = false } = {}): string {
     const part = char === "`" || (char === "}" && depth === 0) ? matchAt(TEMPLATE_PART) : undefined;
     const regex = char === "/" && BEFORE_REGEX.test(code.slice(-40)) ? matchAt(REGEX) : undefined;
     if (comment !== undefined) code += spaces(comment);
-    else if (string !== undefined) code += hollow(string, 1);
+    else if (string !== undefined) code += blanked(string, 1);
     else if (part !== undefined) {
       if (char === "}") open.pop();
       if (part.endsWith("${")) open.push(0);
-      code += hollow(part, part.endsWith("${") ? 2 : 1);
+      code += blanked(part, part.endsWith("${") ? 2 : 1);
     } else if (regex !== undefined) code += `/${spaces(regex.slice(1, regex.lastIndexOf("/")))}/`.padEnd(regex.length);
     else {
       if (depth !== undefined && char === "{") open.push((open.pop() ?? 0) + 1);
