@@ -48,6 +48,7 @@ const CHECKS: readonly Check[] = [
     commands: [
       ["tsc", "-p", "tsconfig.json", "--singleThreaded", "--incremental", "--tsBuildInfoFile", `${CACHE}/types.json`],
       ["tsc", "-p", "tsconfig.core.json", "--singleThreaded"],
+      ["tsc", "-p", "tsconfig.build.json", "--singleThreaded", "--noEmit"],
     ],
   },
   { name: "lint", commands: [["biome", "check", "."]] },
