@@ -105,11 +105,11 @@ describe("tasks", LIMIT, () => {
   });
 });
 
-test("whoever has a token that is tied observer which agent and project to name", LIMIT, async () => {
+test("a caller with a scoped token is shown which agent and project to name", LIMIT, async () => {
   const directory = emptyDirectory();
   const token = "0123456789abcdef";
-  const tied = `{ token: ${token}, role: agent, agentId: bot, project: web }`;
-  writeFileSync(join(directory, "drover.yml"), `server: { tokens: [${tied}] }\n`);
+  const scoped = `{ token: ${token}, role: agent, agentId: bot, project: web }`;
+  writeFileSync(join(directory, "drover.yml"), `server: { tokens: [${scoped}] }\n`);
   await using own = await served(["--no-worker"], { directory, env: { DROVER_TOKEN: token } });
   const refused = await own.drover(["submit", "x"]);
   assert.equal(refused.code, 4);

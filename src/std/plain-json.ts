@@ -7,6 +7,8 @@
  */
 import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 
+/** The largest result of a task, in bytes of JSON. */
+export const RESULT_BYTES_MAX: number = 256 * 1024;
 export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };
 
 /** How deep a task or a result may be nested. */

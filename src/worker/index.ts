@@ -4,7 +4,7 @@
  * `startWorker` gives tasks to a function; `createExecHandler` with `startWorkerWithOutcomes` gives them to a command.
  */
 
-export { TaskRequeue } from "../std/index.ts";
+export { RESULT_BYTES_MAX, TaskRequeue } from "../std/index.ts";
 export {
   createExecHandler,
   type ExecHandler,
@@ -16,7 +16,7 @@ export { execLogs } from "./exec/logs.ts";
 export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull/handlers.ts";
 export type { LogEnd, LogWish, WorkerLogs } from "./pull/logs.ts";
 export type { PullWorkerOptions } from "./pull/options.ts";
-export { type Outcome, RESULT_BYTES_MAX } from "./pull/outcome.ts";
+export type { Outcome } from "./pull/outcome.ts";
 export type { HeldPermit, PermitOptions } from "./pull/permits.ts";
 export {
   type Handler,

@@ -6,11 +6,9 @@
  */
 import { shown, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
-import { rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 import { payloadOf } from "../writer/canonical-json.ts";
 import { badInput, DroverError } from "../writer/drover-error.ts";
-
-export const RESULT_BYTES_MAX: number = 256 * 1024;
 
 /** The attempt a report is of, and the tokens it says it used. */
 type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };

@@ -27,7 +27,6 @@ import { type Handler, type HandlerWorker, type RunningAttempt, stopAttempt } fr
 import { readWorker } from "./sync-body.ts";
 
 export { TaskRequeue } from "../../std/index.ts";
-export { RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
 export type { Handler, TaskContext } from "./local-attempt.ts";
 

@@ -10,10 +10,10 @@ import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultReport } from "../../protocol/index.ts";
-import { remember } from "../../std/index.ts";
+import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
 
 import { countTokens } from "../permits/local-permits.ts";
-import { blank, RESULT_BYTES_MAX } from "../tasks/handler-outcome.ts";
+import { blank } from "../tasks/handler-outcome.ts";
 import { type Payload, payloadOf } from "../writer/canonical-json.ts";
 import { DroverError } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";

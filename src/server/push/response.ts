@@ -15,8 +15,8 @@
  *   more, so a click is not repeated.
  */
 
-import { RESULT_BYTES_MAX } from "../../engine/workers/index.ts";
 import { canonical, DroverError } from "../../engine/writer/index.ts";
+import { RESULT_BYTES_MAX } from "../../std/index.ts";
 
 const ERROR_CHARACTERS = 1000;
 const RETRY_AFTER_MS_MAX = 60 * 60_000;

@@ -8,9 +8,8 @@
  */
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { RESULT_BYTES_MAX } from "../../std/index.ts";
 
-/** The largest result, as JSON. */
-export const RESULT_BYTES_MAX: number = 256 * 1024;
 /** As deep as results may be everywhere in Drover. */
 const DEPTH_MAX = 64;
 /** A pipe put in the place of the file must not hold up the worker. */

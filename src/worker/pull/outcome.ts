@@ -7,14 +7,12 @@
  */
 
 import type { AttemptOutcome, Usage } from "../../protocol/index.ts";
-import { rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 
 import type { Report } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
-/** The largest result, as JSON. */
-export const RESULT_BYTES_MAX: number = 256 * 1024;
 /** Errors are for people; what is longer belongs in a result. */
 const ERROR_MAX = 4096;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
