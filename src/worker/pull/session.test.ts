@@ -220,6 +220,26 @@ test("what waits because all slots are taken is not named, and may wait as long 
   assert.deepEqual(exchange(session, {}, 6499).heard.stop, []);
 });
 
+test("what waits for one that was told to stop is named, and given back if that one does not end", () => {
+  const session = joined(1);
+  run(session, "a");
+  exchange(session, { cancel: [one("a")] });
+  // The server has given up on a, and takes its slot for free.
+  exchange(session, { assignments: [assigned("b")] });
+  assert.deepEqual(exchange(session, {}, 0).body.running, [one("a"), one("b")]);
+  assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
+  assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("b"), cause: "not-begun" }]);
+  assert.deepEqual(session.compose(1500, 0).body.running, [one("a")]);
+});
+
+test("what must not run twice is not named while one that was told to stop has its slot", () => {
+  const session = joined(1);
+  run(session, "a");
+  exchange(session, { cancel: [one("a")] });
+  exchange(session, { assignments: [once("b")] });
+  assert.deepEqual(exchange(session, {}, 5000).body.running, [one("a")]);
+});
+
 test("progress is said once, the latest counts, and a lost sync says it again unless there is newer", () => {
   const session = joined();
   run(session, "a");

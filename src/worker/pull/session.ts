@@ -7,9 +7,9 @@
  * - An answer counts only if none to a later sync was heard before. What it names and is known already (running, or
  *   ended and not answered) is not begun a second time.
  * - A result is repeated until an answer lists it, accepted or not.
- * - What was handed to the handlers is named as running if there is a slot for it: it will be begun in a moment. If it
- *   is not, because their event loop stands still, nothing more is asked for; and after one and a half leases it is
- *   disowned, so that another worker gets it.
+ * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
+ *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
+ *   for; and after one and a half leases it is disowned, so that another worker gets it.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
@@ -240,12 +240,18 @@ function count(state: State, stage: Held["stage"]): number {
   return all(state).filter((one) => one.stage === stage).length;
 }
 
-/** Those that were handed out and for which there is a slot. */
+/**
+ * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
+ * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
+ */
 function nextUp(state: State, now: number): Held[] {
   const handed = all(state).filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
-  const room = Math.max(0, state.slots - count(state, "running"));
-  for (const [place, one] of handed.entries()) one.slotSince = place < room ? (one.slotSince ?? now) : null;
-  return handed.slice(0, room);
+  const running = all(state).filter(({ stage }) => stage === "running");
+  const room = state.slots - running.length;
+  const roomSoon = state.slots - running.filter(({ stop }) => stop === null).length;
+  for (const [index, one] of handed.entries())
+    one.slotSince = index < (one.awaits === null ? roomSoon : room) ? (one.slotSince ?? now) : null;
+  return handed.filter(({ slotSince }) => slotSince !== null);
 }
 
 function begun(state: State): Held[] {
