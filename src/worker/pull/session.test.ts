@@ -114,6 +114,19 @@ test("when the lease is over what runs is stopped and not named, but keeps its s
   assert.deepEqual([session.isEmpty, session.free(0)], [true, 2], "that it was cut short is no failure");
 });
 
+test("an answer to a sync from before the lease was over gives nothing to do: it may have been taken back", () => {
+  const session = joined();
+  const [first, second] = [session.compose(0, 0), session.compose(100, 0)];
+  session.hear(first.n, answer({ assignments: [assigned("a")] }), 100);
+  session.began(one("a"));
+  session.expire();
+  session.end(one("a"), { outcome: "cancelled" });
+  const third = session.compose(950, 0);
+  assert.deepEqual(third.body.running, [], "now the server gives it to another");
+  assert.deepEqual(session.hear(second.n, answer({ assignments: [assigned("a")] }), 960).start, []);
+  assert.equal(session.hear(third.n, answer({ assignments: [assigned("a", 2)] }), 970).start.length, 1);
+});
+
 test("what ended before the lease was over, or has a result all the same, is offered to the server", () => {
   const session = joined();
   run(session, "a", "b");

@@ -156,6 +156,8 @@ const begin = ({ slots, limit = slots, logPlace }: SessionOptions) => ({
   leaseEnd: Number.NEGATIVE_INFINITY,
   n: 0,
   lastHeard: 0,
+  /** The last sync before the lease was over. */
+  lastLeased: 0,
   last: null as Flight | null,
   isDraining: false,
   isClosing: false,
@@ -203,7 +205,10 @@ export function createPullSession(options: SessionOptions): PullSession {
     end: (attempt, report) => end(state, attempt, report),
     unsaid: (now) => unsaid(state, now),
     isOpen: (n) => state.flights.has(n),
-    expire: () => disown(state, "lease-lost"),
+    expire() {
+      state.lastLeased = state.n;
+      return disown(state, "lease-lost");
+    },
     fail(n) {
       doubt(state, n);
       state.flights.delete(n);
@@ -324,8 +329,9 @@ function hear(state: State, n: number, answer: SyncAnswer, now: number): Heard {
   const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(state, result));
   const stop = answer.cancel.flatMap((attempt) => stopOne(state, state.held.get(keyOf(attempt)), "cancelled"));
   stop.push(...giveBack(state, now));
-  // An answer that lay somewhere for a whole lease gives nothing any more.
-  const isTaking = !state.isClosing && now < state.leaseEnd;
+  // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
+  // was over, since what it gives may have been disowned then.
+  const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
   const taken = isTaking ? answer.assignments.filter((handed) => takeOn(state, handed)).map(handedOf) : [];
   const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(state, flight) : [])];
   const refused = answered.filter(({ accepted }) => !accepted);
