@@ -21,6 +21,7 @@ import { decideSchedule } from "./task/schedule.ts";
 import { decideCancel, decidePatch, decideRetry } from "./task/task-commands.ts";
 import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./task/worker-commands.ts";
 
+/** The events that make a command true, or a refusal. The state is only read. */
 export function decide(state: ReadonlyState, command: Command, now: Instant): Decided {
   switch (command.type) {
     case "pump":

@@ -14,6 +14,7 @@ import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
 import { compareGroups, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
 
+/** A world in which nothing has happened. */
 export function emptyState(): State {
   return {
     seq: 0,

@@ -68,11 +68,11 @@ export type {
   Warning,
   WorkerSettings,
 } from "./model/commands.ts";
+export { FIELDS } from "./model/event-fields.ts";
 export {
   type AffinityKind,
   type Event,
   type EventKind,
-  FIELDS,
   type LossCause,
   type Rank,
   type Reason,
@@ -81,15 +81,7 @@ export {
   taskOf,
   type WorkerKind,
 } from "./model/events.ts";
-export type {
-  ReadonlyAgent as Agent,
-  ReadonlyAttempt as Attempt,
-  ReadonlyProject as Project,
-  ReadonlyState,
-  ReadonlyTask as Task,
-  ReadonlyTombstone as Tombstone,
-  ReadonlyWorker as Worker,
-} from "./model/read-only.ts";
+export type { ReadonlyState } from "./model/read-only.ts";
 export type { EndPhase, LivePhase, Phase, State } from "./model/state.ts";
 export { pump } from "./pump.ts";
 export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./snapshot/snapshot.ts";

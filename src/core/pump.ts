@@ -29,6 +29,7 @@ import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./turn/priority
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
 
+/** The events of the next small step that is due, or none. */
 export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;

@@ -8,8 +8,10 @@
 import { type Refusal, sentence } from "./refusal.ts";
 import type { Result } from "./result.ts";
 
+/** Thrown by the functions that stand alone when a value cannot be. */
 export class InputError extends Error {
   override readonly name: string = "InputError";
+  /** What was wrong, as data. */
   readonly refusal: Refusal;
 
   constructor(refusal: Refusal) {

@@ -9,73 +9,227 @@ import { instantText } from "./instant-text.ts";
 import { nearest } from "./nearest.ts";
 import { isPlainObject, THROWS } from "./plain-object.ts";
 
+type No<Type extends string, Fields> = Readonly<
+  {
+    /** Which refusal it is. */
+    type: Type;
+  } & Fields
+>;
+type OfField = {
+  /** The path of the field, such as `tasks[1].action`. */
+  field: string;
+};
+type OfTask = {
+  /** The id of the task. */
+  task: string;
+};
+type OfState = {
+  /** The state of the task. */
+  state: string;
+};
+type OfDependency = {
+  /** The id of the dependency. */
+  dependency: string;
+};
+type OfAgent = {
+  /** The agent that asks. */
+  agent: string;
+};
+type OfProject = {
+  /** The project. */
+  project: string;
+};
+type OfWorker = {
+  /** The id of the worker. */
+  worker: string;
+};
+type OfGate = {
+  /** The name of the gate. */
+  gate: string;
+};
+type OfPermit = {
+  /** The id of the permit. */
+  permit: string;
+};
+type Most = {
+  /** The maximum. */
+  max: number;
+};
+type Kept = {
+  /** How much is kept for those that have little; absent if that was not the reason. */
+  kept?: number;
+};
+
+/** Why something was refused, as data. Its `type` says which fields it has; `sentence` puts it into words. */
 export type Refusal =
-  | { readonly type: "bad-field"; readonly field: string; readonly value: string; readonly expected: string }
-  | { readonly type: "unknown-field"; readonly field: string; readonly known: readonly string[] }
-  | { readonly type: "past-deadline"; readonly field: string; readonly deadline: number; readonly now: number }
-  | { readonly type: "cycle"; readonly path: readonly string[] }
-  | { readonly type: "dependency-unknown"; readonly field: string; readonly dependency: string }
-  | { readonly type: "dependency-refused"; readonly field: string; readonly dependency: string }
-  | { readonly type: "task-unknown"; readonly task: string }
-  | { readonly type: "task-exists"; readonly task: string }
-  | { readonly type: "task-ended"; readonly task: string; readonly state: string; readonly expired?: true }
-  | { readonly type: "task-not-ended"; readonly task: string; readonly state: string }
-  | {
-      readonly type: "queue-full";
-      readonly limit: "maxQueue" | "maxPerAgent";
-      readonly agent: string;
-      readonly queued: number;
-      readonly maxQueue: number;
-      readonly maxPerAgent: number;
-      /** What is left is kept for projects and agents that have less than these. */
-      readonly project?: string;
-      readonly ofProject?: number;
-      readonly ofAgent?: number;
-      readonly kept?: number;
-    }
-  | { readonly type: "backpressure"; readonly usage: number; readonly rejectThreshold: number; readonly agent: string }
-  | { readonly type: "no-workers"; readonly agent: string }
-  | { readonly type: "batch-too-large"; readonly submitted: number; readonly max: number }
-  | { readonly type: "project-unknown"; readonly project: string }
-  | {
-      readonly type: "too-many";
-      readonly what: string;
-      readonly max: number;
-      /** How much of it is taken, where what was asked for is more than what is left. */
-      readonly used?: number;
-      readonly kept?: number;
-      readonly remedy?: string;
-    }
-  | {
-      readonly type: "bytes-per-minute";
-      readonly project: string;
-      /** Set where the agent has stored as much, in all its projects without settings of their own. */
-      readonly agent?: string;
-      readonly stored: number;
-      readonly max: number;
-      readonly retryAfterMs: number;
-    }
-  | {
-      readonly type: "log-full";
-      readonly bytes: number;
-      readonly max: number;
-      /** What is left is kept for projects that have stored less than this one. */
-      readonly project?: string;
-      readonly kept?: number;
-    }
-  | { readonly type: "gate-unknown"; readonly gate: string }
-  | { readonly type: "gate-configured"; readonly gate: string }
-  | { readonly type: "gate-in-use"; readonly gate: string; readonly running: number; readonly queued: number }
-  | { readonly type: "worker-unknown"; readonly worker: string }
-  | { readonly type: "worker-exists"; readonly worker: string }
-  | { readonly type: "attempt-stale"; readonly task: string; readonly attempt: number; readonly current: number | null }
-  | { readonly type: "session-lost"; readonly worker: string }
-  | { readonly type: "sync-stale"; readonly worker: string; readonly n: number; readonly last: number }
-  | { readonly type: "permit-exists"; readonly permit: string }
-  | { readonly type: "permit-unknown"; readonly permit: string }
-  | { readonly type: "schedule-unknown"; readonly schedule: string }
-  | { readonly type: "budget-exhausted"; readonly project: string; readonly limit: number; readonly used: number }
-  | { readonly type: "dependency-failed"; readonly task: string; readonly dependency: string; readonly state: string };
+  | No<
+      "bad-field",
+      OfField & {
+        /** The value, shortened. */
+        value: string;
+        /** What would be right. */
+        expected: string;
+      }
+    >
+  | No<
+      "unknown-field",
+      OfField & {
+        /** The fields that are known there. */
+        known: readonly string[];
+      }
+    >
+  | No<
+      "past-deadline",
+      OfField & {
+        /** The instant that was given, in milliseconds since 1970. */
+        deadline: number;
+        /** The instant of the command, in milliseconds since 1970. */
+        now: number;
+      }
+    >
+  | No<
+      "cycle",
+      {
+        /** The ids of the tasks that wait for each other, in order. */
+        path: readonly string[];
+      }
+    >
+  | No<"dependency-unknown", OfField & OfDependency>
+  | No<"dependency-refused", OfField & OfDependency>
+  | No<"task-unknown", OfTask>
+  | No<"task-exists", OfTask>
+  | No<
+      "task-ended",
+      OfTask &
+        OfState & {
+          /** Its record has expired; absent if it has not. */
+          expired?: true;
+        }
+    >
+  | No<"task-not-ended", OfTask & OfState>
+  | No<
+      "queue-full",
+      OfAgent &
+        Kept & {
+          /** The limit that was reached. */
+          limit: "maxQueue" | "maxPerAgent";
+          /** How many tasks wait or are queued under that limit. */
+          queued: number;
+          /** The limit of the whole fleet. */
+          maxQueue: number;
+          /** The limit of each agent. */
+          maxPerAgent: number;
+          /** The project, where what is left is kept for those that have less. */
+          project?: string;
+          /** How many tasks the project has queued. */
+          ofProject?: number;
+          /** How many tasks the agent has queued. */
+          ofAgent?: number;
+        }
+    >
+  | No<
+      "backpressure",
+      OfAgent & {
+        /** How full the fleet is; 1 is full. */
+        usage: number;
+        /** The usage from which tasks are refused. */
+        rejectThreshold: number;
+      }
+    >
+  | No<"no-workers", OfAgent>
+  | No<
+      "batch-too-large",
+      Most & {
+        /** How many tasks the batch has. */
+        submitted: number;
+      }
+    >
+  | No<"project-unknown", OfProject>
+  | No<
+      "too-many",
+      Most &
+        Kept & {
+          /** What there is too much of, in the plural. */
+          what: string;
+          /** How much of it is taken, where what was asked for is more than what is left. */
+          used?: number;
+          /** What the caller can do; absent if nothing. */
+          remedy?: string;
+        }
+    >
+  | No<
+      "bytes-per-minute",
+      OfProject &
+        Most & {
+          /** Set where the agent has stored as much, in all its projects without settings of their own. */
+          agent?: string;
+          /** Bytes stored in the last minute. */
+          stored: number;
+          /** When to try again, in milliseconds from now. */
+          retryAfterMs: number;
+        }
+    >
+  | No<
+      "log-full",
+      Most &
+        Kept & {
+          /** The size of the log in bytes. */
+          bytes: number;
+          /** The project, where what is left is kept for those that have stored less. */
+          project?: string;
+        }
+    >
+  | No<"gate-unknown", OfGate>
+  | No<"gate-configured", OfGate>
+  | No<
+      "gate-in-use",
+      OfGate & {
+        /** How many calls are out. */
+        running: number;
+        /** How many calls wait. */
+        queued: number;
+      }
+    >
+  | No<"worker-unknown", OfWorker>
+  | No<"worker-exists", OfWorker>
+  | No<
+      "attempt-stale",
+      OfTask & {
+        /** The number of the attempt that was named. */
+        attempt: number;
+        /** The number of the attempt that counts; null if none is live. */
+        current: number | null;
+      }
+    >
+  | No<"session-lost", OfWorker>
+  | No<
+      "sync-stale",
+      OfWorker & {
+        /** The number of the sync. */
+        n: number;
+        /** The number of the last sync that counted. */
+        last: number;
+      }
+    >
+  | No<"permit-exists", OfPermit>
+  | No<"permit-unknown", OfPermit>
+  | No<
+      "schedule-unknown",
+      {
+        /** The id of the schedule. */
+        schedule: string;
+      }
+    >
+  | No<
+      "budget-exhausted",
+      OfProject & {
+        /** The tokens it may use. */
+        limit: number;
+        /** The tokens it used. */
+        used: number;
+      }
+    >
+  | No<"dependency-failed", OfTask & OfDependency & OfState>;
 
 const SHOWN_MAX = 80;
 

@@ -6,13 +6,27 @@
  * edge of the process catches it.
  */
 
-export type Ok<Value> = { readonly ok: true; readonly value: Value };
-export type Failed<Failure> = { readonly ok: false; readonly failure: Failure };
+/** It went well. */
+export type Ok<Value> = {
+  /** True. */
+  readonly ok: true;
+  /** What came of it. */
+  readonly value: Value;
+};
+/** It was refused. */
+export type Failed<Failure> = {
+  /** False. */
+  readonly ok: false;
+  /** Why. */
+  readonly failure: Failure;
+};
+/** A value, or why there is none; `ok` tells which. */
 export type Result<Value, Failure> = Ok<Value> | Failed<Failure>;
 
 export const ok = <Value>(value: Value): Ok<Value> => ({ ok: true, value });
 export const fail = <Failure>(failure: Failure): Failed<Failure> => ({ ok: false, failure });
 
+/** A fault in Drover itself: something that must always hold does not. */
 export class BrokenInvariant extends Error {
   override readonly name: string = "BrokenInvariant";
 }

@@ -41,4 +41,6 @@ export type DeepReadonly<Value> = Value extends Plain
                   ? ReadonlyIdTable<DeepReadonly<Item>>
                   : Value extends AttemptSet<infer Item>
                     ? ReadonlyAttemptSet<DeepReadonly<Item>>
-                    : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
+                    : ReadonlyFields<Value>;
+/** It has a name, so that an editor shows a field as what it is of and not with all that it holds. */
+type ReadonlyFields<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };

@@ -29,6 +29,7 @@ import { badField, type Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/gate.ts";
 
+/** The names of all strategies of placement. */
 export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;
 /** Which of the workers that fit gets a task. */
 export type Strategy = (typeof STRATEGIES)[number];
@@ -110,7 +111,10 @@ export type SchedulerRules = {
   /** Running tasks of one type; null takes a limit out. */
   readonly perType: Readonly<Record<string, number>>;
   /** The express lane. */
-  readonly critical: { readonly maxInFlight: number };
+  readonly critical: {
+    /** Attempts at once that came by the express lane. */
+    readonly maxInFlight: number;
+  };
   /** The score of a task. */
   readonly priority: PriorityRules;
   /** Whose turn it is. */
@@ -132,7 +136,12 @@ export type SchedulerRules = {
   };
 };
 /** A token budget. */
-export type BudgetRules = { readonly limit: number | null; readonly window: number };
+export type BudgetRules = {
+  /** Tokens that may be used within the window; null: no limit. */
+  readonly limit: number | null;
+  /** How long what was used counts, in milliseconds. */
+  readonly window: number;
+};
 /** The settings of a project. */
 export type ProjectSettings = {
   /** Its share among the projects that have work. */
@@ -177,7 +186,12 @@ export type LogRules = {
   /** Beyond so many bytes no more work is taken in; null: as long as there is room. */
   readonly maxBytes: number | null;
   /** How much of the end may be unsigned. */
-  readonly signEvery: { readonly events: number; readonly time: number };
+  readonly signEvery: {
+    /** So many events may be unsigned. */
+    readonly events: number;
+    /** And so many milliseconds from the first of them to the last. */
+    readonly time: number;
+  };
 };
 /** Every rule in force. Spans are whole milliseconds. */
 export type Config = {
@@ -195,7 +209,12 @@ export type Config = {
     readonly named: Readonly<Record<string, ProjectSettings>>;
   };
   /** Provider accounts and other scarce things; each by its name, such as anthropic/default. */
-  readonly gates: { readonly default: GateSettings; readonly named: Readonly<Record<string, GateSettings>> };
+  readonly gates: {
+    /** The settings of gates without settings of their own. */
+    readonly default: GateSettings;
+    /** The settings of gates by name. */
+    readonly named: Readonly<Record<string, GateSettings>>;
+  };
   /** Who executes. */
   readonly workers: WorkerRules;
   /** The files that tasks wait for. */
@@ -212,6 +231,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** The config where nothing is given. */
 export const DEFAULT_CONFIG: Config = {
   scheduler: {
     maxInFlight: 50,

@@ -20,6 +20,7 @@ export type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
 export type GateRoomLimit = "probe" | "slow-start" | "concurrency";
 export type GateLimit = GateRateLimit | GateRoomLimit;
 
+/** How a gate stands at an instant. */
 export type GateStanding = {
   /** How many are out. */
   readonly running: number;
@@ -91,6 +92,7 @@ export function rateLimitedUntil(gate: ReadonlyGate, tokens: number, now: number
   return limit === null ? null : tokensUntil(gate, limit, tokens, now);
 }
 
+/** How a gate stands: what is out, what waits, and what holds it up. */
 export function gateStanding(gate: ReadonlyGate, now: number): GateStanding {
   const { settings, slowStart } = gate;
   const tokens = bestTicket(gate.queue, now, settings.agingPerClassMs)?.tokens ?? 0;

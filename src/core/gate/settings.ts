@@ -12,20 +12,30 @@ export const GATE_CLASSES: readonly GateClass[] = ["critical", "high", "normal",
 
 export const CLASS_RANK: Readonly<Record<GateClass, number>> = { critical: 0, high: 1, normal: 2, low: 3 };
 
+/** The limits of a gate. */
 export type GateSettings = {
+  /** Calls that may be out at once. */
   readonly maxConcurrent: number;
   /** At most so many grants in any windowMs. */
   readonly requests: number;
+  /** The window of `requests`, in milliseconds. */
   readonly windowMs: number;
+  /** Tokens per span of time. */
   readonly tokens: {
+    /** Tokens in a minute; null: no limit. */
     readonly perMinute: number | null;
+    /** Tokens in an hour; null: no limit. */
     readonly perHour: number | null;
+    /** Tokens in a day; null: no limit. */
     readonly perDay: number | null;
+    /** Whether those spans slide or begin with a call. */
     readonly kind: "sliding" | "fixed";
   };
+  /** How urgent a call is that does not say. */
   readonly defaultPriority: GateClass;
   /** Waiting so long counts as one class more urgent. */
   readonly agingPerClassMs: number;
+  /** A permit that is not given back runs out after so many milliseconds. */
   readonly permitTtlMs: number;
 };
 

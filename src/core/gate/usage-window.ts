@@ -18,11 +18,16 @@
  * (`RollingSum`, `FixedSum`) trust their caller; `createWindow` and the other `create…` check what they are given.
  */
 
+/** Whether a window is the last span of time, or begins with the first record. */
 export type WindowKind = "sliding" | "fixed";
 
+/** What a window counts, and up to where. */
 export type WindowOptions = {
+  /** Whether it slides or is fixed. */
   readonly kind: WindowKind;
+  /** The amount at which it is exceeded. */
   readonly max: number;
+  /** How long it is, in milliseconds. */
   readonly windowMs: number;
   /** Sliding only: at most about so many entries instead of one per millisecond. */
   readonly buckets?: number;
@@ -43,14 +48,25 @@ export type FixedFacts = {
   readonly used: number;
 };
 export type SumFacts = RollingFacts | FixedFacts;
-export type WindowFacts = { readonly max: number; readonly sum: SumFacts };
+/** A window as plain data, to be kept as JSON. */
+export type WindowFacts = {
+  /** The amount at which it is exceeded. */
+  readonly max: number;
+  /** What was recorded and still counts. */
+  readonly sum: SumFacts;
+};
 
+/** How much was used lately. Instants are whole milliseconds. */
 export type UsageWindow = {
+  /** Counts an amount at an instant. */
   record(amount: number, now: number): void;
+  /** Whether the use has reached the maximum. */
   exceeded(now: number): boolean;
   /** Milliseconds to the boundary (fixed), or until the use is below max (sliding); 0 if nothing is to wait for. */
   untilReset(now: number): number;
+  /** How much of it still counts. */
   used(now: number): number;
+  /** The window as plain data: see `windowFromFacts`. */
   facts(): WindowFacts;
 };
 
@@ -231,6 +247,7 @@ export class FixedSum {
 
 export type UsageSum = RollingSum | FixedSum;
 
+/** A window in which nothing is recorded yet. */
 export function createWindow(options: WindowOptions): UsageWindow {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(bad("options", options, "an object with kind, max and windowMs"));
@@ -295,6 +312,7 @@ const LIMIT_WINDOW_MS = new Map<unknown, number>([
   ["per_day", 86_400_000],
 ]);
 
+/** How long the window of a limit is, in milliseconds. */
 export function limitWindow(limit: "per_minute" | "per_hour" | "per_day"): number {
   const windowMs = LIMIT_WINDOW_MS.get(limit);
   if (windowMs === undefined) throw new RangeError(bad("limit", limit, '"per_minute", "per_hour" or "per_day"'));

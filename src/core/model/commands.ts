@@ -25,31 +25,55 @@ import type { Event, OnLoss, RejectedCounts, Takes, WorkerKind } from "./events.
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = {
+  /** The id the caller chose; null if Drover makes one. */
   readonly id: TaskId | null;
+  /** The project it is charged to. */
   readonly project: ProjectId;
+  /** Who submits it: the unit of fairness inside a project. */
   readonly agent: AgentId;
+  /** The SHA-256 of the body; empty where the log fills it in. */
   readonly bodyHash: string;
+  /** The size of the body in bytes. */
   readonly bodySize: number;
+  /** Its type, such as `code`. */
   readonly type: string;
+  /** What its worker must offer. */
   readonly capabilities: readonly string[];
+  /** CPU it needs, in millicores; 0 if none was given. */
   readonly cpu: number;
+  /** Memory it needs, in bytes; 0 if none was given. */
   readonly memory: number;
+  /** The gate whose block also holds it; null if none. */
   readonly provider: string | null;
+  /** Keys that no two running tasks hold at once. */
   readonly locks: readonly string[];
+  /** The zone it prefers; null if none. */
   readonly zone: string | null;
+  /** The browser tab it needs; null if none. */
   readonly tab: string | null;
+  /** Lower goes first; null if none was given: then it is the parent's, else 0. */
   readonly priority: number | null;
+  /** The task it belongs to and waits for; null if none. */
   readonly parent: TaskId | null;
+  /** Tasks that must end before it starts. */
   readonly needs: readonly TaskId[];
+  /** The input artifact it needs; null if none. */
   readonly artifact: string | null;
+  /** Whether that artifact is there already. */
   readonly artifactReady: boolean;
+  /** When it may start at the earliest; null if at once. */
   readonly notBefore: Instant | null;
+  /** When it has failed if it has not ended; null if never. */
   readonly deadline: Instant | null;
   /** Null: none was given. 0: it expects no tokens. */
   readonly estimatedTokens: number | null;
+  /** Which try at the same work it is. */
   readonly iteration: number;
+  /** Own failures it may have; null if none was given. */
   readonly maxAttempts: number | null;
+  /** How long one attempt may take, in milliseconds; null if that is not limited. */
   readonly timeoutMs: number | null;
+  /** What becomes of it when a dependency does not end as done. */
   readonly onDependencyFailure: "skip" | "run";
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
@@ -61,114 +85,278 @@ export type Submission = {
 
 /** Where a push worker is posted its tasks. */
 export type PushTarget = { readonly endpoint: string; readonly path: string | null };
+/** What a worker offers, and whether it takes tasks. */
 export type WorkerSettings = {
+  /** How many tasks it runs at once. */
   readonly slots: number;
+  /** What it offers to tasks that require it. */
   readonly capabilities: readonly string[];
-  /** null: unlimited */
+  /** In millicores; null: unlimited. */
   readonly cpu: number | null;
+  /** In bytes; null: unlimited. */
   readonly memory: number | null;
+  /** The zone it is in; null if none. */
   readonly zone: string | null;
+  /** Only a ready worker gets tasks. */
   readonly status: "ready" | "overloaded" | "draining";
   /** In its own words: why it takes nothing. */
   readonly note?: string | null;
 };
 
+/** How an attempt ended, in the words of its worker. */
 export type AttemptReport = {
+  /** The task. */
   readonly task: TaskId;
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
+  /** How it ended; `requeue` gives the task back. */
   readonly outcome: "done" | "failed" | "cancelled" | "requeue";
+  /** What went wrong; null if nothing did. */
   readonly error: string | null;
   /** Tokens used in all, or null where that is unknown. */
   readonly tokens: number | null;
+  /** How long the task rests first, in milliseconds; null if the worker did not say. */
   readonly retryAfterMs: number | null;
   /** With `requeue`: the provider said 429 or 529. */
   readonly rateLimited?: boolean;
+  /** The SHA-256 of the result; null if there is none. */
   readonly resultHash: string | null;
+  /** The size of the result in bytes; 0 if there is none. */
   readonly resultSize: number;
   /** A failure that another attempt cannot mend. */
   readonly permanent: boolean;
 };
 
-export type Command =
-  | { readonly type: "start-engine"; readonly coreVersion: string; readonly policyHash: string }
-  | { readonly type: "set-config"; readonly config: Config; readonly patch?: ConfigPatch | null }
-  | { readonly type: "put-project"; readonly project: ProjectId; readonly settings: ProjectSettings }
-  | {
-      readonly type: "set-paused";
-      readonly scope: "fleet" | "project" | "task";
-      readonly id: string;
-      readonly paused: boolean;
-    }
-  | { readonly type: "submit-task"; readonly submission: Submission }
-  | { readonly type: "cancel-task"; readonly task: TaskId; readonly reason: string | null }
-  | { readonly type: "retry-task"; readonly task: TaskId }
-  | {
-      readonly type: "patch-task";
-      readonly task: TaskId;
-      readonly priority: number | null;
-      readonly deadline: Instant | null | undefined;
-    }
-  | { readonly type: "artifact-ready"; readonly artifact: string }
-  | {
-      readonly type: "join-worker";
-      readonly worker: WorkerId | null;
-      readonly kind: WorkerKind;
-      readonly session: string;
-      readonly settings: WorkerSettings;
-      readonly target?: PushTarget | null;
-      /** Which tasks it takes; absent: all. */
-      readonly takes?: Takes | null;
-    }
-  | { readonly type: "change-worker"; readonly worker: WorkerId; readonly settings: WorkerSettings }
-  | { readonly type: "leave-worker"; readonly worker: WorkerId; readonly lost: boolean }
-  | { readonly type: "start-attempt"; readonly task: TaskId; readonly attempt: number }
-  | { readonly type: "report-usage"; readonly task: TaskId; readonly attempt: number; readonly tokens: number }
-  | { readonly type: "finish-attempt"; readonly report: AttemptReport }
-  /** Its worker no longer has it. */
-  | { readonly type: "lose-attempt"; readonly task: TaskId; readonly attempt: number }
-  /** It never reached who was to run it, whatever was said of it before. */
-  | { readonly type: "return-attempt"; readonly task: TaskId; readonly attempt: number }
-  | AskPermit
-  | { readonly type: "drop-permit"; readonly permit: PermitId }
-  | { readonly type: "settle-permit"; readonly permit: PermitId; readonly ok: boolean; readonly tokens: number | null }
-  | {
-      readonly type: "throttle-gate";
-      readonly gate: GateId;
-      readonly permit: PermitId | null;
-      readonly retryAfterMs: number;
-    }
-  /** Somebody knows better than what a caller said of its provider. */
-  | { readonly type: "reset-gate"; readonly gate: GateId }
-  | { readonly type: "remove-gate"; readonly gate: GateId }
-  | { readonly type: "settle-callback"; readonly end: Seq; readonly outcome: CallbackOutcome }
-  | {
-      readonly type: "put-schedule";
-      readonly schedule: ScheduleId;
-      readonly body: string;
-      readonly nextAt: Instant | null;
-    }
-  | {
-      readonly type: "move-schedule";
-      readonly schedule: ScheduleId;
-      readonly lastAt: Instant;
-      readonly lastTask: TaskId | null;
-      readonly nextAt: Instant | null;
-    }
-  | { readonly type: "remove-schedule"; readonly schedule: ScheduleId }
-  | { readonly type: "count-rejected"; readonly counts: RejectedCounts }
-  | { readonly type: "pump" };
+type CommandOf<Type extends string, Fields = unknown> = Readonly<
+  {
+    /** What is asked for. */
+    type: Type;
+  } & Fields
+>;
+type OfTask = {
+  /** The task. */
+  task: TaskId;
+};
+type OfAttempt = OfTask & {
+  /** The number of the attempt, from 1. */
+  attempt: number;
+};
+type OfWorker = {
+  /** The worker. */
+  worker: WorkerId;
+};
+type Settings<Value> = {
+  /** Its settings from here on. */
+  settings: Value;
+};
+type OfPermit = {
+  /** The permit. */
+  permit: PermitId;
+};
+type OfGate = {
+  /** The gate. */
+  gate: GateId;
+};
+type OfSchedule = {
+  /** The schedule. */
+  schedule: ScheduleId;
+};
+type NextRun = {
+  /** When it is due next; null if no run is left. */
+  nextAt: Instant | null;
+};
 
-/** What came of telling a caller that its task has ended. */
+/** What may be asked of `decide`. Its `type` says which fields it has. */
+export type Command =
+  | CommandOf<
+      "start-engine",
+      {
+        /** The version of the rules that decide from here on. */
+        coreVersion: string;
+        /** The SHA-256 of the config in force. */
+        policyHash: string;
+      }
+    >
+  | CommandOf<
+      "set-config",
+      {
+        /** The config as the host gives it. */
+        config: Config;
+        /** What is changed over it by hand; null or absent: nothing. */
+        patch?: ConfigPatch | null;
+      }
+    >
+  | CommandOf<
+      "put-project",
+      Settings<ProjectSettings> & {
+        /** The project. */
+        project: ProjectId;
+      }
+    >
+  | CommandOf<
+      "set-paused",
+      {
+        /** What is paused or resumed. */
+        scope: "fleet" | "project" | "task";
+        /** The project or task; empty for the fleet. */
+        id: string;
+        /** Whether it is paused from here on. */
+        paused: boolean;
+      }
+    >
+  | CommandOf<
+      "submit-task",
+      {
+        /** The task as submitted. */
+        submission: Submission;
+      }
+    >
+  | CommandOf<
+      "cancel-task",
+      OfTask & {
+        /** Why, in the words of the caller; null if it gave no reason. */
+        reason: string | null;
+      }
+    >
+  | CommandOf<"retry-task", OfTask>
+  | CommandOf<
+      "patch-task",
+      OfTask & {
+        /** Its new priority; null: as before. */
+        priority: number | null;
+        /** Its new deadline; null takes it away, undefined: as before. */
+        deadline: Instant | null | undefined;
+      }
+    >
+  | CommandOf<
+      "artifact-ready",
+      {
+        /** The name of the artifact that is there now. */
+        artifact: string;
+      }
+    >
+  | CommandOf<
+      "join-worker",
+      Settings<WorkerSettings> & {
+        /** The id it chose; null if Drover makes one. */
+        worker: WorkerId | null;
+        /** How it gets its tasks. */
+        kind: WorkerKind;
+        /** Tells it from an earlier worker of the same id. */
+        session: string;
+        /** Where a push worker is posted its tasks; null or absent for others. */
+        target?: PushTarget | null;
+        /** Which tasks it takes; null or absent: all. */
+        takes?: Takes | null;
+      }
+    >
+  | CommandOf<"change-worker", OfWorker & Settings<WorkerSettings>>
+  | CommandOf<
+      "leave-worker",
+      OfWorker & {
+        /** It was silent for too long; otherwise it leaves by itself. */
+        lost: boolean;
+      }
+    >
+  | CommandOf<"start-attempt", OfAttempt>
+  | CommandOf<
+      "report-usage",
+      OfAttempt & {
+        /** Tokens used so far, in all. */
+        tokens: number;
+      }
+    >
+  | CommandOf<
+      "finish-attempt",
+      {
+        /** How the attempt ended. */
+        report: AttemptReport;
+      }
+    >
+  /** Its worker no longer has it. */
+  | CommandOf<"lose-attempt", OfAttempt>
+  /** It never reached who was to run it, whatever was said of it before. */
+  | CommandOf<"return-attempt", OfAttempt>
+  | AskPermit
+  | CommandOf<"drop-permit", OfPermit>
+  | CommandOf<
+      "settle-permit",
+      OfPermit & {
+        /** The call succeeded. */
+        ok: boolean;
+        /** Tokens the call used; null if that is unknown. */
+        tokens: number | null;
+      }
+    >
+  | CommandOf<
+      "throttle-gate",
+      OfGate & {
+        /** The permit of the call; null if it had none. */
+        permit: PermitId | null;
+        /** How long the provider asks to wait, in milliseconds. */
+        retryAfterMs: number;
+      }
+    >
+  /** Somebody knows better than what a caller said of its provider. */
+  | CommandOf<"reset-gate", OfGate>
+  | CommandOf<"remove-gate", OfGate>
+  | CommandOf<
+      "settle-callback",
+      {
+        /** The event that ended the task. */
+        end: Seq;
+        /** What came of the calls. */
+        outcome: CallbackOutcome;
+      }
+    >
+  | CommandOf<
+      "put-schedule",
+      OfSchedule &
+        NextRun & {
+          /** The schedule as it was put, as JSON. */
+          body: string;
+        }
+    >
+  | CommandOf<
+      "move-schedule",
+      OfSchedule &
+        NextRun & {
+          /** When it was due. */
+          lastAt: Instant;
+          /** The task it submitted; null if that run was passed over. */
+          lastTask: TaskId | null;
+        }
+    >
+  | CommandOf<"remove-schedule", OfSchedule>
+  | CommandOf<
+      "count-rejected",
+      {
+        /** How many tasks of each agent found no room. */
+        counts: RejectedCounts;
+      }
+    >
+  | CommandOf<"pump">;
+
+/** What came of calling a host because its task has ended. */
 export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };
 
+/** A call asks for a permit of a gate. */
 export type AskPermit = {
+  /** What is asked for. */
   readonly type: "ask-permit";
+  /** The id the caller chose; null if Drover makes one. */
   readonly permit: PermitId | null;
+  /** The gate. */
   readonly gate: GateId;
+  /** The task it is for; null if it is for none. */
   readonly task: TaskId | null;
+  /** The attempt it is for; null if it is for none. */
   readonly attempt: number | null;
+  /** The project it is charged to. */
   readonly project: ProjectId;
+  /** How urgent it is; null: as its task is. */
   readonly class: GateClass | null;
+  /** Its estimate of tokens. */
   readonly tokens: number;
   /** When the call was first asked for: a call that comes back after a 429 keeps its age. */
   readonly askedAt: Instant | null;
@@ -178,20 +366,42 @@ export type AskPermit = {
   readonly remote?: boolean;
 };
 
+type Warns<Type extends string, Fields> = Readonly<
+  {
+    /** What it is about. */
+    type: Type;
+  } & Fields
+>;
+type InWords = {
+  /** One sentence, for people. */
+  detail: string;
+};
 /** Something the caller should know though nothing was refused. */
 export type Warning =
-  | { readonly type: "never-fits"; readonly detail: string }
-  | { readonly type: "no-workers"; readonly detail: string }
-  | { readonly type: "over-budget"; readonly detail: string }
-  | { readonly type: "priority-clamped"; readonly asked: number; readonly given: number };
+  | Warns<"never-fits", InWords>
+  | Warns<"no-workers", InWords>
+  | Warns<"over-budget", InWords>
+  | Warns<
+      "priority-clamped",
+      {
+        /** The priority that was asked for. */
+        asked: number;
+        /** The priority it has: the most urgent its project may have. */
+        given: number;
+      }
+    >;
 
+/** What a command leads to. */
 export type Decision = {
+  /** What happens, in order; `evolve` applies each. */
   readonly events: readonly Event[];
   /** The thing the command was about, where the core named it: a task, worker or permit id. */
   readonly id?: string;
   /** The command had been carried out before: nothing new happened. */
   readonly repeated?: boolean;
+  /** What the caller should know; absent if there is nothing. */
   readonly warnings?: readonly Warning[];
 };
 
+/** The events that make a command true, or why it is refused. */
 export type Decided = Result<Decision, Refusal>;

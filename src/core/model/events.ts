@@ -4,8 +4,7 @@
  * Each variant holds exactly what is true of it; what does not apply is null, so that an event read
  * back from its bytes is equal to the one that was written. `at` is log time. The number of an event
  * (its seq) is its position in the log and is not written in it. Events are a file format: variants are
- * added, never edited. FIELDS fixes the order in which an event's values are written; a field added
- * to a variant goes to the end and needs a default for old logs.
+ * added, never edited. event-fields.ts fixes the order in which an event's values are written.
  */
 import type {
   AgentId,
@@ -23,28 +22,64 @@ import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/gate.ts";
 
+/** Where a task stood in its turn when it was assigned. */
 export type Rank = {
+  /** It started in the express lane. */
   readonly express: boolean;
+  /** A worker was held for it. */
   readonly hold: boolean;
   /** The project's level before this start, or its share minus target under the deficit rule. */
   readonly level: number;
+  /** The weight of its project. */
   readonly weight: number;
+  /** How many attempts its agent had running in this project. */
   readonly agentInFlight: number;
+  /** Its priority: lower goes first. */
   readonly priority: number;
+  /** It had waited for `starvationAfter` or longer. */
   readonly overdue: boolean;
+  /** Its score: higher goes first among equal priorities. */
   readonly score: number;
 };
 
-/** Why a task went to this worker. */
+/** What draws a task to a worker. */
 export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
+type Because<Type extends string, Fields = unknown> = Readonly<
+  {
+    /** The rule that chose the worker. */
+    type: Type;
+  } & Fields
+>;
+/** Why a task went to this worker. */
 export type Reason =
-  | { readonly type: "only-worker-available" }
-  | { readonly type: "least-loaded"; readonly queueDepth: number }
-  | { readonly type: "resource-fit"; readonly availableCpu: number | null; readonly requiredCpu: number }
-  | { readonly type: "round-robin" }
-  | { readonly type: "random" }
-  | { readonly type: "affinity"; readonly reason: AffinityKind };
+  | Because<"only-worker-available">
+  | Because<
+      "least-loaded",
+      {
+        /** How many attempts the worker had. */
+        queueDepth: number;
+      }
+    >
+  | Because<
+      "resource-fit",
+      {
+        /** The worker's free CPU in millicores; null if it is not limited. */
+        availableCpu: number | null;
+        /** The CPU the task needs, in millicores. */
+        requiredCpu: number;
+      }
+    >
+  | Because<"round-robin">
+  | Because<"random">
+  | Because<
+      "affinity",
+      {
+        /** What drew the task to the worker. */
+        reason: AffinityKind;
+      }
+    >;
 
+/** How a worker gets its tasks: in this process, by asking for them, or by being posted them. */
 export type WorkerKind = "local" | "pull" | "push";
 /** What a filter lets through; null: whatever there is. */
 export type Takes = {
@@ -55,128 +90,335 @@ export type Takes = {
 /** How many tasks of each agent found no room since this was last said. */
 export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
-type Variant<Kind extends string, Fields> = Readonly<{ kind: Kind; at: Instant } & Fields>;
+type Variant<Kind extends string, Fields> = Readonly<
+  {
+    /** What happened. */
+    kind: Kind;
+    /** When, in log time. */
+    at: Instant;
+  } & Fields
+>;
+type OfProject = {
+  /** The project. */
+  project: ProjectId;
+};
+type OfTask = {
+  /** The task. */
+  task: TaskId;
+};
+type OfAttempt = OfTask & {
+  /** The number of the attempt, from 1. */
+  attempt: number;
+};
+type EndOfAttempt = OfAttempt & {
+  /** Tokens the attempt used; null if that is unknown. */
+  tokens: number | null;
+};
+type StopBy<When> = {
+  /** When an attempt that must stop is given up; null if none runs. */
+  stopBy: When;
+};
+type Caused = {
+  /** The event that led to it; null if none did. */
+  cause: Seq | null;
+};
+type Pinned = {
+  /** The worker or zone it waits for; null if any will do. */
+  pin: Pin | null;
+};
+type Runnable = {
+  /** It is queued at once; otherwise it waits for something this event names. */
+  runnable: boolean;
+};
+type OfWorker = {
+  /** The worker. */
+  worker: WorkerId;
+};
+type Offer = OfWorker & {
+  /** How many tasks it runs at once. */
+  slots: number;
+  /** What it offers. */
+  capabilities: readonly string[];
+  /** Its CPU in millicores; null if it is not limited. */
+  cpu: number | null;
+  /** Its memory in bytes; null if it is not limited. */
+  memory: number | null;
+  /** The zone it is in; null if it named none. */
+  zone: string | null;
+  /** Only a ready worker gets tasks. */
+  status: "ready" | "overloaded" | "draining";
+};
+type OfGate = {
+  /** The gate. */
+  gate: GateId;
+};
+type OfPermit = OfGate & {
+  /** The permit. */
+  permit: PermitId;
+};
+type OfSchedule = {
+  /** The schedule. */
+  schedule: ScheduleId;
+};
+type NextRun = {
+  /** When the schedule is due next; null if no run is left. */
+  nextAt: Instant | null;
+};
+type Counted = {
+  /** How many of them. */
+  count: number;
+};
 
+/** A task was let in. */
 export type TaskSubmitted = Variant<
   "task-submitted",
-  {
-    task: TaskId;
-    project: ProjectId;
-    agent: AgentId;
-    named: boolean;
-    bodyHash: string;
-    bodySize: number;
-    type: string;
-    capabilities: readonly string[];
-    cpu: number;
-    memory: number;
-    provider: string | null;
-    locks: readonly string[];
-    zone: string | null;
-    tab: string | null;
-    priority: number;
-    /** Whether anybody gave a priority: the caller, or its parent's. */
-    prioritised: boolean;
-    depth: number;
-    parent: TaskId | null;
-    needs: readonly TaskId[];
-    artifact: string | null;
-    notBefore: Instant | null;
-    deadline: Instant | null;
-    /** 0 if none was given, as in logs from before an estimate of 0 was distinct from that; -1 for an estimate of 0. */
-    estimatedTokens: number;
-    iteration: number;
-    maxAttempts: number;
-    timeoutMs: number | null;
-    onDependencyFailure: "skip" | "run";
-    /** Runnable at once; otherwise it waits for something named above. */
-    runnable: boolean;
-    pin: Pin | null;
-    onLoss: OnLoss;
-    /**
-     * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
-     * (fleet/worker-filter.ts).
-     */
-    action: string;
-  }
+  OfTask &
+    OfProject &
+    Pinned &
+    Runnable & {
+      /** The agent that submitted it. */
+      agent: AgentId;
+      /** The caller chose the id. */
+      named: boolean;
+      /** The SHA-256 of the body. */
+      bodyHash: string;
+      /** The size of the body in bytes. */
+      bodySize: number;
+      /** Its type, such as `code`. */
+      type: string;
+      /** What its worker must offer. */
+      capabilities: readonly string[];
+      /** CPU it needs, in millicores. */
+      cpu: number;
+      /** Memory it needs, in bytes. */
+      memory: number;
+      /** The gate whose block also holds it; null if none. */
+      provider: string | null;
+      /** Keys that no two running tasks hold at once. */
+      locks: readonly string[];
+      /** The zone it prefers; null if it named none. */
+      zone: string | null;
+      /** The browser tab it needs; null if none. */
+      tab: string | null;
+      /** Its priority: lower goes first. */
+      priority: number;
+      /** Whether a priority was given: by the caller, or by its parent. */
+      prioritised: boolean;
+      /** How many ancestors it has. */
+      depth: number;
+      /** The task it belongs to and waits for; null if none. */
+      parent: TaskId | null;
+      /** Tasks that must end before it starts. */
+      needs: readonly TaskId[];
+      /** The input artifact it still waits for; null if none. */
+      artifact: string | null;
+      /** It does not start before this instant; null if that has passed or was not given. */
+      notBefore: Instant | null;
+      /** It fails if it has not ended by then; null if it has no deadline. */
+      deadline: Instant | null;
+      /** Tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. Older logs say 0 for both. */
+      estimatedTokens: number;
+      /** Which try at the same work it is. */
+      iteration: number;
+      /** Own failures it may have. */
+      maxAttempts: number;
+      /** How long an attempt may run, in milliseconds; null if that is not limited. */
+      timeoutMs: number | null;
+      /** What becomes of it when a dependency did not go well. */
+      onDependencyFailure: "skip" | "run";
+      /** What becomes of it when a begun attempt is lost. */
+      onLoss: OnLoss;
+      /**
+       * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
+       * (fleet/worker-filter.ts).
+       */
+      action: string;
+    }
 >;
 
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
 
+/** Why an attempt ended without a say of its task: the task goes back to the queue. */
 export type LossCause = "worker-lost" | "worker-left" | "not-begun" | "budget" | "requeue" | "rate-limited";
+/** Why an attempt must stop. */
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
+/** Something that has happened: one entry of the log. Its `kind` says which fields it has. */
 export type Event =
-  | Variant<"engine-started", { coreVersion: string; policyHash: string }>
-  /** The config as the host gave it, and what was changed over it by hand. */
-  | Variant<"config-changed", { config: Config; patch: ConfigPatch | null }>
-  | Variant<"project-put", { project: ProjectId; settings: ProjectSettings; source: "default" | "named" | "put" }>
-  | Variant<"pause-changed", { scope: "fleet" | "project" | "task"; id: string; paused: boolean }>
+  | Variant<
+      "engine-started",
+      {
+        /** The version of the rules that decide from here on. */
+        coreVersion: string;
+        /** The SHA-256 of the config in force. */
+        policyHash: string;
+      }
+    >
+  | Variant<
+      "config-changed",
+      {
+        /** The config as the host gave it. */
+        config: Config;
+        /** What was changed over it by hand; null if nothing was. */
+        patch: ConfigPatch | null;
+      }
+    >
+  | Variant<
+      "project-put",
+      OfProject & {
+        /** Its settings from here on. */
+        settings: ProjectSettings;
+        /** Where its settings come from: the defaults, the config, or a call. */
+        source: "default" | "named" | "put";
+      }
+    >
+  | Variant<
+      "pause-changed",
+      {
+        /** What was paused or resumed. */
+        scope: "fleet" | "project" | "task";
+        /** The project or task; empty for the fleet. */
+        id: string;
+        /** Paused from here on, or resumed. */
+        paused: boolean;
+      }
+    >
   | TaskSubmitted
-  | Variant<"task-queued", { task: TaskId; cause: Seq | null; pin: Pin | null }>
+  | Variant<"task-queued", OfTask & Caused & Pinned>
   | Variant<
       "task-assigned",
-      { task: TaskId; attempt: number; worker: WorkerId; reason: Reason; rank: Rank; charge: number; reserve: number }
+      OfAttempt &
+        OfWorker & {
+          /** Why it went to this worker. */
+          reason: Reason;
+          /** Why it was this task's turn. */
+          rank: Rank;
+          /** Tokens its project is charged until the attempt settles. */
+          charge: number;
+          /** Tokens set aside of the budgets until the attempt settles. */
+          reserve: number;
+        }
     >
-  | Variant<"attempt-started", { task: TaskId; attempt: number }>
-  | Variant<"attempt-used", { task: TaskId; attempt: number; tokens: number }>
-  | Variant<"attempt-stopping", { task: TaskId; attempt: number; cause: "timeout" | "budget"; stopBy: Instant }>
-  | Variant<"attempt-stopped", { task: TaskId; attempt: number; tokens: number | null }>
+  | Variant<"attempt-started", OfAttempt>
+  | Variant<
+      "attempt-used",
+      OfAttempt & {
+        /** Tokens used so far. */
+        tokens: number;
+      }
+    >
+  | Variant<
+      "attempt-stopping",
+      OfAttempt &
+        StopBy<Instant> & {
+          /** Why it must stop. */
+          cause: "timeout" | "budget";
+        }
+    >
+  | Variant<"attempt-stopped", EndOfAttempt>
   | Variant<
       "attempt-failed",
-      { task: TaskId; attempt: number; tokens: number | null; error: string; restUntil: Instant }
+      EndOfAttempt & {
+        /** The error, in the words of the worker. */
+        error: string;
+        /** The task rests until then. */
+        restUntil: Instant;
+      }
     >
   | Variant<
       "attempt-lost",
-      {
-        task: TaskId;
-        attempt: number;
-        tokens: number | null;
+      EndOfAttempt & {
+        /** Why it was lost. */
         cause: LossCause;
+        /** The task's estimate of tokens from here on. */
         estimate: number;
+        /** The task rests until then. */
         restUntil: Instant;
-        /** In the words of the worker that gave it back. */
+        /** In the words of the worker that gave it back; null if it gave none. */
         reason: string | null;
       }
     >
   | Variant<
       "task-done",
-      { task: TaskId; attempt: number; tokens: number | null; resultHash: string | null; resultSize: number }
+      EndOfAttempt & {
+        /** The SHA-256 of the result; null if there is none. */
+        resultHash: string | null;
+        /** The size of the result in bytes; 0 if there is none. */
+        resultSize: number;
+      }
     >
   | Variant<
       "task-failed",
-      {
-        task: TaskId;
-        attempt: number | null;
-        tokens: number | null;
-        reason: string;
-        expired: boolean;
-        stopBy: Instant | null;
+      OfTask &
+        StopBy<Instant | null> & {
+          /** The attempt that ended with it; null if none did. */
+          attempt: number | null;
+          /** Tokens the attempt used; null if that is unknown. */
+          tokens: number | null;
+          /** Why, in one sentence. */
+          reason: string;
+          /** Its deadline passed while it waited. */
+          expired: boolean;
+        }
+    >
+  | Variant<
+      "task-cancelled",
+      OfTask &
+        StopBy<Instant | null> & {
+          /** Why, in the words of the caller. */
+          reason: string;
+        }
+    >
+  | Variant<
+      "task-skipped",
+      OfTask &
+        Caused & {
+          /** The dependency that did not go well. */
+          dependency: TaskId;
+          /** Why, in one sentence. */
+          reason: string;
+        }
+    >
+  | Variant<
+      "task-retried",
+      OfTask &
+        Pinned &
+        Runnable & {
+          /** Dependencies it waits for. */
+          waitFor: readonly TaskId[];
+        }
+    >
+  | Variant<
+      "task-patched",
+      OfTask & {
+        /** Its priority from here on: lower goes first. */
+        priority: number;
+        /** Its deadline from here on; null if it has none. */
+        deadline: Instant | null;
       }
     >
-  | Variant<"task-cancelled", { task: TaskId; reason: string; stopBy: Instant | null }>
-  | Variant<"task-skipped", { task: TaskId; cause: Seq | null; dependency: TaskId; reason: string }>
-  | Variant<"task-retried", { task: TaskId; waitFor: readonly TaskId[]; runnable: boolean; pin: Pin | null }>
-  | Variant<"task-patched", { task: TaskId; priority: number; deadline: Instant | null }>
-  | Variant<"dependents-notified", { task: TaskId; count: number }>
-  | Variant<"artifact-appeared", { artifact: string }>
-  | Variant<"pin-released", { task: TaskId }>
-  | Variant<"hold-placed", { task: TaskId; worker: WorkerId }>
-  | Variant<"hold-released", { task: TaskId; worker: WorkerId }>
+  | Variant<"dependents-notified", OfTask & Counted>
+  | Variant<
+      "artifact-appeared",
+      {
+        /** The artifact's name. */
+        artifact: string;
+      }
+    >
+  | Variant<"pin-released", OfTask>
+  | Variant<"hold-placed", OfTask & OfWorker>
+  | Variant<"hold-released", OfTask & OfWorker>
   | Variant<
       "worker-joined",
-      {
-        worker: WorkerId;
+      Offer & {
+        /** How it gets its tasks. */
         workerKind: WorkerKind;
+        /** The session it joined with. */
         session: string;
-        slots: number;
-        capabilities: readonly string[];
-        cpu: number | null;
-        memory: number | null;
-        zone: string | null;
-        status: "ready" | "overloaded" | "draining";
+        /** The URL a push worker is posted to; null for others. */
         endpoint: string | null;
+        /** The path under it that the worker gave; null if it gave none. */
         path: string | null;
         /** Which tasks it takes; null: all. */
         takes: Takes | null;
@@ -184,176 +426,126 @@ export type Event =
     >
   | Variant<
       "worker-changed",
-      {
-        worker: WorkerId;
-        slots: number;
-        capabilities: readonly string[];
-        cpu: number | null;
-        memory: number | null;
-        zone: string | null;
-        status: "ready" | "overloaded" | "draining";
+      Offer & {
+        /** In its own words: why it takes nothing; null if it gave none. */
         note: string | null;
       }
     >
-  | Variant<"worker-left", { worker: WorkerId; lost: boolean }>
-  /** Another worker named tabs of this one, which it does not own any more. */
-  | Variant<"tabs-moved", { worker: WorkerId; to: WorkerId; capabilities: readonly string[] }>
   | Variant<
-      "permit-asked",
-      {
-        permit: PermitId;
-        gate: GateId;
-        task: TaskId | null;
-        attempt: number | null;
-        project: ProjectId;
-        weight: number;
-        class: GateClass;
-        tokens: number;
-        askedAt: Instant;
-        remote: boolean;
-        /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
-        order: number | null;
+      "worker-left",
+      OfWorker & {
+        /** It was silent for too long; otherwise it left by itself. */
+        lost: boolean;
       }
     >
-  | Variant<"permit-granted", { permit: PermitId; gate: GateId }>
-  | Variant<"permit-dropped", { permit: PermitId; gate: GateId }>
-  | Variant<"permit-settled", { permit: PermitId; gate: GateId; ok: boolean; tokens: number | null; expired: boolean }>
-  | Variant<"gate-throttled", { gate: GateId; permit: PermitId | null; retryAfterMs: number }>
-  | Variant<"gate-opened", { gate: GateId }>
-  | Variant<"gate-reset", { gate: GateId }>
-  | Variant<"gate-removed", { gate: GateId }>
-  | Variant<"callback-asked", { task: TaskId; host: string }>
-  | Variant<"callback-settled", { task: TaskId; end: Seq; ok: boolean; status: number | null; attempts: number }>
-  | Variant<"schedule-put", { schedule: ScheduleId; body: string; nextAt: Instant | null }>
+  /** Another worker named tabs of this one, which it does not own any more. */
+  | Variant<
+      "tabs-moved",
+      OfWorker & {
+        /** The worker that owns them now. */
+        to: WorkerId;
+        /** The capabilities of those tabs. */
+        capabilities: readonly string[];
+      }
+    >
+  | Variant<
+      "permit-asked",
+      OfPermit &
+        OfProject & {
+          /** The task it is for; null if it is for none. */
+          task: TaskId | null;
+          /** The attempt it is for; null if it is for none. */
+          attempt: number | null;
+          /** The weight of its project. */
+          weight: number;
+          /** How urgent it is. */
+          class: GateClass;
+          /** Its estimate of tokens. */
+          tokens: number;
+          /** When the call was first asked for. */
+          askedAt: Instant;
+          /** Another process asked for it, which may outlive this engine. */
+          remote: boolean;
+          /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
+          order: number | null;
+        }
+    >
+  | Variant<"permit-granted", OfPermit>
+  | Variant<"permit-dropped", OfPermit>
+  | Variant<
+      "permit-settled",
+      OfPermit & {
+        /** The call succeeded. */
+        ok: boolean;
+        /** Tokens it used; null if that is unknown. */
+        tokens: number | null;
+        /** It was not given back: its time was over. */
+        expired: boolean;
+      }
+    >
+  | Variant<
+      "gate-throttled",
+      OfGate & {
+        /** The permit of the call; null if it had none. */
+        permit: PermitId | null;
+        /** How long the provider asked to wait, in milliseconds. */
+        retryAfterMs: number;
+      }
+    >
+  | Variant<"gate-opened", OfGate>
+  | Variant<"gate-reset", OfGate>
+  | Variant<"gate-removed", OfGate>
+  | Variant<
+      "callback-asked",
+      OfTask & {
+        /** The host that is called when the task ends. */
+        host: string;
+      }
+    >
+  | Variant<
+      "callback-settled",
+      OfTask & {
+        /** The event that ended the task. */
+        end: Seq;
+        /** The call succeeded; otherwise it was given up. */
+        ok: boolean;
+        /** The last HTTP status; null if there was no answer. */
+        status: number | null;
+        /** How many calls were made. */
+        attempts: number;
+      }
+    >
+  | Variant<
+      "schedule-put",
+      OfSchedule &
+        NextRun & {
+          /** The schedule as it was put, as JSON. */
+          body: string;
+        }
+    >
   | Variant<
       "schedule-moved",
-      { schedule: ScheduleId; lastAt: Instant; lastTask: TaskId | null; nextAt: Instant | null }
+      OfSchedule &
+        NextRun & {
+          /** When it was due. */
+          lastAt: Instant;
+          /** The task it submitted; null if that run was passed over. */
+          lastTask: TaskId | null;
+        }
     >
-  | Variant<"schedule-removed", { schedule: ScheduleId }>
-  | Variant<"tasks-rejected", { counts: RejectedCounts }>
-  | Variant<"results-expired", { count: number }>
-  | Variant<"tombstones-forgotten", { count: number }>;
+  | Variant<"schedule-removed", OfSchedule>
+  | Variant<
+      "tasks-rejected",
+      {
+        /** How many tasks of each agent found no room. */
+        counts: RejectedCounts;
+      }
+    >
+  | Variant<"results-expired", Counted>
+  | Variant<"tombstones-forgotten", Counted>;
 
+/** The name of a kind of event, such as `task-done`. */
 export type EventKind = Event["kind"];
-type FieldsOf<Kind extends EventKind> = readonly Exclude<keyof Extract<Event, { kind: Kind }>, "kind" | "at">[];
-
-/** The order in which the values of an event are written, after its kind and instant. */
-export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
-  "engine-started": ["coreVersion", "policyHash"],
-  "config-changed": ["config", "patch"],
-  "project-put": ["project", "settings", "source"],
-  "pause-changed": ["scope", "id", "paused"],
-  "task-submitted": [
-    ...([
-      "task",
-      "project",
-      "agent",
-      "named",
-      "bodyHash",
-      "bodySize",
-      "type",
-      "capabilities",
-      "cpu",
-      "memory",
-    ] as const),
-    ...([
-      "provider",
-      "locks",
-      "zone",
-      "tab",
-      "priority",
-      "prioritised",
-      "depth",
-      "parent",
-      "needs",
-      "artifact",
-      "notBefore",
-    ] as const),
-    ...(["deadline", "estimatedTokens", "iteration", "maxAttempts", "timeoutMs", "onDependencyFailure"] as const),
-    ...(["runnable", "pin", "onLoss", "action"] as const),
-  ],
-  "task-queued": ["task", "cause", "pin"],
-  "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
-  "attempt-started": ["task", "attempt"],
-  "attempt-used": ["task", "attempt", "tokens"],
-  "attempt-stopping": ["task", "attempt", "cause", "stopBy"],
-  "attempt-stopped": ["task", "attempt", "tokens"],
-  "attempt-failed": ["task", "attempt", "tokens", "error", "restUntil"],
-  "attempt-lost": ["task", "attempt", "tokens", "cause", "estimate", "restUntil", "reason"],
-  "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
-  "task-failed": ["task", "attempt", "tokens", "reason", "expired", "stopBy"],
-  "task-cancelled": ["task", "reason", "stopBy"],
-  "task-skipped": ["task", "cause", "dependency", "reason"],
-  "task-retried": ["task", "waitFor", "runnable", "pin"],
-  "task-patched": ["task", "priority", "deadline"],
-  "dependents-notified": ["task", "count"],
-  "artifact-appeared": ["artifact"],
-  "pin-released": ["task"],
-  "hold-placed": ["task", "worker"],
-  "hold-released": ["task", "worker"],
-  "worker-joined": [
-    "worker",
-    "workerKind",
-    "session",
-    "slots",
-    "capabilities",
-    "cpu",
-    "memory",
-    "zone",
-    "status",
-    "endpoint",
-    "path",
-    "takes",
-  ],
-  "worker-changed": ["worker", "slots", "capabilities", "cpu", "memory", "zone", "status", "note"],
-  "worker-left": ["worker", "lost"],
-  "tabs-moved": ["worker", "to", "capabilities"],
-  "permit-asked": [
-    "permit",
-    "gate",
-    "task",
-    "attempt",
-    "project",
-    "weight",
-    "class",
-    "tokens",
-    "askedAt",
-    "remote",
-    "order",
-  ],
-  "permit-granted": ["permit", "gate"],
-  "permit-dropped": ["permit", "gate"],
-  "permit-settled": ["permit", "gate", "ok", "tokens", "expired"],
-  "gate-throttled": ["gate", "permit", "retryAfterMs"],
-  "gate-opened": ["gate"],
-  "gate-reset": ["gate"],
-  "gate-removed": ["gate"],
-  "callback-asked": ["task", "host"],
-  "callback-settled": ["task", "end", "ok", "status", "attempts"],
-  "schedule-put": ["schedule", "body", "nextAt"],
-  "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
-  "schedule-removed": ["schedule"],
-  "tasks-rejected": ["counts"],
-  "results-expired": ["count"],
-  "tombstones-forgotten": ["count"],
-};
-
-/** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
-export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
-  "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "" },
-  "attempt-lost": { reason: null },
-  "callback-asked": { host: "" },
-  "worker-joined": { endpoint: null, path: null, takes: null },
-  "worker-changed": { note: null },
-  "permit-asked": { remote: false, order: null },
-};
-
-/** Kinds that older logs know by another name. */
-export const RENAMED: Readonly<Record<string, EventKind>> = {
-  "gate-struck": "gate-throttled",
-  "dependents-told": "dependents-notified",
-};
 
 /** The task an event is about, if it is about one. */
 export const taskOf = (event: Event): TaskId | null => (event as { readonly task?: TaskId | null }).task ?? null;

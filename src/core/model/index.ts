@@ -11,14 +11,12 @@ export type {
   Warning,
   WorkerSettings,
 } from "./commands.ts";
+export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
 export {
-  ADDED,
   type AffinityKind,
   type Event,
   type EventKind,
-  FIELDS,
   type Rank,
-  RENAMED,
   type Reason,
   type Takes,
   type TaskSubmitted,

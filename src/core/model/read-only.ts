@@ -8,6 +8,7 @@
 import type { DeepReadonly } from "../collections/deep-readonly.ts";
 import type * as written from "./state.ts";
 
+/** The state for all but `evolve`: it may be read at any depth, and not written. */
 export type ReadonlyState = DeepReadonly<written.State>;
 export type ReadonlyTask = DeepReadonly<written.Task>;
 export type ReadonlyAttempt = DeepReadonly<written.Attempt>;

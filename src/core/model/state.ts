@@ -37,8 +37,11 @@ import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { OnLoss, StopCause, Takes, WorkerKind } from "./events.ts";
 
+/** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
+/** How a task has ended. */
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
+/** Where a task is in its life. */
 export type Phase = LivePhase | EndPhase;
 
 /** What a task requires, shared by all tasks that require the same. */
@@ -447,31 +450,53 @@ export type Totals = {
   ends: number;
 };
 
+/** Everything the log says, and the indices that follow from it. Only `evolve` may change it. */
 export type State = {
+  /** The number of the last event. */
   seq: number;
+  /** The instant of the last event, in log time. */
   at: Instant;
   /** What is in force: the base with the patch over it. */
   config: Config;
+  /** The config as the host gave it. */
   base: Config;
+  /** What was changed over the base by hand; null if nothing was. */
   patch: ConfigPatch | null;
+  /** Whether the whole fleet is paused. */
   paused: boolean;
+  /** All projects by name. */
   readonly projects: Map<ProjectId, Project>;
+  /** How many projects were ever registered. */
   registrations: number;
+  /** What each agent has waiting and in flight, over all its projects. */
   readonly loads: Map<AgentId, AgentLoad>;
+  /** All tasks, live or ended, that are still readable. */
   readonly tasks: IdTable<Task>;
+  /** Ended tasks whose record has expired: their ids stay taken. */
   readonly tombstones: IdTable<Tombstone>;
+  /** The workers. */
   readonly fleet: Fleet;
+  /** All gates by name. */
   readonly gates: Map<GateId, Gate>;
+  /** The gate of each permit that is queued or held. */
   readonly permits: Map<PermitId, GateId>;
+  /** What tasks require, by its key. */
   readonly requirements: Map<string, Requirements>;
+  /** The shapes of queued tasks, and which of them cannot start. */
   readonly shapes: Shapes;
+  /** The tasks that wait for each artifact. */
   readonly artifacts: Map<string, Set<Task>>;
+  /** The callbacks that are wanted or due. */
   readonly callbacks: Callbacks;
+  /** All schedules by id. */
   readonly schedules: Map<ScheduleId, Schedule>;
+  /** Browser tabs that queued tasks need. */
   readonly tabs: Map<string, Tab>;
+  /** What becomes due by time alone, the earliest first. */
   readonly timers: SortedList<Timer>;
-  /** Tasks that wait for a worker or a zone, by that, and those among them that have no worker left. */
+  /** Tasks that wait for a worker or a zone, by that. */
   readonly pins: Map<Pin, SortedList<Task>>;
+  /** Those of `pins` that have no worker left. */
   readonly strayPins: Set<Pin>;
   /** Waiting tasks that wait for nothing any more, in the order of submission. */
   readonly ready: SortedList<Task>;
@@ -485,22 +510,36 @@ export type State = {
   readonly remembered: Fifo<Tombstone>;
   /** Projects with runnable tasks, in the order of their turn. */
   readonly turn: SortedList<Project>;
-  readonly levels: { origin: number; highest: number };
+  /** What the levels of projects are measured from. */
+  readonly levels: {
+    /** The instant from which levels are halved. */
+    origin: number;
+    /** The highest level of any project. */
+    highest: number;
+  };
+  /** Workers that are kept free for a task. */
   readonly holds: Set<Hold>;
   /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
   readonly oldest: SortedList<Group>;
   /** Projects whose tasks may reach the express lane. */
   readonly expressProjects: Set<Project>;
+  /** Tokens settled within the window of the whole budget. */
   spent: RollingSum;
+  /** Tokens that live attempts have set aside. */
   reserved: number;
+  /** Tokens set aside for calls of no task. */
   callsReserved: number;
+  /** How many attempts are live. */
   inFlight: number;
+  /** How many of them are in the express lane. */
   express: number;
+  /** How many tasks wait for something. */
   waiting: number;
   /** Queued tasks, resting ones included. */
   queued: number;
   /** The last worker round-robin chose. */
   cursor: WorkerId | null;
+  /** Counts since the log began. */
   readonly totals: Totals;
   /** How many tasks of an agent found no room, of the agents it happened to last. */
   readonly rejected: Map<AgentId, number>;

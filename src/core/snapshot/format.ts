@@ -142,10 +142,12 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   end: [2, 2],
 };
 
+/** Thrown by `restore`: the lines are no snapshot of a format that can be read. */
 export class SnapshotUnreadable extends Error {
   override readonly name: string = "SnapshotUnreadable";
+  /** Whether lines are missing, wrong, or of a format that is not known yet. */
   readonly problem: "cut" | "corrupt" | "newer-format";
-  /** Counted from 1. */
+  /** The line at fault, from 1. */
   readonly line: number;
 
   constructor(problem: "cut" | "corrupt" | "newer-format", line: number, detail: string) {

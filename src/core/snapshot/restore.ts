@@ -65,6 +65,7 @@ type Loading = {
   isWhole: boolean;
 };
 
+/** The state that `snapshotLines` was given. Lines that cannot be read throw SnapshotUnreadable. */
 export function restore(lines: Iterable<string>): State {
   const steps = restoring(lines);
   for (;;) {

@@ -15,13 +15,22 @@ import { type PriorityRules, readConfig } from "../config/config.ts";
 import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../task/admission.ts";
 import { score as scoreOf } from "../turn/priority.ts";
 
+/** What the score of a task depends on. */
 export type ScoredTask = {
+  /** Its type, such as `code`. */
   readonly type: string;
+  /** When it became runnable, in milliseconds. */
   readonly runnableAt: number;
+  /** How many ancestors it has. */
   readonly depth: number;
+  /** Which try at the same work it is. */
   readonly iteration: number;
 };
-export type PublicLoad = Load & { readonly acceptWithoutWorkers?: boolean };
+/** What back-pressure goes by, for `shouldAccept` and `shouldThrottle`. */
+export type PublicLoad = Load & {
+  /** Whether tasks are taken with no worker there; true if absent. */
+  readonly acceptWithoutWorkers?: boolean;
+};
 
 const AMOUNT_MAX = Number.MAX_SAFE_INTEGER;
 const amount = finite(0, AMOUNT_MAX);
@@ -64,6 +73,7 @@ export function deficits(
 
 /** Whether nothing more may be spent: a limit is there and is reached. */
 export const globalExhausted = (budget: number | null, used: number): boolean => isSpent(budget, used, "budget");
+/** Whether a project may spend no more: it has a limit, and that is reached. */
 export const projectExhausted = (limit: number | null, used: number): boolean => isSpent(limit, used, "limit");
 
 /** Whether another task may be let in. With no worker only the length of the queue counts, or nothing is let in. */

@@ -14,58 +14,96 @@ import { type FairnessRules, priority, STRATEGIES, type Strategy } from "../conf
 import { objectOf, readAmounts } from "./formulas.ts";
 
 export type RoundResources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+/** A project in a round. */
 export type RoundProject = {
+  /** Its id. */
   readonly id: string;
+  /** A paused project gets nothing. */
   readonly status: "active" | "paused";
+  /** Its share among the projects that have work. */
   readonly weight: number;
+  /** Tokens it may use in the window; null or absent: no limit. */
   readonly budgetLimit?: number | null;
+  /** How many of its tasks run at once. */
   readonly maxConcurrent: number;
 };
+/** A task in a round. */
 export type RoundTask = {
+  /** Its id. */
   readonly id: string;
+  /** The id of its project. */
   readonly project: string;
   /** Kept for the reader: agents are no level of this round. */
   readonly agent?: string;
   /** `queued` is ready; any other is passed over. */
   readonly status: string;
+  /** Lower goes first; 0 if absent. */
   readonly priority?: number;
+  /** Its type, for `perType`. */
   readonly type?: string;
+  /** When it became runnable, in milliseconds; the oldest goes first. */
   readonly runnableAt?: number;
+  /** Tokens it will use; absent if that is unknown. */
   readonly estimatedTokens?: number;
+  /** What it needs of its worker. */
   readonly resources?: RoundResources;
+  /** What its worker must offer. */
   readonly capabilities?: readonly string[];
+  /** The zone it prefers. */
   readonly zone?: string;
 };
+/** A worker in a round. */
 export type RoundWorker = {
+  /** Its id. */
   readonly id: string;
+  /** Only an idle or busy worker gets tasks. */
   readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
+  /** How many tasks it runs at once; 1 if absent. */
   readonly slots?: number;
+  /** How many tasks it runs now; if absent, all its slots while busy, else 0. */
   readonly inFlight?: number;
   /** What is free now; absent is unlimited. */
   readonly resources?: RoundResources;
+  /** What it offers. */
   readonly capabilities?: readonly string[];
+  /** The zone it is in. */
   readonly zone?: string;
 };
 type Amounts = Readonly<Record<string, number>>;
+/** What a round is planned from. */
 export type RoundSnapshot = {
+  /** The instant of the round, in milliseconds. */
   readonly now: number;
+  /** All projects, in the order that settles ties. */
   readonly projects: readonly RoundProject[];
+  /** All tasks, in the order that settles ties. */
   readonly tasks: readonly RoundTask[];
+  /** All workers, in the order that settles ties. */
   readonly workers: readonly RoundWorker[];
-  /** By project: tokens in the window, attempts running, tasks started and completed in the window. */
+  /** By project: tokens in the window. */
   readonly usage?: Amounts;
+  /** By project: attempts running. */
   readonly active?: Amounts;
+  /** By project: tasks started in the window. */
   readonly started?: Amounts;
+  /** By project: tasks completed in the window. */
   readonly completed?: Amounts;
+  /** Tokens that all projects may use together; null or absent: no limit. */
   readonly globalBudget?: number | null;
   /** Absent: the sum of `usage`. */
   readonly globalUsed?: number;
 };
+/** The rules of a round. */
 export type RoundPolicy = {
+  /** Whether a start is charged before the next is chosen; `estimate` if absent. */
   readonly charge?: "estimate" | "none";
+  /** What counts for the guarantee of one task in the window; `started` if absent. */
   readonly guarantee?: "started" | "completed";
+  /** Which of the workers that fit gets a task. */
   readonly strategy?: Strategy;
+  /** What a start costs, in tokens. */
   readonly startCost?: number;
+  /** The charge of a task without an estimate, in tokens. */
   readonly defaultTokens?: number;
   /** At most so many of a type at once: what the snapshot calls assigned or running, and what this round starts. */
   readonly perType?: Amounts;

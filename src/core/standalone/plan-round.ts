@@ -32,10 +32,15 @@ import {
 import { countShapes, fitsSomewhere, type PlanShapes, placeTask, takeShape } from "./plan-round-workers.ts";
 
 export type { RoundPolicy, RoundProject, RoundSnapshot, RoundTask, RoundWorker } from "./plan-round-input.ts";
+/** A task that starts in this round. */
 export type RoundStart = {
+  /** The id of the task. */
   readonly task: string;
+  /** The id of the worker it goes to. */
   readonly worker: string;
+  /** The id of its project. */
   readonly project: string;
+  /** Why it goes to this worker. */
   readonly reason: Reason;
 };
 
@@ -51,6 +56,7 @@ type Round = Plan & {
   cursor: number;
 };
 
+/** One round over plain data: which task goes to which worker, and why. */
 export function planRound(snapshot: RoundSnapshot, policy: RoundPolicy = {}): RoundStart[] {
   const read = readSnapshot(snapshot);
   const rules = readPolicy(policy, DEFAULT_CONFIG.scheduler.fairness);

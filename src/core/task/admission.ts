@@ -37,13 +37,21 @@ const ATTEMPTS_DEFAULT_WITH_TAB = 1;
 /** Ids Drover makes; a caller may not choose one. */
 const OWN_IDS = /^tsk_\d+$|^rej_/;
 
+/** What back-pressure goes by. */
 export type Load = {
+  /** Tasks waiting or queued. */
   readonly queued: number;
+  /** Tasks running. */
   readonly inFlight: number;
+  /** Workers that can take work. */
   readonly workers: number;
+  /** Tasks that may wait or be queued. */
   readonly maxQueue: number;
+  /** Tasks a worker is good for; null or absent: not counted. */
   readonly perWorker?: number | null;
+  /** Usage from which tasks are refused; 1 is full. */
   readonly rejectThreshold: number;
+  /** Usage above which callers are asked to slow down; 1 is full. */
   readonly throttleAt: number;
 };
 

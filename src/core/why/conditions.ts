@@ -20,6 +20,7 @@ import { shownScore } from "../turn/priority.ts";
 import { countAhead, fixedOf } from "../turn/queue.ts";
 import { asRunnable, deficits, type Standing } from "./turn.ts";
 
+/** The name of a condition between a task and its start. */
 export type WhyCode =
   | ("ended" | "running" | "fleet-paused" | "project-paused" | "task-paused")
   | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
@@ -28,10 +29,15 @@ export type WhyCode =
   | ("type-limit" | "lock" | "provider")
   | ("no-workers" | "never-fits" | "worker-room" | "affinity" | "hold" | "tab");
 
+/** One condition between a task and its start. */
 export type WhyCondition = {
+  /** Which condition it is. */
   readonly code: WhyCode;
+  /** Whether it is open. */
   readonly ok: boolean;
+  /** One sentence, for people. */
   readonly detail: string;
+  /** The numbers it goes by; instants are in milliseconds. */
   readonly numbers: Readonly<Record<string, number | string | null>>;
 };
 

@@ -27,15 +27,32 @@ import { workerConditions } from "./workers.ts";
 
 export { INSTANT_NUMBERS, type WhyCode, type WhyCondition } from "./conditions.ts";
 
-export type WhyAhead = { readonly task: TaskId; readonly agent: string; readonly reason: string };
-export type Why = {
+/** A task that goes before another. */
+export type WhyAhead = {
+  /** The task. */
   readonly task: TaskId;
+  /** The agent that submitted it. */
+  readonly agent: string;
+  /** Why it goes first, in a few words. */
+  readonly reason: string;
+};
+/** Why a task is not running. */
+export type Why = {
+  /** The task. */
+  readonly task: TaskId;
+  /** Where it is in its life. */
   readonly state: Phase;
   /** One sentence, for people. */
   readonly summary: string;
+  /** Every condition, open or shut. */
   readonly conditions: readonly WhyCondition[];
-  /** How many tasks of its agent are ahead of it, and the first few that go before it, whosever they are. */
-  readonly ahead: { readonly count: number; readonly next: readonly WhyAhead[] };
+  /** What goes before it. */
+  readonly ahead: {
+    /** How many tasks of its agent are ahead of it. */
+    readonly count: number;
+    /** The first few tasks that go before it, of any agent. */
+    readonly next: readonly WhyAhead[];
+  };
   /** When time alone could let it start; null if that depends on somebody. */
   readonly earliestStart: number | null;
 };
@@ -53,6 +70,7 @@ const LASTING: ReadonlySet<WhyCondition["code"]> = new Set<WhyCondition["code"]>
 ]);
 const NONE_AHEAD: Why["ahead"] = { count: 0, next: [] };
 
+/** Every condition between a task and its start. */
 export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why, Refusal> {
   const task = state.tasks.get(id);
   if (task === undefined) {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type Instant, instant, seq, taskId } from "../../core/base/brand.ts";
 import { BrokenInvariant } from "../../core/base/result.ts";
-import { ADDED, FIELDS } from "../../core/model/events.ts";
+import { ADDED, FIELDS } from "../../core/model/event-fields.ts";
 import { LogFailure, type LogRecord } from "../log.ts";
 import { batchOf, createGathering, gather, packedOf } from "./batch-builder.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Seq, seq } from "../../core/base/brand.ts";
-import type { Reason } from "../../core/model/events.ts";
-import { type Event, type EventKind, FIELDS, type Rank } from "../../core/model/events.ts";
+import { FIELDS } from "../../core/model/event-fields.ts";
+import type { Event, EventKind, Rank, Reason } from "../../core/model/events.ts";
 import { LogFailure } from "../log.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
 
