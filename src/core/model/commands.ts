@@ -5,80 +5,68 @@
  * each with the events that make it true, or with a refusal. `pump` is the one command that no caller
  * gives: the host gives it whenever capacity or the clock may have changed, until it yields nothing.
  */
-import type {
-  AgentId,
-  GateId,
-  Instant,
-  PermitId,
-  ProjectId,
-  ScheduleId,
-  Seq,
-  TaskId,
-  WorkerId,
-} from "../base/brand.ts";
+import type { GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import type { Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/gate.ts";
-import type { Event, OnLoss, RejectedCounts, Takes, WorkerKind } from "./events.ts";
+import type {
+  Event,
+  NextRun,
+  OfAttempt,
+  Offer,
+  OfGate,
+  OfSchedule,
+  OfTask,
+  OfWorker,
+  OnLoss,
+  RejectedCounts,
+  Takes,
+  TaskSubmitted,
+  WorkerKind,
+} from "./events.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
-export type Submission = {
+export type Submission = Pick<
+  TaskSubmitted,
+  | "project"
+  | "agent"
+  | "bodySize"
+  | "type"
+  | "capabilities"
+  | "cpu"
+  | "memory"
+  | "provider"
+  | "locks"
+  | "zone"
+  | "tab"
+  | "parent"
+  | "needs"
+  | "deadline"
+  | "iteration"
+  | "timeoutMs"
+  | "onDependencyFailure"
+  | "action"
+> & {
   /** The id the caller chose; null if Drover makes one. */
   readonly id: TaskId | null;
-  /** The project it is charged to. */
-  readonly project: ProjectId;
-  /** Who submits it: the unit of fairness inside a project. */
-  readonly agent: AgentId;
   /** The SHA-256 of the body; empty where the log fills it in. */
   readonly bodyHash: string;
-  /** The size of the body in bytes. */
-  readonly bodySize: number;
-  /** Its type, such as `code`. */
-  readonly type: string;
-  /** What its worker must offer. */
-  readonly capabilities: readonly string[];
-  /** CPU it needs, in millicores; 0 if none was given. */
-  readonly cpu: number;
-  /** Memory it needs, in bytes; 0 if none was given. */
-  readonly memory: number;
-  /** The gate whose block also holds it; null if none. */
-  readonly provider: string | null;
-  /** Keys that no two running tasks hold at once. */
-  readonly locks: readonly string[];
-  /** The zone it prefers; null if none. */
-  readonly zone: string | null;
-  /** The browser tab it needs; null if none. */
-  readonly tab: string | null;
   /** Lower goes first; null if none was given: then it is the parent's, else 0. */
   readonly priority: number | null;
-  /** The task it belongs to and waits for; null if none. */
-  readonly parent: TaskId | null;
-  /** Tasks that must end before it starts. */
-  readonly needs: readonly TaskId[];
   /** The input artifact it needs; null if none. */
   readonly artifact: string | null;
   /** Whether that artifact is there already. */
   readonly artifactReady: boolean;
   /** When it may start at the earliest; null if at once. */
   readonly notBefore: Instant | null;
-  /** When it has failed if it has not ended; null if never. */
-  readonly deadline: Instant | null;
   /** Null: none was given. 0: it expects no tokens. */
   readonly estimatedTokens: number | null;
-  /** Which try at the same work it is. */
-  readonly iteration: number;
   /** Own failures it may have; null if none was given. */
   readonly maxAttempts: number | null;
-  /** How long one attempt may take, in milliseconds; null if that is not limited. */
-  readonly timeoutMs: number | null;
-  /** What becomes of it when a dependency does not end as done. */
-  readonly onDependencyFailure: "skip" | "run";
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
-  /** The name of its action; "" if that is a sentence. */
-  readonly action: string;
   /** The host that is called when it ends; null or absent: none. */
   readonly callback?: string | null;
 };
@@ -86,20 +74,8 @@ export type Submission = {
 /** Where a push worker is posted its tasks. */
 export type PushTarget = { readonly endpoint: string; readonly path: string | null };
 /** What a worker offers, and whether it takes tasks. */
-export type WorkerSettings = {
-  /** How many tasks it runs at once. */
-  readonly slots: number;
-  /** What it offers to tasks that require it. */
-  readonly capabilities: readonly string[];
-  /** In millicores; null: unlimited. */
-  readonly cpu: number | null;
-  /** In bytes; null: unlimited. */
-  readonly memory: number | null;
-  /** The zone it is in; null if none. */
-  readonly zone: string | null;
-  /** Only a ready worker gets tasks. */
-  readonly status: "ready" | "overloaded" | "draining";
-  /** In its own words: why it takes nothing. */
+export type WorkerSettings = Readonly<Omit<Offer, "worker">> & {
+  /** In its own words: why it takes nothing; null or absent if it gave none. */
   readonly note?: string | null;
 };
 
@@ -133,18 +109,6 @@ type CommandOf<Type extends string, Fields = unknown> = Readonly<
     type: Type;
   } & Fields
 >;
-type OfTask = {
-  /** The task. */
-  task: TaskId;
-};
-type OfAttempt = OfTask & {
-  /** The number of the attempt, from 1. */
-  attempt: number;
-};
-type OfWorker = {
-  /** The worker. */
-  worker: WorkerId;
-};
 type Settings<Value> = {
   /** Its settings from here on. */
   settings: Value;
@@ -152,18 +116,6 @@ type Settings<Value> = {
 type OfPermit = {
   /** The permit. */
   permit: PermitId;
-};
-type OfGate = {
-  /** The gate. */
-  gate: GateId;
-};
-type OfSchedule = {
-  /** The schedule. */
-  schedule: ScheduleId;
-};
-type NextRun = {
-  /** When it is due next; null if no run is left. */
-  nextAt: Instant | null;
 };
 
 /** What may be asked of `decide`. Its `type` says which fields it has. */

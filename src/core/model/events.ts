@@ -102,11 +102,11 @@ type OfProject = {
   /** The project. */
   project: ProjectId;
 };
-type OfTask = {
+export type OfTask = {
   /** The task. */
   task: TaskId;
 };
-type OfAttempt = OfTask & {
+export type OfAttempt = OfTask & {
   /** The number of the attempt, from 1. */
   attempt: number;
 };
@@ -130,11 +130,11 @@ type Runnable = {
   /** It is queued at once; otherwise it waits for something this event names. */
   runnable: boolean;
 };
-type OfWorker = {
+export type OfWorker = {
   /** The worker. */
   worker: WorkerId;
 };
-type Offer = OfWorker & {
+export type Offer = OfWorker & {
   /** How many tasks it runs at once. */
   slots: number;
   /** What it offers. */
@@ -148,7 +148,7 @@ type Offer = OfWorker & {
   /** Only a ready worker gets tasks. */
   status: "ready" | "overloaded" | "draining";
 };
-type OfGate = {
+export type OfGate = {
   /** The gate. */
   gate: GateId;
 };
@@ -156,12 +156,12 @@ type OfPermit = OfGate & {
   /** The permit. */
   permit: PermitId;
 };
-type OfSchedule = {
+export type OfSchedule = {
   /** The schedule. */
   schedule: ScheduleId;
 };
-type NextRun = {
-  /** When the schedule is due next; null if no run is left. */
+export type NextRun = {
+  /** When it is due next; null if no run is left. */
   nextAt: Instant | null;
 };
 type Counted = {
