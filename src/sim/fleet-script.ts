@@ -5,6 +5,7 @@
  * Limits are small so that they bind, spans are mixed so that timers of very different lengths meet, and the same
  * seed always gives the same history.
  */
+import { STRATEGIES } from "../core/config/index.ts";
 import type { Takes } from "../core/model/index.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
 import { createRandom, type Random } from "./random.ts";
@@ -130,7 +131,7 @@ function writeConfig(random: Random): History["config"] {
         halfLife: random.pick([30 * SECOND, 10 * MINUTE, 600 * MINUTE]),
       },
       placement: {
-        strategy: random.pick(["least-loaded", "least-loaded", "round-robin", "random", "affinity", "best-fit"]),
+        strategy: random.pick(["least-loaded", ...STRATEGIES]),
         preferLocality: random.percent(30),
         maxQueuePerWorker: random.pick([0, 0, 1, 2]),
         affinityWait: random.pick([0, 2 * SECOND, 2 * MINUTE]),

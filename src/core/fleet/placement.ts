@@ -26,6 +26,8 @@ import { refusalsOf } from "./worker-filter.ts";
 import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
 
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
+/** A strategy that has a choice for every task; affinity has none for a task that nothing draws to a worker. */
+type Ranking = Exclude<Strategy, "affinity">;
 export type Placement = { readonly worker: ReadonlyWorker; readonly reason: Reason };
 
 /** Where a task of an open shape goes. Null only if no worker has room, which its shape says already. */
@@ -50,7 +52,7 @@ function byStrategy(
   state: ReadonlyState,
   task: ReadonlyTask,
   demand: ReadonlyDemand,
-  strategy: Strategy,
+  strategy: Ranking,
 ): Placement | null {
   const { fleet } = state;
   switch (strategy) {
@@ -66,7 +68,7 @@ function byStrategy(
       const worker = tightest(fleet, demand);
       return worker === null ? null : { worker, reason: fitOf(worker, demand) };
     }
-    default: {
+    case "least-loaded": {
       const worker = leastLoaded(fleet, demand);
       return worker === null ? null : { worker, reason: { type: "least-loaded", queueDepth: worker.attempts.size } };
     }
@@ -85,13 +87,14 @@ function indexAfter(state: ReadonlyState, cursor: WorkerId): number {
 }
 
 /** Whether the strategy sees no difference between two feasible workers. */
-function ties(left: ReadonlyWorker, right: ReadonlyWorker, strategy: Strategy): boolean {
+function ties(left: ReadonlyWorker, right: ReadonlyWorker, strategy: Ranking): boolean {
   switch (strategy) {
     case "least-loaded":
       return left.attempts.size === right.attempts.size;
     case "best-fit":
       return left.cpu - left.usedCpu === right.cpu - right.usedCpu;
-    default:
+    case "round-robin":
+    case "random":
       return true;
   }
 }

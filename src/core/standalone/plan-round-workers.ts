@@ -73,7 +73,7 @@ export function placeTask(fleet: Fleet, task: ReadyTask, strategy: Strategy): Ch
         ? lightest(fleet, feasible, task)
         : { worker, reason: { type: "affinity", reason: "same-zone" } };
     }
-    default:
+    case "least-loaded":
       return lightest(fleet, feasible, task);
   }
 }

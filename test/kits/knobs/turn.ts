@@ -1,10 +1,20 @@
 /**
  * Rows about whose turn it is, and where: scores, shares, placement, the fleet's budget.
  */
+import { STRATEGIES, type Strategy } from "../../../src/core/config/config.ts";
+import type { Reason } from "../../../src/core/model/events.ts";
 import { AT, hang, type Knob, note, rankAfter, runningOf, type Story, startsOf, task } from "./story.ts";
 
 const TYPES = ["plan", "spec", "phase", "code", "ralph", "other"];
 const MINUTES = 60_000;
+/** The reason by which each strategy shows that it chose the worker. */
+const REASON_OF: Readonly<Record<Strategy, Reason["type"]>> = {
+  "least-loaded": "least-loaded",
+  "round-robin": "round-robin",
+  random: "random",
+  "best-fit": "resource-fit",
+  affinity: "affinity",
+};
 
 const scored = (waitMs: number, more: object): Knob["tell"] => {
   return async (kit) => (await rankAfter(kit, waitMs, more)).score;
@@ -185,13 +195,7 @@ export const rowsOfTurn: Readonly<Record<string, Knob>> = {
     },
   },
   "scheduler.placement.strategy": {
-    cases: [
-      ["least-loaded", "least-loaded"],
-      ["round-robin", "round-robin"],
-      ["random", "random"],
-      ["best-fit", "resource-fit"],
-      ["affinity", "affinity"],
-    ],
+    cases: STRATEGIES.map((strategy) => [strategy, REASON_OF[strategy]]),
     tell: async (kit) => {
       await family(kit, false);
       return (await startsOf(kit, "child"))[0]?.reason.type;

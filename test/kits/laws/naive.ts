@@ -5,6 +5,7 @@
  * everything is counted anew and sorted. No queue, no shape, no tree, no count that the core keeps is read, so that a
  * mistake in any of them shows as a difference. The law is equality, at every decision.
  */
+import type { Strategy } from "../../../src/core/config/config.ts";
 import type { Project, State, Task, Worker } from "../../../src/core/model/state.ts";
 
 export type Choice = {
@@ -13,6 +14,8 @@ export type Choice = {
   readonly reason: string;
   readonly express: boolean;
 };
+
+type Ranking = Exclude<Strategy, "affinity">;
 
 const EXPRESS = -200;
 const STEP = 100;
@@ -237,17 +240,24 @@ function placeOf(state: State, task: Task): { worker: string; reason: string } {
   return affine(state, task, ties) ?? chosen;
 }
 
-function sameToStrategy(state: State, worker: Worker, chosen: string, strategy: string): boolean {
+function sameToStrategy(state: State, worker: Worker, chosen: string, strategy: Ranking): boolean {
   const other = state.fleet.byId.get(chosen as never) as Worker;
-  if (strategy === "least-loaded") return heldBy(state, worker).length === heldBy(state, other).length;
-  return strategy === "best-fit" ? cpuLeft(state, worker) === cpuLeft(state, other) : true;
+  switch (strategy) {
+    case "least-loaded":
+      return heldBy(state, worker).length === heldBy(state, other).length;
+    case "best-fit":
+      return cpuLeft(state, worker) === cpuLeft(state, other);
+    case "round-robin":
+    case "random":
+      return true;
+  }
 }
 
 function byStrategy(
   state: State,
   task: Task,
   workers: readonly Worker[],
-  strategy: string,
+  strategy: Ranking,
 ): { worker: string; reason: string } {
   const all = workersOf(state);
   /** The first feasible one from a place on, going round. */
@@ -268,7 +278,7 @@ function byStrategy(
       return { worker: from(fnv(`${task.id}#${task.attempts + 1}`) % all.length), reason: "random" };
     case "best-fit":
       return { worker: least((worker) => cpuLeft(state, worker)), reason: "resource-fit" };
-    default: {
+    case "least-loaded": {
       const load = (worker: Worker): number => heldBy(state, worker).length;
       return { worker: least(load, (worker) => worker.capabilities.length), reason: "least-loaded" };
     }
