@@ -1,5 +1,5 @@
 /**
- * `npm start`, until there is a server: a small fleet on this machine that says why it does what it does.
+ * `npm run demo`: a small fleet on this machine that says why it does what it does.
  *
  * Two projects share two workers three to one; a plan grows into a spec and code; a provider says 429 once and
  * every call waits; one task can never run here, and `why` says so. All of it goes through the real engine

@@ -67,7 +67,7 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     "a name that is a step in a path",
     submit.body,
     { ...task, id: ".." },
-    `id is "..", and must be ${NAME}; "." and ".." are steps in the path of a URL, ` + "so no URL could name it",
+    `id is "..", and must be ${NAME}; "." and ".." are steps in the path of a URL, so no URL could name it`,
   ],
   ["an item of a list", submit.body, { ...task, needs: ["a", "b c"] }, `needs[1] is "b c", and must be ${NAME}`],
   [
