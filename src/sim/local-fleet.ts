@@ -25,8 +25,10 @@ export function createLocalFleet(context: SimContext, { expect }: Callers): Loca
   function join(engine: SimEngine, id: string, options: WorkerOptions, sober: boolean): void {
     if (engine.drover === null) return;
     hired.set(id, options);
+    // One that has joined an engine which is gone since must not stand for its successor.
+    const ofThisEngine = workers;
     const handler = localHandler(context.surroundings, context.life(), sober);
-    expect(engine.drover.worker(options, handler), (worker) => workers.set(worker.id, worker));
+    expect(engine.drover.worker(options, handler), (worker) => ofThisEngine.set(worker.id, worker));
   }
 
   return {

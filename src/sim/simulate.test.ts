@@ -61,6 +61,10 @@ test("a crash before or after any append loses nothing", async () => {
   }
 });
 
+test("a worker whose join is answered after its engine has gone does not stand for its successor", async () => {
+  await assertFine(await simulate({ seed: 910_103, steps: 200 }));
+});
+
 test("the same seed gives the same bytes", async () => {
   for (const seed of QUICK ? [21] : [21, 22, 23]) {
     const [once, again] = [await simulate({ seed, steps: 120 }), await simulate({ seed, steps: 120 })];
