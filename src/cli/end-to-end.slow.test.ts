@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { emptyDirectory, type Ran, type Served, served } from "../../test/kits/cli/served.ts";
 import type { TestTerminal } from "../../test/kits/cli/test-terminal.ts";
+import { createClient } from "../client/index.ts";
 import { runCommandLine } from "./command-line.ts";
 import { VERBS } from "./verbs.ts";
 
@@ -228,7 +229,7 @@ describe("the log", LIMIT, () => {
     const { code, out } = await drover("verify");
     assert.equal(code, 0);
     const [, seq = "", hash = ""] = /\n {2}head (\d+):([0-9a-f]{64})\n$/.exec(out) ?? [];
-    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, \d+ payloads, 0 signed checkpoints\n/);
+    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, \d+ payloads, 0 snapshots\n/);
     assert.match(out, /\n {2}(every event is signed|events \d+ to \d+ are not signed yet, all before them are)\n/);
     const [, key = ""] = /\n {2}key ([0-9a-f]{64})\n/.exec(out) ?? [];
     assert.equal((await drover("verify", "--key", key)).code, 0);
@@ -280,6 +281,14 @@ describe("a worker", LIMIT, () => {
     assert.match(terminal.complained(), /^stopping: nothing more is taken\n/);
     const done = await drover("submit", "--command", "true", "--wait");
     assert.equal(done.code, 0, done.err);
+  });
+
+  test("that takes no commands leaves the local one where it is", async () => {
+    const client = createClient({ url: server.url });
+    await client.joinWorker({ id: "only-shout", slots: 1, actions: ["shout"] });
+    const done = await drover("submit", "--command", "true", "--wait");
+    assert.equal(done.code, 0, done.err);
+    await client.leaveWorker("only-shout");
   });
 
   test("stops what runs at the second signal, and the task goes back to the queue", async () => {

@@ -52,7 +52,7 @@ export function createProgram(terminal: Terminal, verbs: readonly ListedVerb[]):
 function createRoot(terminal: Terminal): Command {
   const width = (): number => Math.min(terminal.width ?? 100, 120);
   const root = new Command("drover")
-    .description("Which task runs next, on which worker, and which LLM call may go out now. It always says why.")
+    .description("Decides which task runs next, on which worker, and which LLM call may go out now, and says why.")
     .version(versionText(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)

@@ -2,8 +2,8 @@
  * The worker that `drover serve` brings along.
  *
  * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring a command,
- * and runs that, so that a first `curl` does something; that one steps aside as soon as another worker has joined, and
- * comes back when it is alone again. A caller who may submit can then run anything as the person who started the
+ * and runs that, so that a first `curl` does something; that one steps aside while another worker takes such tasks
+ * too. A caller who may submit can then run anything as the person who started the
  * server. So it is there by itself only where only that person's own programs are let in: without tokens, without other
  * names for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others
  * in.
@@ -14,7 +14,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { commandIn } from "../../core/fleet/index.ts";
+import { actionName, commandIn, takesSuch } from "../../core/fleet/index.ts";
 import type { WorkerView } from "../../protocol/index.ts";
 import { type AssignedTask, type ExecContext, type Preset, taskDocument } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
@@ -24,6 +24,9 @@ import { ownName, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
 import type { LogTarget } from "./messages.ts";
+
+const ANY_COMMAND = actionName(COMMAND_ACTION, true);
+type OtherWorker = Pick<WorkerView, "id" | "kind" | "status" | "actions" | "types" | "projects">;
 
 export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
   readonly slots?: number;
@@ -41,7 +44,7 @@ export type WorkerEngine = {
     options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
     handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
-  workers(): Promise<readonly Pick<WorkerView, "id" | "kind" | "status">[]>;
+  workers(): Promise<readonly OtherWorker[]>;
   events(options: {
     readonly after: number;
     readonly follow: true;
@@ -226,10 +229,15 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
     if (over.signal.aborted) await stepAside();
   }
 
-  /** Present while no other worker is. One that is out of reach does not count. */
+  /** Present while no other worker takes what it takes. One that is out of reach does not count. */
   async function settle(): Promise<void> {
     const all = await drover.workers();
-    const isAlone = all.every(({ kind, status }) => kind === "local" || status === "unreachable");
+    const isAlone = all.every(
+      (other) =>
+        other.kind === "local" ||
+        other.status === "unreachable" ||
+        (flags.exec === undefined && !takesEveryCommand(other)),
+    );
     if (isAlone && here === null) await join();
     else if (!isAlone && here !== null) {
       complain("another worker has joined: the local one steps aside");
@@ -267,3 +275,9 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
     forget: () => over.abort(),
   };
 }
+
+/** Whether this worker would run the command of any task. */
+const takesEveryCommand = ({ actions, types, projects }: OtherWorker): boolean =>
+  types === undefined &&
+  projects === undefined &&
+  takesSuch({ actions: actions ?? null, types: null, projects: null }, { action: ANY_COMMAND, type: "" }, "");

@@ -109,12 +109,12 @@ type Report = {
 function shownReport(report: Report, directory: string, { paint }: Output): string {
   const { ok, base, head, events, checkpoints, payloads, unsigned, key, logTimeAheadMs, problems } = report;
   const pruned = base.seq === 0 ? "" : `, the first ${count(base.seq)} pruned`;
-  const signed = checkpoints === 1 ? "1 signed checkpoint" : `${checkpoints} signed checkpoints`;
+  const signed = checkpoints === 1 ? "1 snapshot" : `${checkpoints} snapshots`;
   const what = `${count(events)} events${pruned}, ${count(payloads)} payloads, ${signed}`;
   const covered =
     unsigned === null
       ? "every event is signed"
-      : `events ${unsigned.from} to ${unsigned.to} are not signed yet, all before them are`;
+      : `events ${unsigned.from} to ${unsigned.to} are not signed yet; the signed head covers all before them`;
   // A server that runs beside may have written since the clock was read.
   const ahead =
     logTimeAheadMs < TELLING_MS ? "" : `  log time is ${span(logTimeAheadMs)} ahead of this machine's clock\n`;

@@ -1,4 +1,4 @@
 /** What other layers may use of this room. */
 
 export { fnv1a } from "./shape.ts";
-export { actionName, commandIn } from "./worker-filter.ts";
+export { actionName, commandIn, takesSuch } from "./worker-filter.ts";

@@ -113,7 +113,7 @@ export const TASK_CALLS: TaskCalls = {
     roles: READERS,
     params: id,
     query: about.whyQuery,
-    summary: "Why a task is not running, gate by gate, now or as of an event",
+    summary: "Why a task is not running, condition by condition, now or as of an event",
     answers: { 200: about.whyAnswer },
     errors: ["not_found"],
   }),

@@ -328,7 +328,10 @@ function settleSession({ tools, task, ear }: Work, { outcome, permanent }: ExecO
 
 function noteWorkspace({ log, context }: Work, report: WorkspaceReport): void {
   const { isKept, path, branch, changedCount, changedFiles, problem } = report;
-  if (isKept) log.note(`kept ${path} on branch ${branch}: ${problem ?? `${changedCount} files changed`}`);
+  if (isKept)
+    log.note(
+      `kept ${path} on branch ${branch}: ${problem ?? `${changedCount} ${changedCount === 1 ? "file" : "files"} changed`}`,
+    );
   if (changedCount > 0) context.progress({ changedFiles: changedFiles.slice(0, 50), changedCount, branch });
 }
 
