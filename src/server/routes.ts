@@ -11,6 +11,8 @@ import { answerCall, type CallParts, routePath } from "./answer-call.ts";
 import { answerPage, PAGE_PATHS } from "./pages/pages.ts";
 
 const PARAM_LENGTH_MAX = 4096;
+const BAD_ESCAPE = "the path holds a % that is not followed by two hex digits of UTF-8";
+const TOO_LONG = `a part of the path is longer than ${PARAM_LENGTH_MAX} characters`;
 const METHODS = ["POST", "GET", "HEAD", "PUT", "PATCH", "DELETE"] as const;
 /** What the router finds with a route, and not with a path that it cannot read. */
 const ROUTE: unique symbol = Symbol("route");
@@ -26,16 +28,18 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
     sendProblem(parts, context, error, headers);
   }
   const unreadable = (message: string) => (_path: string, request: IncomingMessage, response: ServerResponse) =>
-    refuse(request, response, new ServerRefusal("bad_request", message));
+    refuse(request, response, parts.checkRequest(request) ?? new ServerRefusal("bad_request", message));
   const router = findMyWay({
     maxParamLength: PARAM_LENGTH_MAX,
-    onBadUrl: unreadable("the path holds a % that is not followed by two hex digits of UTF-8"),
-    onMaxParamLength: unreadable(`a part of the path is longer than ${PARAM_LENGTH_MAX} characters`),
+    onBadUrl: unreadable(BAD_ESCAPE),
+    onMaxParamLength: unreadable(TOO_LONG),
     defaultRoute(request, response) {
       const { url = "", method = "" } = request;
       const refusal = parts.checkRequest(request);
       if (refusal !== null) return refuse(request, response, refusal);
       const [path = ""] = url.split("?");
+      const fault = faultOf(path);
+      if (fault !== null) return refuse(request, response, new ServerRefusal("bad_request", fault));
       const allowed = METHODS.filter((one) => {
         const found = router.find(one, path);
         return found?.store === ROUTE && !Object.values(found.params).includes("");
@@ -60,6 +64,17 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
     refuse(request, response, why, ["connection", "close"]),
   );
   return (request, response) => inTurn(request, response, () => router.lookup(request, response));
+}
+
+/** What keeps a path from being read, whatever the method. */
+function faultOf(path: string): string | null {
+  if (path.split("/").some((part) => part.length > PARAM_LENGTH_MAX)) return TOO_LONG;
+  try {
+    decodeURIComponent(path);
+    return null;
+  } catch {
+    return BAD_ESCAPE;
+  }
 }
 
 const SHOWN_MAX = 200;

@@ -55,6 +55,7 @@ const rows: Row[] = [
   },
   { name: "a path that is no UTF-8", method: "GET", path: "/tasks/%ff", ask: {}, status: 400, code: "bad_request" },
   { name: "a path with a broken escape", method: "GET", path: "/tasks/%zz", ask: {}, status: 400, code: "bad_request" },
+  { name: "the same by any method", method: "OPTIONS", path: "/tasks/%zz", ask: {}, status: 400, code: "bad_request" },
   {
     name: "a path with a part that is too long",
     method: "GET",
