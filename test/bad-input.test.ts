@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import * as core from "../src/core/index.ts";
 import { type Drover, DroverError, openDrover, openSqliteLog } from "../src/engine/index.ts";
+import { taskFields } from "../src/protocol/shapes/tasks.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 import { badCalls, body, type Expected, wrong } from "./kits/bad-calls.ts";
 import {
@@ -75,6 +76,7 @@ const bodyFields: Record<string, readonly unknown[]> = {
   inputArtifact: [1, null, [], {}, "", LONE, "x".repeat(4097)],
   params: NOT_AN_OBJECT.filter((value) => value !== undefined),
   priority: [...NOT_WHOLE.filter((value) => value !== -1), "urgent", "None", ""],
+  callbackUrl: [1, null, [], {}, "", "a/b", "ftp://a/", "http://"],
   deadline: [...NOT_WHOLE, "tomorrow", "2026-01-31", "2026-02-30T25:00:00Z", ""],
   notBefore: [...NOT_WHOLE, "tomorrow", "", "2026-01-31T12:00:00"],
   needs: [1, "known", {}, null, [1], [null], ["None"], [""], ["a b"], [LONE], Array(1001).fill("x")],
@@ -91,6 +93,10 @@ const bodyFields: Record<string, readonly unknown[]> = {
   taskId: ["known"],
   ["__proto__"]: [{}],
 };
+test("every field of a task is tried; a payload is any JSON, and is tried below", () => {
+  const untried = Object.keys(taskFields).filter((field) => !Object.hasOwn(bodyFields, field));
+  assert.deepEqual(untried, ["payload"]);
+});
 for (const [field, values] of Object.entries(bodyFields))
   for (const value of values)
     test(`submit refuses ${field} = ${shown(value)}`, () =>

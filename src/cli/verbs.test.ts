@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { cannedServer, drover, NOW, type Ran, Refusal } from "../../test/kits/cli/canned-server.ts";
 import { lines, testTerminal } from "../../test/kits/cli/test-terminal.ts";
+import { taskFields } from "../protocol/shapes/tasks.ts";
 import { runCommandLine } from "./command-line.ts";
 import { newPart } from "./verbs/task.ts";
 import { VERBS } from "./verbs.ts";
@@ -85,6 +86,7 @@ describe("submit", () => {
       ...{ estimatedTokens: 500, iteration: 2, maxAttempts: 1, timeoutMs: 600_000, tabId: "t1", ref: "e5" },
       ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
     });
+    assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });
 
   test("--command is params.command of an exec task, beside other params", async () => {

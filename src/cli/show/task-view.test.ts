@@ -1,10 +1,10 @@
 /**
- * What people are told of the attempts of a task, also of one that Drover has nearly forgotten.
+ * What people are told of a task: every field as submitted, and its attempts, also when its record has expired.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
-import type { TaskView } from "../../protocol/shapes/tasks.ts";
+import { type TaskBody, type TaskView, taskFields } from "../../protocol/shapes/tasks.ts";
 import { createOutput } from "../shell/output.ts";
 import { taskDetails } from "./task-view.ts";
 
@@ -32,3 +32,40 @@ const rows: { name: string; task: Omit<TaskView, "taskId" | "attempt">; shown: R
 ];
 for (const { name, task, shown } of rows)
   test(name, () => assert.match(taskDetails({ taskId: "t", attempt: 0, ...task }, output), shown));
+
+/** A field that is not shown by its own name: the id is the taskId of what is shown. */
+const NOT_SHOWN = ["id"];
+const submitted: Required<Omit<TaskBody, "id">> = {
+  agentId: "ann",
+  action: "build",
+  project: "web",
+  type: "code",
+  tabId: "t1",
+  ref: "e5",
+  selector: "#go",
+  params: { a: 1 },
+  payload: "text",
+  priority: "high",
+  deadline: createdAt,
+  notBefore: createdAt,
+  callbackUrl: "https://example.com/hook",
+  parent: "p",
+  needs: ["a"],
+  inputArtifact: "/tmp/x",
+  resources: { cpuMillicores: 500 },
+  capabilities: ["git"],
+  locks: ["repo:x"],
+  zone: "eu",
+  provider: "anthropic/default",
+  estimatedTokens: 500,
+  iteration: 2,
+  maxAttempts: 1,
+  timeoutMs: 600_000,
+  onDependencyFailure: "run",
+  onLoss: "fail",
+};
+for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(key)))
+  test(`${field} is shown`, () => {
+    const task: TaskView = { ...submitted, taskId: "t", state: "queued", attempt: 0 };
+    assert.notEqual(taskDetails({ ...task, [field]: undefined }, output), taskDetails(task, output));
+  });

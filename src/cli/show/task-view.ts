@@ -108,6 +108,8 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["iteration", text(task.iteration)],
     ["attempts", task.maxAttempts === undefined ? undefined : `at most ${task.maxAttempts}`],
     ["timeout", task.timeoutMs === undefined ? undefined : span(task.timeoutMs)],
+    ["on loss", task.onLoss],
+    ["on dependency failure", task.onDependencyFailure],
     ["callback", task.callbackUrl],
   ]);
   const values = (["progress", "params", "payload", "result"] as const)

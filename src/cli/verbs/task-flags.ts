@@ -122,7 +122,7 @@ export async function taskBodyFrom(
     ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
     ...(memory === undefined ? {} : { memoryBytes: memory }),
   };
-  const whole: { readonly [Key in keyof TaskBody]: TaskBody[Key] | undefined } = {
+  const whole: { readonly [Key in keyof TaskBody]-?: TaskBody[Key] | undefined } = {
     agentId: flags.agent ?? userName(terminal),
     action: chosen,
     id: flags.id,

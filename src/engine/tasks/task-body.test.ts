@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { badField } from "../../core/base/refusal.ts";
+import { taskFields } from "../../protocol/shapes/tasks.ts";
 import { canonical, payloadOf } from "../writer/canonical-json.ts";
 import { DroverError } from "../writer/drover-error.ts";
 import {
@@ -332,6 +333,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
     ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/" },
   };
+  assert.deepEqual(Object.keys(body).sort(), Object.keys(taskFields).sort());
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
   assert.deepEqual(readTaskBody(body).submission, {
     ...{ id: "t", project: "p", agent: "ann", bodyHash, bodySize, type: "lint", capabilities: ["x", "y"], cpu: 3 },

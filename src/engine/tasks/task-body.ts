@@ -104,7 +104,7 @@ type Parsed = {
 type Index<Key> = number & { readonly of?: Key };
 const KNOWN: readonly string[] = Object.keys(taskFields);
 const IN_ORDER = ([...KNOWN] as (keyof Parsed)[]).sort();
-invariant(IN_ORDER.length < 32, "a set of fields is a number in which each has a bit");
+invariant(IN_ORDER.length < 32, "at most 31 fields, a bit each; widen `Reading.given`");
 const AT = Object.fromEntries(IN_ORDER.map((field, index) => [field, index])) as {
   [Key in keyof Parsed]-?: Index<Key>;
 };
