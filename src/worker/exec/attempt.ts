@@ -330,7 +330,7 @@ function noteWorkspace({ log, context }: Work, report: WorkspaceReport): void {
   const { isKept, path, branch, changedCount, changedFiles, problem } = report;
   if (isKept)
     log.note(
-      `kept ${path} on branch ${branch}: ${problem ?? `${changedCount} ${changedCount === 1 ? "file" : "files"} changed`}`,
+      `kept ${path} on branch ${branch}: ${problem ?? `${changedCount} file${changedCount === 1 ? "" : "s"} changed`}`,
     );
   if (changedCount > 0) context.progress({ changedFiles: changedFiles.slice(0, 50), changedCount, branch });
 }
