@@ -242,6 +242,22 @@ test("the bytes of a frequent event are these, today and in ten years", () => {
   }
 });
 
+test("the number of a reason is this, today and in ten years", () => {
+  const numbered: readonly Reason[] = [
+    { type: "only-worker-available" },
+    { type: "least-loaded", queueDepth: 2 },
+    { type: "round-robin" },
+    { type: "random" },
+    { type: "resource-fit", availableCpu: 3, requiredCpu: 2 },
+    { type: "affinity", reason: "same-zone" },
+  ];
+  for (const [number, reason] of numbered.entries()) {
+    const bytes = encoded({ ...PLAIN_START, reason }, 70_000);
+    assert.equal(bytes[bytes.indexOf("wrk_3") + "wrk_3".length], number, reason.type);
+    assert.deepEqual(decoded(bytes), { event: { ...PLAIN_START, reason }, cause: 70_000 });
+  }
+});
+
 test("a log of format 1 holds the frequent events as JSON, and is read as ever", () => {
   const submit =
     '[1,"task-submitted",1700000000123,null,"tsk_70000","default","ann",false,' +

@@ -127,15 +127,17 @@ const RECORDS: { readonly [Kind in EventKind]?: { readonly mark: number; readonl
     },
   },
 };
-/** The reasons of a start, each by its number. */
-const REASONS: readonly (readonly [type: Reason["type"], fields: Fields])[] = [
-  ["only-worker-available", {}],
-  ["least-loaded", { queueDepth: "number" }],
-  ["round-robin", {}],
-  ["random", {}],
-  ["resource-fit", { availableCpu: "number or null", requiredCpu: "number" }],
-  ["affinity", { reason: "word" }],
-];
+type ReasonFields<Type> = { readonly [Field in Exclude<keyof Extract<Reason, { type: Type }>, "type">]: Form };
+/** The reasons of a start. The number of each stands in every log: it is never changed, and never used again. */
+const REASONS: { readonly [Type in Reason["type"]]: { readonly number: number; readonly fields: ReasonFields<Type> } } =
+  {
+    "only-worker-available": { number: 0, fields: {} },
+    "least-loaded": { number: 1, fields: { queueDepth: "number" } },
+    "round-robin": { number: 2, fields: {} },
+    random: { number: 3, fields: {} },
+    "resource-fit": { number: 4, fields: { availableCpu: "number or null", requiredCpu: "number" } },
+    affinity: { number: 5, fields: { reason: "word" } },
+  };
 
 /** How one form becomes code: whether `x` has it, how `x` is written at `at`, and how it is read. */
 const CODE: { readonly [Name in Form]: { readonly check: string; readonly write: string; readonly read: string } } = {
@@ -257,25 +259,22 @@ function readMask(from: Source): number {
 }
 
 type WriteReason = (target: Buffer, at: number, reason: Reason) => number;
-const REASON_WRITERS: ReadonlyMap<string, WriteReason> = new Map(
-  REASONS.map(([type, fields], number) => {
-    const flat = flatten(fields);
-    const checks = flat.map((field) => fill(CODE[field.form].check, field));
-    const lines = [
-      `if (!(${["true", ...checks].join(" && ")})) return -1;`,
-      `target[at++] = ${number};`,
-      ...flat.map((field) => fill(CODE[field.form].write, field)),
-      "return at;",
-    ];
-    return [type, compile("target, at, e", lines.join("\n"), values) as WriteReason];
-  }),
-);
-const REASON_READERS = REASONS.map(([type, fields]) => {
+const REASON_WRITERS = new Map<string, WriteReason>();
+const REASON_READERS: ((from: Source) => Reason)[] = [];
+for (const [type, { number, fields }] of Object.entries(REASONS)) {
   const flat = flatten(fields);
-  const lines = flat.map((field) => `const ${field.local} = ${fill(CODE[field.form].read, field)};`);
-  lines.push(`return { type: ${JSON.stringify(type)}${flat.map(({ local }) => `, ${local}`).join("")} };`);
-  return compile("from", lines.join("\n"), values) as (from: Source) => Reason;
-});
+  const checks = flat.map((field) => fill(CODE[field.form].check, field));
+  const write = [
+    `if (!(${["true", ...checks].join(" && ")})) return -1;`,
+    `target[at++] = ${number};`,
+    ...flat.map((field) => fill(CODE[field.form].write, field)),
+    "return at;",
+  ];
+  REASON_WRITERS.set(type, compile("target, at, e", write.join("\n"), values) as WriteReason);
+  const read = flat.map((field) => `const ${field.local} = ${fill(CODE[field.form].read, field)};`);
+  read.push(`return { type: ${JSON.stringify(type)}${flat.map(({ local }) => `, ${local}`).join("")} };`);
+  REASON_READERS[number] = compile("from", read.join("\n"), values) as (from: Source) => Reason;
+}
 
 /** The number of the reason, then what it says more; less than 0 for one that has no number. */
 function writeReason(target: Buffer, at: number, reason: Reason): number {
