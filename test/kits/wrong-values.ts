@@ -5,6 +5,7 @@
  * text that is empty, endless or not a name. What the schema lets through all the same is no wrong value of that field;
  * whoever uses this checks that enough were left. At every object a field is added that nobody knows.
  */
+import { isRecord } from "../../src/core/base/readers.ts";
 import { checkOf, type Schema } from "../../src/protocol/index.ts";
 
 export type WrongBody = {
@@ -60,9 +61,6 @@ function placesOf(schema: Node, good: unknown, path: Path): { path: Path; isObje
   );
   return [...here, ...(path.length === 0 || isRecord(good) ? inner : [])];
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The good value as JSON, with a text of JSON in one place. */
 function textWith(good: unknown, [first, ...rest]: Path, text: string): string {

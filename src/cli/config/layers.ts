@@ -6,6 +6,7 @@
  * entry of a table is gone, every other knob has its default again, and a cleared section all of it. So a section whose
  * knobs are all commented out is the same as no section.
  */
+import { isRecord } from "../../core/base/index.ts";
 import type { Setting } from "./file.ts";
 import { holdsFields, type JsonSchema, type Path, schemaAt, takesNull } from "./knobs.ts";
 
@@ -13,8 +14,6 @@ export type Layer = readonly Setting[];
 
 const keyOf = (path: Path): string => path.join("\0");
 const isWithin = (path: Path, outer: Path): boolean => outer.every((key, at) => path[at] === key);
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What is in force of all layers, lowest first. */
 export function mergeLayers(layers: readonly Layer[], schema: JsonSchema): Setting[] {

@@ -6,13 +6,13 @@
  * the words of its schema.
  */
 
-import { nearest, sentence } from "../../core/base/index.ts";
+import { isRecord, nearest, sentence } from "../../core/base/index.ts";
 import { checkOf, readShape } from "../../protocol/index.ts";
 import { notesOf, type Schema } from "../../protocol/schema/index.ts";
 
 import { type JsonSchema, mapAdvice } from "../config/knobs.ts";
 import { forPeople, isSpan, unitMissing } from "../config/span-unit.ts";
-import { isRecord, type Path, type Spot } from "./source.ts";
+import type { Path, Spot } from "./source.ts";
 
 export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
 

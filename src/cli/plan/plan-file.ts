@@ -8,7 +8,7 @@
  */
 
 import { basename } from "node:path";
-import { nearest, sentence } from "../../core/base/index.ts";
+import { isRecord, nearest, sentence } from "../../core/base/index.ts";
 import { readConfig } from "../../core/config/index.ts";
 
 import { oncePerLine } from "../config/yaml-complaint.ts";
@@ -17,7 +17,7 @@ import { configOf, type PlanConfig } from "./config.ts";
 import { orderOf } from "./order.ts";
 import type { RawPlan, RawTasks, Shared } from "./raw.ts";
 import { KILL_GRACE_MS, planSchema } from "./schema.ts";
-import { BadPlan, isRecord, type Path, readPlanSource } from "./source.ts";
+import { BadPlan, type Path, readPlanSource } from "./source.ts";
 import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./tasks.ts";
 
 export { BadPlan } from "./source.ts";

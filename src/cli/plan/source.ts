@@ -7,6 +7,7 @@
  * may be used (shared settings are what they are for), as far as they do not grow without end.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { isRecord } from "../../core/base/index.ts";
 import { type ConfigProblem, type Origin, shownProblem } from "../config/problem.ts";
 import { commaAdvice, type YamlWords, yamlComplaints } from "../config/yaml-complaint.ts";
 
@@ -161,6 +162,3 @@ function walk(
 
 /** Whole numbers too large for a double were BigInts; as a double they are refused by what reads them. */
 const scalar = (value: unknown): unknown => (typeof value === "bigint" ? Number(value) : (value ?? null));
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

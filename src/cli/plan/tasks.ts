@@ -12,7 +12,7 @@
 import { nearest, sentence } from "../../core/base/index.ts";
 import { readShape } from "../../protocol/index.ts";
 import { name } from "../../protocol/schema/index.ts";
-import { CommandError, splitCommand } from "../../worker/exec/index.ts";
+import { CommandError, type PresetName, splitCommand } from "../../worker/exec/index.ts";
 import { readAddition } from "../../worker/process/index.ts";
 
 import type { Found } from "./check.ts";
@@ -22,7 +22,6 @@ import type { RawTask, RawTasks, Shared } from "./raw.ts";
 import { TASKS_MAX } from "./schema.ts";
 import type { Path } from "./source.ts";
 
-export type PresetName = "claude" | "codex" | "aider";
 export type Command =
   | { readonly kind: "line"; readonly line: string }
   | { readonly kind: "words"; readonly words: readonly string[] }

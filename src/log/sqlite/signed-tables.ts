@@ -130,6 +130,6 @@ function parseKept({ seq: at, hash }: Raw): Kept {
   return { seq: seq(at), hash };
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isMark = (value: unknown): value is 0 | 1 => value === 0 || value === 1;
-const isHashText = (value: unknown): value is string => typeof value === "string" && isHash(value);
+export const isHashText = (value: unknown): value is string => typeof value === "string" && isHash(value);

@@ -10,12 +10,11 @@ import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { type Seq, seq } from "../../core/base/index.ts";
 
 import type { BatchRow } from "../format/batch-row.ts";
-import { isHash } from "../format/chain.ts";
 import type { Block } from "../format/payload-blocks.ts";
 import type { RowEnd, RowSource } from "../integrity/page.ts";
 import type { Anchor, Checkpoint, Head } from "../log.ts";
 import { corruptAt } from "../log.ts";
-import { createSignedTables, type SignedTables } from "./signed-tables.ts";
+import { createSignedTables, isCount, isHashText, type SignedTables } from "./signed-tables.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 export const PAGE_BYTES = 8192;
@@ -254,6 +253,4 @@ function parseCheckpoint({ seq: at, hash, snapshot_hash: snapshotHash, signature
   return { seq: seq(at), hash, snapshotHash, signature };
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isHashText = (value: unknown): value is string => typeof value === "string" && isHash(value);
 const isBlob = (value: unknown): value is Uint8Array => value instanceof Uint8Array;

@@ -4,7 +4,7 @@
  * The handler knows tasks, attempts and outcomes, and nothing of leases or HTTP: a pull worker calls it, a test calls
  * it, `drover run` may call it.
  */
-import type { Usage } from "../../protocol/index.ts";
+import type { TaskBody, TaskView, Usage } from "../../protocol/index.ts";
 import type { Following } from "../output/follow.ts";
 import type { Tail, TailSize } from "../output/tail.ts";
 import type { TreeRoom } from "../worktree/worktree.ts";
@@ -12,22 +12,9 @@ import type { TreeRoom } from "../worktree/worktree.ts";
 export type { Usage } from "../../protocol/index.ts";
 
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
-export type AssignedTask = {
-  readonly taskId: string;
-  readonly attempt: number;
-  readonly action: string;
-  readonly agentId?: string;
-  readonly project?: string;
-  readonly type?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly payload?: unknown;
-  readonly ref?: string;
-  readonly selector?: string;
-  readonly tabId?: string;
-  readonly deadline?: string | number;
-  readonly timeoutMs?: number;
-  readonly estimatedTokens?: number;
-};
+export type AssignedTask = Pick<TaskBody, "action"> &
+  Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
+  Pick<TaskView, "tabId" | "timeoutMs" | "estimatedTokens"> & { readonly deadline?: string | number };
 export type ExecContext = {
   readonly attempt: number;
   /** Fires when the attempt must stop: cancelled, timed out, past its deadline, its lease lost. */

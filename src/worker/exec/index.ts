@@ -5,7 +5,7 @@ export { argvOf, CommandError, splitCommand } from "./command-words.ts";
 export type { AssignedTask } from "./contract.ts";
 export { createExecHandler, type ExecContext, type ExecOutcome, type SweepReport } from "./handler.ts";
 export { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";
-export type { Preset } from "./presets.ts";
+export type { Preset, PresetName } from "./presets.ts";
 export { createSessions } from "./sessions.ts";
 export { taskDocument } from "./task-document.ts";
 export { watchRoom } from "./worktree-room.ts";

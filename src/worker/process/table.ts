@@ -10,6 +10,7 @@
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { promisify } from "node:util";
+import { nextTurn } from "../../std/index.ts";
 
 export type ProcessEntry = {
   readonly pid: number;
@@ -119,8 +120,6 @@ function readPsLine(line: string): ProcessEntry | null {
   const isZombie = state.startsWith("Z");
   return { pid: Number(pid), parent: Number(parent), group: Number(group), startedAt, isZombie };
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function readOr(path: string): string {
   try {
