@@ -96,7 +96,7 @@ function killedLog(): string {
     async function fill(batches) {
       for (let batch = 0; batch < batches; batch++) {
         const bytes = new TextEncoder().encode("event");
-        const payloads = new TextEncoder().encode("p".repeat(4000 * (batch % 4)));
+        const payload = new TextEncoder().encode("p".repeat(4000 * (batch % 4)));
         await log.append(at, 0, { firstSeq: at + 1, records: [{ bytes, payload }] }, "batch " + at);
         at++;
       }
