@@ -47,6 +47,7 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
 const SMALL_DOORS: readonly string[] = [
   "src/client/client-error.ts",
   "src/core/base/plain-object.ts",
+  "src/std/plain-json.ts",
   "src/std/retry-after.ts",
   "src/std/version.ts",
 ];

@@ -12,7 +12,7 @@ import {
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { restAfter } from "./try-again.ts";
+import { restAfter } from "./exchange.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted: Answered<"submit"> = {

@@ -42,11 +42,10 @@ import type {
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 
 import { ClientError } from "./client-error.ts";
-import { type AfterLoss, type CallOptions, exchange, type Fetch, type Wiring } from "./exchange.ts";
+import { type AfterLoss, type CallOptions, exchange, type Fetch, restFor, type Wiring } from "./exchange.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
-import { restFor } from "./try-again.ts";
 
 type Options = CallOptions;
 type Reply<Name extends CallName> = Promise<Answered<Name>>;

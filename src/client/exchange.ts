@@ -3,9 +3,12 @@
  *
  * A call is made again when that is safe: it was refused for now and nothing happened; it never left this machine; or
  * its answer was lost and the same request twice is as good as once (the table of calls says which those are). Tries
- * are bounded and rests grow. An AbortSignal that is given ends it with its own reason; nothing else ends a call early.
+ * are bounded, and rests double up to a bound and are spread, so that callers that failed together do not come back
+ * together; where the server says how long to wait, that counts, unless it is longer than anybody waits for. An
+ * AbortSignal that is given ends it with its own reason; nothing else ends a call early.
  */
 
+import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
 import {
   codeOfStatus,
@@ -21,7 +24,6 @@ import { readRetryAfter } from "../std/retry-after.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
-import { type Rest, restAfter } from "./try-again.ts";
 
 /** What any call may be given. */
 export type CallOptions = {
@@ -245,3 +247,20 @@ function portFlag(base: string): string {
   const { port } = new URL(base);
   return port === "" || port === DEFAULT_PORT ? "" : ` --port ${port}`;
 }
+
+export type Rest = (ms: number, signal?: AbortSignal) => Promise<void>;
+
+const FIRST_MS = 200;
+const LONGEST_MS = 10_000;
+const ASKED_LONGEST_MS = 60_000;
+
+/** The rest before try number `tries` + 1; null: longer than it makes sense to wait. */
+export function restAfter(tries: number, askedMs: number | undefined, chance: number): number | null {
+  const own = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(tries - 1, 20)) * (0.5 + chance / 2);
+  if (askedMs === undefined) return Math.round(own);
+  return askedMs > ASKED_LONGEST_MS ? null : Math.round(Math.max(own, askedMs));
+}
+
+export const restFor: Rest = async (ms, signal) => {
+  await elapse(ms, undefined, signal === undefined ? {} : { signal });
+};

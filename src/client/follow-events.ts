@@ -8,9 +8,8 @@
 import type { EventJson } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { headersFor, networkError, refusalOf, type Wiring } from "./exchange.ts";
+import { headersFor, networkError, refusalOf, restAfter, type Wiring } from "./exchange.ts";
 import { targetOf } from "./server-address.ts";
-import { restAfter } from "./try-again.ts";
 
 /** Which events, and how patiently. */
 export type FollowOptions = {

@@ -5,10 +5,9 @@
  * one. So options are a plain object of known fields of the right kind, and anything else is refused at once.
  */
 import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
-import { kindInWords } from "../std/index.ts";
+import { kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
-import type { Fetch } from "./exchange.ts";
-import type { Rest } from "./try-again.ts";
+import type { Fetch, Rest } from "./exchange.ts";
 
 /** Where the server is, and how to talk to it. */
 export type ClientOptions = {

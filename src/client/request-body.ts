@@ -5,7 +5,7 @@
  * and trying again would not mend it. What has no id gets one, so that a repeat after a lost answer is the same thing.
  */
 import type { CallName } from "../protocol/index.ts";
-import { type JsonFault, jsonFault, kindInWords } from "../std/index.ts";
+import { type JsonFault, jsonFault, kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
 
 /** How many levels of a body only wrap what is itself measured: a task of a batch, the result of an attempt. */

@@ -6,6 +6,7 @@ export {
   type CancelAlarm,
   type Clock,
   clockFrom,
+  isoTime,
   isReading,
   nextTurn,
   realClock,
@@ -15,7 +16,6 @@ export {
 } from "./clock.ts";
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
-export { isoTime } from "./iso-time.ts";
 export { type JsonFault, jsonFault, kindInWords, RESULT_BYTES_MAX } from "./plain-json.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue } from "./retry-after.ts";
 export { versionText } from "./version.ts";
