@@ -2,7 +2,7 @@
 
 export { CONNECTION_LIMITS, type ConnectionLimits, createListener, type Listener } from "./listener.ts";
 export { createLongPolls, type EndOfPoll, type LongPolls, PollEnded, type Polled } from "./long-polls.ts";
-export { createOriginCheck, isLoopback, type OriginCheck } from "./origin-check.ts";
+export { createOriginCheck, type OriginCheck } from "./origin-check.ts";
 export {
   type Exchange,
   ExchangeFailure,

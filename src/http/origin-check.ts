@@ -13,6 +13,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
+import { isLoopback } from "../std/index.ts";
 import { forbidden, ServerRefusal } from "./problem.ts";
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
@@ -27,9 +28,6 @@ export type OriginCheck = (headers: IncomingHttpHeaders) => ServerRefusal | null
 /** A name as `Host` gives it: without the port, an IPv6 address in brackets. */
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 const bracketed = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host.toLowerCase());
-
-export const isLoopback = (host: string): boolean =>
-  LOOPBACK_NAMES.has(bracketed(host)) || /^127(\.\d{1,3}){3}$/.test(host) || /^(0*:)+0*1$/.test(host);
 
 export function createOriginCheck({ host, allowedHosts, allowedOrigins }: OriginSettings): OriginCheck {
   const own = new Set([...LOOPBACK_NAMES, bracketed(host), ...allowedHosts.map((one) => one.toLowerCase())]);

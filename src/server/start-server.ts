@@ -26,14 +26,13 @@ import {
   createStreams,
   createUnfinishedBodies,
   createUnreadAnswers,
-  isLoopback,
   type Listener,
   type OriginCheck,
   type PipelineLimits,
   type StreamLimits,
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
-import { type Clock, realClock, versionText } from "../std/index.ts";
+import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
 import { createPhase } from "./access/phase.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";

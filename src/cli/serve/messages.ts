@@ -4,7 +4,7 @@
 import { statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
-import { versionText } from "../../std/index.ts";
+import { isLoopback, versionText } from "../../std/index.ts";
 import type { ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
 import type { Paint } from "../shell/text.ts";
@@ -24,9 +24,6 @@ export function logTargetOf(url: string, cwd: string): LogTarget {
   return { kind: "sqlite", directory: resolve(cwd, plain.endsWith(".db") ? dirname(plain) : plain) };
 }
 
-export const isReachableByOthers = (host: string): boolean =>
-  !(host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
-
 /** What a start writes beside what is there: the index of the write-ahead log, the first events, a lock. */
 const START_BYTES = 1024 * 1024;
 const MIB = 1024 * 1024;
@@ -44,7 +41,7 @@ export function roomToStart(log: LogTarget): string | null {
 
 /** Why callers other than the owner's own programs may submit; null if they may not. */
 export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {
-  if (isReachableByOthers(server.host)) return "others can reach this server";
+  if (!isLoopback(server.host)) return "others can reach this server";
   if (server.tokens.length > 0) return "server.tokens lets others in";
   if (server.allowedHosts.length > 0) return "server.allowedHosts lets others in";
   return server.allowedOrigins.length > 0 ? "server.allowedOrigins lets others in" : null;

@@ -8,6 +8,7 @@
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
+import { isLoopback } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting } from "../config/load.ts";
 import { checkNothingLost } from "../config/loss.ts";
@@ -20,7 +21,6 @@ import type { Call, ConfigFlags } from "../shell/verb.ts";
 import { consoleFor, type ServerConsole } from "./console.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import {
-  isReachableByOthers,
   type LogTarget,
   logTargetOf,
   needsRestart,
@@ -92,7 +92,7 @@ function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
 function engineConfig({ settings, effective }: ServerConfig): Settings["config"] {
   const { config } = settings;
   const knob = effective.find(({ path }) => path.join(".") === "projects.autoCreate");
-  if (!isReachableByOthers(settings.server.host) || knob?.origin.kind !== "default") return config;
+  if (isLoopback(settings.server.host) || knob?.origin.kind !== "default") return config;
   return { ...config, projects: { ...config.projects, autoCreate: false } };
 }
 
