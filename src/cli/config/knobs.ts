@@ -11,6 +11,10 @@ export type JsonSchema = {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly patternProperties?: Readonly<Record<string, JsonSchema>>;
   readonly additionalProperties?: boolean | JsonSchema;
+  readonly propertyNames?: JsonSchema;
+  readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly anyOf?: readonly JsonSchema[];
   readonly oneOf?: readonly JsonSchema[];
   readonly allOf?: readonly JsonSchema[];
@@ -79,7 +83,7 @@ export function listForm(name: string, given: unknown, schema: JsonSchema): stri
   const isMap = typeof given === "object" && given !== null && !Array.isArray(given);
   const list = alternatives(schema).find(({ type }) => type === "array");
   if (!isMap || list === undefined || holdsFields(schema)) return null;
-  const [key] = knownKeys((list.items ?? {}) as JsonSchema);
+  const [key] = knownKeys(list.items ?? {});
   return `a list: ${name}: [${key === undefined ? "…" : `{ ${key}: …, … }`}]`;
 }
 

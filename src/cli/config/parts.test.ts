@@ -118,9 +118,9 @@ describe("a file", () => {
     ["a word at the top", "hello\n", "drover.yml:1:1: a config begins with the names of its sections, such as"],
     ["two documents", "a: 1\n---\nb: 2\n", "drover.yml:2:1: a config is one document; take out what follows the ---"],
     ["an open bracket", "budget: { limit: 1\n", "drover.yml:2:1: this is not YAML: "],
-    ["an alias of nothing", "budget: *x\n", "drover.yml:1:1: this alias has no anchor before it"],
+    ["an alias of nothing", "budget: *x\n", "drover.yml:1:9: this alias has no anchor before it"],
     ["a tag", "budget: !!js/function 'x'\n", "drover.yml:1:9: tags are not read here; write the plain value"],
-    ["an alias of itself", "budget: &x\n  limit: *x\n", "drover.yml:2:3: "],
+    ["an alias of itself", "budget: &x\n  limit: *x\n", "drover.yml:2:10: "],
     ["a key that is a list", "[a, b]: 1\n", "drover.yml:1:1: this is not YAML: "],
     ["too deep a list", `budget: ${"[".repeat(40)}${"]".repeat(40)}\n`, "drover.yml:1:41: this is nested more than 32"],
   ];

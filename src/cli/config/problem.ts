@@ -13,6 +13,7 @@ export type Origin =
   | { readonly kind: "file"; readonly file: string; readonly line: number; readonly column: number }
   | { readonly kind: "variable"; readonly name: string }
   | { readonly kind: "flag"; readonly flag: string };
+export type FileOrigin = Extract<Origin, { kind: "file" }>;
 
 /** What is wrong, who said it, and the line of the file where it stands. */
 export type ConfigProblem = {

@@ -10,58 +10,39 @@ import { isRecord, nearest, sentence } from "../../core/base/index.ts";
 import { checkOf, readShape } from "../../protocol/index.ts";
 import { notesOf, type Schema } from "../../protocol/schema/index.ts";
 
-import { type JsonSchema, mapAdvice } from "../config/knobs.ts";
+import { alternatives, type JsonSchema, kindOf, mapAdvice } from "../config/knobs.ts";
 import { forPeople, isSpan, unitMissing } from "../config/span-unit.ts";
-import type { Path, Spot } from "./source.ts";
+import type { Found, Path } from "./source.ts";
 
-export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
-
-type Walked = {
-  readonly type?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: Schema | boolean;
-  readonly propertyNames?: Schema;
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly anyOf?: readonly Schema[];
-};
-
-export function* problemsIn(schema: Schema, value: unknown, path: Path): Generator<Found> {
-  const walked = partFor(schema as Walked, value);
+export function* problemsIn(schema: JsonSchema, value: unknown, path: Path): Generator<Found> {
+  // Of several possible kinds, the one this value is meant to be.
+  const walked = alternatives(schema).find(({ type }) => type === kindOf(value)) ?? schema;
   if (walked.type === "object" && isRecord(value)) yield* problemsInObject(walked, value, path);
   else if (walked.type === "array" && Array.isArray(value) && isCount(walked, value.length))
-    for (const [index, item] of value.entries()) yield* problemsIn(walked.items as Schema, item, [...path, index]);
+    for (const [index, item] of value.entries()) yield* problemsIn(walked.items ?? {}, item, [...path, index]);
   else {
-    const unitless = isSpan(schema as JsonSchema) ? unitMissing(shownPath(path), value) : null;
+    const unitless = isSpan(schema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
-    const advice = mapAdvice(String(path.at(-1) ?? ""), value, schema as JsonSchema);
+    const advice = mapAdvice(String(path.at(-1) ?? ""), value, schema);
     const message = unitless ?? (read.ok ? null : forPeople(sentence(read.failure)) + advice);
     if (message !== null) yield { message, path, spot: "value" };
   }
 }
 
-/** Of several possible kinds, the one this value is meant to be. */
-function partFor(schema: Walked, value: unknown): Walked {
-  const kind = isRecord(value) ? "object" : Array.isArray(value) ? "array" : null;
-  const parts = (schema.anyOf ?? []).flatMap((one) => [one as Walked, ...((one as Walked).anyOf ?? [])] as Walked[]);
-  return parts.find(({ type }) => type === kind) ?? schema;
-}
-
-const isCount = ({ minItems = 0, maxItems = Number.POSITIVE_INFINITY }: Walked, count: number): boolean =>
+const isCount = ({ minItems = 0, maxItems = Number.POSITIVE_INFINITY }: JsonSchema, count: number): boolean =>
   count >= minItems && count <= maxItems;
 
-function* problemsInObject(walked: Walked, value: Record<string, unknown>, path: Path): Generator<Found> {
+function* problemsInObject(walked: JsonSchema, value: Record<string, unknown>, path: Path): Generator<Found> {
   const { properties = {}, additionalProperties = true, propertyNames } = walked;
   for (const [key, inner] of Object.entries(value)) {
     const at = [...path, key];
     const fixed = Object.hasOwn(properties, key) ? properties[key] : undefined;
     const schema = fixed ?? additionalProperties;
     if (schema === false) yield { message: unknownKey(path, key, Object.keys(properties)), path: at, spot: "key" };
-    else if (fixed === undefined && propertyNames !== undefined && !checkOf(propertyNames)(key))
-      yield { message: badName(key, propertyNames), path: at, spot: "key" };
+    else if (fixed === undefined && propertyNames !== undefined && !checkOf(propertyNames as Schema)(key))
+      yield { message: badName(key, propertyNames as Schema), path: at, spot: "key" };
     // A section in which every line is a comment is as good as none.
-    else if (typeof schema === "object" && !(inner === null && (schema as Walked).properties !== undefined))
+    else if (typeof schema === "object" && !(inner === null && schema.properties !== undefined))
       yield* problemsIn(schema, inner, at);
   }
 }

@@ -5,10 +5,8 @@
  * ended tasks stay known, and a budget that names no window counts all that was ever used. Limits that would only make
  * sense on a shared server (so many tasks per agent) are lifted up to the slots of this machine when the plan runs.
  */
-import type { Found } from "./check.ts";
-import type { RawBudget, RawPlan } from "./raw.ts";
-import { LIMITS, TASKS_MAX } from "./schema.ts";
-import type { Path } from "./source.ts";
+import { LIMITS, type RawBudget, type RawPlan, TASKS_MAX } from "./schema.ts";
+import type { Note } from "./source.ts";
 
 export type PlanConfig = Readonly<Record<string, unknown>> & {
   readonly scheduler: Readonly<Record<string, unknown>>;
@@ -20,12 +18,15 @@ const EVER = "3650d";
 /** A command may run for hours, and holds its permit all the while. */
 const PERMIT_TTL = "30d";
 
-export function configOf(raw: RawPlan, note: (message: string, path: Path, spot?: Found["spot"]) => void): PlanConfig {
+export function configOf(raw: RawPlan, note: Note): PlanConfig {
   const { limits, scheduler, gates, projects } = raw;
   for (const key of LIMITS)
     if (Object.hasOwn(limits ?? {}, key) && Object.hasOwn(scheduler ?? {}, key))
       note(`${key} stands in both limits and scheduler; say it once`, ["limits", key], "key");
-  const { default: others, ...named } = mapped(projects ?? {}, (settings) => projectOf(settings ?? {}));
+  const { default: others, ...named } = mapped(projects, ({ budget, ...rest }) => ({
+    ...rest,
+    ...(budget === undefined ? {} : { budget: budgetOf(budget) }),
+  }));
   return {
     scheduler: {
       resultTtl: EVER,
@@ -37,24 +38,21 @@ export function configOf(raw: RawPlan, note: (message: string, path: Path, spot?
     },
     ...(raw.budget === undefined ? {} : { budget: budgetOf(raw.budget) }),
     projects: { autoCreate: true, ...(others === undefined ? {} : { default: others }), named },
-    gates: gatesOf(gates ?? {}),
+    gates: gatesOf(gates),
     log: { retain: EVER },
   };
-}
-
-function projectOf(settings: Readonly<Record<string, unknown>> & { readonly budget?: RawBudget }): unknown {
-  return settings.budget === undefined ? settings : { ...settings, budget: budgetOf(settings.budget) };
 }
 
 const budgetOf = (given: RawBudget): unknown =>
   typeof given === "object" && given !== null ? { window: EVER, ...given } : { limit: given, window: EVER };
 
-function gatesOf(gates: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>): unknown {
-  const { default: others, ...named } = mapped(gates, (settings) => settings ?? {});
+function gatesOf(gates: RawPlan["gates"]): unknown {
+  const { default: others, ...named } = mapped(gates, (settings) => settings);
   return { default: { permitTtl: PERMIT_TTL, ...others }, named };
 }
 
-const mapped = <Value, Made>(
-  table: Readonly<Record<string, Value>>,
+const mapped = <Value extends object, Made>(
+  table: Readonly<Record<string, Value | null>> | null | undefined,
   make: (value: Value) => Made,
-): Record<string, Made> => Object.fromEntries(Object.entries(table).map(([name, value]) => [name, make(value)]));
+): Record<string, Made> =>
+  Object.fromEntries(Object.entries(table ?? {}).map(([name, value]) => [name, make(value ?? ({} as Value))]));

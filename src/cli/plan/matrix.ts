@@ -5,9 +5,8 @@
  * `test[18,linux]`. Its values are in the environment of its command, and `${NAME}` stands for them wherever a task
  * has text that no shell reads: needs, locks, cwd, prompts, words.
  */
-import type { Found } from "./check.ts";
 import { TASKS_MAX } from "./schema.ts";
-import type { Path } from "./source.ts";
+import type { Note } from "./source.ts";
 
 export type Values = Readonly<Record<string, string>>;
 export type Combination = { readonly name: string; readonly values: Values };
@@ -15,44 +14,26 @@ export type Combination = { readonly name: string; readonly values: Values };
 export function combinations(
   definition: string,
   given: Readonly<Record<string, readonly unknown[]>>,
-  note: (message: string, path: Path, spot?: Found["spot"]) => void,
+  note: Note,
 ): Combination[] {
-  const variables = Object.entries(given);
+  const variables = Object.entries(given).map(([variable, list]) => [variable, list.map(String)] as const);
+  const at = ["tasks", definition, "for"];
   if (variables.length === 0) return [{ name: definition, values: {} }];
   const count = variables.reduce((product, [, list]) => product * list.length, 1);
   if (count > TASKS_MAX) {
-    note(
-      `${definition} stands for ${count} tasks; a plan has at most ${TASKS_MAX}`,
-      ["tasks", definition, "for"],
-      "key",
-    );
+    note(`${definition} stands for ${count} tasks; a plan has at most ${TASKS_MAX}`, at, "key");
     return [];
   }
-  for (const [variable, list] of variables) noteRepeats(definition, variable, list, note);
+  for (const [variable, list] of variables)
+    for (const [index, text] of list.entries())
+      if (list.indexOf(text) < index)
+        note(`${definition}.for.${variable} has ${JSON.stringify(text)} twice`, [...at, variable, index]);
   const all = variables.reduce<Values[]>(
     (rows, [variable, list]) =>
-      rows.flatMap((row) => [...new Set(list.map(String))].map((value) => ({ ...row, [variable]: value }))),
+      rows.flatMap((row) => [...new Set(list)].map((value) => ({ ...row, [variable]: value }))),
     [{}],
   );
   return all.map((values) => ({ name: `${definition}[${Object.values(values).join(",")}]`, values }));
-}
-
-function noteRepeats(
-  definition: string,
-  variable: string,
-  list: readonly unknown[],
-  note: (message: string, path: Path) => void,
-): void {
-  const texts = list.map(String);
-  for (const [index, text] of texts.entries())
-    if (texts.indexOf(text) < index)
-      note(`${definition}.for.${variable} has ${JSON.stringify(text)} twice`, [
-        "tasks",
-        definition,
-        "for",
-        variable,
-        index,
-      ]);
 }
 
 /** The text with `${NAME}` replaced where NAME is one of the values; anything else stays as it is. */

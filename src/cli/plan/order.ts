@@ -5,7 +5,7 @@
  * person must cut.
  */
 
-export type Ordered = { readonly name: string; readonly needs: readonly string[] };
+type Ordered = { readonly name: string; readonly needs: readonly string[] };
 export type Order<Task> = {
   /** Tasks that stand on or behind a cycle are in no wave. */
   readonly waves: readonly (readonly Task[])[];

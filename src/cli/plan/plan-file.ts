@@ -11,13 +11,14 @@ import { basename } from "node:path";
 import { isRecord, nearest, sentence } from "../../core/base/index.ts";
 import { readConfig } from "../../core/config/index.ts";
 
+import type { JsonSchema } from "../config/knobs.ts";
+import type { ConfigProblem } from "../config/problem.ts";
 import { oncePerLine } from "../config/yaml-complaint.ts";
-import { type Found, problemsIn, shownPath } from "./check.ts";
+import { problemsIn, shownPath } from "./check.ts";
 import { configOf, type PlanConfig } from "./config.ts";
 import { orderOf } from "./order.ts";
-import type { RawPlan, RawTasks, Shared } from "./raw.ts";
-import { KILL_GRACE_MS, planSchema } from "./schema.ts";
-import { BadPlan, type Path, readPlanSource } from "./source.ts";
+import { KILL_GRACE_MS, planSchema, type RawPlan, type RawTasks, type Shared } from "./schema.ts";
+import { BadPlan, type Found, type Note, type Path, type PlanProblem, readPlanSource } from "./source.ts";
 import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./tasks.ts";
 
 export { BadPlan } from "./source.ts";
@@ -46,16 +47,18 @@ export function readPlan(given: { readonly file: string; readonly text: string; 
   const { file, text, directory } = given;
   const source = readPlanSource(file, text);
   const found: Found[] = [];
-  const note = (message: string, path: Path, spot: Found["spot"] = "value"): void =>
-    void found.push({ message, path, spot });
-  if (!isRecord(source.value)) throw new BadPlan([source.complaint("a plan begins with names, such as tasks:", [])]);
-  found.push(...problemsIn(planSchema, source.value, []));
+  const note: Note = (message, path, spot = "value") => void found.push({ message, path, spot });
+  if (!isRecord(source.value)) {
+    const message = "a plan begins with names, such as tasks:";
+    throw new BadPlan([source.complaint({ message, path: [], spot: "value" })]);
+  }
+  found.push(...problemsIn(planSchema as JsonSchema, source.value, []));
   const raw = soundParts(source.value, found);
   const tasks = readAll(raw, found, note);
   const name = nameOf(raw, file, note);
   const config = configOf(raw, note);
-  noteCrossed(config, raw, found.length > 0, note);
-  if (found.length > 0) throw new BadPlan(inOrder(found, source.complaint));
+  if (found.length === 0) noteCrossed(config, raw, note);
+  if (found.length > 0) throw new BadPlan(inSequence(found.map(source.complaint)));
   return {
     name,
     file,
@@ -82,11 +85,7 @@ function soundParts(value: Record<string, unknown>, found: readonly Found[]): Ra
   };
 }
 
-function readAll(
-  raw: RawPlan,
-  found: Found[],
-  note: (message: string, path: Path, spot?: Found["spot"]) => void,
-): PlanTask[] {
+function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] {
   const isWrong = found.some(({ path }) => path[0] === "tasks" && path.length === 1);
   if (Object.keys(raw.tasks ?? {}).length === 0) {
     if (!isWrong)
@@ -96,20 +95,15 @@ function readAll(
   const broken = new Set(found.flatMap(({ path }) => (path[0] === "tasks" ? [String(path[1])] : [])));
   const defaults = raw.defaults ?? {};
   checkEnvironment(defaults.env, ["defaults", "env"], note);
-  noteStrangers(raw, "project", raw.projects, note);
-  noteStrangers(raw, "provider", raw.gates, note);
+  noteStrangers(raw, "project", "projects", note);
+  noteStrangers(raw, "provider", "gates", note);
   return readTasks(raw.tasks ?? {}, defaults, broken, note);
 }
 
 /** Where a plan lists its projects (or gates), a name that is not on the list is a slip. */
-function noteStrangers(
-  { tasks, defaults }: RawPlan,
-  field: "project" | "provider",
-  listed: Readonly<Record<string, unknown>> | null | undefined,
-  note: (message: string, path: Path) => void,
-): void {
+function noteStrangers(raw: RawPlan, field: "project" | "provider", section: "projects" | "gates", note: Note): void {
+  const { tasks, defaults, [section]: listed } = raw;
   if (listed === null || listed === undefined) return;
-  const section = field === "project" ? "projects" : "gates";
   const check = (given: unknown, path: Path): void => {
     const name = isRecord(given) ? given[field] : undefined;
     if (typeof name !== "string" || Object.hasOwn(listed, name) || (field === "project" && name === "default")) return;
@@ -122,7 +116,7 @@ function noteStrangers(
 }
 
 /** Its own, or that of its file. */
-function nameOf(raw: RawPlan, file: string, note: (message: string, path: Path, spot?: Found["spot"]) => void): string {
+function nameOf(raw: RawPlan, file: string, note: Note): string {
   if (typeof raw.name === "string") return raw.name;
   const name = basename(file).replace(/\.(ya?ml|json)$/i, "");
   if (NAME.test(name)) return name;
@@ -131,13 +125,7 @@ function nameOf(raw: RawPlan, file: string, note: (message: string, path: Path, 
 }
 
 /** What the engine would say of the config as a whole, such as a longest rest that is below the first. */
-function noteCrossed(
-  config: PlanConfig,
-  raw: RawPlan,
-  isWrongAlready: boolean,
-  note: (message: string, path: Path) => void,
-): void {
-  if (isWrongAlready) return;
+function noteCrossed(config: PlanConfig, raw: RawPlan, note: Note): void {
   const read = readConfig(config);
   if (read.ok) return;
   const { failure } = read;
@@ -147,15 +135,9 @@ function noteCrossed(
 }
 
 /** As they stand in the file, from top to bottom; each once. */
-function inOrder(
-  found: readonly Found[],
-  complaint: (message: string, path: Path, spot: Found["spot"]) => BadPlan["problems"][number],
-): BadPlan["problems"] {
-  const all = found.map(({ message, path, spot }) => complaint(message, path, spot));
-  const lineOf = (one: (typeof all)[number]): number => (one.origin?.kind === "file" ? one.origin.line : 0);
-  const columnOf = (one: (typeof all)[number]): number => (one.origin?.kind === "file" ? one.origin.column : 0);
+function inSequence(all: readonly PlanProblem[]): readonly ConfigProblem[] {
   const sorted = oncePerLine(
-    all.toSorted((left, right) => lineOf(left) - lineOf(right) || columnOf(left) - columnOf(right)),
+    all.toSorted(({ origin: left }, { origin: right }) => left.line - right.line || left.column - right.column),
   );
   if (sorted.length <= PROBLEMS_MAX) return sorted;
   const more = { message: `and ${sorted.length - PROBLEMS_MAX} more`, origin: null };

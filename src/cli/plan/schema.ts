@@ -21,9 +21,9 @@ import {
   withUnits,
 } from "../../protocol/schema/index.ts";
 
-export const PRESET_NAMES = ["claude", "codex", "aider"] as const;
-export const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
-export const VARIABLE_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
+const PRESET_NAMES = ["claude", "codex", "aider"] as const;
+const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
+const VARIABLE_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
 export const TASKS_MAX = 10_000;
 export const KILL_GRACE_MS = 10_000;
 const TEXT_MAX = 256 * 1024;
@@ -159,8 +159,7 @@ export const planSchema: Section = section({
   tasks: said(named(task, TASK_NAME, "a name of letters, digits, _, . and -, not beginning with a digit"), "The work."),
 });
 
-/** The file that editors read. */
-export const planJsonSchema = (): Published => ({
+const planJsonSchema = (): Published => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: "A plan for drover run",
   description: "Spans are text with a unit: 250ms, 30s, 5m, 24h, 30d.",
@@ -168,4 +167,57 @@ export const planJsonSchema = (): Published => ({
   required: ["tasks"],
 });
 
+/** The file that editors read. */
 export const planSchemaText = (): string => `${JSON.stringify(planJsonSchema(), null, 2)}\n`;
+
+// ---------------------------------- the same for the compiler: a plan as it is written, once nothing is wrong with it
+
+type Scalar = string | number | boolean;
+export type OneOrMore = string | readonly string[];
+type Span = string | number;
+export type RawBudget = number | null | { readonly limit?: number | null; readonly window?: Span };
+
+/** What a task may have and `defaults` may give to all of them. */
+export type Shared = {
+  readonly agent?: string;
+  readonly project?: string;
+  readonly type?: string;
+  readonly priority?: number | "critical" | "high" | "normal" | "low";
+  readonly provider?: string | null;
+  readonly env?: Readonly<Record<string, Scalar>>;
+  readonly passEnv?: OneOrMore;
+  readonly cwd?: string;
+  readonly shell?: boolean;
+  readonly worktree?: boolean | { readonly base?: string };
+  readonly timeout?: Span | null;
+  readonly idleTimeout?: Span | null;
+  readonly attempts?: number;
+  readonly tokens?: number;
+  readonly onDependencyFailure?: "skip" | "run";
+  readonly onLoss?: "retry" | "fail";
+};
+export type RawTask = Shared & {
+  readonly run?: OneOrMore;
+  readonly preset?: (typeof PRESET_NAMES)[number];
+  readonly prompt?: string;
+  readonly model?: string;
+  readonly args?: readonly string[];
+  readonly input?: string;
+  readonly needs?: OneOrMore;
+  readonly locks?: OneOrMore;
+  readonly for?: Readonly<Record<string, readonly Scalar[]>>;
+};
+export type RawTasks = Readonly<Record<string, string | RawTask | null>>;
+type Settings = Readonly<Record<string, unknown>>;
+export type RawPlan = {
+  readonly version?: 1;
+  readonly name?: string;
+  readonly workers?: { readonly slots?: number; readonly killGrace?: Span; readonly maxWorktrees?: number } | null;
+  readonly defaults?: Shared | null;
+  readonly projects?: Readonly<Record<string, (Settings & { readonly budget?: RawBudget }) | null>> | null;
+  readonly budget?: RawBudget;
+  readonly limits?: Settings | null;
+  readonly scheduler?: Settings | null;
+  readonly gates?: Readonly<Record<string, Settings | null>> | null;
+  readonly tasks?: RawTasks | null;
+};

@@ -9,18 +9,16 @@
  * than one value to see, and each is reported with its line.
  */
 
-import { nearest, sentence } from "../../core/base/index.ts";
+import { nearest, orNull, sentence, span } from "../../core/base/index.ts";
 import { readShape } from "../../protocol/index.ts";
 import { name } from "../../protocol/schema/index.ts";
 import { CommandError, type PresetName, splitCommand } from "../../worker/exec/index.ts";
 import { readAddition } from "../../worker/process/index.ts";
 
-import type { Found } from "./check.ts";
 import { type Combination, combinations, filledIn } from "./matrix.ts";
 import { orderOf } from "./order.ts";
-import type { RawTask, RawTasks, Shared } from "./raw.ts";
-import { TASKS_MAX } from "./schema.ts";
-import type { Path } from "./source.ts";
+import { type OneOrMore, type RawTask, type RawTasks, type Shared, TASKS_MAX } from "./schema.ts";
+import type { Note, Path } from "./source.ts";
 
 export type Command =
   | { readonly kind: "line"; readonly line: string }
@@ -75,7 +73,6 @@ const LOCKS_MAX = 64;
 const NEEDS_MAX = 1000;
 const lockName = name();
 
-type Note = (message: string, path: Path, spot?: Found["spot"]) => void;
 /** A task whose needs are still names as they were written. */
 type Drafted = Omit<PlanTask, "needs"> & { readonly needs: readonly { readonly text: string; readonly path: Path }[] };
 
@@ -122,14 +119,9 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
     note(`${definition} has both run and preset; a task does one thing`, [...at, "preset"], "key");
   if (preset !== undefined && prompt === undefined)
     note(`${definition} starts ${preset} without a prompt; add prompt: with what it is to do`, at, "key");
-  const stray = preset === undefined ? ONLY_FOR.agent : ONLY_FOR.command;
+  const [stray, how] = preset === undefined ? [ONLY_FOR.agent, "without"] : [ONLY_FOR.command, "with"];
   for (const key of stray)
-    if (raw[key] !== undefined)
-      note(
-        `${definition}.${key} means nothing ${preset === undefined ? "without" : "with"} preset`,
-        [...at, key],
-        "key",
-      );
+    if (raw[key] !== undefined) note(`${definition}.${key} means nothing ${how} preset`, [...at, key], "key");
   checkCommand(definition, raw, defaults, note);
   checkEnvironment(raw.env, [...at, "env"], note);
   checkEnvironment(raw.for, [...at, "for"], note);
@@ -155,16 +147,18 @@ function checkCommand(definition: string, { run, shell }: RawTask, defaults: Sha
     if (shell === true) note(`${definition} has a list of words, which no shell reads`, ["tasks", definition, "shell"]);
   } else if (typeof run === "string") {
     if (run.trim() === "") note(`${definition}.run is empty; give a command`, at);
-    else if (!(shell ?? defaults.shell ?? true)) checkSplit(run, at, note);
+    else if (!(shell ?? defaults.shell ?? true)) wordsOf(run, (message) => note(message, at));
   }
 }
 
-function checkSplit(line: string, at: Path, note: Note): void {
+/** None where the line cannot be split; `complain` hears why. */
+function wordsOf(line: string, complain: (message: string) => void): string[] {
   try {
-    splitCommand(line);
+    return splitCommand(line);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    note(`${error.message.replace("(--shell)", "(shell: true)")}`, at);
+    complain(error.message.replace("(--shell)", "(shell: true)"));
+    return [];
   }
 }
 
@@ -213,16 +207,8 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
   if (run === undefined) return { kind: "nothing" };
   // A shell finds the values in its environment; where there is none they are put in here.
   if (typeof run !== "string") return { kind: "words", words: run.map(fill) };
-  return shell ? { kind: "line", line: run } : { kind: "words", words: wordsOf(run).map(fill) };
-}
-
-/** What cannot be split was complained of before. */
-function wordsOf(line: string): string[] {
-  try {
-    return splitCommand(line);
-  } catch {
-    return [];
-  }
+  // What cannot be split was complained of before.
+  return shell ? { kind: "line", line: run } : { kind: "words", words: wordsOf(run, () => {}).map(fill) };
 }
 
 /** By its type the engine learns what a task uses, so commands and agents are of different ones. */
@@ -244,30 +230,26 @@ function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string
   };
 }
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const readSpan = orNull(span(0));
 
-export function spanMs(span: string | number | null | undefined): number | null {
-  if (typeof span !== "string") return span ?? null;
-  const [, digits = "0", unit = "ms"] = /^(\d+)(ms|s|m|h|d)$/.exec(span) ?? [];
-  return Number(digits) * (UNITS[unit] ?? 1);
+export function spanMs(given: string | number | null | undefined): number | null {
+  const read = readSpan(given ?? null, "");
+  return read.ok ? read.value : null;
 }
 
-const listOf = (some: string | readonly string[] | undefined): readonly string[] =>
-  some === undefined ? [] : typeof some === "string" ? [some] : some;
+const listOf = (some: OneOrMore = []): readonly string[] => (typeof some === "string" ? [some] : some);
 const texts = (values: Readonly<Record<string, unknown>> | undefined): Record<string, string> =>
   Object.fromEntries(Object.entries(values ?? {}).map(([name, value]) => [name, String(value)]));
 
 // ----------------------------------------------------------------------- needs
 
 function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, note: Note): PlanTask[] {
-  const byDefinition = new Map<string, string[]>();
-  for (const { definition, name } of drafts)
-    byDefinition.set(definition, [...(byDefinition.get(definition) ?? []), name]);
+  const byDefinition = Map.groupBy(drafts, ({ definition }) => definition);
   const names = new Set(drafts.map(({ name }) => name));
   const noted = new Set<string>();
   return drafts.map((one) => {
     const needs = one.needs.flatMap(({ text, path }) => {
-      const found = names.has(text) ? [text] : byDefinition.get(text);
+      const found = names.has(text) ? [text] : byDefinition.get(text)?.map(({ name }) => name);
       if (found !== undefined) return found;
       // The values of a task are unknown where something in it is wrong.
       if (broken.has(text.replace(/\[.*$/s, ""))) return [];
@@ -281,7 +263,7 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
     if (each.length > NEEDS_MAX)
       note(
         `${one.name} needs ${each.length} tasks; at most ${NEEDS_MAX} are taken: put one that only has needs between`,
-        [...["tasks", one.definition, "needs"]],
+        ["tasks", one.definition, "needs"],
       );
     return { ...one, needs: each };
   });
@@ -294,12 +276,8 @@ function unknownNeed(
   names: readonly string[],
 ): string {
   const others = definitions.filter((one) => one !== definition);
-  const meant =
-    nearest(text, others) ??
-    nearest(
-      text,
-      names.filter((one) => one.split("[")[0] !== definition),
-    );
+  const values = names.filter((one) => one.split("[")[0] !== definition);
+  const meant = nearest(text, others) ?? nearest(text, values);
   const help = meant === null ? `the tasks are ${clipped(definitions)}` : `did you mean ${meant}?`;
   return `${definition} needs ${JSON.stringify(text)}, which is no task; ${help}`;
 }
@@ -309,16 +287,12 @@ const clipped = (names: readonly string[]): string =>
   names.length <= LISTED_MAX ? names.join(", ") : `${names.slice(0, LISTED_MAX).join(", ")}, …`;
 
 function noteCycles(tasks: readonly PlanTask[], note: Note): void {
-  const byName = new Map(tasks.map((task) => [task.name, task]));
   for (const cycle of orderOf(tasks).cycles) {
-    const definition = byName.get(cycle[0] ?? "")?.definition ?? "";
-    const path: Path = ["tasks", definition, "needs"];
-    const isOwn = cycle.length === 2;
-    note(
-      isOwn
+    const { definition = "" } = tasks.find(({ name }) => name === cycle[0]) ?? {};
+    const message =
+      cycle.length === 2
         ? `${cycle[0]} needs itself; take it out of its needs`
-        : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`,
-      path,
-    );
+        : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`;
+    note(message, ["tasks", definition, "needs"]);
   }
 }
