@@ -49,9 +49,7 @@ export function createOriginCheck({ host, allowedHosts, allowedOrigins }: Origin
       if (from === `http://${host}` || from === `https://${host}` || origins.has(from)) return null;
       return forbidden(
         "a web page from elsewhere may not call this server; server.allowedOrigins lists those that may",
-        {
-          origin: origin.slice(0, 200),
-        },
+        { origin: origin.slice(0, 200) },
       );
     }
     // An image or a script of another page sends no Origin, but its browser says where it comes from.

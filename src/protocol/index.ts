@@ -2,13 +2,7 @@
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
 
-export {
-  type Ask,
-  type Call,
-  errorsOf,
-  type Id,
-  type Tag,
-} from "./calls/call.ts";
+export { type Ask, type Call, errorsOf, type Id, type Tag } from "./calls/call.ts";
 export {
   type Answered,
   type Asked,
@@ -26,12 +20,7 @@ export type { Schema } from "./schema/schema.ts";
 export { SPAN_PATTERN } from "./schema/schema.ts";
 export { checked, checkOf, type RawQuery, readQuery, readShape } from "./schema/validate.ts";
 export { settingsJsonSchema, settingsSchema } from "./settings/schema.ts";
-export {
-  readSettings,
-  type ServerSettings,
-  type Settings,
-  type WebhookSettings,
-} from "./settings/settings.ts";
+export { readSettings, type ServerSettings, type Settings, type WebhookSettings } from "./settings/settings.ts";
 export { type TokenSettings, tokenFaults } from "./settings/tokens.ts";
 export * from "./shapes/events.ts";
 export * from "./shapes/permits.ts";

@@ -88,9 +88,7 @@ const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
   iteration: s.described(
     s.optional(s.whole(0, 1_000_000)),
     "Which try at the same work this is; each failure adds 1.",
-    {
-      default: 1,
-    },
+    { default: 1 },
   ),
   maxAttempts: s.described(s.optional(s.whole(1, 1_000_000)), "Own failures it may have; 3, or 1 with a tabId."),
   timeoutMs: s.described(s.optional(s.whole(1, 31_556_952_000_000)), "How long one attempt may take."),

@@ -7,11 +7,7 @@ import { type RequestCheck, SAFE_HEADERS, type SendParts, sendAnswer, sendProble
 import { REFERENCE_PAGE, REFERENCE_PAGE_POLICY, referenceScript } from "./reference-page.ts";
 import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
 
-type Page = {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-};
+type Page = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: Buffer };
 
 function html(text: string, policy: string): Page {
   const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };

@@ -23,10 +23,7 @@ type Ended = {
   readonly project: string;
 };
 export type DueEnd = Ended & { readonly seq: number };
-export type DueSource = {
-  pending(): Iterable<DueEnd>;
-  onDue(listener: () => void): () => void;
-};
+export type DueSource = { pending(): Iterable<DueEnd>; onDue(listener: () => void): () => void };
 /** In no log: the end of a task that was rejected. */
 export type Unlogged = Ended & { readonly seq: null };
 export type Due = {

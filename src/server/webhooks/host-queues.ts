@@ -96,13 +96,7 @@ function createShares(limit: () => number): Shares {
     else unheard.set(project, held);
   }
 
-  return {
-    of: (standing) => (standing === "silent" ? 1 : quarter()),
-    hasRoom,
-    mayTake,
-    count,
-    underWay: inAll,
-  };
+  return { of: (standing) => (standing === "silent" ? 1 : quarter()), hasRoom, mayTake, count, underWay: inAll };
 }
 
 export function createHostQueues<Item>(deps: {
