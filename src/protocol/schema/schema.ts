@@ -67,8 +67,15 @@ export function component<Kind extends Schema>(name: string, schema: Kind): Kind
   return noted(schema, { component: name, ...(examples === undefined ? {} : { examples }) });
 }
 
-export const optional = <Value>(schema: Schema<Value>): OptionalSchema<Value> =>
-  Object.defineProperty(noted(schema, {}), "~optional", { value: true }) as OptionalSchema<Value>;
+/** A field that may be absent, and perhaps its sentence. */
+export const optional = <Value>(
+  schema: Schema<Value>,
+  description?: string,
+  more: Notes = {},
+): OptionalSchema<Value> => {
+  const copy = noted(schema, description === undefined ? more : { ...more, description });
+  return Object.defineProperty(copy, "~optional", { value: true }) as OptionalSchema<Value>;
+};
 
 function schemaOf<Value>(keywords: object, check: Check): Schema<Value> {
   return Object.defineProperty(keywords, "~check", { value: check, configurable: true }) as Schema<Value>;
@@ -278,6 +285,12 @@ export const object = <Shape extends object>(fields: Fields<Shape>, notes: Notes
 /** What Drover answers: open, since an answer may gain fields. */
 export const answer = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
   objectOf({ properties: fields as Readonly<Record<string, Schema>> }, notes);
+
+/** The same two with a name of their own. */
+export const namedObject = <Shape extends object>(name: string, fields: Fields<Shape>, notes?: Notes): Schema<Shape> =>
+  component(name, object<Shape>(fields, notes));
+export const namedAnswer = <Shape extends object>(name: string, fields: Fields<Shape>): Schema<Shape> =>
+  component(name, answer<Shape>(fields));
 
 /** Values by name; what the names may be is the core's `name`, unless another schema says so. */
 export const table = <Value>(

@@ -31,39 +31,29 @@ const WAYS = ["token", "tokenHash", "tokenEnv"] as const;
 const EXACTLY_ONE = "a role and exactly one of token, tokenHash and tokenEnv";
 
 const FIELDS: s.Fields<TokenSettings> = {
-  token: s.described(
-    s.optional(
-      s.noted(
-        // One that no header can hold would never let anybody in.
-        s.refined(s.text(16, 1024), (value) => /^[\x21-\x7e]+$/.test(value), ""),
-        { secret: true },
-      ),
+  token: s.optional(
+    s.noted(
+      // One that no header can hold would never let anybody in.
+      s.refined(s.text(16, 1024), (value) => /^[\x21-\x7e]+$/.test(value), ""),
+      { secret: true },
     ),
     "The token itself.",
     { expected: "a token of 16 to 1024 characters, printable ASCII without blanks" },
   ),
-  tokenHash: s.described(
-    s.optional(
-      s.noted(
-        s.refined(
-          s.text(64, 64),
-          (value) => /^[0-9a-f]{64}$/.test(value),
-          "the SHA-256 of the token, as 64 hex digits",
-        ),
-        { secret: true },
-      ),
+  tokenHash: s.optional(
+    s.noted(
+      s.refined(s.text(64, 64), (value) => /^[0-9a-f]{64}$/.test(value), "the SHA-256 of the token, as 64 hex digits"),
+      { secret: true },
     ),
     "The SHA-256 of the token in hex, so that the file holds no secret.",
   ),
-  tokenEnv: s.described(s.optional(s.name()), "The environment variable that holds the token."),
+  tokenEnv: s.optional(s.name(), "The environment variable that holds the token."),
   role: s.described(s.oneOf<Role>(...ROLES), "admin, agent (submits), worker (runs) or viewer (looks)."),
-  project: s.described(s.optional(s.name()), "It is good for this project only."),
-  projects: s.described(
-    s.optional(s.list(s.name(), { min: 1, max: PROJECTS_MAX })),
-    "It is good for these projects only.",
-    { expected: `a list of 1 to ${PROJECTS_MAX} names of projects` },
-  ),
-  agentId: s.described(s.optional(s.name()), "It speaks for this agent only."),
+  project: s.optional(s.name(), "It is good for this project only."),
+  projects: s.optional(s.list(s.name(), { min: 1, max: PROJECTS_MAX }), "It is good for these projects only.", {
+    expected: `a list of 1 to ${PROJECTS_MAX} names of projects`,
+  }),
+  agentId: s.optional(s.name(), "It speaks for this agent only."),
 };
 
 export const tokenSchema: s.Schema<TokenSettings> = s.noted(

@@ -60,32 +60,26 @@ export const eventJson: s.Schema<EventJson> = s.component(
     kind: s.name(),
     task: s.optional(s.name()),
     attempt: s.optional(s.whole(0)),
-    cause: s.described(s.optional(s.whole(1)), "The event that led to it."),
+    cause: s.optional(s.whole(1), "The event that led to it."),
     payload: s.described(s.anyObject(), "As the log has it; instants are milliseconds since 1970."),
-    payloadHash: s.described(s.optional(hash()), "SHA-256 of the body or result that lies beside the log."),
+    payloadHash: s.optional(hash(), "SHA-256 of the body or result that lies beside the log."),
     priorHash: hash(),
     postHash: s.described(hash(), "SHA-256 of priorHash and the stored bytes."),
   }) as s.Schema<EventJson>,
 );
 export const eventsQuery: s.Schema<EventsQuery> = s.object<EventsQuery>({
-  after: s.described(s.optional(s.whole(0)), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
-  limit: s.described(s.optional(s.whole(1, EVENTS_MAX)), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
-  task: s.described(s.optional(s.name()), "Only events about this task."),
-  kind: s.described(
-    s.optional(s.list(s.name(), { min: 1, max: 100 })),
-    "Only these, as in kind=task-done,task-failed.",
+  after: s.optional(s.whole(0), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
+  limit: s.optional(s.whole(1, EVENTS_MAX), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
+  task: s.optional(s.name(), "Only events about this task."),
+  kind: s.optional(s.list(s.name(), { min: 1, max: 100 }), "Only these, as in kind=task-done,task-failed."),
+});
+export const eventPage: s.Schema<EventPage> = s.namedAnswer<EventPage>("EventPage", {
+  events: s.list(eventJson),
+  nextAfter: s.optional(
+    s.whole(0),
+    "Ask for the next page with this; absent when there is none yet. A page of a filter may be empty and have one.",
   ),
 });
-export const eventPage: s.Schema<EventPage> = s.component(
-  "EventPage",
-  s.answer<EventPage>({
-    events: s.list(eventJson),
-    nextAfter: s.described(
-      s.optional(s.whole(0)),
-      "Ask for the next page with this; absent when there is none yet. A page of a filter may be empty and have one.",
-    ),
-  }),
-);
 export const health: s.Schema<Health> = s.answer<Health>({ status: s.oneOf("ok"), version: s.text(1, 100) });
 export const readiness: s.Schema<Readiness> = s.answer<Readiness>({
   status: s.oneOf("ready"),

@@ -3,38 +3,38 @@
  *
  * A caller that is queued keeps its position by its id: asking again with the same id asks for the same ticket.
  */
-import type { DropQuery, GateStatus, PermitBody, PermitStatus, PermitView, SettleBody } from "../generated/permits.ts";
+import type * as wire from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
 import { usage } from "./workers.ts";
 
 export type * from "../generated/permits.ts";
 
 const session = (): s.OptionalSchema<string> =>
-  s.described(
-    s.optional(s.text(1, 256)),
+  s.optional(
+    s.text(1, 256),
     "The session that joining gave. A worker token must say it, and reaches the permits of that session only.",
   );
 
-export const permitBody: s.Schema<PermitBody> = s.component(
+export const permitBody: s.Schema<wire.PermitBody> = s.component(
   "PermitBody",
   s.refined(
-    s.object<PermitBody>(
+    s.object<wire.PermitBody>(
       {
         gate: s.described(s.name(), "The provider account, such as anthropic/default.", {
           expected: `the gate to pass: ${s.notesOf(s.name()).expected}`,
         }),
-        id: s.described(s.optional(s.name()), "Chosen by the caller. The same id again is the same ticket."),
+        id: s.optional(s.name(), "Chosen by the caller. The same id again is the same ticket."),
         project: s.optional(s.name()),
-        class: s.described(
-          s.optional(s.oneOf("critical", "high", "normal", "low")),
+        class: s.optional(
+          s.oneOf("critical", "high", "normal", "low"),
           "Absent: by the task, else as the gate says. At most what the project's maxPriority allows.",
         ),
-        tokens: s.described(s.optional(s.whole(0, 1_000_000_000_000)), "What the call is expected to use."),
-        taskId: s.described(s.optional(s.name()), "The task on whose reservation it draws, with attempt."),
+        tokens: s.optional(s.whole(0, 1_000_000_000_000), "What the call is expected to use."),
+        taskId: s.optional(s.name(), "The task on whose reservation it draws, with attempt."),
         attempt: s.optional(s.whole(1, 1_000_000_000)),
-        waitMs: s.described(s.optional(s.whole(0, 60_000)), "How long to wait for the grant.", { default: 0 }),
-        again: s.described(
-          s.optional(s.name()),
+        waitMs: s.optional(s.whole(0, 60_000), "How long to wait for the grant.", { default: 0 }),
+        again: s.optional(
+          s.name(),
           "The permit of the same call that was settled as rateLimited: this one takes its position in the queue.",
         ),
         session: session(),
@@ -45,43 +45,37 @@ export const permitBody: s.Schema<PermitBody> = s.component(
     "an object with taskId and attempt together or neither",
   ),
 );
-export const permitView: s.Schema<PermitView> = s.component(
-  "Permit",
-  s.answer<PermitView>({
-    permitId: s.name(),
-    gate: s.name(),
-    status: s.described(
-      s.oneOf("granted", "queued", "rate-limited"),
-      "queued: others go first; rate-limited: a window or a block is in its way. It keeps its position either way: " +
-        "ask again with the same id, within 60 s.",
-    ),
-    expiresAt: s.described(s.optional(s.instant()), "A permit that is not settled returns by itself then."),
-    position: s.described(s.optional(s.whole(1)), "Its position in the queue."),
-    estimatedWaitMs: s.described(
-      s.optional(s.whole(0)),
-      "queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent.",
-    ),
-    retryAfterMs: s.described(s.optional(s.whole(0)), "rate-limited: when the window or the block may let it go."),
-  }),
-);
-export const settleBody: s.Schema<SettleBody> = s.component(
-  "SettleBody",
-  s.object<SettleBody>({
-    ok: s.described(s.optional(s.flag()), "Whether the call succeeded.", { default: true }),
-    usage: s.described(s.optional(usage), "Absent: it is charged at its estimate."),
-    rateLimited: s.described(
-      s.optional(s.object<NonNullable<SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) })),
-      "The provider said 429 or 529, and how long to wait. Of an agent at most 10 minutes are believed, else a day.",
-    ),
-    session: session(),
-  }),
-);
-export const dropQuery: s.Schema<DropQuery> = s.object<DropQuery>({ session: session() });
-export const permitStatus: s.Schema<PermitStatus> = s.answer<PermitStatus>({
+export const permitView: s.Schema<wire.PermitView> = s.namedAnswer<wire.PermitView>("Permit", {
+  permitId: s.name(),
+  gate: s.name(),
+  status: s.described(
+    s.oneOf("granted", "queued", "rate-limited"),
+    "queued: others go first; rate-limited: a window or a block is in its way. It keeps its position either way: " +
+      "ask again with the same id, within 60 s.",
+  ),
+  expiresAt: s.optional(s.instant(), "A permit that is not settled returns by itself then."),
+  position: s.optional(s.whole(1), "Its position in the queue."),
+  estimatedWaitMs: s.optional(
+    s.whole(0),
+    "queued: position × the mean time calls took (30 s until known) ÷ maxConcurrent.",
+  ),
+  retryAfterMs: s.optional(s.whole(0), "rate-limited: when the window or the block may let it go."),
+});
+export const settleBody: s.Schema<wire.SettleBody> = s.namedObject<wire.SettleBody>("SettleBody", {
+  ok: s.optional(s.flag(), "Whether the call succeeded.", { default: true }),
+  usage: s.optional(usage, "Absent: it is charged at its estimate."),
+  rateLimited: s.optional(
+    s.object<NonNullable<wire.SettleBody["rateLimited"]>>({ retryAfterMs: s.finite(0, 31_556_952_000_000) }),
+    "The provider said 429 or 529, and how long to wait. Of an agent at most 10 minutes are believed, else a day.",
+  ),
+  session: session(),
+});
+export const dropQuery: s.Schema<wire.DropQuery> = s.object<wire.DropQuery>({ session: session() });
+export const permitStatus: s.Schema<wire.PermitStatus> = s.answer<wire.PermitStatus>({
   status: s.oneOf("settled", "dropped"),
   permitId: s.name(),
 });
-export const gateStatus: s.Schema<GateStatus> = s.answer<GateStatus>({
+export const gateStatus: s.Schema<wire.GateStatus> = s.answer<wire.GateStatus>({
   status: s.oneOf("reset", "removed"),
   gate: s.name(),
 });

@@ -2,16 +2,7 @@
  * Projects and gates on the wire: who pays, and what stands before a provider.
  */
 import { BYTES_MAX, BYTES_MIN } from "../../core/config/index.ts";
-import type {
-  GateCall,
-  GateDetail,
-  GateJson,
-  GateList,
-  GateStats,
-  ProjectBody,
-  ProjectList,
-  ProjectView,
-} from "../generated/projects.ts";
+import type * as wire from "../generated/projects.ts";
 import * as s from "../schema/schema.ts";
 import { priority } from "./tasks.ts";
 
@@ -21,87 +12,79 @@ type TokenWindow = { readonly limit: number; readonly used: number } | null;
 
 const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);
 
-export const projectBody: s.Schema<ProjectBody> = s.component(
+export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject<wire.ProjectBody>(
   "ProjectBody",
-  s.object<ProjectBody>(
-    {
-      weight: s.described(s.optional(s.finite(0, 1_000_000, true)), "Its share among the projects that have work."),
-      maxConcurrent: s.described(s.optional(s.whole(1)), "How many of its tasks run at once."),
-      budget: s.optional(
-        s.object<NonNullable<ProjectBody["budget"]>>({
-          limit: s.described(s.optional(s.nullable(s.whole(1))), "Tokens in the window; null: as many as it likes."),
-          window: s.optional(s.span(1000)),
-        }),
-      ),
-      maxPriority: s.described(
-        s.optional(priority()),
-        "The most urgent its tasks and calls may be; −200 opens the express lane.",
-      ),
-      provider: s.described(s.optional(s.nullable(s.name())), "The gate of tasks that name none."),
-      bytesPerMinute: s.described(
-        s.optional(s.nullable(s.size(BYTES_MIN, BYTES_MAX))),
-        "What it may store in a minute, such as 256MiB; null: as much as it likes.",
-      ),
-    },
-    { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
-  ),
+  {
+    weight: s.optional(s.finite(0, 1_000_000, true), "Its share among the projects that have work."),
+    maxConcurrent: s.optional(s.whole(1), "How many of its tasks run at once."),
+    budget: s.optional(
+      s.object<NonNullable<wire.ProjectBody["budget"]>>({
+        limit: s.optional(s.nullable(s.whole(1)), "Tokens in the window; null: as many as it likes."),
+        window: s.optional(s.span(1000)),
+      }),
+    ),
+    maxPriority: s.optional(priority(), "The most urgent its tasks and calls may be; −200 opens the express lane."),
+    provider: s.optional(s.nullable(s.name()), "The gate of tasks that name none."),
+    bytesPerMinute: s.optional(
+      s.nullable(s.size(BYTES_MIN, BYTES_MAX)),
+      "What it may store in a minute, such as 256MiB; null: as much as it likes.",
+    ),
+  },
+  { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
 );
-export const projectView: s.Schema<ProjectView> = s.component(
-  "Project",
-  s.answer<ProjectView>({
-    id: s.name(),
-    weight: s.finite(0, 1_000_000, true),
-    maxConcurrent: s.whole(1),
-    budget: s.answer<ProjectView["budget"]>({
-      limit: s.nullable(s.whole(1)),
-      window: s.described(s.whole(1), "Milliseconds."),
-    }),
-    maxPriority: s.whole(-1_000_000_000, 1_000_000_000),
-    provider: s.nullable(s.name()),
-    bytesPerMinute: s.nullable(s.whole(1)),
-    status: s.oneOf("active", "paused"),
-    queued: s.described(s.whole(0), "Waiting and queued tasks."),
-    inFlight: s.whole(0),
-    level: amount("Charged ÷ weight, halved every half life: the lowest goes first."),
-    share: amount("What it was charged within fairness.window ÷ what all were; 0 if nothing was."),
-    target: amount("Its weight ÷ the weights of all."),
-    deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
-    charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
-    spent: amount("Tokens in the budget's window."),
-    reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
+export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer<wire.ProjectView>("Project", {
+  id: s.name(),
+  weight: s.finite(0, 1_000_000, true),
+  maxConcurrent: s.whole(1),
+  budget: s.answer<wire.ProjectView["budget"]>({
+    limit: s.nullable(s.whole(1)),
+    window: s.described(s.whole(1), "Milliseconds."),
   }),
-);
-export const projectList: s.Schema<ProjectList> = s.answer<ProjectList>({
+  maxPriority: s.whole(-1_000_000_000, 1_000_000_000),
+  provider: s.nullable(s.name()),
+  bytesPerMinute: s.nullable(s.whole(1)),
+  status: s.oneOf("active", "paused"),
+  queued: s.described(s.whole(0), "Waiting and queued tasks."),
+  inFlight: s.whole(0),
+  level: amount("Charged ÷ weight, halved every half life: the lowest goes first."),
+  share: amount("What it was charged within fairness.window ÷ what all were; 0 if nothing was."),
+  target: amount("Its weight ÷ the weights of all."),
+  deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
+  charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
+  spent: amount("Tokens in the budget's window."),
+  reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
+});
+export const projectList: s.Schema<wire.ProjectList> = s.answer<wire.ProjectList>({
   projects: s.list(projectView),
   count: s.whole(0),
 });
 
 const tokenWindow = (): s.Schema<TokenWindow> =>
   s.nullable(s.answer<NonNullable<TokenWindow>>({ limit: s.whole(0), used: s.finite(0, 1e300) }));
-const gateFields: s.Fields<GateJson> = {
+const gateFields: s.Fields<wire.GateJson> = {
   id: s.name(),
   running: s.whole(0),
   queued: s.whole(0),
   limit: s.described(s.whole(0), "How many may run now: maxConcurrent, or fewer while it recovers."),
   maxConcurrent: s.whole(1),
-  blockedUntil: s.described(s.optional(s.instant()), "The provider said 429 or 529: nothing goes out until then."),
+  blockedUntil: s.optional(s.instant(), "The provider said 429 or 529: nothing goes out until then."),
   throttles: s.described(s.whole(0), "Episodes of 429 in a row."),
   slowStart: s.nullable(s.whole(1)),
   requests: s.whole(0),
   requestsUsed: s.finite(0, 1e300),
   windowMs: s.whole(1),
-  tokensUsed: s.answer<GateJson["tokensUsed"]>({
+  tokensUsed: s.answer<wire.GateJson["tokensUsed"]>({
     perMinute: tokenWindow(),
     perHour: tokenWindow(),
     perDay: tokenWindow(),
   }),
   tokensReserved: s.finite(-1e300, 1e300),
   held: s.described(s.nullable(s.name()), "What holds the next call, if anything does."),
-  heldUntil: s.described(s.optional(s.instant()), "When time alone may let it go."),
+  heldUntil: s.optional(s.instant(), "When time alone may let it go."),
 };
-const gateJson: s.Schema<GateJson> = s.component("Gate", s.answer<GateJson>(gateFields));
-const gateStats = (): s.Schema<GateStats> =>
-  s.answer<GateStats>({
+const gateJson: s.Schema<wire.GateJson> = s.namedAnswer<wire.GateJson>("Gate", gateFields);
+const gateStats = (): s.Schema<wire.GateStats> =>
+  s.answer<wire.GateStats>({
     scheduled: s.described(s.whole(0), "Calls that were let out."),
     completed: s.described(s.whole(0), "Calls that came back; those whose permit ran out are not counted."),
     rateLimited: s.described(s.whole(0), "Calls that met a window or a block when they asked, and 429s reported."),
@@ -110,17 +93,21 @@ const gateStats = (): s.Schema<GateStats> =>
     peakQueued: s.whole(0),
     peakRunning: s.whole(0),
   });
-const gateCall = (): s.Schema<GateCall> =>
-  s.answer<GateCall>({
+const gateCall = (): s.Schema<wire.GateCall> =>
+  s.answer<wire.GateCall>({
     id: s.described(s.name(), "Its permit."),
     class: s.oneOf("critical", "high", "normal", "low"),
     state: s.oneOf("running", "queued"),
     seconds: s.described(s.finite(0, 1e300), "Since it was let out, or since it was first asked for."),
     project: s.name(),
-    task: s.described(s.optional(s.name()), "The task that makes the call, if one does."),
+    task: s.optional(s.name(), "The task that makes the call, if one does."),
   });
-export const gateDetail: s.Schema<GateDetail> = s.component(
-  "GateDetail",
-  s.answer<GateDetail>({ ...gateFields, stats: gateStats(), calls: s.list(gateCall()) }),
-);
-export const gateList: s.Schema<GateList> = s.answer<GateList>({ gates: s.list(gateJson), count: s.whole(0) });
+export const gateDetail: s.Schema<wire.GateDetail> = s.namedAnswer<wire.GateDetail>("GateDetail", {
+  ...gateFields,
+  stats: gateStats(),
+  calls: s.list(gateCall()),
+});
+export const gateList: s.Schema<wire.GateList> = s.answer<wire.GateList>({
+  gates: s.list(gateJson),
+  count: s.whole(0),
+});

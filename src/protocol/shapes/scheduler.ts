@@ -6,16 +6,7 @@
  */
 import { DEFAULT_CONFIG, type SchedulerRules, STRATEGIES } from "../../core/config/index.ts";
 import type { SchedulerInput } from "../generated/config-input.ts";
-import type {
-  AgentQueue,
-  AgentTotals,
-  PauseBody,
-  PauseStatus,
-  ProjectQueue,
-  QueuedTask,
-  QueueView,
-  Stats,
-} from "../generated/scheduler.ts";
+import type * as wire from "../generated/scheduler.ts";
 import { type Knobs, knob, patchOf, type Section, section, spanKnob } from "../schema/knobs.ts";
 import * as s from "../schema/schema.ts";
 
@@ -142,89 +133,83 @@ export const configPatchBody: s.Schema<ConfigPatchBody> = s.component(
   ) as s.Schema<ConfigPatchBody>,
 );
 
-export const stats: s.Schema<Stats> = s.component(
-  "Stats",
-  s.answer<Stats>({
-    queue: s.answer<Stats["queue"]>({
-      totalQueued: s.described(count(), "Waiting and queued."),
-      totalInflight: count(),
-      waiting: count(),
-      agents: s.table(s.answer<{ queued: number; inflight: number }>({ queued: count(), inflight: count() })),
-    }),
-    metrics: s.answer<Stats["metrics"]>({
-      tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),
-      tasksCompleted: count(),
-      tasksFailed: count(),
-      tasksCancelled: count(),
-      tasksSkipped: count(),
-      tasksRejected: s.described(
-        count(),
-        "Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the tasks.",
-      ),
-      tasksExpired: count(),
-      dispatchCount: s.described(count(), "Starts."),
-      avgDispatchLatencyMs: mean(),
-      avgRunMs: mean(),
-      agents: s.table(
-        s.answer<AgentTotals>({
-          submitted: count(),
-          completed: count(),
-          failed: count(),
-          cancelled: count(),
-          rejected: count(),
-        }),
-      ),
-    }),
-    config: schedulerConfig,
+export const stats: s.Schema<wire.Stats> = s.namedAnswer<wire.Stats>("Stats", {
+  queue: s.answer<wire.Stats["queue"]>({
+    totalQueued: s.described(count(), "Waiting and queued."),
+    totalInflight: count(),
+    waiting: count(),
+    agents: s.table(s.answer<{ queued: number; inflight: number }>({ queued: count(), inflight: count() })),
   }),
-);
+  metrics: s.answer<wire.Stats["metrics"]>({
+    tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),
+    tasksCompleted: count(),
+    tasksFailed: count(),
+    tasksCancelled: count(),
+    tasksSkipped: count(),
+    tasksRejected: s.described(
+      count(),
+      "Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the tasks.",
+    ),
+    tasksExpired: count(),
+    dispatchCount: s.described(count(), "Starts."),
+    avgDispatchLatencyMs: mean(),
+    avgRunMs: mean(),
+    agents: s.table(
+      s.answer<wire.AgentTotals>({
+        submitted: count(),
+        completed: count(),
+        failed: count(),
+        cancelled: count(),
+        rejected: count(),
+      }),
+    ),
+  }),
+  config: schedulerConfig,
+});
 
-const queuedTask: s.Schema<QueuedTask> = s.answer<QueuedTask>({
+const queuedTask: s.Schema<wire.QueuedTask> = s.answer<wire.QueuedTask>({
   taskId: s.name(),
   type: s.name(),
   priority: s.whole(-Number.MAX_SAFE_INTEGER),
   score: s.finite(-1e300, 1e300),
   waitMs: count(),
 });
-const agentQueue: s.Schema<AgentQueue> = s.answer<AgentQueue>({
+const agentQueue: s.Schema<wire.AgentQueue> = s.answer<wire.AgentQueue>({
   agentId: s.name(),
   queued: count(),
   inFlight: count(),
   next: s.described(s.list(queuedTask), "The first few, in the order they would start."),
 });
-export const queueView: s.Schema<QueueView> = s.component(
-  "Queue",
-  s.answer<QueueView>({
-    paused: s.flag(),
-    waiting: count(),
-    queued: count(),
-    inFlight: count(),
-    maxInFlight: count(),
-    projects: s.described(
-      s.list(
-        s.answer<ProjectQueue>({
-          project: s.name(),
-          status: s.oneOf("active", "paused"),
-          level: s.finite(-1e300, 1e300),
-          queued: count(),
-          inFlight: count(),
-          agents: s.list(agentQueue),
-        }),
-      ),
-      "In the order of their turn.",
+export const queueView: s.Schema<wire.QueueView> = s.namedAnswer<wire.QueueView>("Queue", {
+  paused: s.flag(),
+  waiting: count(),
+  queued: count(),
+  inFlight: count(),
+  maxInFlight: count(),
+  projects: s.described(
+    s.list(
+      s.answer<wire.ProjectQueue>({
+        project: s.name(),
+        status: s.oneOf("active", "paused"),
+        level: s.finite(-1e300, 1e300),
+        queued: count(),
+        inFlight: count(),
+        agents: s.list(agentQueue),
+      }),
     ),
-  }),
-);
+    "In the order of their turn.",
+  ),
+});
 
-export const pauseBody: s.Schema<PauseBody> = s.refined(
-  s.object<PauseBody>({
-    project: s.described(s.optional(s.name()), "This project alone."),
-    task: s.described(s.optional(s.name()), "This task alone."),
+export const pauseBody: s.Schema<wire.PauseBody> = s.refined(
+  s.object<wire.PauseBody>({
+    project: s.optional(s.name(), "This project alone."),
+    task: s.optional(s.name(), "This task alone."),
   }),
   ({ project, task }) => project === undefined || task === undefined,
   "a project or a task, not both; neither for the whole fleet",
 );
-export const pauseStatus: s.Schema<PauseStatus> = s.answer<PauseStatus>({
+export const pauseStatus: s.Schema<wire.PauseStatus> = s.answer<wire.PauseStatus>({
   status: s.oneOf("paused", "active"),
   project: s.optional(s.name()),
   task: s.optional(s.name()),

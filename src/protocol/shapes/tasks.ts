@@ -7,18 +7,7 @@
 
 import { priority as corePriority } from "../../core/config/index.ts";
 
-import type {
-  BatchAnswer,
-  BatchBody,
-  BatchItem,
-  BatchTask,
-  PriorityName,
-  Resources,
-  Submitted,
-  TaskBody,
-  TaskView,
-  Warning,
-} from "../generated/tasks.ts";
+import type * as wire from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
@@ -28,10 +17,10 @@ export type * from "../generated/tasks.ts";
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;
 
-export const priority = (): s.Schema<number | PriorityName> =>
+export const priority = (): s.Schema<number | wire.PriorityName> =>
   s.either(
     s.whole(-PRIORITY_MAX, PRIORITY_MAX),
-    s.oneOf<PriorityName>("critical", "high", "normal", "low"),
+    s.oneOf<wire.PriorityName>("critical", "high", "normal", "low"),
     expectedBy(corePriority),
   );
 
@@ -40,65 +29,55 @@ export const CAPABILITY_LENGTH_MAX = 260;
 const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
 
-export const resources: s.Schema<Resources> = s.object<Resources>({
-  cpuMillicores: s.described(s.optional(s.whole(0, 1_000_000_000)), "Thousandths of a CPU."),
+export const resources: s.Schema<wire.Resources> = s.object<wire.Resources>({
+  cpuMillicores: s.optional(s.whole(0, 1_000_000_000), "Thousandths of a CPU."),
   memoryBytes: s.optional(s.whole(0)),
 });
 
-const batchTaskFields: Fields<Omit<TaskBody, "agentId">> = {
+const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
   }),
-  id: s.described(
-    s.optional(s.name()),
+  id: s.optional(
+    s.name(),
     "The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may be repeated.",
   ),
-  project: s.described(s.optional(s.name()), "Who pays.", { default: "default" }),
-  type: s.described(s.optional(s.name()), "A kind of work, with a base score and perhaps a limit.", {
-    default: "other",
-  }),
-  tabId: s.described(
-    s.optional(s.name()),
-    "The browser tab it is for: only a worker with capability tab:<id> runs it.",
-  ),
-  ref: s.described(s.optional(s.text(0, 4096)), "What in the tab it is about."),
+  project: s.optional(s.name(), "Who pays.", { default: "default" }),
+  type: s.optional(s.name(), "A kind of work, with a base score and perhaps a limit.", { default: "other" }),
+  tabId: s.optional(s.name(), "The browser tab it is for: only a worker with capability tab:<id> runs it."),
+  ref: s.optional(s.text(0, 4096), "What in the tab it is about."),
   selector: s.optional(s.text(0, 4096)),
-  params: s.described(s.optional(s.anyObject()), "Arguments of the action."),
-  payload: s.described(s.optional(s.anything()), "Any JSON for its worker. Drover does not look into it."),
-  priority: s.described(s.optional(priority()), "Lower is sooner. Without one, the parent's, else 0."),
-  deadline: s.described(s.optional(s.instant()), "When it has failed if it has not ended."),
-  notBefore: s.described(s.optional(s.instant()), "When it may start at the earliest."),
-  callbackUrl: s.described(s.optional(s.webUrl()), "Where the task is posted when it has ended."),
-  parent: s.described(s.optional(s.name()), "The task it belongs to: it waits for it and is one level deeper."),
-  needs: s.described(s.optional(names(1000)), "Tasks that must be done first."),
-  inputArtifact: s.described(
-    s.optional(s.text(1, 4096)),
-    "A file under artifacts.root that must exist before it may start.",
-  ),
+  params: s.optional(s.anyObject(), "Arguments of the action."),
+  payload: s.optional(s.anything(), "Any JSON for its worker. Drover does not look into it."),
+  priority: s.optional(priority(), "Lower is sooner. Without one, the parent's, else 0."),
+  deadline: s.optional(s.instant(), "When it has failed if it has not ended."),
+  notBefore: s.optional(s.instant(), "When it may start at the earliest."),
+  callbackUrl: s.optional(s.webUrl(), "Where the task is posted when it has ended."),
+  parent: s.optional(s.name(), "The task it belongs to: it waits for it and is one level deeper."),
+  needs: s.optional(names(1000), "Tasks that must be done first."),
+  inputArtifact: s.optional(s.text(1, 4096), "A file under artifacts.root that must exist before it may start."),
   resources: s.optional(resources),
-  capabilities: s.described(s.optional(names(64, CAPABILITY_LENGTH_MAX)), "What a worker must offer."),
-  locks: s.described(s.optional(names(64)), "Keys that no two running tasks hold at once."),
-  zone: s.described(s.optional(s.name()), "Its preferred zone, where placement looks at zones."),
-  provider: s.described(s.optional(s.name()), "The gate whose block also holds this task."),
-  estimatedTokens: s.described(
-    s.optional(s.finite(0, 1_000_000_000_000)),
+  capabilities: s.optional(names(64, CAPABILITY_LENGTH_MAX), "What a worker must offer."),
+  locks: s.optional(names(64), "Keys that no two running tasks hold at once."),
+  zone: s.optional(s.name(), "Its preferred zone, where placement looks at zones."),
+  provider: s.optional(s.name(), "The gate whose block also holds this task."),
+  estimatedTokens: s.optional(
+    s.finite(0, 1_000_000_000_000),
     "Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what tasks of its " +
       "project and type used on average.",
   ),
-  iteration: s.described(
-    s.optional(s.whole(0, 1_000_000)),
-    "Which try at the same work this is; each failure adds 1.",
-    { default: 1 },
-  ),
-  maxAttempts: s.described(s.optional(s.whole(1, 1_000_000)), "Own failures it may have; 3, or 1 with a tabId."),
-  timeoutMs: s.described(s.optional(s.whole(1, 31_556_952_000_000)), "How long one attempt may take."),
-  onDependencyFailure: s.described(
-    s.optional(s.oneOf("skip", "run")),
+  iteration: s.optional(s.whole(0, 1_000_000), "Which try at the same work this is; each failure adds 1.", {
+    default: 1,
+  }),
+  maxAttempts: s.optional(s.whole(1, 1_000_000), "Own failures it may have; 3, or 1 with a tabId."),
+  timeoutMs: s.optional(s.whole(1, 31_556_952_000_000), "How long one attempt may take."),
+  onDependencyFailure: s.optional(
+    s.oneOf("skip", "run"),
     "What becomes of it when a parent or need does not end as done.",
     { default: "skip" },
   ),
-  onLoss: s.described(
-    s.optional(s.oneOf("retry", "fail")),
+  onLoss: s.optional(
+    s.oneOf("retry", "fail"),
     "What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome unknown. " +
       "Without one, fail with a tabId, else retry.",
   ),
@@ -108,111 +87,93 @@ const agentId = (): s.Schema<string> =>
     expected: `the agent that submits: ${s.notesOf(s.name()).expected}`,
   });
 
-export const taskFields: Fields<TaskBody> = { agentId: agentId(), ...batchTaskFields };
-export const taskBody: s.Schema<TaskBody> = s.component(
-  "TaskBody",
-  s.object<TaskBody>(taskFields, {
-    examples: [
-      { agentId: "ann", action: "echo", payload: { text: "hello" } },
-      { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
-    ],
-  }),
-);
-export const batchTask: s.Schema<BatchTask> = s.component(
-  "BatchTask",
-  s.object<BatchTask>({
-    agentId: s.described(s.optional(s.name()), "The batch's own, where it is named at all."),
-    ...batchTaskFields,
-  }),
-);
+export const taskFields: Fields<wire.TaskBody> = { agentId: agentId(), ...batchTaskFields };
+export const taskBody: s.Schema<wire.TaskBody> = s.namedObject<wire.TaskBody>("TaskBody", taskFields, {
+  examples: [
+    { agentId: "ann", action: "echo", payload: { text: "hello" } },
+    { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
+  ],
+});
+export const batchTask: s.Schema<wire.BatchTask> = s.namedObject<wire.BatchTask>("BatchTask", {
+  agentId: s.optional(s.name(), "The batch's own, where it is named at all."),
+  ...batchTaskFields,
+});
 
-export const batchBody: s.Schema<BatchBody> = s.component(
-  "BatchBody",
-  s.object<BatchBody>({
-    agentId: agentId(),
-    project: s.described(s.optional(s.name()), "For items that name none."),
-    callbackUrl: s.described(s.optional(s.webUrl()), "For items that name none."),
-    tasks: s.described(
-      s.noted(s.list(s.noted(s.anything(), { shownAs: batchTask }) as s.Schema<BatchTask>, { min: 1 }), {
-        expected: "a list of at least one task",
-      }),
-      "At most scheduler.maxBatch. Items may need each other by id; a bad item does not fail the others.",
-    ),
-  }),
-);
+export const batchBody: s.Schema<wire.BatchBody> = s.namedObject<wire.BatchBody>("BatchBody", {
+  agentId: agentId(),
+  project: s.optional(s.name(), "For items that name none."),
+  callbackUrl: s.optional(s.webUrl(), "For items that name none."),
+  tasks: s.described(
+    s.noted(s.list(s.noted(s.anything(), { shownAs: batchTask }) as s.Schema<wire.BatchTask>, { min: 1 }), {
+      expected: "a list of at least one task",
+    }),
+    "At most scheduler.maxBatch. Items may need each other by id; a bad item does not fail the others.",
+  ),
+});
 
 const taskState = (): s.Schema<TaskState> => s.oneOf(...TASK_STATES);
 const position = s.described(s.whole(1), "1 + the tasks ahead in its agent's queue, counted now.");
-const warning: s.Schema<Warning> = s.answer<Warning>({
+const warning: s.Schema<wire.Warning> = s.answer<wire.Warning>({
   type: s.name(),
   detail: s.optional(s.text(0, 10_000)),
-  asked: s.described(s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)), "The priority that was asked for."),
-  given: s.described(s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)), "The priority it got."),
+  asked: s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX), "The priority that was asked for."),
+  given: s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX), "The priority it got."),
 });
 
-export const submitted: s.Schema<Submitted> = s.component(
-  "Submitted",
-  s.answer<Submitted>({
-    taskId: s.name(),
-    state: taskState(),
-    position: s.optional(position),
-    createdAt: s.instant(),
-    throttle: s.described(s.optional(s.exactly(true)), "The queue is filling: submit more slowly. See Retry-After."),
-    warnings: s.described(s.optional(s.list(warning)), "What was accepted but will not go as asked, and why."),
-  }),
-);
-export const batchAnswer: s.Schema<BatchAnswer> = s.component(
-  "BatchAnswer",
-  s.answer<BatchAnswer>({
-    tasks: s.described(
-      s.list(
-        s.answer<BatchItem>({
-          taskId: s.optional(s.name()),
-          state: taskState(),
-          position: s.optional(position),
-          error: s.described(s.optional(s.text(0, 10_000)), "Names a field by its item: `tasks[1].action`."),
-        }),
-      ),
-      "One for each item, in their order.",
+export const submitted: s.Schema<wire.Submitted> = s.namedAnswer<wire.Submitted>("Submitted", {
+  taskId: s.name(),
+  state: taskState(),
+  position: s.optional(position),
+  createdAt: s.instant(),
+  throttle: s.optional(s.exactly(true), "The queue is filling: submit more slowly. See Retry-After."),
+  warnings: s.optional(s.list(warning), "What was accepted but will not go as asked, and why."),
+});
+export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer<wire.BatchAnswer>("BatchAnswer", {
+  tasks: s.described(
+    s.list(
+      s.answer<wire.BatchItem>({
+        taskId: s.optional(s.name()),
+        state: taskState(),
+        position: s.optional(position),
+        error: s.optional(s.text(0, 10_000), "Names a field by its item: `tasks[1].action`."),
+      }),
     ),
-    submitted: s.whole(0),
-    accepted: s.whole(0),
-    rejected: s.whole(0),
-  }),
-);
+    "One for each item, in their order.",
+  ),
+  submitted: s.whole(0),
+  accepted: s.whole(0),
+  rejected: s.whole(0),
+});
 
 const { id: _id, ...shownFields } = batchTaskFields;
 /** Every submitted field may be absent from an answer: of a task long gone the log may have no body any more. */
 const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
-) as unknown as Fields<Partial<Omit<TaskBody, "id">>>;
+) as unknown as Fields<Partial<Omit<wire.TaskBody, "id">>>;
 
-export const taskView: s.Schema<TaskView> = s.component(
-  "Task",
-  s.answer<TaskView>({
-    ...maybe,
-    taskId: s.name(),
-    state: taskState(),
-    attempt: s.described(s.whole(0), "The number of the last attempt; 0 before the first."),
-    createdAt: s.optional(s.instant()),
-    runnableAt: s.optional(s.instant()),
-    startedAt: s.described(s.optional(s.instant()), "When its attempt began; absent while it waits for another one."),
-    completedAt: s.optional(s.instant()),
-    latencyMs: s.described(s.optional(s.whole(0)), "From submit to its end."),
-    worker: s.described(s.optional(s.name()), "Where its last attempt runs or ran."),
-    result: s.optional(s.anything()),
-    error: s.optional(s.text(0, 100_000)),
-    position: s.optional(position),
-    depth: s.described(s.optional(s.whole(0)), "How many ancestors it has."),
-    score: s.described(
-      s.optional(s.finite(-SCORE_MAX, SCORE_MAX)),
-      "By type, age, depth and failures, counted now; higher goes first.",
-    ),
-    effectivePriority: s.described(
-      s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX)),
-      "Its priority after what it gained by waiting, counted now; lower goes first.",
-    ),
-    progress: s.described(s.optional(s.anything()), "What its worker last said of it."),
-    warnings: s.described(s.optional(s.list(warning)), "What a change of it could not do as asked, and why."),
-  }),
-);
+export const taskView: s.Schema<wire.TaskView> = s.namedAnswer<wire.TaskView>("Task", {
+  ...maybe,
+  taskId: s.name(),
+  state: taskState(),
+  attempt: s.described(s.whole(0), "The number of the last attempt; 0 before the first."),
+  createdAt: s.optional(s.instant()),
+  runnableAt: s.optional(s.instant()),
+  startedAt: s.optional(s.instant(), "When its attempt began; absent while it waits for another one."),
+  completedAt: s.optional(s.instant()),
+  latencyMs: s.optional(s.whole(0), "From submit to its end."),
+  worker: s.optional(s.name(), "Where its last attempt runs or ran."),
+  result: s.optional(s.anything()),
+  error: s.optional(s.text(0, 100_000)),
+  position: s.optional(position),
+  depth: s.optional(s.whole(0), "How many ancestors it has."),
+  score: s.optional(
+    s.finite(-SCORE_MAX, SCORE_MAX),
+    "By type, age, depth and failures, counted now; higher goes first.",
+  ),
+  effectivePriority: s.optional(
+    s.finite(-PRIORITY_MAX, PRIORITY_MAX),
+    "Its priority after what it gained by waiting, counted now; lower goes first.",
+  ),
+  progress: s.optional(s.anything(), "What its worker last said of it."),
+  warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
+});

@@ -4,27 +4,7 @@
  * `sync` is level-triggered: each answer lists all attempts the worker should hold and has not yet named, so a lost
  * answer loses nothing and every sync may be repeated.
  */
-import type {
-  Assignment,
-  AttemptRef,
-  JoinBody,
-  Joined,
-  LeaveQuery,
-  LogBody,
-  LogStatus,
-  ResultAnswer,
-  ResultReport,
-  RunningReport,
-  SyncAnswer,
-  SyncBody,
-  Usage,
-  WantedLog,
-  WorkerList,
-  WorkerOptions,
-  WorkerResources,
-  WorkerStatus,
-  WorkerView,
-} from "../generated/workers.ts";
+import type * as wire from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
 import { CAPABILITY_LENGTH_MAX, resources, taskView } from "./tasks.ts";
 
@@ -51,48 +31,44 @@ const patterns = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: PATTERNS_MAX }), {
     expected: `a list of at most ${PATTERNS_MAX} names or patterns such as build-*`,
   });
-const workerResources: s.Schema<WorkerResources> = s.object<WorkerResources>({
-  cpuMillicores: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
-  memoryBytes: s.described(s.optional(s.nullable(s.whole(0))), "Null: as much as is asked for."),
+const workerResources: s.Schema<wire.WorkerResources> = s.object<wire.WorkerResources>({
+  cpuMillicores: s.optional(s.nullable(s.whole(0)), "Null: as much as is asked for."),
+  memoryBytes: s.optional(s.nullable(s.whole(0)), "Null: as much as is asked for."),
 });
-export const usage: s.Schema<Usage> = s.component(
+export const usage: s.Schema<wire.Usage> = s.namedObject<wire.Usage>(
   "Usage",
-  s.object<Usage>(
-    {
-      inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
-      outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
-      cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
-    },
-    { expected: "an object with inputTokens and outputTokens" },
-  ),
+  {
+    inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
+  },
+  { expected: "an object with inputTokens and outputTokens" },
 );
 
-const workerFields: s.Fields<WorkerOptions> = {
-  id: s.described(s.optional(s.name()), "Keep it over restarts, so that the worker keeps its name."),
-  slots: s.described(s.optional(s.whole(1, SLOTS_MAX)), "How many tasks at once.", { default: 1 }),
+const workerFields: s.Fields<wire.WorkerOptions> = {
+  id: s.optional(s.name(), "Keep it over restarts, so that the worker keeps its name."),
+  slots: s.optional(s.whole(1, SLOTS_MAX), "How many tasks at once.", { default: 1 }),
   capabilities: s.optional(capabilities()),
   resources: s.optional(workerResources),
   zone: s.optional(s.nullable(s.name())),
-  actions: s.described(
-    s.optional(s.nullable(patterns())),
+  actions: s.optional(
+    s.nullable(patterns()),
     "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
       "no name (with blanks, or over 128 characters) is taken by `*` only.",
   ),
-  types: s.described(s.optional(s.nullable(patterns())), "The same, by their type."),
-  projects: s.described(s.optional(s.nullable(patterns())), "The same, by their project."),
+  types: s.optional(s.nullable(patterns()), "The same, by their type."),
+  projects: s.optional(s.nullable(patterns()), "The same, by their project."),
 };
-export const workerOptions: s.Schema<WorkerOptions> = s.object<WorkerOptions>(workerFields);
-export const joinBody: s.Schema<JoinBody> = s.component(
+export const workerOptions: s.Schema<wire.WorkerOptions> = s.object<wire.WorkerOptions>(workerFields);
+export const joinBody: s.Schema<wire.JoinBody> = s.component(
   "JoinBody",
   s.refined(
-    s.object<JoinBody>(
+    s.object<wire.JoinBody>(
       {
         ...workerFields,
-        endpoint: s.described(s.optional(s.webUrl()), "A push worker: Drover posts each task to this address."),
-        path: s.described(
-          s.optional(
-            s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
-          ),
+        endpoint: s.optional(s.webUrl(), "A push worker: Drover posts each task to this address."),
+        path: s.optional(
+          s.refined(s.text(1, 2048), (value) => value.startsWith("/"), "a path that begins with /, such as /run"),
           "The path under the endpoint; {tabId} and {taskId} in it are filled in.",
         ),
       },
@@ -102,169 +78,147 @@ export const joinBody: s.Schema<JoinBody> = s.component(
     "an object that has a path only beside an endpoint",
   ),
 );
-export const joined: s.Schema<Joined> = s.component(
-  "Joined",
-  s.answer<Joined>({
-    workerId: s.name(),
-    session: s.described(s.text(1, SESSION_MAX), "Say it in every sync: it tells this run of the worker from another."),
-    leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
-    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees a worker of this fleet may keep."),
-  }),
-);
+export const joined: s.Schema<wire.Joined> = s.namedAnswer<wire.Joined>("Joined", {
+  workerId: s.name(),
+  session: s.described(s.text(1, SESSION_MAX), "Say it in every sync: it tells this run of the worker from another."),
+  leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
+  maxWorktrees: s.optional(s.whole(1), "How many worktrees a worker of this fleet may keep."),
+});
 
-const attemptRef: s.Fields<AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
-export const syncBody: s.Schema<SyncBody> = s.component(
-  "SyncBody",
-  s.object<SyncBody>({
-    session: s.described(s.optional(s.text(1, SESSION_MAX)), "As joining gave it. A worker token must say it."),
-    n: s.described(s.optional(s.whole(0)), "Counts up. A lower one than seen before is refused: stale_sync."),
-    want: s.described(s.optional(s.whole(0, SLOTS_MAX)), "How many more it would take; absent: its free slots."),
-    waitMs: s.described(s.optional(s.whole(0, 60_000)), "Wait so long if there is nothing to say.", { default: 0 }),
-    status: s.optional(s.oneOf("ready", "overloaded", "draining")),
-    note: s.described(
-      s.optional(s.text(0, NOTE_MAX)),
-      "Why it takes nothing now, shown with the worker and by why. A sync without it takes it back.",
+const attemptRef: s.Fields<wire.AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
+export const syncBody: s.Schema<wire.SyncBody> = s.namedObject<wire.SyncBody>("SyncBody", {
+  session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
+  n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),
+  want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
+  waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
+  status: s.optional(s.oneOf("ready", "overloaded", "draining")),
+  note: s.optional(
+    s.text(0, NOTE_MAX),
+    "Why it takes nothing now, shown with the worker and by why. A sync without it takes it back.",
+  ),
+  capabilities: s.optional(
+    capabilities(),
+    "What it offers from now on. A tab:… that another worker owned is this one's now.",
+  ),
+  resources: s.optional(workerResources),
+  running: s.optional(
+    s.list(
+      s.object<wire.RunningReport>({
+        ...attemptRef,
+        progress: s.optional(s.anything(), "Shown with the task; not kept."),
+        usage: s.optional(usage),
+      }),
+      { max: REPORTS_MAX },
     ),
-    capabilities: s.described(
-      s.optional(capabilities()),
-      "What it offers from now on. A tab:… that another worker owned is this one's now.",
-    ),
-    resources: s.optional(workerResources),
-    running: s.described(
-      s.optional(
-        s.list(
-          s.object<RunningReport>({
-            ...attemptRef,
-            progress: s.described(s.optional(s.anything()), "Shown with the task; not kept."),
-            usage: s.optional(usage),
-          }),
-          { max: REPORTS_MAX },
+    "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
+  ),
+  results: s.optional(
+    s.list(
+      s.object<wire.ResultReport>({
+        ...attemptRef,
+        outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
+        result: s.optional(s.anything(), "At most 256 KiB as JSON."),
+        error: s.optional(s.text(0, ERROR_MAX)),
+        usage: s.optional(usage),
+        retryAfterMs: s.optional(s.finite(0, 31_556_952_000_000), "Rest at least so long."),
+        rateLimited: s.optional(
+          s.flag(),
+          "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
         ),
-      ),
-      "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
+        permanent: s.optional(s.flag(), "It would fail again: no further attempt."),
+      }),
+      { max: REPORTS_MAX },
     ),
-    results: s.described(
-      s.optional(
-        s.list(
-          s.object<ResultReport>({
-            ...attemptRef,
-            outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
-            result: s.described(s.optional(s.anything()), "At most 256 KiB as JSON."),
-            error: s.optional(s.text(0, ERROR_MAX)),
-            usage: s.optional(usage),
-            retryAfterMs: s.described(s.optional(s.finite(0, 31_556_952_000_000)), "Rest at least so long."),
-            rateLimited: s.described(
-              s.optional(s.flag()),
-              "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
-            ),
-            permanent: s.described(s.optional(s.flag()), "It would fail again: no further attempt."),
-          }),
-          { max: REPORTS_MAX },
-        ),
-      ),
-      "Attempts that have ended. Each is said again until an answer names it.",
-    ),
-    logPlace: s.described(
-      s.optional(s.name(100)),
-      "It keeps the logs of its attempts and hands them in when asked. A name for where they lie, kept over restarts.",
-    ),
-  }),
-);
-export const leaveQuery: s.Schema<LeaveQuery> = s.object<LeaveQuery>({
-  session: s.described(
-    s.optional(s.text(1, SESSION_MAX)),
+    "Attempts that have ended. Each is said again until an answer names it.",
+  ),
+  logPlace: s.optional(
+    s.name(100),
+    "It keeps the logs of its attempts and hands them in when asked. A name for where they lie, kept over restarts.",
+  ),
+});
+export const leaveQuery: s.Schema<wire.LeaveQuery> = s.object<wire.LeaveQuery>({
+  session: s.optional(
+    s.text(1, SESSION_MAX),
     "As joining gave it: one that was replaced then does not touch its successor. A worker token must say it.",
   ),
 });
-const wantedLog: s.Schema<WantedLog> = s.answer<WantedLog>({
+const wantedLog: s.Schema<wire.WantedLog> = s.answer<wire.WantedLog>({
   id: s.described(s.name(), "Name it when handing the log in."),
   ...attemptRef,
   lines: s.described(s.whole(1), "The last so many lines at most."),
   bytes: s.described(s.whole(1), "And no more bytes than this, as a JSON string."),
-  taskAgeMs: s.described(
-    s.optional(s.whole(0)),
+  taskAgeMs: s.optional(
+    s.whole(0),
     "The task was submitted so long ago: a log last written before is of another task that had this id, and is none.",
   ),
 });
-export const logBody: s.Schema<LogBody> = s.component(
-  "LogBody",
-  s.object<LogBody>({
-    session: s.described(s.optional(s.text(1, SESSION_MAX)), "As joining gave it. A worker token must say it."),
-    id: s.described(s.name(), "As the answer of a sync named it."),
-    text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
-    truncated: s.described(s.optional(s.flag()), "Whether there was more before.", { default: false }),
-    error: s.described(s.optional(s.text(0, LOG_ERROR_MAX)), "Why it could not be read, beside a text of null."),
-  }),
-);
-export const logStatus: s.Schema<LogStatus> = s.answer<LogStatus>({
+export const logBody: s.Schema<wire.LogBody> = s.namedObject<wire.LogBody>("LogBody", {
+  session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
+  id: s.described(s.name(), "As the answer of a sync named it."),
+  text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
+  truncated: s.optional(s.flag(), "Whether there was more before.", { default: false }),
+  error: s.optional(s.text(0, LOG_ERROR_MAX), "Why it could not be read, beside a text of null."),
+});
+export const logStatus: s.Schema<wire.LogStatus> = s.answer<wire.LogStatus>({
   status: s.described(s.oneOf("taken", "late"), "late: no caller waits for it any more."),
   id: s.name(),
 });
-export const syncAnswer: s.Schema<SyncAnswer> = s.component(
-  "SyncAnswer",
-  s.answer<SyncAnswer>({
-    assignments: s.described(
-      s.list(s.answer<Assignment>({ ...attemptRef, task: taskView, leaseUntil: s.instant() })),
-      "All attempts this worker should hold and has not yet named in running.",
+export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer<wire.SyncAnswer>("SyncAnswer", {
+  assignments: s.described(
+    s.list(s.answer<wire.Assignment>({ ...attemptRef, task: taskView, leaseUntil: s.instant() })),
+    "All attempts this worker should hold and has not yet named in running.",
+  ),
+  cancel: s.described(s.list(s.answer<wire.AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
+  results: s.described(
+    s.list(
+      s.answer<wire.ResultAnswer>({
+        ...attemptRef,
+        accepted: s.described(s.flag(), "Whether it counts."),
+        code: s.optional(
+          s.name(),
+          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+        ),
+      }),
     ),
-    cancel: s.described(s.list(s.answer<AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
-    results: s.described(
-      s.list(
-        s.answer<ResultAnswer>({
-          ...attemptRef,
-          accepted: s.described(s.flag(), "Whether it counts."),
-          code: s.described(
-            s.optional(s.name()),
-            "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
-          ),
-        }),
-      ),
-      "What became of each result that was reported.",
-    ),
-    leaseUntil: s.instant(),
-    leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
-    maxWorktrees: s.described(s.optional(s.whole(1)), "How many worktrees it may keep now; that may have changed too."),
-    logs: s.described(
-      s.optional(s.list(wantedLog)),
-      "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
-    ),
-    lost: s.described(
-      s.optional(s.list(s.name(CAPABILITY_LENGTH_MAX))),
-      "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",
-    ),
-    drain: s.described(s.optional(s.exactly(true)), "Finish what runs, take nothing more, leave."),
-    closing: s.described(
-      s.optional(s.exactly(true)),
-      "The server stops: keep what runs, and come back when it is there.",
-    ),
-  }),
-);
-const workerView: s.Schema<WorkerView> = s.component(
-  "Worker",
-  s.answer<WorkerView>({
-    id: s.name(),
-    kind: s.described(s.name(), "local, pull or push."),
-    status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
-    slots: s.whole(0),
-    inFlight: s.whole(0),
-    capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
-    note: s.described(s.optional(s.text(0, NOTE_MAX)), "In its own words: why it takes nothing."),
-    zone: s.optional(s.name()),
-    actions: s.described(s.optional(s.list(s.name())), "Which tasks it takes, by their action; absent: all."),
-    types: s.described(s.optional(s.list(s.name())), "The same, by their type."),
-    projects: s.described(s.optional(s.list(s.name())), "The same, by their project."),
-    heldFor: s.described(s.optional(s.name()), "The large overdue task for which it is kept free."),
-    endpoint: s.described(s.optional(s.webUrl()), "Where a push worker is posted its tasks."),
-    path: s.optional(s.text(1, 2048)),
-    resources: s.described(s.optional(resources), "What it offers; absent: as much as is asked for."),
-    joinedAt: s.instant(),
-  }),
-);
-export const workerList: s.Schema<WorkerList> = s.answer<WorkerList>({
+    "What became of each result that was reported.",
+  ),
+  leaseUntil: s.instant(),
+  leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
+  maxWorktrees: s.optional(s.whole(1), "How many worktrees it may keep now; that may have changed too."),
+  logs: s.optional(
+    s.list(wantedLog),
+    "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
+  ),
+  lost: s.optional(
+    s.list(s.name(CAPABILITY_LENGTH_MAX)),
+    "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",
+  ),
+  drain: s.optional(s.exactly(true), "Finish what runs, take nothing more, leave."),
+  closing: s.optional(s.exactly(true), "The server stops: keep what runs, and come back when it is there."),
+});
+const workerView: s.Schema<wire.WorkerView> = s.namedAnswer<wire.WorkerView>("Worker", {
+  id: s.name(),
+  kind: s.described(s.name(), "local, pull or push."),
+  status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
+  slots: s.whole(0),
+  inFlight: s.whole(0),
+  capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
+  note: s.optional(s.text(0, NOTE_MAX), "In its own words: why it takes nothing."),
+  zone: s.optional(s.name()),
+  actions: s.optional(s.list(s.name()), "Which tasks it takes, by their action; absent: all."),
+  types: s.optional(s.list(s.name()), "The same, by their type."),
+  projects: s.optional(s.list(s.name()), "The same, by their project."),
+  heldFor: s.optional(s.name(), "The large overdue task for which it is kept free."),
+  endpoint: s.optional(s.webUrl(), "Where a push worker is posted its tasks."),
+  path: s.optional(s.text(1, 2048)),
+  resources: s.optional(resources, "What it offers; absent: as much as is asked for."),
+  joinedAt: s.instant(),
+});
+export const workerList: s.Schema<wire.WorkerList> = s.answer<wire.WorkerList>({
   workers: s.list(workerView),
   count: s.whole(0),
 });
-export const workerStatus: s.Schema<WorkerStatus> = s.answer<WorkerStatus>({
+export const workerStatus: s.Schema<wire.WorkerStatus> = s.answer<wire.WorkerStatus>({
   status: s.oneOf("draining", "left"),
   workerId: s.name(),
 });
