@@ -2,18 +2,8 @@
  * The wire: every call as a schema, its types, its errors, its document; and the whole config file.
  */
 
-export { type Ask, type Call, errorsOf, type Id, type Tag } from "./calls/call.ts";
-export {
-  type Answered,
-  type Asked,
-  CALL_LIST,
-  CALLS,
-  type Calls,
-  type FleetCallName,
-  type ServerCallName,
-  type TaskCallName,
-} from "./calls/calls.ts";
-export { wireErrorSchema } from "./calls/wire-error.ts";
+export { type Ask, type Call, errorsOf, type Id, type Tag, wireErrorSchema } from "./calls/call.ts";
+export { type Answered, type Asked, CALL_LIST, CALLS, type Calls } from "./calls/calls.ts";
 export type * from "./generated/index.ts";
 export { type OpenApiOptions, openApiDocument } from "./openapi.ts";
 export type { Schema } from "./schema/schema.ts";

@@ -3,9 +3,8 @@
  *
  * Nothing is written here that is not true of the server, because both come from the same table.
  */
-import { type Call, errorsOf } from "./calls/call.ts";
+import { type Call, errorsOf, wireErrorSchema } from "./calls/call.ts";
 import { CALL_LIST } from "./calls/calls.ts";
-import { wireErrorSchema } from "./calls/wire-error.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES, type WireCode } from "./wire/codes.ts";

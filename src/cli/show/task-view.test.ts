@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
-import { type TaskBody, type TaskView, taskFields } from "../../protocol/shapes/tasks.ts";
+import type { TaskBody, TaskView } from "../../protocol/index.ts";
+import { taskFields } from "../../protocol/shapes/tasks.ts";
 import { createOutput } from "../shell/output.ts";
 import { taskDetails } from "./task-view.ts";
 

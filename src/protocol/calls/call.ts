@@ -5,8 +5,8 @@
  * builds its routes from it, the document is generated from it, the client's types come from it.
  */
 
-import type { Schema } from "../schema/schema.ts";
-import type { WireCode } from "../wire/codes.ts";
+import * as s from "../schema/schema.ts";
+import { CODE_NAMES, type WireCode, type WireError } from "../wire/codes.ts";
 import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
 import type { Role } from "../wire/role.ts";
 
@@ -23,35 +23,32 @@ export type Call<Asked extends Ask = Ask, Answer = unknown> = Endpoint & {
   readonly description?: string;
   /** Who may make it; null: anybody, without a token. */
   readonly roles: readonly Role[] | null;
-  readonly params: Schema<Asked["params"]> | null;
-  readonly query: Schema<Asked["query"]> | null;
-  readonly body: Schema<Asked["body"]> | null;
+  readonly params: s.Schema<Asked["params"]> | null;
+  readonly query: s.Schema<Asked["query"]> | null;
+  readonly body: s.Schema<Asked["body"]> | null;
   /** Whether a request without a body is refused; where it is not, absent means `{}`. */
   readonly needsBody: boolean;
   /** The schema of each answer that is not an error. */
-  readonly answers: Readonly<Record<number, Schema<Answer>>>;
+  readonly answers: Readonly<Record<number, s.Schema<Answer>>>;
   /** What it can refuse beside what every call can. */
   readonly errors: readonly WireCode[];
 };
 
-type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "tag" | "summary" | "roles" | "answers"> &
-  Partial<Omit<Call<Asked, Answer>, keyof Endpoint>>;
+type Given<Asked extends Ask, Answer> = Pick<Call<Asked, Answer>, "summary" | "roles" | "answers"> &
+  Partial<Omit<Call<Asked, Answer>, keyof Endpoint | "operationId" | "tag">>;
 
-/** A call with its endpoint, and with what is not said filled in. */
-export function call<Asked extends Ask, Answer>(
-  operationId: CallName,
-  given: Given<Asked, Answer>,
-): Call<Asked, Answer> {
-  return {
-    ...ENDPOINTS[operationId],
-    params: null,
-    query: null,
-    body: null,
-    needsBody: false,
-    errors: [],
-    ...given,
+const UNSAID = { params: null, query: null, body: null, needsBody: false, errors: [] };
+
+/** The calls of a tag, each with its endpoint, and with what is not said filled in. */
+export function callsOf<Group>(
+  tag: Tag,
+  given: { readonly [Name in keyof Group & CallName]: Given<AskOf<Group[Name]>, AnswerOf<Group[Name]>> },
+): Group {
+  const calls = Object.entries(given).map(([operationId, said]) => [
     operationId,
-  };
+    { ...ENDPOINTS[operationId as CallName], ...UNSAID, ...(said as object), operationId, tag },
+  ]);
+  return Object.fromEntries(calls) as Group;
 }
 
 /** Every code a call may answer: its own, and those that come with what it takes and who may make it. */
@@ -71,3 +68,11 @@ export function errorsOf({ roles, params, query, body, errors }: Call): readonly
 
 export type AskOf<Kind> = Kind extends Call<infer Asked, unknown> ? Asked : never;
 export type AnswerOf<Kind> = Kind extends Call<infer _Asked, infer Answer> ? Answer : never;
+
+/** The body of every answer that is an error. */
+export const wireErrorSchema: s.Schema<WireError> = s.namedAnswer<WireError>("Error", {
+  error: s.described(s.text(1, 10_000), "What is wrong and what would be right, for people."),
+  code: s.described(s.oneOf(...CODE_NAMES), "What is wrong, for programs."),
+  retryable: s.optional(s.flag(), "Whether the very same request may succeed later."),
+  details: s.optional(s.anyObject(), "The facts, such as field, value and expected."),
+});

@@ -1,18 +1,448 @@
 /**
- * Every call of the wire, by name.
+ * Every call of the wire, by name and by tag: what it takes, what it answers, who may make it.
  */
+import type * as wire from "../generated/index.ts";
+import * as s from "../schema/schema.ts";
+import * as event from "../shapes/events.ts";
+import * as permit from "../shapes/permits.ts";
+import * as project from "../shapes/projects.ts";
+import * as scheduler from "../shapes/scheduler.ts";
+import * as schedule from "../shapes/schedules.ts";
+import * as about from "../shapes/task-calls.ts";
+import * as task from "../shapes/tasks.ts";
+import * as worker from "../shapes/workers.ts";
 import type { CallName } from "../wire/endpoints.ts";
-import type { AnswerOf, AskOf, Call } from "./call.ts";
-import { FLEET_CALLS, type FleetCalls } from "./fleet-calls.ts";
-import { SERVER_CALLS, type ServerCalls } from "./server-calls.ts";
-import { TASK_CALLS, type TaskCalls } from "./task-calls.ts";
+import type { Role } from "../wire/role.ts";
+import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
 
-export type Calls = TaskCalls & FleetCalls & ServerCalls;
-export type TaskCallName = keyof TaskCalls;
-export type FleetCallName = keyof FleetCalls;
-export type ServerCallName = keyof ServerCalls;
+type Nothing = Record<never, never>;
+export type TaskCalls = {
+  readonly submit: Call<{ body: wire.TaskBody }, wire.Submitted>;
+  readonly submitBatch: Call<{ body: wire.BatchBody }, wire.BatchAnswer>;
+  readonly tasks: Call<{ query: wire.TasksQuery }, wire.TaskPage>;
+  readonly task: Call<{ params: Id }, wire.TaskView>;
+  readonly patch: Call<{ params: Id; body: wire.PatchBody }, wire.TaskView>;
+  readonly cancel: Call<{ params: Id; body: wire.CancelBody }, wire.Cancelled>;
+  readonly cancelWhere: Call<{ body: wire.CancelWhereBody }, wire.CancelledMany>;
+  readonly retry: Call<{ params: Id }, wire.Submitted>;
+  readonly why: Call<{ params: Id; query: wire.WhyQuery }, wire.WhyAnswer>;
+  readonly wait: Call<{ params: Id; query: wire.WaitQuery }, wire.TaskView>;
+  readonly logs: Call<{ params: Id; query: wire.LogsQuery }, wire.TaskLogs>;
+};
+export type ProjectCalls = {
+  readonly projects: Call<Nothing, wire.ProjectList>;
+  readonly project: Call<{ params: Id }, wire.ProjectView>;
+  readonly putProject: Call<{ params: Id; body: wire.ProjectBody }, wire.ProjectView>;
+};
+export type WorkerCalls = {
+  readonly workers: Call<Nothing, wire.WorkerList>;
+  readonly joinWorker: Call<{ body: wire.JoinBody }, wire.Joined>;
+  readonly sync: Call<{ params: Id; body: wire.SyncBody }, wire.SyncAnswer>;
+  readonly handInLog: Call<{ params: Id; body: wire.LogBody }, wire.LogStatus>;
+  readonly drainWorker: Call<{ params: Id; query: wire.LeaveQuery }, wire.WorkerStatus>;
+  readonly leaveWorker: Call<{ params: Id; query: wire.LeaveQuery }, wire.WorkerStatus>;
+};
+export type ScheduleCalls = {
+  readonly schedules: Call<{ query: wire.SchedulesQuery }, wire.SchedulePage>;
+  readonly schedule: Call<{ params: Id }, wire.ScheduleView>;
+  readonly putSchedule: Call<{ params: Id; body: wire.ScheduleBody }, wire.ScheduleView>;
+  readonly removeSchedule: Call<{ params: Id }, wire.ScheduleStatus>;
+};
+export type GateCalls = {
+  readonly askPermit: Call<{ body: wire.PermitBody }, wire.PermitView>;
+  readonly settlePermit: Call<{ params: Id; body: wire.SettleBody }, wire.PermitStatus>;
+  readonly dropPermit: Call<{ params: Id; query: wire.DropQuery }, wire.PermitStatus>;
+  readonly gates: Call<Nothing, wire.GateList>;
+  readonly gate: Call<{ params: Id }, wire.GateDetail>;
+  readonly resetGate: Call<{ params: Id }, wire.GateStatus>;
+  readonly removeGate: Call<{ params: Id }, wire.GateStatus>;
+};
+export type SchedulerCalls = {
+  readonly stats: Call<Nothing, wire.Stats>;
+  readonly queue: Call<Nothing, wire.QueueView>;
+  readonly config: Call<Nothing, wire.SchedulerConfig>;
+  readonly patchConfig: Call<{ body: wire.ConfigPatchBody }, wire.SchedulerConfig>;
+  readonly reload: Call<Nothing, wire.SchedulerConfig>;
+  readonly pause: Call<{ body: wire.PauseBody }, wire.PauseStatus>;
+  readonly resume: Call<{ body: wire.PauseBody }, wire.PauseStatus>;
+};
+export type EventCalls = { readonly events: Call<{ query: wire.EventsQuery }, wire.EventPage> };
+export type ServerCalls = {
+  readonly health: Call<Nothing, wire.Health>;
+  readonly ready: Call<Nothing, wire.Readiness>;
+  readonly metrics: Call<Nothing, string>;
+  readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
+};
+export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
+export type Calls = TaskCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
 
-export const CALLS: Calls = { ...TASK_CALLS, ...FLEET_CALLS, ...SERVER_CALLS };
+const ADMIN: readonly Role[] = ["admin"];
+const AGENTS: readonly Role[] = ["admin", "agent"];
+const WORKERS: readonly Role[] = ["admin", "worker"];
+const WATCHERS: readonly Role[] = ["admin", "viewer"];
+const READERS: readonly Role[] = ["admin", "agent", "viewer"];
+const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
+const EVERYBODY: readonly Role[] = ["admin", "agent", "worker", "viewer"];
+const idOf = (what: string, lengthMax?: number): s.Schema<Id> =>
+  s.object<Id>({ id: s.described(s.name(lengthMax), `The ${what}'s id.`) });
+const taskId = idOf("task");
+const projectId = idOf("project");
+const workerId = idOf("worker");
+const scheduleId = idOf("schedule", schedule.SCHEDULE_ID_MAX);
+const permitId = idOf("permit");
+const gateId = idOf("gate");
+
+const taskCalls = callsOf<TaskCalls>("tasks", {
+  submit: {
+    roles: AGENTS,
+    body: task.taskBody,
+    needsBody: true,
+    summary: "Submit a task",
+    description:
+      "Answers when the task is durable. The same id and body again is the same task, so a caller that gives an id " +
+      "may repeat the request after a lost answer.",
+    answers: { 202: task.submitted },
+    errors: ["conflict", "not_found", "queue_full", "backpressure", "limit"],
+  },
+  submitBatch: {
+    roles: AGENTS,
+    body: task.batchBody,
+    needsBody: true,
+    summary: "Submit many tasks at once",
+    description: "A bad item never fails the others. Items may need each other by id, in any order.",
+    answers: { 202: task.batchAnswer },
+    errors: ["batch_too_large"],
+  },
+  tasks: {
+    roles: READERS,
+    query: about.tasksQuery,
+    summary: "Page through tasks, in the order of submission",
+    description:
+      "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one task " +
+      "while there is one, and only the absence of nextCursor says that there are no more. " +
+      "An ended task is listed until scheduler.resultTtl after its end; GET /tasks/{id} finds it longer.",
+    answers: { 200: about.taskPage },
+  },
+  task: {
+    roles: READERS,
+    params: taskId,
+    summary: "Read a task",
+    answers: { 200: task.taskView },
+    errors: ["not_found", "damaged"],
+  },
+  patch: {
+    roles: AGENTS,
+    params: taskId,
+    body: about.patchBody,
+    needsBody: true,
+    summary: "Change the priority or deadline of a task",
+    answers: { 200: task.taskView },
+    errors: ["not_found", "conflict"],
+  },
+  cancel: {
+    roles: AGENTS,
+    params: taskId,
+    body: about.cancelBody,
+    summary: "Cancel a task",
+    description: "It is cancelled at once; what runs is stopped. A task that has ended stays as it is: conflict.",
+    answers: { 200: about.cancelled },
+    errors: ["not_found", "conflict"],
+  },
+  cancelWhere: {
+    roles: AGENTS,
+    body: about.cancelWhereBody,
+    needsBody: true,
+    summary: "Cancel every task a filter names",
+    answers: { 200: about.cancelledMany },
+  },
+  retry: {
+    roles: AGENTS,
+    params: taskId,
+    summary: "Run a failed, cancelled or skipped task again, as a new iteration",
+    description:
+      "It runs as soon as its dependencies allow: notBefore is not waited for again, and a " +
+      "deadline that has passed no longer holds.",
+    answers: { 202: task.submitted },
+    errors: ["not_found", "conflict"],
+  },
+  why: {
+    roles: READERS,
+    params: taskId,
+    query: about.whyQuery,
+    summary: "Why a task is not running, condition by condition, now or as of an event",
+    answers: { 200: about.whyAnswer },
+    errors: ["not_found"],
+  },
+  wait: {
+    roles: READERS,
+    params: taskId,
+    query: about.waitQuery,
+    summary: "Wait until a task has ended",
+    description: "Answers the task when it has ended, or as it stands when the time is over: look at its state.",
+    answers: { 200: task.taskView },
+    errors: ["not_found"],
+  },
+  logs: {
+    roles: READERS,
+    params: taskId,
+    query: about.logsQuery,
+    summary: "The end of what an attempt wrote, as its exec worker keeps it",
+    description:
+      "A log stays on the machine of its worker. Where that is another one the worker is asked for it, which takes a " +
+      "moment; one that is connected and does not answer within a few seconds is worker_silent.",
+    answers: { 200: about.taskLogs },
+    errors: ["not_found", "worker_silent"],
+  },
+});
+
+const projectCalls = callsOf<ProjectCalls>("projects", {
+  projects: {
+    roles: READERS,
+    summary: "All projects: weight, budget, charge, level, target",
+    answers: { 200: project.projectList },
+  },
+  project: {
+    roles: READERS,
+    params: projectId,
+    summary: "One project",
+    answers: { 200: project.projectView },
+    errors: ["not_found"],
+  },
+  putProject: {
+    roles: ADMIN,
+    params: projectId,
+    body: project.projectBody,
+    needsBody: true,
+    summary: "Register a project, or change its settings; what is absent keeps its value",
+    answers: { 200: project.projectView },
+    errors: ["limit"],
+  },
+});
+
+const workerCalls = callsOf<WorkerCalls>("workers", {
+  workers: { roles: EVERYBODY, summary: "All workers", answers: { 200: worker.workerList } },
+  joinWorker: {
+    roles: WORKERS,
+    body: worker.joinBody,
+    summary: "Join as a worker",
+    description:
+      "Joining again under the same id begins a new session; what the former one held is queued again. " +
+      "With an endpoint it is a push worker: it needs no sync, Drover posts to it.",
+    answers: { 201: worker.joined },
+    errors: ["conflict", "limit"],
+  },
+  sync: {
+    roles: WORKERS,
+    params: workerId,
+    body: worker.syncBody,
+    summary: "Say what runs and what has ended; hear what to run and what to stop",
+    description:
+      "Level-triggered: every answer lists all attempts this worker should hold and has not yet named in running. " +
+      "A sync with results answers at once; another waits up to waitMs for something to say.",
+    answers: { 200: worker.syncAnswer },
+    errors: ["not_found", "session_lost", "stale_sync"],
+  },
+  handInLog: {
+    roles: WORKERS,
+    params: workerId,
+    body: worker.logBody,
+    needsBody: true,
+    summary: "Hand in the end of a log that the answer of a sync asked for",
+    description: "A caller waits for it, a few seconds only. The same again after a lost answer changes nothing.",
+    answers: { 200: worker.logStatus },
+    errors: ["not_found", "session_lost"],
+  },
+  drainWorker: {
+    roles: WORKERS,
+    params: workerId,
+    query: worker.leaveQuery,
+    summary: "Give a worker nothing more, and let it finish",
+    answers: { 200: worker.workerStatus },
+    errors: ["not_found", "session_lost"],
+  },
+  leaveWorker: {
+    roles: WORKERS,
+    params: workerId,
+    query: worker.leaveQuery,
+    summary: "Leave; what the worker held is queued again",
+    answers: { 200: worker.workerStatus },
+    errors: ["not_found", "session_lost"],
+  },
+});
+
+const scheduleCalls = callsOf<ScheduleCalls>("schedules", {
+  schedules: {
+    roles: READERS,
+    query: schedule.schedulesQuery,
+    summary: "Page through recurring tasks, by their ids",
+    description:
+      "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one schedule " +
+      "while there is one, and only the absence of nextCursor says that there are no more.",
+    answers: { 200: schedule.schedulePage },
+  },
+  schedule: {
+    roles: READERS,
+    params: scheduleId,
+    summary: "One recurring task, and when it is next due",
+    answers: { 200: schedule.scheduleView },
+    errors: ["not_found"],
+  },
+  putSchedule: {
+    roles: AGENTS,
+    params: scheduleId,
+    body: schedule.scheduleBody,
+    needsBody: true,
+    summary: "Create or replace a recurring task",
+    answers: { 200: schedule.scheduleView },
+    errors: ["limit"],
+  },
+  removeSchedule: {
+    roles: AGENTS,
+    params: scheduleId,
+    summary: "Remove a recurring task; what it has submitted stays",
+    answers: { 200: schedule.scheduleStatus },
+    errors: ["not_found"],
+  },
+});
+
+const gateCalls = callsOf<GateCalls>("gates", {
+  askPermit: {
+    roles: CALLERS,
+    body: permit.permitBody,
+    needsBody: true,
+    summary: "Ask for the right to make one LLM call",
+    description:
+      "The same id again is the same ticket and keeps its position. A queued ticket is given up after 60 s without a " +
+      "call.",
+    answers: { 200: permit.permitView },
+    errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
+  },
+  settlePermit: {
+    roles: CALLERS,
+    params: permitId,
+    body: permit.settleBody,
+    summary: "Say what came of the call, and give the permit back",
+    answers: { 200: permit.permitStatus },
+    errors: ["not_found"],
+  },
+  dropPermit: {
+    roles: CALLERS,
+    params: permitId,
+    query: permit.dropQuery,
+    summary: "Give up a ticket, or a permit that was not used",
+    answers: { 200: permit.permitStatus },
+    errors: ["not_found"],
+  },
+  gates: {
+    roles: EVERYBODY,
+    summary: "All gates: what is out, what waits, what holds them",
+    description: "Those that were used, then those that the config names and that are not used yet.",
+    answers: { 200: project.gateList },
+  },
+  gate: {
+    roles: EVERYBODY,
+    params: gateId,
+    summary: "One gate: how it stands, its totals, and the calls that are out or wait",
+    description:
+      "Calls that are out in the order of their start, then those that wait, next first; at most 1000. A token that " +
+      "is scoped to a project or an agent sees its own calls only.",
+    answers: { 200: project.gateDetail },
+    errors: ["not_found"],
+  },
+  resetGate: {
+    roles: ADMIN,
+    params: gateId,
+    summary: "Lift the block of a gate, and forget its throttles",
+    description:
+      "For when a caller has said more than its provider did. The gate begins with a probe, as after a restart; " +
+      "calls that wait keep their positions, and what was used in its windows stays used.",
+    answers: { 200: permit.gateStatus },
+    errors: ["not_found"],
+  },
+  removeGate: {
+    roles: ADMIN,
+    params: gateId,
+    summary: "Remove a gate that the config does not name and that is not in use",
+    answers: { 200: permit.gateStatus },
+    errors: ["not_found", "conflict"],
+  },
+});
+
+const schedulerCalls = callsOf<SchedulerCalls>("scheduler", {
+  stats: { roles: READERS, summary: "Queues, totals and the rules in force", answers: { 200: scheduler.stats } },
+  queue: {
+    roles: READERS,
+    summary: "Who waits, by project and agent, with the head of each queue; bounded",
+    answers: { 200: scheduler.queueView },
+  },
+  config: {
+    roles: READERS,
+    summary: "The scheduler section in force",
+    answers: { 200: scheduler.schedulerConfig },
+  },
+  patchConfig: {
+    roles: ADMIN,
+    body: scheduler.configPatchBody,
+    needsBody: true,
+    summary: "Change fields of the scheduler section",
+    description: "Field by field, judged as a whole, all or nothing. It lies over the file and survives a restart.",
+    answers: { 200: scheduler.schedulerConfig },
+  },
+  reload: {
+    roles: ADMIN,
+    summary: "Read the config file again; a bad file changes nothing",
+    answers: { 200: scheduler.schedulerConfig },
+  },
+  pause: {
+    roles: ADMIN,
+    body: scheduler.pauseBody,
+    summary: "Start nothing more: of the fleet, a project or a task; what runs goes on",
+    answers: { 200: scheduler.pauseStatus },
+    errors: ["not_found", "conflict"],
+  },
+  resume: {
+    roles: ADMIN,
+    body: scheduler.pauseBody,
+    summary: "Take a pause back",
+    answers: { 200: scheduler.pauseStatus },
+    errors: ["not_found", "conflict"],
+  },
+});
+
+const eventCalls = callsOf<EventCalls>("events", {
+  events: {
+    roles: WATCHERS,
+    query: event.eventsQuery,
+    summary: "The events of the log with their hashes: a page of JSON, or a stream",
+    description:
+      "With Accept: text/event-stream it follows the log. Each message has the event's number as its id and its kind " +
+      "as its event; Last-Event-ID (or after) says where to go on.",
+    answers: { 200: event.eventPage },
+  },
+});
+
+const serverCalls = callsOf<ServerCalls>("server", {
+  health: { roles: null, summary: "Whether the process is alive", answers: { 200: event.health } },
+  ready: {
+    roles: null,
+    summary: "Whether it takes work: 503 while it starts or shuts down, or when its log has failed",
+    answers: { 200: event.readiness },
+    errors: ["log_failed", "deposed"],
+  },
+  metrics: { roles: WATCHERS, summary: "Numbers for Prometheus", answers: { 200: s.text(0, 100_000_000) } },
+  openapi: { roles: null, summary: "This document", answers: { 200: s.anyObject() } },
+});
+
+export const CALLS: Calls = {
+  ...taskCalls,
+  ...projectCalls,
+  ...workerCalls,
+  ...scheduleCalls,
+  ...gateCalls,
+  ...schedulerCalls,
+  ...eventCalls,
+  ...serverCalls,
+};
 export const CALL_LIST: readonly Call[] = Object.values(CALLS) as unknown as readonly Call[];
 
 /** What a call takes: `params`, `query`, `body`, as far as it takes any. */

@@ -1,4 +1,3 @@
-/** What other layers may use of this room. */
+/** What other layers may use of this room: the calls by tag. */
 
-export type { FleetCalls } from "./fleet-calls.ts";
-export type { TaskCalls } from "./task-calls.ts";
+export type * from "./calls.ts";

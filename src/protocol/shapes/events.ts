@@ -10,8 +10,6 @@ import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
 
-export type * from "../generated/events.ts";
-
 /** What an event is shown with, whatever its kind. `At` is how instants are given. */
 type Envelope<At> = {
   /** Its number: its identity, its position in the log and the logical time. */

@@ -7,8 +7,6 @@ import type * as wire from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
 import { usage } from "./workers.ts";
 
-export type * from "../generated/permits.ts";
-
 const session = (): s.OptionalSchema<string> =>
   s.optional(
     s.text(1, 256),

@@ -6,8 +6,6 @@ import type * as wire from "../generated/projects.ts";
 import * as s from "../schema/schema.ts";
 import { priority } from "./tasks.ts";
 
-export type * from "../generated/projects.ts";
-
 type TokenWindow = { readonly limit: number; readonly used: number } | null;
 
 const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);

@@ -10,8 +10,6 @@ import type * as wire from "../generated/scheduler.ts";
 import { type Knobs, knob, patchOf, type Section, section, spanKnob } from "../schema/knobs.ts";
 import * as s from "../schema/schema.ts";
 
-export type * from "../generated/scheduler.ts";
-
 /** The scheduler section in force. Spans are whole milliseconds. */
 export type SchedulerConfig = SchedulerRules;
 /** Fields to change; null takes a field back. */

@@ -8,8 +8,6 @@ import { PAGE_MAX } from "../wire/endpoints.ts";
 import { PAGE_DEFAULT } from "./task-calls.ts";
 import { taskFields } from "./tasks.ts";
 
-export type * from "../generated/schedules.ts";
-
 export const SCHEDULE_ID_MAX = 100;
 
 const { id: _, deadline: __, ...scheduleTaskFields } = taskFields;

@@ -8,8 +8,6 @@ import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
 import { priority, taskView } from "./tasks.ts";
 
-export type * from "../generated/task-calls.ts";
-
 /** Which tasks. */
 export type TaskFilter = Omit<wire.TasksQuery, "limit" | "cursor">;
 

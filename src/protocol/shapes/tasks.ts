@@ -12,8 +12,6 @@ import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 
-export type * from "../generated/tasks.ts";
-
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;
 

@@ -8,8 +8,6 @@ import type * as wire from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
 import { CAPABILITY_LENGTH_MAX, resources, taskView } from "./tasks.ts";
 
-export type * from "../generated/workers.ts";
-
 export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;

@@ -12,7 +12,7 @@ import type { Drover } from "../../engine/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
-import type { FleetCalls } from "../../protocol/calls/index.ts";
+import type { FleetCalls, GateCalls, ProjectCalls, ScheduleCalls, WorkerCalls } from "../../protocol/calls/index.ts";
 import {
   checked,
   type GateJson,
@@ -54,8 +54,7 @@ export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
   return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
 }
 
-type ProjectNames = "projects" | "project" | "putProject";
-function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
+function projectHandlers({ drover }: Deps): Handlers<keyof ProjectCalls> {
   const ownProjects = async (caller: Caller): Promise<ProjectView[]> => {
     const all = await drover.projects();
     return isScoped(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
@@ -74,8 +73,7 @@ function projectHandlers({ drover }: Deps): Handlers<ProjectNames> {
   };
 }
 
-type WorkerNames = "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker";
-function workerHandlers(deps: Deps): Handlers<WorkerNames> {
+function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
   const { drover, polls, phase, push, logs } = deps;
 
   /** Where a worker keeps its logs, and which of them are wanted, is between it and the server alone. */
@@ -168,8 +166,7 @@ function workerHandlers(deps: Deps): Handlers<WorkerNames> {
   };
 }
 
-type ScheduleNames = "schedules" | "schedule" | "putSchedule" | "removeSchedule";
-function scheduleHandlers(deps: Deps): Handlers<ScheduleNames> {
+function scheduleHandlers(deps: Deps): Handlers<keyof ScheduleCalls> {
   const { schedules } = deps.drover;
 
   async function ownSchedule(caller: Caller, id: string): Promise<ScheduleView> {
@@ -213,8 +210,7 @@ function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
   throw forbidden(`${field} may not be in a schedule of a token that is scoped to projects or an agent`, { field });
 }
 
-type PermitNames = "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate";
-function permitHandlers({ drover, polls }: Deps): Handlers<PermitNames> {
+function permitHandlers({ drover, polls }: Deps): Handlers<keyof GateCalls> {
   const own = createOwnPermits(drover);
 
   async function ask({ session, ...asked }: PermitBody, exchange: Exchange): Promise<PermitView> {

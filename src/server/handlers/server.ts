@@ -1,11 +1,14 @@
 /**
- * The calls about the server itself and its log: events, health, numbers, the document.
+ * The calls about the scheduler as a whole (its numbers, its queue, its rules, its pauses), its log and the server.
+ *
+ * A token that is scoped to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
 
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
-import { badInput } from "../../engine/writer/index.ts";
+import { badInput, DroverError } from "../../engine/writer/index.ts";
 import { holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
+import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {
   EVENTS_DEFAULT,
   type EventJson,
@@ -13,8 +16,10 @@ import {
   type EventsQuery,
   openApiDocument,
   type Readiness,
+  type SchedulerConfig,
 } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
+import { ownQueue, ownStats } from "../access/scoped-views.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
 export type ServerParts = {
@@ -27,8 +32,7 @@ const LOOKED_AT_MAX = 20_000;
 /** The stream has answered by itself. */
 export const ANSWERED: unique symbol = Symbol("answered");
 
-type ServerNames = "events" | "health" | "ready" | "metrics" | "openapi";
-export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<ServerNames> {
+export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<keyof (EventCalls & ServerCalls)> {
   const { drover, phase, version } = deps;
   /** Making it takes a while, and it changes only with where the server is: the same bytes are for everybody. */
   const document = { url: "", bytes: Buffer.alloc(0) };
@@ -120,4 +124,32 @@ async function pageOf(
     last = event.seq;
   }
   return { events };
+}
+
+export function schedulerHandlers(deps: Deps): Handlers<keyof SchedulerCalls> {
+  const { drover } = deps;
+  const rules = (): SchedulerConfig => drover.effectiveConfig().scheduler;
+  return {
+    stats: async (_, { caller }) => ownStats(drover.state, caller, await drover.stats()),
+    queue: async (_, { caller }) => ownQueue(drover.state, caller, await drover.queue()),
+    config: rules,
+    patchConfig: async ({ body }) => (await drover.patchConfig(body)).scheduler,
+    reload: async () => {
+      await reload(deps.onReload);
+      return rules();
+    },
+    pause: ({ body }) => drover.pause(body),
+    resume: ({ body }) => drover.resume(body),
+  };
+}
+
+/** A file that cannot be read or is wrong is the caller's news: it names the line. */
+async function reload(onReload: Deps["onReload"]): Promise<void> {
+  try {
+    await onReload();
+  } catch (error) {
+    const isBug = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+    if (error instanceof DroverError || isBug || !(error instanceof Error)) throw error;
+    throw new ServerRefusal("bad_request", error.message);
+  }
 }
