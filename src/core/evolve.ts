@@ -13,8 +13,7 @@ import { changeConfig, putProject } from "./config-change.ts";
 import { zonePin } from "./fleet/pin.ts";
 import { countFilter, keyOfTakes } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet/worker-tree.ts";
-import type { RejectedCounts } from "./model/events.ts";
-import { type Event, type TaskSubmitted, taskOf } from "./model/events.ts";
+import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
 import { attach, detach } from "./task/attempt.ts";
 import { watchTabs } from "./task/browser-tab.ts";
@@ -41,8 +40,6 @@ import { noteUsage, settle } from "./turn/budget.ts";
 import { chargeProject, comeBack, noteServed } from "./turn/fairness.ts";
 import { dropHold, takeHold } from "./turn/hold.ts";
 import { requeue, reshapeTasks, settleQueue } from "./turn/queue.ts";
-
-type Of<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 
 /** Answers the number of the last event before it about the same task: what led to it, unless it says otherwise. */
 export function evolve(state: State, event: Event): number | null {
@@ -116,7 +113,7 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
 /** Agents of which it is known how many of their tasks found no room: names are free, so there is an end to it. */
 const REJECTED_AGENTS_MAX = 1000;
 
-function countRejected({ totals, rejected }: State, counts: RejectedCounts): void {
+function countRejected({ totals, rejected }: State, counts: EventOf<"tasks-rejected">["counts"]): void {
   for (const [agent, count] of counts) {
     totals.rejected += count;
     const before = rejected.get(agent) ?? 0;
@@ -167,7 +164,7 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
   }
 }
 
-function assign(state: State, task: Task, event: Of<"task-assigned">): void {
+function assign(state: State, task: Task, event: EventOf<"task-assigned">): void {
   const { project } = task;
   const worker = state.fleet.byId.get(event.worker) as Worker;
   dropHold(state, task);
@@ -203,7 +200,7 @@ function assign(state: State, task: Task, event: Of<"task-assigned">): void {
   state.totals.waitMs += event.at - task.runnableAt;
 }
 
-type AttemptEvent = Of<
+type AttemptEvent = EventOf<
   "attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost"
 >;
 
@@ -249,7 +246,7 @@ function stopAttempt(state: State, attempt: Attempt, cause: NonNullable<Attempt[
 }
 
 /** Back to the queue, with the age it had, after a rest. */
-function rest(state: State, attempt: Attempt, event: Of<"attempt-failed" | "attempt-lost">): void {
+function rest(state: State, attempt: Attempt, event: EventOf<"attempt-failed" | "attempt-lost">): void {
   const { task } = attempt;
   // The phase first: a project that still has something to do has not been idle.
   setPhase(state, task, "queued");
@@ -273,7 +270,7 @@ function release(state: State, attempt: Attempt, tokens: number | null, at: Inst
 function applyEnd(
   state: State,
   task: Task,
-  event: Of<"task-done" | "task-failed" | "task-cancelled" | "task-skipped">,
+  event: EventOf<"task-done" | "task-failed" | "task-cancelled" | "task-skipped">,
 ): void {
   const { attempt } = task;
   switch (event.kind) {
@@ -308,7 +305,7 @@ const withoutResult = (state: State, event: { readonly at: Instant; readonly rea
   resultSeq: null,
 });
 
-function changePause(state: State, event: Of<"pause-changed">): void {
+function changePause(state: State, event: EventOf<"pause-changed">): void {
   if (event.scope === "fleet") {
     state.paused = event.paused;
   } else if (event.scope === "project") {
@@ -325,7 +322,7 @@ function changePause(state: State, event: Of<"pause-changed">): void {
   }
 }
 
-function applyToWorker(state: State, event: Of<"worker-joined" | "worker-changed" | "worker-left">): void {
+function applyToWorker(state: State, event: EventOf<"worker-joined" | "worker-changed" | "worker-left">): void {
   const { fleet, shapes } = state;
   const known = fleet.byId.get(event.worker);
   const zoneBefore = known?.zone ?? null;
@@ -388,7 +385,7 @@ function drop(state: State, worker: Worker): void {
 }
 
 /** The new owner's own event comes next. */
-function moveTabs(state: State, { worker: id, capabilities: moved }: Of<"tabs-moved">): void {
+function moveTabs(state: State, { worker: id, capabilities: moved }: EventOf<"tabs-moved">): void {
   const worker = state.fleet.byId.get(id) as Worker;
   const capabilities = worker.capabilities.filter((capability) => !moved.includes(capability));
   const offer = { capabilities, capabilitySet: new Set(capabilities), offers: capabilities.join(" ") };

@@ -7,21 +7,19 @@
  */
 import type { GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
-import type { Result } from "../base/result.ts";
+import { ok, type Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/gate.ts";
 import type {
   Event,
-  NextRun,
+  EventFields,
   OfAttempt,
   Offer,
   OfGate,
-  OfSchedule,
   OfTask,
   OfWorker,
   OnLoss,
-  RejectedCounts,
   Takes,
   TaskSubmitted,
   WorkerKind,
@@ -30,24 +28,8 @@ import type {
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = Pick<
   TaskSubmitted,
-  | "project"
-  | "agent"
-  | "bodySize"
-  | "type"
-  | "capabilities"
-  | "cpu"
-  | "memory"
-  | "provider"
-  | "locks"
-  | "zone"
-  | "tab"
-  | "parent"
-  | "needs"
-  | "deadline"
-  | "iteration"
-  | "timeoutMs"
-  | "onDependencyFailure"
-  | "action"
+  | ("project" | "agent" | "bodySize" | "type" | "capabilities" | "cpu" | "memory" | "provider" | "locks" | "zone")
+  | ("tab" | "parent" | "needs" | "deadline" | "iteration" | "timeoutMs" | "onDependencyFailure" | "action")
 > & {
   /** The id the caller chose; null if Drover makes one. */
   readonly id: TaskId | null;
@@ -80,11 +62,7 @@ export type WorkerSettings = Readonly<Omit<Offer, "worker">> & {
 };
 
 /** How an attempt ended, in the words of its worker. */
-export type AttemptReport = {
-  /** The task. */
-  readonly task: TaskId;
-  /** The number of the attempt, from 1. */
-  readonly attempt: number;
+export type AttemptReport = Readonly<OfAttempt> & {
   /** How it ended; `requeue` gives the task back. */
   readonly outcome: "done" | "failed" | "cancelled" | "requeue";
   /** What went wrong; null if nothing did. */
@@ -103,245 +81,125 @@ export type AttemptReport = {
   readonly permanent: boolean;
 };
 
-type CommandOf<Type extends string, Fields = unknown> = Readonly<
-  {
-    /** What is asked for. */
-    type: Type;
-  } & Fields
->;
-type Settings<Value> = {
-  /** Its settings from here on. */
-  settings: Value;
-};
-type OfPermit = {
-  /** The permit. */
-  permit: PermitId;
+type Settings<Value> = { /** Its settings from here on. */ settings: Value };
+type OfPermit = { /** The permit. */ permit: PermitId };
+
+/** What each command says. One that becomes an event as it is has the fields of that. */
+type CommandFields = {
+  "start-engine": EventFields["engine-started"];
+  "set-config": {
+    /** The config as the host gives it. */
+    config: Config;
+    /** What is changed over it by hand; null or absent: nothing. */
+    patch?: ConfigPatch | null;
+  };
+  "put-project": Settings<ProjectSettings> & { /** The project. */ project: ProjectId };
+  "set-paused": EventFields["pause-changed"];
+  "submit-task": { /** The task as submitted. */ submission: Submission };
+  "cancel-task": OfTask & { /** Why, in the words of the caller; null if it gave no reason. */ reason: string | null };
+  "retry-task": OfTask;
+  "patch-task": OfTask & {
+    /** Its new priority; null: as before. */
+    priority: number | null;
+    /** Its new deadline; null takes it away, undefined: as before. */
+    deadline: Instant | null | undefined;
+  };
+  "artifact-ready": EventFields["artifact-appeared"];
+  "join-worker": Settings<WorkerSettings> & {
+    /** The id it chose; null if Drover makes one. */
+    worker: WorkerId | null;
+    /** How it gets its tasks. */
+    kind: WorkerKind;
+    /** Tells it from an earlier worker of the same id. */
+    session: string;
+    /** Where a push worker is posted its tasks; null or absent for others. */
+    target?: PushTarget | null;
+    /** Which tasks it takes; null or absent: all. */
+    takes?: Takes | null;
+  };
+  "change-worker": OfWorker & Settings<WorkerSettings>;
+  "leave-worker": OfWorker & { /** It was silent for too long; otherwise it leaves by itself. */ lost: boolean };
+  "start-attempt": OfAttempt;
+  "report-usage": OfAttempt & { /** Tokens used so far, in all. */ tokens: number };
+  "finish-attempt": { /** How the attempt ended. */ report: AttemptReport };
+  /** Its worker no longer has it. */
+  "lose-attempt": OfAttempt;
+  /** It never reached who was to run it, whatever was said of it before. */
+  "return-attempt": OfAttempt;
+  "ask-permit": {
+    /** The id the caller chose; null if Drover makes one. */
+    permit: PermitId | null;
+    /** The gate. */
+    gate: GateId;
+    /** The task it is for; null if it is for none. */
+    task: TaskId | null;
+    /** The attempt it is for; null if it is for none. */
+    attempt: number | null;
+    /** The project it is charged to. */
+    project: ProjectId;
+    /** How urgent it is; null: as its task is. */
+    class: GateClass | null;
+    /** Its estimate of tokens. */
+    tokens: number;
+    /** When the call was first asked for: a call that comes back after a 429 keeps its age. */
+    askedAt: Instant | null;
+    /** The sequence number it had among those of its instant, if it comes back after a 429. */
+    order?: number | null;
+    /** Asked for by another process, which may outlive this engine. */
+    remote?: boolean;
+  };
+  "drop-permit": OfPermit;
+  "settle-permit": OfPermit & {
+    /** The call succeeded. */
+    ok: boolean;
+    /** Tokens the call used; null if that is unknown. */
+    tokens: number | null;
+  };
+  "throttle-gate": EventFields["gate-throttled"];
+  /** Somebody knows better than what a caller said of its provider. */
+  "reset-gate": OfGate;
+  "remove-gate": OfGate;
+  "settle-callback": {
+    /** The event that ended the task. */
+    end: Seq;
+    /** What came of the calls. */
+    outcome: CallbackOutcome;
+  };
+  "put-schedule": EventFields["schedule-put"];
+  "move-schedule": EventFields["schedule-moved"];
+  "remove-schedule": EventFields["schedule-removed"];
+  "count-rejected": EventFields["tasks-rejected"];
+  pump: unknown;
 };
 
 /** What may be asked of `decide`. Its `type` says which fields it has. */
-export type Command =
-  | CommandOf<
-      "start-engine",
-      {
-        /** The version of the rules that decide from here on. */
-        coreVersion: string;
-        /** The SHA-256 of the config in force. */
-        policyHash: string;
-      }
-    >
-  | CommandOf<
-      "set-config",
-      {
-        /** The config as the host gives it. */
-        config: Config;
-        /** What is changed over it by hand; null or absent: nothing. */
-        patch?: ConfigPatch | null;
-      }
-    >
-  | CommandOf<
-      "put-project",
-      Settings<ProjectSettings> & {
-        /** The project. */
-        project: ProjectId;
-      }
-    >
-  | CommandOf<
-      "set-paused",
-      {
-        /** What is paused or resumed. */
-        scope: "fleet" | "project" | "task";
-        /** The project or task; empty for the fleet. */
-        id: string;
-        /** Whether it is paused from here on. */
-        paused: boolean;
-      }
-    >
-  | CommandOf<
-      "submit-task",
-      {
-        /** The task as submitted. */
-        submission: Submission;
-      }
-    >
-  | CommandOf<
-      "cancel-task",
-      OfTask & {
-        /** Why, in the words of the caller; null if it gave no reason. */
-        reason: string | null;
-      }
-    >
-  | CommandOf<"retry-task", OfTask>
-  | CommandOf<
-      "patch-task",
-      OfTask & {
-        /** Its new priority; null: as before. */
-        priority: number | null;
-        /** Its new deadline; null takes it away, undefined: as before. */
-        deadline: Instant | null | undefined;
-      }
-    >
-  | CommandOf<
-      "artifact-ready",
-      {
-        /** The name of the artifact that is there now. */
-        artifact: string;
-      }
-    >
-  | CommandOf<
-      "join-worker",
-      Settings<WorkerSettings> & {
-        /** The id it chose; null if Drover makes one. */
-        worker: WorkerId | null;
-        /** How it gets its tasks. */
-        kind: WorkerKind;
-        /** Tells it from an earlier worker of the same id. */
-        session: string;
-        /** Where a push worker is posted its tasks; null or absent for others. */
-        target?: PushTarget | null;
-        /** Which tasks it takes; null or absent: all. */
-        takes?: Takes | null;
-      }
-    >
-  | CommandOf<"change-worker", OfWorker & Settings<WorkerSettings>>
-  | CommandOf<
-      "leave-worker",
-      OfWorker & {
-        /** It was silent for too long; otherwise it leaves by itself. */
-        lost: boolean;
-      }
-    >
-  | CommandOf<"start-attempt", OfAttempt>
-  | CommandOf<
-      "report-usage",
-      OfAttempt & {
-        /** Tokens used so far, in all. */
-        tokens: number;
-      }
-    >
-  | CommandOf<
-      "finish-attempt",
-      {
-        /** How the attempt ended. */
-        report: AttemptReport;
-      }
-    >
-  /** Its worker no longer has it. */
-  | CommandOf<"lose-attempt", OfAttempt>
-  /** It never reached who was to run it, whatever was said of it before. */
-  | CommandOf<"return-attempt", OfAttempt>
-  | AskPermit
-  | CommandOf<"drop-permit", OfPermit>
-  | CommandOf<
-      "settle-permit",
-      OfPermit & {
-        /** The call succeeded. */
-        ok: boolean;
-        /** Tokens the call used; null if that is unknown. */
-        tokens: number | null;
-      }
-    >
-  | CommandOf<
-      "throttle-gate",
-      OfGate & {
-        /** The permit of the call; null if it had none. */
-        permit: PermitId | null;
-        /** How long the provider asks to wait, in milliseconds. */
-        retryAfterMs: number;
-      }
-    >
-  /** Somebody knows better than what a caller said of its provider. */
-  | CommandOf<"reset-gate", OfGate>
-  | CommandOf<"remove-gate", OfGate>
-  | CommandOf<
-      "settle-callback",
-      {
-        /** The event that ended the task. */
-        end: Seq;
-        /** What came of the calls. */
-        outcome: CallbackOutcome;
-      }
-    >
-  | CommandOf<
-      "put-schedule",
-      OfSchedule &
-        NextRun & {
-          /** The schedule as it was put, as JSON. */
-          body: string;
-        }
-    >
-  | CommandOf<
-      "move-schedule",
-      OfSchedule &
-        NextRun & {
-          /** When it was due. */
-          lastAt: Instant;
-          /** The task it submitted; null if that run was passed over. */
-          lastTask: TaskId | null;
-        }
-    >
-  | CommandOf<"remove-schedule", OfSchedule>
-  | CommandOf<
-      "count-rejected",
-      {
-        /** How many tasks of each agent found no room. */
-        counts: RejectedCounts;
-      }
-    >
-  | CommandOf<"pump">;
+export type Command = CommandOf<keyof CommandFields>;
+/** The commands of some types. */
+export type CommandOf<Types extends keyof CommandFields> = {
+  [Type in Types]: Readonly<{ /** What is asked for. */ type: Type } & CommandFields[Type]>;
+}[Types];
+/** A call asks for a permit of a gate. */
+export type AskPermit = CommandOf<"ask-permit">;
 
 /** What came of calling a host because its task has ended. */
 export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };
 
-/** A call asks for a permit of a gate. */
-export type AskPermit = {
-  /** What is asked for. */
-  readonly type: "ask-permit";
-  /** The id the caller chose; null if Drover makes one. */
-  readonly permit: PermitId | null;
-  /** The gate. */
-  readonly gate: GateId;
-  /** The task it is for; null if it is for none. */
-  readonly task: TaskId | null;
-  /** The attempt it is for; null if it is for none. */
-  readonly attempt: number | null;
-  /** The project it is charged to. */
-  readonly project: ProjectId;
-  /** How urgent it is; null: as its task is. */
-  readonly class: GateClass | null;
-  /** Its estimate of tokens. */
-  readonly tokens: number;
-  /** When the call was first asked for: a call that comes back after a 429 keeps its age. */
-  readonly askedAt: Instant | null;
-  /** The sequence number it had among those of its instant, if it comes back after a 429. */
-  readonly order?: number | null;
-  /** Asked for by another process, which may outlive this engine. */
-  readonly remote?: boolean;
-};
-
-type Warns<Type extends string, Fields> = Readonly<
-  {
-    /** What it is about. */
-    type: Type;
-  } & Fields
->;
-type InWords = {
-  /** One sentence, for people. */
-  detail: string;
+type InWords = { /** One sentence, for people. */ detail: string };
+type WarningFields = {
+  "never-fits": InWords;
+  "no-workers": InWords;
+  "over-budget": InWords;
+  "priority-clamped": {
+    /** The priority that was asked for. */
+    asked: number;
+    /** The priority it has: the most urgent its project may have. */
+    given: number;
+  };
 };
 /** Something the caller should know though nothing was refused. */
-export type Warning =
-  | Warns<"never-fits", InWords>
-  | Warns<"no-workers", InWords>
-  | Warns<"over-budget", InWords>
-  | Warns<
-      "priority-clamped",
-      {
-        /** The priority that was asked for. */
-        asked: number;
-        /** The priority it has: the most urgent its project may have. */
-        given: number;
-      }
-    >;
+export type Warning = {
+  [Type in keyof WarningFields]: Readonly<{ /** What it is about. */ type: Type } & WarningFields[Type]>;
+}[keyof WarningFields];
 
 /** What a command leads to. */
 export type Decision = {
@@ -357,3 +215,4 @@ export type Decision = {
 
 /** The events that make a command true, or why it is refused. */
 export type Decided = Result<Decision, Refusal>;
+export const REPEATED: Decided = ok({ events: [], repeated: true });

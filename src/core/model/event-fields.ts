@@ -3,9 +3,9 @@
  *
  * A field added to a kind goes to the end of its list and needs a default for old logs.
  */
-import type { Event, EventKind } from "./events.ts";
+import type { EventFields, EventKind } from "./events.ts";
 
-type FieldsOf<Kind extends EventKind> = readonly Exclude<keyof Extract<Event, { kind: Kind }>, "kind" | "at">[];
+type FieldsOf<Kind extends EventKind> = readonly (keyof EventFields[Kind])[];
 
 /** The order in which the values of an event are written, after its kind and instant. */
 export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {

@@ -44,40 +44,25 @@ export type Rank = {
 
 /** What draws a task to a worker. */
 export type AffinityKind = "data-locality" | "previously-executed" | "same-zone";
-type Because<Type extends string, Fields = unknown> = Readonly<
-  {
-    /** The rule that chose the worker. */
-    type: Type;
-  } & Fields
->;
+/** What each rule that chooses a worker goes by. */
+type ReasonFields = {
+  "only-worker-available": unknown;
+  "least-loaded": { /** How many attempts the worker had. */ queueDepth: number };
+  "resource-fit": {
+    /** The worker's free CPU in millicores; null if it is not limited. */
+    availableCpu: number | null;
+    /** The CPU the task needs, in millicores. */
+    requiredCpu: number;
+  };
+  "round-robin": unknown;
+  random: unknown;
+  affinity: { /** What drew the task to the worker. */ reason: AffinityKind };
+};
+
 /** Why a task went to this worker. */
-export type Reason =
-  | Because<"only-worker-available">
-  | Because<
-      "least-loaded",
-      {
-        /** How many attempts the worker had. */
-        queueDepth: number;
-      }
-    >
-  | Because<
-      "resource-fit",
-      {
-        /** The worker's free CPU in millicores; null if it is not limited. */
-        availableCpu: number | null;
-        /** The CPU the task needs, in millicores. */
-        requiredCpu: number;
-      }
-    >
-  | Because<"round-robin">
-  | Because<"random">
-  | Because<
-      "affinity",
-      {
-        /** What drew the task to the worker. */
-        reason: AffinityKind;
-      }
-    >;
+export type Reason = {
+  [Type in keyof ReasonFields]: Readonly<{ /** The rule that chose the worker. */ type: Type } & ReasonFields[Type]>;
+}[keyof ReasonFields];
 
 /** How a worker gets its tasks: in this process, by asking for them, or by being posted them. */
 export type WorkerKind = "local" | "pull" | "push";
@@ -87,53 +72,16 @@ export type Takes = {
   readonly types: readonly string[] | null;
   readonly projects: readonly string[] | null;
 };
-/** How many tasks of each agent found no room since this was last said. */
-export type RejectedCounts = readonly (readonly [agent: AgentId, count: number])[];
 
-type Variant<Kind extends string, Fields> = Readonly<
-  {
-    /** What happened. */
-    kind: Kind;
-    /** When, in log time. */
-    at: Instant;
-  } & Fields
->;
-type OfProject = {
-  /** The project. */
-  project: ProjectId;
-};
-export type OfTask = {
-  /** The task. */
-  task: TaskId;
-};
-export type OfAttempt = OfTask & {
-  /** The number of the attempt, from 1. */
-  attempt: number;
-};
-type EndOfAttempt = OfAttempt & {
-  /** Tokens the attempt used; null if that is unknown. */
-  tokens: number | null;
-};
-type StopBy<When> = {
-  /** When an attempt that must stop is given up; null if none runs. */
-  stopBy: When;
-};
-type Caused = {
-  /** The event that led to it; null if none did. */
-  cause: Seq | null;
-};
-type Pinned = {
-  /** The worker or zone it waits for; null if any will do. */
-  pin: Pin | null;
-};
-type Runnable = {
-  /** It is queued at once; otherwise it waits for something this event names. */
-  runnable: boolean;
-};
-export type OfWorker = {
-  /** The worker. */
-  worker: WorkerId;
-};
+type OfProject = { /** The project. */ project: ProjectId };
+export type OfTask = { /** The task. */ task: TaskId };
+export type OfAttempt = OfTask & { /** The number of the attempt, from 1. */ attempt: number };
+type EndOfAttempt = OfAttempt & { /** Tokens the attempt used; null if that is unknown. */ tokens: number | null };
+type StopBy<When> = { /** When an attempt that must stop is given up; null if none runs. */ stopBy: When };
+type Caused = { /** The event that led to it; null if none did. */ cause: Seq | null };
+type Pinned = { /** The worker or zone it waits for; null if any will do. */ pin: Pin | null };
+type Runnable = { /** It is queued at once; otherwise it waits for something this event names. */ runnable: boolean };
+export type OfWorker = { /** The worker. */ worker: WorkerId };
 export type Offer = OfWorker & {
   /** How many tasks it runs at once. */
   slots: number;
@@ -148,93 +96,74 @@ export type Offer = OfWorker & {
   /** Only a ready worker gets tasks. */
   status: "ready" | "overloaded" | "draining";
 };
-export type OfGate = {
-  /** The gate. */
-  gate: GateId;
-};
-type OfPermit = OfGate & {
-  /** The permit. */
-  permit: PermitId;
-};
-export type OfSchedule = {
-  /** The schedule. */
-  schedule: ScheduleId;
-};
-export type NextRun = {
-  /** When it is due next; null if no run is left. */
-  nextAt: Instant | null;
-};
-type Counted = {
-  /** How many of them. */
-  count: number;
-};
+export type OfGate = { /** The gate. */ gate: GateId };
+type OfPermit = OfGate & { /** The permit. */ permit: PermitId };
+type OfSchedule = { /** The schedule. */ schedule: ScheduleId };
+type NextRun = { /** When it is due next; null if no run is left. */ nextAt: Instant | null };
+type Counted = { /** How many of them. */ count: number };
 
-/** A task was let in. */
-export type TaskSubmitted = Variant<
-  "task-submitted",
-  OfTask &
-    OfProject &
-    Pinned &
-    Runnable & {
-      /** The agent that submitted it. */
-      agent: AgentId;
-      /** The caller chose the id. */
-      named: boolean;
-      /** The SHA-256 of the body. */
-      bodyHash: string;
-      /** The size of the body in bytes. */
-      bodySize: number;
-      /** Its type, such as `code`. */
-      type: string;
-      /** What its worker must offer. */
-      capabilities: readonly string[];
-      /** CPU it needs, in millicores. */
-      cpu: number;
-      /** Memory it needs, in bytes. */
-      memory: number;
-      /** The gate whose block also holds it; null if none. */
-      provider: string | null;
-      /** Keys that no two running tasks hold at once. */
-      locks: readonly string[];
-      /** The zone it prefers; null if it named none. */
-      zone: string | null;
-      /** The browser tab it needs; null if none. */
-      tab: string | null;
-      /** Its priority: lower goes first. */
-      priority: number;
-      /** Whether a priority was given: by the caller, or by its parent. */
-      prioritised: boolean;
-      /** How many ancestors it has. */
-      depth: number;
-      /** The task it belongs to and waits for; null if none. */
-      parent: TaskId | null;
-      /** Tasks that must end before it starts. */
-      needs: readonly TaskId[];
-      /** The input artifact it still waits for; null if none. */
-      artifact: string | null;
-      /** It does not start before this instant; null if that has passed or was not given. */
-      notBefore: Instant | null;
-      /** It fails if it has not ended by then; null if it has no deadline. */
-      deadline: Instant | null;
-      /** Tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. Older logs say 0 for both. */
-      estimatedTokens: number;
-      /** Which try at the same work it is. */
-      iteration: number;
-      /** Own failures it may have. */
-      maxAttempts: number;
-      /** How long an attempt may run, in milliseconds; null if that is not limited. */
-      timeoutMs: number | null;
-      /** What becomes of it when a dependency did not go well. */
-      onDependencyFailure: "skip" | "run";
-      /** What becomes of it when a begun attempt is lost. */
-      onLoss: OnLoss;
-      /**
-       * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
-       * (fleet/worker-filter.ts).
-       */
-      action: string;
-    }
->;
+type Submitted = OfTask &
+  OfProject &
+  Pinned &
+  Runnable & {
+    /** The agent that submitted it. */
+    agent: AgentId;
+    /** The caller chose the id. */
+    named: boolean;
+    /** The SHA-256 of the body. */
+    bodyHash: string;
+    /** The size of the body in bytes. */
+    bodySize: number;
+    /** Its type, such as `code`. */
+    type: string;
+    /** What its worker must offer. */
+    capabilities: readonly string[];
+    /** CPU it needs, in millicores. */
+    cpu: number;
+    /** Memory it needs, in bytes. */
+    memory: number;
+    /** The gate whose block also holds it; null if none. */
+    provider: string | null;
+    /** Keys that no two running tasks hold at once. */
+    locks: readonly string[];
+    /** The zone it prefers; null if it named none. */
+    zone: string | null;
+    /** The browser tab it needs; null if none. */
+    tab: string | null;
+    /** Its priority: lower goes first. */
+    priority: number;
+    /** Whether a priority was given: by the caller, or by its parent. */
+    prioritised: boolean;
+    /** How many ancestors it has. */
+    depth: number;
+    /** The task it belongs to and waits for; null if none. */
+    parent: TaskId | null;
+    /** Tasks that must end before it starts. */
+    needs: readonly TaskId[];
+    /** The input artifact it still waits for; null if none. */
+    artifact: string | null;
+    /** It does not start before this instant; null if that has passed or was not given. */
+    notBefore: Instant | null;
+    /** It fails if it has not ended by then; null if it has no deadline. */
+    deadline: Instant | null;
+    /** Tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. Older logs say 0 for both. */
+    estimatedTokens: number;
+    /** Which try at the same work it is. */
+    iteration: number;
+    /** Own failures it may have. */
+    maxAttempts: number;
+    /** How long an attempt may run, in milliseconds; null if that is not limited. */
+    timeoutMs: number | null;
+    /** What becomes of it when a dependency did not go well. */
+    onDependencyFailure: "skip" | "run";
+    /** What becomes of it when a begun attempt is lost. */
+    onLoss: OnLoss;
+    /**
+     * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
+     * (fleet/worker-filter.ts).
+     */
+    action: string;
+  };
 
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
@@ -244,308 +173,212 @@ export type LossCause = "worker-lost" | "worker-left" | "not-begun" | "budget" |
 /** Why an attempt must stop. */
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
-/** Something that has happened: one entry of the log. Its `kind` says which fields it has. */
-export type Event =
-  | Variant<
-      "engine-started",
-      {
-        /** The version of the rules that decide from here on. */
-        coreVersion: string;
-        /** The SHA-256 of the config in force. */
-        policyHash: string;
-      }
-    >
-  | Variant<
-      "config-changed",
-      {
-        /** The config as the host gave it. */
-        config: Config;
-        /** What was changed over it by hand; null if nothing was. */
-        patch: ConfigPatch | null;
-      }
-    >
-  | Variant<
-      "project-put",
-      OfProject & {
-        /** Its settings from here on. */
-        settings: ProjectSettings;
-        /** Where its settings come from: the defaults, the config, or a call. */
-        source: "default" | "named" | "put";
-      }
-    >
-  | Variant<
-      "pause-changed",
-      {
-        /** What was paused or resumed. */
-        scope: "fleet" | "project" | "task";
-        /** The project or task; empty for the fleet. */
-        id: string;
-        /** Paused from here on, or resumed. */
-        paused: boolean;
-      }
-    >
-  | TaskSubmitted
-  | Variant<"task-queued", OfTask & Caused & Pinned>
-  | Variant<
-      "task-assigned",
-      OfAttempt &
-        OfWorker & {
-          /** Why it went to this worker. */
-          reason: Reason;
-          /** Why it was this task's turn. */
-          rank: Rank;
-          /** Tokens its project is charged until the attempt settles. */
-          charge: number;
-          /** Tokens set aside of the budgets until the attempt settles. */
-          reserve: number;
-        }
-    >
-  | Variant<"attempt-started", OfAttempt>
-  | Variant<
-      "attempt-used",
-      OfAttempt & {
-        /** Tokens used so far. */
-        tokens: number;
-      }
-    >
-  | Variant<
-      "attempt-stopping",
-      OfAttempt &
-        StopBy<Instant> & {
-          /** Why it must stop. */
-          cause: "timeout" | "budget";
-        }
-    >
-  | Variant<"attempt-stopped", EndOfAttempt>
-  | Variant<
-      "attempt-failed",
-      EndOfAttempt & {
-        /** The error, in the words of the worker. */
-        error: string;
-        /** The task rests until then. */
-        restUntil: Instant;
-      }
-    >
-  | Variant<
-      "attempt-lost",
-      EndOfAttempt & {
-        /** Why it was lost. */
-        cause: LossCause;
-        /** The task's estimate of tokens from here on. */
-        estimate: number;
-        /** The task rests until then. */
-        restUntil: Instant;
-        /** In the words of the worker that gave it back; null if it gave none. */
-        reason: string | null;
-      }
-    >
-  | Variant<
-      "task-done",
-      EndOfAttempt & {
-        /** The SHA-256 of the result; null if there is none. */
-        resultHash: string | null;
-        /** The size of the result in bytes; 0 if there is none. */
-        resultSize: number;
-      }
-    >
-  | Variant<
-      "task-failed",
-      OfTask &
-        StopBy<Instant | null> & {
-          /** The attempt that ended with it; null if none did. */
-          attempt: number | null;
-          /** Tokens the attempt used; null if that is unknown. */
-          tokens: number | null;
-          /** Why, in one sentence. */
-          reason: string;
-          /** Its deadline passed while it waited. */
-          expired: boolean;
-        }
-    >
-  | Variant<
-      "task-cancelled",
-      OfTask &
-        StopBy<Instant | null> & {
-          /** Why, in the words of the caller. */
-          reason: string;
-        }
-    >
-  | Variant<
-      "task-skipped",
-      OfTask &
-        Caused & {
-          /** The dependency that did not go well. */
-          dependency: TaskId;
-          /** Why, in one sentence. */
-          reason: string;
-        }
-    >
-  | Variant<
-      "task-retried",
-      OfTask &
-        Pinned &
-        Runnable & {
-          /** Dependencies it waits for. */
-          waitFor: readonly TaskId[];
-        }
-    >
-  | Variant<
-      "task-patched",
-      OfTask & {
-        /** Its priority from here on: lower goes first. */
-        priority: number;
-        /** Its deadline from here on; null if it has none. */
-        deadline: Instant | null;
-      }
-    >
-  | Variant<"dependents-notified", OfTask & Counted>
-  | Variant<
-      "artifact-appeared",
-      {
-        /** The artifact's name. */
-        artifact: string;
-      }
-    >
-  | Variant<"pin-released", OfTask>
-  | Variant<"hold-placed", OfTask & OfWorker>
-  | Variant<"hold-released", OfTask & OfWorker>
-  | Variant<
-      "worker-joined",
-      Offer & {
-        /** How it gets its tasks. */
-        workerKind: WorkerKind;
-        /** The session it joined with. */
-        session: string;
-        /** The URL a push worker is posted to; null for others. */
-        endpoint: string | null;
-        /** The path under it that the worker gave; null if it gave none. */
-        path: string | null;
-        /** Which tasks it takes; null: all. */
-        takes: Takes | null;
-      }
-    >
-  | Variant<
-      "worker-changed",
-      Offer & {
-        /** In its own words: why it takes nothing; null if it gave none. */
-        note: string | null;
-      }
-    >
-  | Variant<
-      "worker-left",
-      OfWorker & {
-        /** It was silent for too long; otherwise it left by itself. */
-        lost: boolean;
-      }
-    >
+/** What is true of each kind of event, beside its kind and its instant. */
+export type EventFields = {
+  "engine-started": {
+    /** The version of the rules that decide from here on. */
+    coreVersion: string;
+    /** The SHA-256 of the config in force. */
+    policyHash: string;
+  };
+  "config-changed": {
+    /** The config as the host gave it. */
+    config: Config;
+    /** What was changed over it by hand; null if nothing was. */
+    patch: ConfigPatch | null;
+  };
+  "project-put": OfProject & {
+    /** Its settings from here on. */
+    settings: ProjectSettings;
+    /** Where its settings come from: the defaults, the config, or a call. */
+    source: "default" | "named" | "put";
+  };
+  "pause-changed": {
+    /** What was paused or resumed. */
+    scope: "fleet" | "project" | "task";
+    /** The project or task; empty for the fleet. */
+    id: string;
+    /** Paused from here on, or resumed. */
+    paused: boolean;
+  };
+  "task-submitted": Submitted;
+  "task-queued": OfTask & Caused & Pinned;
+  "task-assigned": OfAttempt &
+    OfWorker & {
+      /** Why it went to this worker. */
+      reason: Reason;
+      /** Why it was this task's turn. */
+      rank: Rank;
+      /** Tokens its project is charged until the attempt settles. */
+      charge: number;
+      /** Tokens set aside of the budgets until the attempt settles. */
+      reserve: number;
+    };
+  "attempt-started": OfAttempt;
+  "attempt-used": OfAttempt & { /** Tokens used so far. */ tokens: number };
+  "attempt-stopping": OfAttempt & StopBy<Instant> & { /** Why it must stop. */ cause: "timeout" | "budget" };
+  "attempt-stopped": EndOfAttempt;
+  "attempt-failed": EndOfAttempt & {
+    /** The error, in the words of the worker. */
+    error: string;
+    /** The task rests until then. */
+    restUntil: Instant;
+  };
+  "attempt-lost": EndOfAttempt & {
+    /** Why it was lost. */
+    cause: LossCause;
+    /** The task's estimate of tokens from here on. */
+    estimate: number;
+    /** The task rests until then. */
+    restUntil: Instant;
+    /** In the words of the worker that gave it back; null if it gave none. */
+    reason: string | null;
+  };
+  "task-done": EndOfAttempt & {
+    /** The SHA-256 of the result; null if there is none. */
+    resultHash: string | null;
+    /** The size of the result in bytes; 0 if there is none. */
+    resultSize: number;
+  };
+  "task-failed": OfTask &
+    StopBy<Instant | null> & {
+      /** The attempt that ended with it; null if none did. */
+      attempt: number | null;
+      /** Tokens the attempt used; null if that is unknown. */
+      tokens: number | null;
+      /** Why, in one sentence. */
+      reason: string;
+      /** Its deadline passed while it waited. */
+      expired: boolean;
+    };
+  "task-cancelled": OfTask & StopBy<Instant | null> & { /** Why, in the words of the caller. */ reason: string };
+  "task-skipped": OfTask &
+    Caused & {
+      /** The dependency that did not go well. */
+      dependency: TaskId;
+      /** Why, in one sentence. */
+      reason: string;
+    };
+  "task-retried": OfTask & Pinned & Runnable & { /** Dependencies it waits for. */ waitFor: readonly TaskId[] };
+  "task-patched": OfTask & {
+    /** Its priority from here on: lower goes first. */
+    priority: number;
+    /** Its deadline from here on; null if it has none. */
+    deadline: Instant | null;
+  };
+  "dependents-notified": OfTask & Counted;
+  "artifact-appeared": { /** The artifact's name. */ artifact: string };
+  "pin-released": OfTask;
+  "hold-placed": OfTask & OfWorker;
+  "hold-released": OfTask & OfWorker;
+  "worker-joined": Offer & {
+    /** How it gets its tasks. */
+    workerKind: WorkerKind;
+    /** The session it joined with. */
+    session: string;
+    /** The URL a push worker is posted to; null for others. */
+    endpoint: string | null;
+    /** The path under it that the worker gave; null if it gave none. */
+    path: string | null;
+    /** Which tasks it takes; null: all. */
+    takes: Takes | null;
+  };
+  "worker-changed": Offer & {
+    /** In its own words: why it takes nothing; null if it gave none. */
+    note: string | null;
+  };
+  "worker-left": OfWorker & { /** It was silent for too long; otherwise it left by itself. */ lost: boolean };
   /** Another worker named tabs of this one, which it does not own any more. */
-  | Variant<
-      "tabs-moved",
-      OfWorker & {
-        /** The worker that owns them now. */
-        to: WorkerId;
-        /** The capabilities of those tabs. */
-        capabilities: readonly string[];
-      }
-    >
-  | Variant<
-      "permit-asked",
-      OfPermit &
-        OfProject & {
-          /** The task it is for; null if it is for none. */
-          task: TaskId | null;
-          /** The attempt it is for; null if it is for none. */
-          attempt: number | null;
-          /** The weight of its project. */
-          weight: number;
-          /** How urgent it is. */
-          class: GateClass;
-          /** Its estimate of tokens. */
-          tokens: number;
-          /** When the call was first asked for. */
-          askedAt: Instant;
-          /** Another process asked for it, which may outlive this engine. */
-          remote: boolean;
-          /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
-          order: number | null;
-        }
-    >
-  | Variant<"permit-granted", OfPermit>
-  | Variant<"permit-dropped", OfPermit>
-  | Variant<
-      "permit-settled",
-      OfPermit & {
-        /** The call succeeded. */
-        ok: boolean;
-        /** Tokens it used; null if that is unknown. */
-        tokens: number | null;
-        /** It was not given back: its time was over. */
-        expired: boolean;
-      }
-    >
-  | Variant<
-      "gate-throttled",
-      OfGate & {
-        /** The permit of the call; null if it had none. */
-        permit: PermitId | null;
-        /** How long the provider asked to wait, in milliseconds. */
-        retryAfterMs: number;
-      }
-    >
-  | Variant<"gate-opened", OfGate>
-  | Variant<"gate-reset", OfGate>
-  | Variant<"gate-removed", OfGate>
-  | Variant<
-      "callback-asked",
-      OfTask & {
-        /** The host that is called when the task ends. */
-        host: string;
-      }
-    >
-  | Variant<
-      "callback-settled",
-      OfTask & {
-        /** The event that ended the task. */
-        end: Seq;
-        /** The call succeeded; otherwise it was given up. */
-        ok: boolean;
-        /** The last HTTP status; null if there was no answer. */
-        status: number | null;
-        /** How many calls were made. */
-        attempts: number;
-      }
-    >
-  | Variant<
-      "schedule-put",
-      OfSchedule &
-        NextRun & {
-          /** The schedule as it was put, as JSON. */
-          body: string;
-        }
-    >
-  | Variant<
-      "schedule-moved",
-      OfSchedule &
-        NextRun & {
-          /** When it was due. */
-          lastAt: Instant;
-          /** The task it submitted; null if that run was passed over. */
-          lastTask: TaskId | null;
-        }
-    >
-  | Variant<"schedule-removed", OfSchedule>
-  | Variant<
-      "tasks-rejected",
-      {
-        /** How many tasks of each agent found no room. */
-        counts: RejectedCounts;
-      }
-    >
-  | Variant<"results-expired", Counted>
-  | Variant<"tombstones-forgotten", Counted>;
+  "tabs-moved": OfWorker & {
+    /** The worker that owns them now. */
+    to: WorkerId;
+    /** The capabilities of those tabs. */
+    capabilities: readonly string[];
+  };
+  "permit-asked": OfPermit &
+    OfProject & {
+      /** The task it is for; null if it is for none. */
+      task: TaskId | null;
+      /** The attempt it is for; null if it is for none. */
+      attempt: number | null;
+      /** The weight of its project. */
+      weight: number;
+      /** How urgent it is. */
+      class: GateClass;
+      /** Its estimate of tokens. */
+      tokens: number;
+      /** When the call was first asked for. */
+      askedAt: Instant;
+      /** Another process asked for it, which may outlive this engine. */
+      remote: boolean;
+      /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
+      order: number | null;
+    };
+  "permit-granted": OfPermit;
+  "permit-dropped": OfPermit;
+  "permit-settled": OfPermit & {
+    /** The call succeeded. */
+    ok: boolean;
+    /** Tokens it used; null if that is unknown. */
+    tokens: number | null;
+    /** It was not given back: its time was over. */
+    expired: boolean;
+  };
+  "gate-throttled": OfGate & {
+    /** The permit of the call; null if it had none. */
+    permit: PermitId | null;
+    /** How long the provider asked to wait, in milliseconds. */
+    retryAfterMs: number;
+  };
+  "gate-opened": OfGate;
+  "gate-reset": OfGate;
+  "gate-removed": OfGate;
+  "callback-asked": OfTask & { /** The host that is called when the task ends. */ host: string };
+  "callback-settled": OfTask & {
+    /** The event that ended the task. */
+    end: Seq;
+    /** The call succeeded; otherwise it was given up. */
+    ok: boolean;
+    /** The last HTTP status; null if there was no answer. */
+    status: number | null;
+    /** How many calls were made. */
+    attempts: number;
+  };
+  "schedule-put": OfSchedule & NextRun & { /** The schedule as it was put, as JSON. */ body: string };
+  "schedule-moved": OfSchedule &
+    NextRun & {
+      /** When it was due. */
+      lastAt: Instant;
+      /** The task it submitted; null if that run was passed over. */
+      lastTask: TaskId | null;
+    };
+  "schedule-removed": OfSchedule;
+  "tasks-rejected": {
+    /** How many tasks of each agent found no room since this was last said. */
+    counts: readonly (readonly [agent: AgentId, count: number])[];
+  };
+  "results-expired": Counted;
+  "tombstones-forgotten": Counted;
+};
+
+/** Something that has happened: one entry of the log. Its `kind` says which fields it has. */
+export type Event = EventOf<EventKind>;
+/** The events of some kinds. */
+export type EventOf<Kind extends EventKind> = {
+  [Each in Kind]: Readonly<
+    {
+      /** What happened. */
+      kind: Each;
+      /** When, in log time. */
+      at: Instant;
+    } & EventFields[Each]
+  >;
+}[Kind];
+/** A task was let in. */
+export type TaskSubmitted = EventOf<"task-submitted">;
 
 /** The name of a kind of event, such as `task-done`. */
-export type EventKind = Event["kind"];
+export type EventKind = keyof EventFields;
 
 /** The task an event is about, if it is about one. */
 export const taskOf = (event: Event): TaskId | null => (event as { readonly task?: TaskId | null }).task ?? null;

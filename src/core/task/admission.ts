@@ -16,8 +16,8 @@ import { type Config, type ProjectSettings, settingsFor } from "../config/config
 import { pinFor } from "../fleet/placement.ts";
 import { type Needed, offers } from "../fleet/shape.ts";
 import { refusalsOf, refusedInWords } from "../fleet/worker-filter.ts";
-import type { Decided, Decision, Submission, Warning } from "../model/commands.ts";
-import type { Event, TaskSubmitted } from "../model/events.ts";
+import type { CommandOf, Decided, Decision, Submission, Warning } from "../model/commands.ts";
+import type { Event, EventOf, TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
@@ -86,9 +86,13 @@ export function loadOf(state: ReadonlyState): Load {
   };
 }
 
-export function decideSubmit(state: ReadonlyState, task: Submission, now: Instant): Decided {
-  const known = task.id === null ? null : findKnown(state, task.id);
-  if (known !== null) {
+export function decideSubmit(
+  state: ReadonlyState,
+  { submission: task }: CommandOf<"submit-task">,
+  now: Instant,
+): Decided {
+  const known = task.id === null ? undefined : (state.tasks.get(task.id) ?? state.tombstones.get(task.id));
+  if (known !== undefined) {
     return known.bodyHash === task.bodyHash
       ? ok({ events: [], id: known.id, repeated: true })
       : fail({ type: "task-exists", task: known.id });
@@ -106,10 +110,6 @@ export function decideSubmit(state: ReadonlyState, task: Submission, now: Instan
   const full = refusalForRoom(state, task);
   if (full !== null) return fail(full);
   return ok(admit(state, task, settings.value, ties.value, now));
-}
-
-function findKnown(state: ReadonlyState, id: TaskId): { id: TaskId; bodyHash: string } | null {
-  return state.tasks.get(id) ?? state.tombstones.get(id) ?? null;
 }
 
 type ProjectPlan = {
@@ -243,7 +243,8 @@ function admit(state: ReadonlyState, task: Submission, project: ProjectPlan, tie
   if (ties.failed !== null) {
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);
-    events.push({ kind: "task-skipped", at: now, task: id, cause: seq as TaskSkippedCause, dependency, reason });
+    const cause = seq as EventOf<"task-skipped">["cause"];
+    events.push({ kind: "task-skipped", at: now, task: id, cause, dependency, reason });
   }
   return { events, id, warnings };
 }
@@ -270,8 +271,6 @@ function warningsFor(
   }
   return warnings;
 }
-
-type TaskSkippedCause = Extract<Event, { kind: "task-skipped" }>["cause"];
 
 export const skipReason = (dependency: TaskId, phase: EndPhase): string => `its dependency ${dependency} is ${phase}`;
 

@@ -9,7 +9,7 @@
  */
 import type { Instant, Seq } from "../base/brand.ts";
 import { ok } from "../base/result.ts";
-import type { CallbackOutcome, Decided } from "../model/commands.ts";
+import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
 
@@ -44,8 +44,9 @@ export function endedOf(task: ReadonlyTask): Ended {
   };
 }
 
-export function decideCallback(state: ReadonlyState, end: Seq, outcome: CallbackOutcome, now: Instant): Decided {
+export function decideCallback(state: ReadonlyState, command: CommandOf<"settle-callback">, now: Instant): Decided {
+  const { end, outcome } = command;
   const due = state.callbacks.due.get(end);
-  if (due === undefined) return ok({ events: [], repeated: true });
+  if (due === undefined) return REPEATED;
   return ok({ events: [{ kind: "callback-settled", at: now, task: due.task, end, ...outcome }] });
 }

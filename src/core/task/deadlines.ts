@@ -22,7 +22,7 @@ import { ANY_PRIORITY, mayStart, pickIn } from "../turn/next-in-line.ts";
 import { nextRankChange } from "../turn/rank-change.ts";
 import { queued } from "./dependency.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
-import { endOfStop, stopByFor } from "./stop.ts";
+import { endOfStop, stopByFor, stopping } from "./stop.ts";
 
 const EXPIRED_AT_ONCE_MAX = 1000;
 const FAILED_AT_ONCE_MAX = 256;
@@ -46,12 +46,8 @@ function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Eve
       return [deadlineEvent(state, task, now)];
     case "wake":
       return [queued(state, task, null, now)];
-    case "timeout": {
-      const attempt = timer.attempt as ReadonlyAttempt;
-      const { number } = attempt;
-      const stopBy = stopByFor(state, attempt, now);
-      return [{ kind: "attempt-stopping", at: now, task: task.id, attempt: number, cause: "timeout", stopBy }];
-    }
+    case "timeout":
+      return [stopping(state, timer.attempt as ReadonlyAttempt, "timeout", now)];
     case "stop":
       return [endOfStop(state, timer.attempt as ReadonlyAttempt, null, now)];
     case "pin":

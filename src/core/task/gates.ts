@@ -15,7 +15,7 @@ import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { resetGate, throttleGate } from "../gate/gate.ts";
 import { isHeld } from "../gate/limits.ts";
 import { type Gate, newGate, type ReadonlyGate } from "../gate/state.ts";
-import type { Decided } from "../model/commands.ts";
+import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
 import type { ReadonlyState } from "../model/read-only.ts";
 import type { Attempt, State } from "../model/state.ts";
@@ -106,16 +106,22 @@ function isIdle(gate: ReadonlyGate, now: Instant): boolean {
   return true;
 }
 
-export function decideReset(state: ReadonlyState, id: GateId, now: Instant): Decided {
+export function decideThrottle(state: ReadonlyState, command: CommandOf<"throttle-gate">, now: Instant): Decided {
+  const { gate, permit, retryAfterMs } = command;
+  const room = roomForGate(state, gate, null, now);
+  if (!room.ok) return room;
+  return ok({ events: [...room.value, { kind: "gate-throttled", at: now, gate, permit, retryAfterMs }] });
+}
+
+export function decideReset(state: ReadonlyState, { gate: id }: CommandOf<"reset-gate">, now: Instant): Decided {
   const gate = state.gates.get(id);
   if (gate === undefined) return isConfigured(state, id) ? REPEATED : fail({ type: "gate-unknown", gate: id });
   // Nothing to forgive: a gate that recovers by itself must not begin again with a probe.
   if (gate.throttles === 0 && !isHeld(gate, now)) return REPEATED;
   return ok({ events: [{ kind: "gate-reset", at: now, gate: id }] });
 }
-const REPEATED: Decided = ok({ events: [], repeated: true });
 
-export function decideRemoval(state: ReadonlyState, id: GateId, now: Instant): Decided {
+export function decideRemoval(state: ReadonlyState, { gate: id }: CommandOf<"remove-gate">, now: Instant): Decided {
   if (isConfigured(state, id)) return fail({ type: "gate-configured", gate: id });
   const gate = state.gates.get(id);
   if (gate === undefined) return fail({ type: "gate-unknown", gate: id });

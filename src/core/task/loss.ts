@@ -15,7 +15,7 @@ import { after, type GateId, type Instant } from "../base/brand.ts";
 import { fnv1a } from "../fleet/shape.ts";
 import { isHeld } from "../gate/gate.ts";
 import type { AttemptReport } from "../model/commands.ts";
-import type { Event, LossCause } from "../model/events.ts";
+import type { Event, EventOf, LossCause } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
 import { restAfter } from "./attempt.ts";
@@ -30,19 +30,15 @@ const REASON_SHOWN_MAX = 200;
 /** A worker that leaves in good order costs its tasks nothing, however often it does. */
 export const countsAsLoss = (cause: LossCause): boolean => cause === "worker-lost" || cause === "budget";
 
-type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly tokens: number | null };
+export type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly tokens: number | null };
 type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
 
 /** Whether its outcome is unknown and its task must not run again to see: one that never began did nothing. */
 const isOutcomeUnknown = ({ task, startedAt }: ReadonlyAttempt): boolean =>
   task.requirements.onLoss === "fail" && startedAt >= 0;
 
-export function loseAttempt(
-  state: ReadonlyState,
-  attempt: ReadonlyAttempt,
-  { cause, tokens }: Loss,
-  now: Instant,
-): Event {
+export function loseAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, loss: Loss, now: Instant): Event {
+  const { cause, tokens } = loss;
   const { task, number } = attempt;
   if (isOutcomeUnknown(attempt)) {
     const lost = `attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
@@ -84,20 +80,15 @@ export function throttleAttempt(
 ): Event[] {
   const { task } = attempt;
   const { tokens, reason } = given;
-  const askedMs = given.retryAfterMs ?? 0;
+  const retryAfterMs = Math.min(given.retryAfterMs ?? 0, THROTTLED_MS_MAX);
   const gate = task.requirements.provider as GateId | null;
   const back = { cause: "rate-limited", tokens, reason } as const;
   // A gate that only a report has made is no project's, so none may take what is kept for those that have few.
   const room = gate === null ? null : roomForGate(state, gate, null, now);
   if (gate === null || room?.ok !== true) {
-    const restMs = Math.max(
-      THROTTLED_MS_MIN,
-      Math.min(askedMs, THROTTLED_MS_MAX),
-      restOf(state, attempt, task.throttles + 1),
-    );
+    const restMs = Math.max(THROTTLED_MS_MIN, retryAfterMs, restOf(state, attempt, task.throttles + 1));
     return [lost(attempt, back, after(now, restMs), now)];
   }
-  const retryAfterMs = Math.min(askedMs, THROTTLED_MS_MAX);
   const throttled: Event = { kind: "gate-throttled", at: now, gate, permit: null, retryAfterMs };
   const again = lost(attempt, back, now, now);
   return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, throttled, again];
@@ -116,7 +107,7 @@ function isOldNews(
   return gate.blockedUntil !== null && attempt.assignedAt < gate.blockedUntil;
 }
 
-const restOf = (state: ReadonlyState, { task, number }: ReadonlyAttempt, times: number): number =>
+export const restOf = (state: ReadonlyState, { task, number }: ReadonlyAttempt, times: number): number =>
   restAfter(times, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
 
 type Back = { readonly cause: LossCause; readonly tokens: number | null; readonly reason: string | null };
@@ -126,7 +117,7 @@ const lost = (
   { cause, tokens, reason }: Back,
   restUntil: Instant,
   now: Instant,
-): Extract<Event, { kind: "attempt-lost" }> => ({
+): EventOf<"attempt-lost"> => ({
   kind: "attempt-lost",
   at: now,
   task: task.id,
@@ -138,7 +129,12 @@ const lost = (
   reason,
 });
 
-const failed = ({ task, number }: ReadonlyAttempt, tokens: number | null, reason: string, now: Instant): Event => ({
+export const failed = (
+  { task, number }: ReadonlyAttempt,
+  tokens: number | null,
+  reason: string,
+  now: Instant,
+): Event => ({
   kind: "task-failed",
   at: now,
   task: task.id,

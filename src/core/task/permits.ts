@@ -28,8 +28,8 @@ import {
   type Ticket,
 } from "../gate/gate.ts";
 import type { ReadonlyGate } from "../gate/state.ts";
-import type { AskPermit, Command, Decided } from "../model/commands.ts";
-import type { Event } from "../model/events.ts";
+import { type AskPermit, type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
+import type { Event, EventOf } from "../model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import type { State, Task } from "../model/state.ts";
 import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "../turn/budget.ts";
@@ -40,7 +40,7 @@ import { stopForBudget } from "./stop.ts";
 
 const NONE: readonly Event[] = [];
 const TICKETS_MAX = 100_000;
-type PermitEvent = Extract<Event, { kind: "permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled" }>;
+type PermitEvent = EventOf<"permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled">;
 
 export function evolvePermit(state: State, event: PermitEvent): void {
   const gate = ensureGate(state, event.gate);
@@ -64,7 +64,7 @@ export function evolvePermit(state: State, event: PermitEvent): void {
   }
 }
 
-function ticketOf(event: Extract<Event, { kind: "permit-asked" }>, seq: number): Ticket {
+function ticketOf(event: EventOf<"permit-asked">, seq: number): Ticket {
   return {
     id: event.permit,
     class: event.class,
@@ -80,7 +80,7 @@ function ticketOf(event: Extract<Event, { kind: "permit-asked" }>, seq: number):
   };
 }
 
-function settlePermit(state: State, gate: Gate, event: Extract<Event, { kind: "permit-settled" }>): void {
+function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">): void {
   const permit = releasePermit(gate, event.permit, event);
   state.permits.delete(event.permit);
   if (permit === null) return;
@@ -217,34 +217,26 @@ function refusalForBudget(
   return { type: "budget-exhausted", project: whose?.id ?? "(fleet)", limit: limit ?? 0, used };
 }
 
-export function decideDrop(state: ReadonlyState, permit: PermitId, now: Instant): Decided {
+export function decideDrop(state: ReadonlyState, { permit }: CommandOf<"drop-permit">, now: Instant): Decided {
   const gate = state.permits.get(permit);
-  if (gate === undefined) return ok({ events: [], repeated: true });
+  if (gate === undefined) return REPEATED;
   if (state.gates.get(gate)?.held.has(permit) === true) {
     return ok({ events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false }] });
   }
   return ok({ events: [{ kind: "permit-dropped", at: now, permit, gate }] });
 }
 
-export function decideSettle(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "settle-permit" }>,
-  now: Instant,
-): Decided {
+export function decideSettle(state: ReadonlyState, command: CommandOf<"settle-permit">, now: Instant): Decided {
   const id = state.permits.get(command.permit);
   const held = id === undefined ? undefined : state.gates.get(id)?.held.get(command.permit);
   // Settling twice, or after the permit ran out, is no fault: the first word counted.
-  if (id === undefined || held === undefined) return ok({ events: [], repeated: true });
+  if (id === undefined || held === undefined) return REPEATED;
   const { permit, tokens } = command;
-  const events: Event[] = [
-    { kind: "permit-settled", at: now, permit, gate: id, ok: command.ok, tokens, expired: false },
-  ];
+  const settled: Event = { kind: "permit-settled", at: now, permit, gate: id, ok: command.ok, tokens, expired: false };
   const attempt = attemptOf(state, held);
-  if (attempt !== null) {
-    const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
-    events.push(...stopForBudget(state, attempt, used, now));
-  }
-  return ok({ events });
+  if (attempt === null) return ok({ events: [settled] });
+  const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
+  return ok({ events: [settled, ...stopForBudget(state, attempt, used, now)] });
 }
 
 /** The next permit that may be granted at any gate. */

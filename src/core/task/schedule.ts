@@ -8,14 +8,14 @@
  */
 import type { Instant } from "../base/brand.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
-import type { Command, Decided } from "../model/commands.ts";
-import type { Event } from "../model/events.ts";
+import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
+import type { EventOf } from "../model/events.ts";
 import type { ReadonlyState } from "../model/read-only.ts";
 import type { Schedule, State } from "../model/state.ts";
 
 export const SCHEDULES_MAX = 10_000;
 
-type ScheduleCommand = Extract<Command, { type: "put-schedule" | "move-schedule" | "remove-schedule" }>;
+type ScheduleCommand = CommandOf<"put-schedule" | "move-schedule" | "remove-schedule">;
 
 export function decideSchedule(state: ReadonlyState, command: ScheduleCommand, now: Instant): Decided {
   const { schedule: id } = command;
@@ -24,8 +24,7 @@ export function decideSchedule(state: ReadonlyState, command: ScheduleCommand, n
     const { body, nextAt } = command;
     if (known === undefined && state.schedules.size >= SCHEDULES_MAX)
       return fail({ type: "too-many", what: "schedules", max: SCHEDULES_MAX });
-    if (known !== undefined && known.body === body && known.nextAt === nextAt)
-      return ok({ events: [], repeated: true });
+    if (known !== undefined && known.body === body && known.nextAt === nextAt) return REPEATED;
     return ok({ events: [{ kind: "schedule-put", at: now, schedule: id, body, nextAt }] });
   }
   if (known === undefined) return fail({ type: "schedule-unknown", schedule: id });
@@ -34,7 +33,7 @@ export function decideSchedule(state: ReadonlyState, command: ScheduleCommand, n
   return ok({ events: [{ kind: "schedule-moved", at: now, schedule: id, lastAt, lastTask, nextAt }] });
 }
 
-type ScheduleEvent = Extract<Event, { kind: "schedule-put" | "schedule-moved" | "schedule-removed" }>;
+type ScheduleEvent = EventOf<"schedule-put" | "schedule-moved" | "schedule-removed">;
 
 export function evolveSchedule({ schedules }: State, event: ScheduleEvent): void {
   const known = schedules.get(event.schedule);

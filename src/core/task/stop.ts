@@ -9,13 +9,11 @@
  */
 
 import { after, type Instant } from "../base/brand.ts";
-import { fnv1a } from "../fleet/shape.ts";
 import type { AttemptReport } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
-import { setAside } from "../turn/budget.ts";
-import { restAfter } from "./attempt.ts";
-import { loseAttempt } from "./loss.ts";
+import { isAffordable } from "../turn/budget.ts";
+import { failed, type Loss, loseAttempt, restOf } from "./loss.ts";
 
 /** When a stop counts as done whatever the worker says. One over the wire may hear of it a lease later. */
 export function stopByFor(state: ReadonlyState, { worker }: ReadonlyAttempt, now: Instant): Instant {
@@ -25,32 +23,20 @@ export function stopByFor(state: ReadonlyState, { worker }: ReadonlyAttempt, now
 
 /** The stop that follows if using this much overruns a budget. */
 export function stopForBudget(state: ReadonlyState, attempt: ReadonlyAttempt, used: number, now: Instant): Event[] {
-  if (attempt.state === "stopping") return [];
   const more = used - attempt.reserve;
   // One that keeps within what it reserved never pays for the overrun of another.
-  if (more <= 0) return [];
-  if (!overruns(state, attempt, more, now)) return [];
-  const { task, number } = attempt;
-  return [
-    {
-      kind: "attempt-stopping",
-      at: now,
-      task: task.id,
-      attempt: number,
-      cause: "budget",
-      stopBy: stopByFor(state, attempt, now),
-    },
-  ];
+  if (attempt.state === "stopping" || more <= 0 || isAffordable(state, attempt.task.project, more, now)) return [];
+  return [stopping(state, attempt, "budget", now)];
 }
 
-function overruns(state: ReadonlyState, attempt: ReadonlyAttempt, more: number, now: Instant): boolean {
-  const { project } = attempt.task;
-  const { limit } = project.settings.budget;
-  const fleetLimit = state.config.budget.limit;
-  return (
-    (limit !== null && project.spent.total(now) + setAside(project) + more > limit) ||
-    (fleetLimit !== null && state.spent.total(now) + setAside(state) + more > fleetLimit)
-  );
+export function stopping(
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
+  cause: "budget" | "timeout",
+  now: Instant,
+): Event {
+  const stopBy = stopByFor(state, attempt, now);
+  return { kind: "attempt-stopping", at: now, task: attempt.task.id, attempt: attempt.number, cause, stopBy };
 }
 
 /** An own failure: another attempt after a rest, or the end. */
@@ -63,24 +49,21 @@ export function failAttempt(
   const { task, number } = attempt;
   const failures = task.ownFailures + 1;
   const { error, tokens } = report;
-  if (report.permanent || failures >= task.requirements.maxAttempts) {
-    const ended = { task: task.id, attempt: number, tokens, reason: error, expired: false, stopBy: null };
-    return { kind: "task-failed", at: now, ...ended };
-  }
-  const rest = Math.max(
-    report.retryAfterMs ?? 0,
-    restAfter(failures, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry),
-  );
-  return {
-    kind: "attempt-failed",
-    at: now,
-    task: task.id,
-    attempt: number,
-    tokens,
-    error,
-    restUntil: after(now, rest),
-  };
+  if (report.permanent || failures >= task.requirements.maxAttempts) return failed(attempt, tokens, error, now);
+  const restUntil = after(now, Math.max(report.retryAfterMs ?? 0, restOf(state, attempt, failures)));
+  return { kind: "attempt-failed", at: now, task: task.id, attempt: number, tokens, error, restUntil };
 }
+
+/** Its worker does not have it any more. */
+export const giveUpAttempt = (
+  state: ReadonlyState,
+  attempt: ReadonlyAttempt,
+  cause: Loss["cause"],
+  now: Instant,
+): Event =>
+  attempt.state === "stopping"
+    ? endOfStop(state, attempt, null, now)
+    : loseAttempt(state, attempt, { cause, tokens: null }, now);
 
 /** What follows when a stopping attempt is really over. */
 export function endOfStop(state: ReadonlyState, attempt: ReadonlyAttempt, tokens: number | null, now: Instant): Event {

@@ -4,25 +4,29 @@
  * The first end counts: cancelling what has ended is a conflict, whatever the second end would have been.
  */
 import type { Instant, TaskId } from "../base/brand.ts";
-import { fail, ok } from "../base/result.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import { neededBy, pinFor } from "../fleet/placement.ts";
-import type { Command, Decided, Warning } from "../model/commands.ts";
-import type { ReadonlyState } from "../model/read-only.ts";
-import { hasEnded, type Phase, wentWell } from "../model/state.ts";
+import type { CommandOf, Decided, Warning } from "../model/commands.ts";
+import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import { hasEnded, wentWell } from "../model/state.ts";
 import { dependenciesOf } from "./lifecycle.ts";
 import { stopByFor } from "./stop.ts";
 
-type Ended = { readonly phase: Phase; readonly seq: number };
-
-function find(state: ReadonlyState, task: TaskId): Ended | undefined {
-  return state.tasks.get(task) ?? state.tombstones.get(task);
+function findLive(state: ReadonlyState, id: TaskId): Result<ReadonlyTask, Refusal> {
+  const task = state.tasks.get(id);
+  if (task !== undefined && !hasEnded(task)) return ok(task);
+  const ended = task ?? state.tombstones.get(id);
+  return fail(
+    ended === undefined ? { type: "task-unknown", task: id } : { type: "task-ended", task: id, state: ended.phase },
+  );
 }
 
-export function decideCancel(state: ReadonlyState, id: TaskId, reason: string | null, now: Instant): Decided {
-  const found = find(state, id);
-  if (found === undefined) return fail({ type: "task-unknown", task: id });
-  const task = state.tasks.get(id);
-  if (task === undefined || hasEnded(task)) return fail({ type: "task-ended", task: id, state: found.phase });
+export function decideCancel(state: ReadonlyState, command: CommandOf<"cancel-task">, now: Instant): Decided {
+  const { task: id, reason } = command;
+  const found = findLive(state, id);
+  if (!found.ok) return found;
+  const task = found.value;
   // An attempt that stops for another reason already keeps the grace it was given.
   const isStopping = task.attempt?.state === "stopping";
   const stopBy =
@@ -30,7 +34,7 @@ export function decideCancel(state: ReadonlyState, id: TaskId, reason: string | 
   return ok({ events: [{ kind: "task-cancelled", at: now, task: id, reason: reason ?? "cancelled", stopBy }] });
 }
 
-export function decideRetry(state: ReadonlyState, id: TaskId, now: Instant): Decided {
+export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry-task">, now: Instant): Decided {
   const task = state.tasks.get(id);
   if (task === undefined) {
     const stone = state.tombstones.get(id);
@@ -42,7 +46,7 @@ export function decideRetry(state: ReadonlyState, id: TaskId, now: Instant): Dec
   const waitFor: TaskId[] = [];
   const ties = { parent: task.links?.parent ?? null, needs: task.links?.needs ?? [] };
   for (const dependency of dependenciesOf(ties)) {
-    const found = find(state, dependency);
+    const found = state.tasks.get(dependency) ?? state.tombstones.get(dependency);
     // A later task may have taken the id of one that was forgotten.
     if (found === undefined || found.seq > task.seq || wentWell(found.phase)) continue;
     if (!hasEnded(found)) waitFor.push(dependency);
@@ -55,18 +59,10 @@ export function decideRetry(state: ReadonlyState, id: TaskId, now: Instant): Dec
   return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
 }
 
-export function decidePatch(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "patch-task" }>,
-  now: Instant,
-): Decided {
-  const task = state.tasks.get(command.task);
-  if (task === undefined || hasEnded(task)) {
-    const found = find(state, command.task);
-    return found === undefined
-      ? fail({ type: "task-unknown", task: command.task })
-      : fail({ type: "task-ended", task: command.task, state: found.phase });
-  }
+export function decidePatch(state: ReadonlyState, command: CommandOf<"patch-task">, now: Instant): Decided {
+  const found = findLive(state, command.task);
+  if (!found.ok) return found;
+  const task = found.value;
   const { deadline: given } = command;
   if (given !== undefined && given !== null && given <= now) {
     return fail({ type: "past-deadline", field: "deadline", deadline: given, now });

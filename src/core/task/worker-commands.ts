@@ -10,20 +10,15 @@
 import type { Instant, PermitId, WorkerId } from "../base/brand.ts";
 import { fail, ok } from "../base/result.ts";
 import { FILTERS_MAX, keyOfTakes } from "../fleet/worker-filter.ts";
-import type { Command, Decided } from "../model/commands.ts";
+import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
 import type { ReadonlyState, ReadonlyWorker } from "../model/read-only.ts";
 import { isTab } from "./browser-tab.ts";
-import { loseAttempt } from "./loss.ts";
-import { endOfStop } from "./stop.ts";
+import { giveUpAttempt } from "./stop.ts";
 
 const WORKERS_MAX = 100_000;
 
-export function decideJoin(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "join-worker" }>,
-  now: Instant,
-): Decided {
+export function decideJoin(state: ReadonlyState, command: CommandOf<"join-worker">, now: Instant): Decided {
   const id = command.worker ?? (`wrk_${state.seq + 1}` as WorkerId);
   const known = state.fleet.byId.get(id);
   // A worker over the wire that joins again has started anew, and what it held is lost; a function in this process
@@ -61,11 +56,7 @@ function takeTabs(state: ReadonlyState, to: WorkerId, tabs: readonly string[], n
   });
 }
 
-export function decideChange(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "change-worker" }>,
-  now: Instant,
-): Decided {
+export function decideChange(state: ReadonlyState, command: CommandOf<"change-worker">, now: Instant): Decided {
   const worker = state.fleet.byId.get(command.worker);
   if (worker === undefined || worker.status === "unreachable")
     return fail({ type: "worker-unknown", worker: command.worker });
@@ -75,12 +66,12 @@ export function decideChange(
   const isNamed = settings.capabilities !== worker.capabilities;
   const isOwn = (tab: string): boolean => worker.capabilitySet.has(tab) && state.fleet.offered.get(tab) === 1;
   const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !isOwn(one)) : [];
-  if (tabs.length === 0 && isSame(worker, settings)) return ok({ events: [], repeated: true });
+  if (tabs.length === 0 && isSame(worker, settings)) return REPEATED;
   const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note };
   return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
 }
 
-function isSame(worker: ReadonlyWorker, settings: Extract<Command, { type: "change-worker" }>["settings"]): boolean {
+function isSame(worker: ReadonlyWorker, settings: CommandOf<"change-worker">["settings"]): boolean {
   return (
     worker.slots === settings.slots &&
     worker.zone === settings.zone &&
@@ -93,11 +84,7 @@ function isSame(worker: ReadonlyWorker, settings: Extract<Command, { type: "chan
   );
 }
 
-export function decideLeave(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "leave-worker" }>,
-  now: Instant,
-): Decided {
+export function decideLeave(state: ReadonlyState, command: CommandOf<"leave-worker">, now: Instant): Decided {
   const worker = state.fleet.byId.get(command.worker);
   if (worker === undefined || (worker.status === "unreachable" && command.lost)) {
     return fail({ type: "worker-unknown", worker: command.worker });
@@ -108,13 +95,7 @@ export function decideLeave(
 function leave(state: ReadonlyState, worker: ReadonlyWorker, lost: boolean, now: Instant): Event[] {
   const cause = lost ? "worker-lost" : "worker-left";
   return [
-    ...worker.attempts
-      .inOrder()
-      .map((attempt) =>
-        attempt.state === "stopping"
-          ? endOfStop(state, attempt, null, now)
-          : loseAttempt(state, attempt, { cause, tokens: null }, now),
-      ),
+    ...worker.attempts.inOrder().map((attempt) => giveUpAttempt(state, attempt, cause, now)),
     { kind: "worker-left", at: now, worker: worker.id, lost },
   ];
 }
@@ -132,11 +113,7 @@ function abandonedPermits(state: ReadonlyState, now: Instant): Event[] {
   );
 }
 
-export function decideEngineStart(
-  state: ReadonlyState,
-  command: Extract<Command, { type: "start-engine" }>,
-  now: Instant,
-): Decided {
+export function decideEngineStart(state: ReadonlyState, command: CommandOf<"start-engine">, now: Instant): Decided {
   const { coreVersion, policyHash } = command;
   const events: Event[] = [
     { kind: "engine-started", at: now, coreVersion, policyHash },
