@@ -12,7 +12,7 @@ import { isEnd } from "./tasks/await-end.ts";
 import type { BodyStore } from "./tasks/body-store.ts";
 import { parseStored } from "./tasks/task-body.ts";
 import { endedView } from "./tasks/task-view.ts";
-import { refused } from "./writer/drover-error.ts";
+import { accepted } from "./writer/drover-error.ts";
 import type { Applied } from "./writer/group-commit.ts";
 import type { Writer } from "./writer/writer.ts";
 
@@ -80,10 +80,8 @@ export function createCallbacks(deps: {
     async settle(end, outcome) {
       const fields = { ok: flag, status: orNull(whole(0, 999)), attempts: whole(0, 1_000_000) };
       const read = readSection<CallbackOutcome>(fields, { ok: false, status: null, attempts: 0 }, outcome, "");
-      const at = whole(1)(end, "seq");
-      if (!read.ok) throw refused(read.failure);
-      if (!at.ok) throw refused(at.failure);
-      await writer.run({ type: "settle-callback", end: seq(at.value), outcome: read.value });
+      const settled = { outcome: accepted(read), end: seq(accepted(whole(1)(end, "seq"))) };
+      await writer.run({ type: "settle-callback", ...settled });
     },
     onCommitted(batch) {
       if (listeners.size === 0 || state.callbacks.due.size === 0) return;

@@ -11,8 +11,7 @@ import { amendPatch, type Config, readConfig, withPatch } from "../core/config/i
 import { policyOf } from "../core/task/index.ts";
 import type { ConfigInput } from "../protocol/generated/index.ts";
 import type { ConfigPatchBody } from "../protocol/index.ts";
-
-import { badInput, refused } from "./writer/drover-error.ts";
+import { accepted, badInput, refused } from "./writer/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 
 /** The config while the engine runs. */
@@ -30,18 +29,16 @@ export function createConfigApi(writer: Writer): ConfigApi {
   return {
     async reload(given) {
       if (given === undefined) throw badInput("config", given, "an object; {} sets everything back to its default");
-      const read = readConfig(given);
-      if (!read.ok) throw refused(read.failure);
-      const whole = readConfig(withPatch(read.value, state.patch));
+      const config = accepted(readConfig(given));
+      const whole = readConfig(withPatch(config, state.patch));
       if (!whole.ok) throw refused(byHand(whole.failure));
-      if (JSON.stringify(read.value) !== JSON.stringify(state.base))
-        await writer.run({ type: "set-config", config: read.value, patch: state.patch });
+      if (JSON.stringify(config) !== JSON.stringify(state.base))
+        await writer.run({ type: "set-config", config, patch: state.patch });
       return state.config;
     },
     async patchConfig(given) {
-      const patch = amendPatch(state.base, state.patch, given);
-      if (!patch.ok) throw refused(patch.failure);
-      await writer.run({ type: "set-config", config: state.base, patch: patch.value });
+      const patch = accepted(amendPatch(state.base, state.patch, given));
+      await writer.run({ type: "set-config", config: state.base, patch });
       return state.config;
     },
     effectiveConfig: () => state.config,

@@ -77,7 +77,7 @@ import {
 import { createRemoteWorkers, type RemoteWorkers, type RemoteWorkersService } from "./workers/remote-workers.ts";
 import { readOptions } from "./writer/call-options.ts";
 import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts";
-import { badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
+import { accepted, badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
 import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
@@ -187,13 +187,12 @@ export type Drover = AsyncDisposable &
 export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
   const config = reading(options, "", () => {
     checkOptions(options);
-    return readConfig(options.config);
+    return accepted(readConfig(options.config));
   });
-  if (!config.ok) throw refused(config.failure);
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
   try {
-    return await startDrover(options, log, options.config === undefined ? null : config.value);
+    return await startDrover(options, log, options.config === undefined ? null : config);
   } catch (error) {
     await log.close();
     throw error;
@@ -206,8 +205,7 @@ function checkOptions(options: OpenOptions): void {
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
-  const data = options.data === undefined ? ok("") : directoryPath(options.data, "data");
-  if (!data.ok) throw refused(data.failure);
+  if (options.data !== undefined) accepted(directoryPath(options.data, "data"));
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
   for (const key of ["log", "clock"] as const) {
@@ -450,14 +448,11 @@ function apiOf(parts: Parts): Drover {
 }
 
 async function putProject(writer: Writer, id: string, given: unknown): Promise<ProjectView> {
-  const read = name()(id, "project");
-  if (!read.ok) throw refused(read.failure);
-  const project = read.value as ProjectId;
+  const project = accepted(name()(id, "project")) as ProjectId;
   const { state } = writer;
   const base = state.projects.get(project)?.settings ?? settingsFor(state.config, project)[0];
-  const settings = readSection(projectFields(base), base, given, "");
-  if (!settings.ok) throw refused(settings.failure);
-  await writer.run({ type: "put-project", project, settings: settings.value });
+  const settings = accepted(readSection(projectFields(base), base, given, ""));
+  await writer.run({ type: "put-project", project, settings });
   return projectViews(state, writer.now()).find((view) => view.id === id) as ProjectView;
 }
 

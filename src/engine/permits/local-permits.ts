@@ -25,7 +25,7 @@ import type { Usage } from "../../protocol/index.ts";
 import { usage } from "../../protocol/shapes/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
-import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, type DroverError } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
@@ -73,7 +73,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
   function acquire(gate: GateId, options: PermitOptions, holder: Holder | null, position: Position): Promise<PermitId> {
     const { signal } = options;
     signal?.throwIfAborted();
-    const decided = writer.execute({
+    const asked = writer.execute({
       type: "ask-permit",
       permit: null,
       gate,
@@ -84,8 +84,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
       tokens: options.tokens ?? 0,
       ...position,
     });
-    if (!decided.ok) throw refused(decided.failure);
-    const id = decided.value.id as PermitId;
+    const id = accepted(asked).id as PermitId;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
         if (!waiting.delete(id)) return;
@@ -177,11 +176,7 @@ const OPTIONS: Fields<Required<PermitOptions>> = {
   signal: abortSignal,
 };
 
-export function readGateName(gate: unknown): GateId {
-  const read = name()(gate, "gate");
-  if (!read.ok) throw refused(read.failure);
-  return read.value as GateId;
-}
+export const readGateName = (gate: unknown): GateId => accepted(name()(gate, "gate")) as GateId;
 
 /** A call in a task gives up when the caller's signal fires or the attempt must stop, whichever is first. */
 function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): PermitOptions {

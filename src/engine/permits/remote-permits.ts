@@ -25,7 +25,7 @@ import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
-import { badInput, type DroverError, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { countTokens } from "./local-permits.ts";
 import { createPermitWaits } from "./permit-waits.ts";
@@ -88,7 +88,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
   function enqueue(call: PermitBody, keepsPosition: boolean): string {
     if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
     const position = keepsPosition ? positionOf(call) : null;
-    const decided = writer.execute({
+    const asked = writer.execute({
       type: "ask-permit",
       permit: (call.id ?? null) as PermitId | null,
       gate: call.gate as GateId,
@@ -101,9 +101,9 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
       order: position?.order ?? null,
       remote: true,
     });
-    if (!decided.ok) throw refused(decided.failure);
+    const { id } = accepted(asked);
     if (position !== null) rateLimitedCalls.delete((call.again ?? call.id) as string);
-    return decided.value.id as string;
+    return id as string;
   }
 
   /** The position the same call had before its 429; that of another gate or payer is not this one's. */
@@ -228,8 +228,4 @@ function keep(ids: Set<string>, id: string): void {
   if (ids.size > IDS_KEPT_MAX) ids.delete(ids.values().next().value as string);
 }
 
-function readId(permit: unknown): PermitId {
-  const read = name()(permit, "permit");
-  if (!read.ok) throw refused(read.failure);
-  return read.value as PermitId;
-}
+const readId = (permit: unknown): PermitId => accepted(name()(permit, "permit")) as PermitId;

@@ -22,7 +22,7 @@ import { readShape, type Schema } from "../../protocol/schema/index.ts";
 import { SCHEDULE_ID_MAX, scheduleFields } from "../../protocol/shapes/index.ts";
 import { instantField, readTaskBody, type TaskInput } from "../tasks/task-body.ts";
 import { canonical } from "../writer/canonical-json.ts";
-import { badInput, DroverError, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError } from "../writer/drover-error.ts";
 
 const BODY_CHARACTERS_MAX = 64 * 1024;
 
@@ -111,9 +111,7 @@ const FIELDS: Fields<ReadSchedule> = {
 const BASE = { timeZone: "UTC", overlap: "skip", catchUp: 1, paused: false, startAt: null, endAt: null } as const;
 
 export function readSchedule(body: unknown): ReadSchedule {
-  const read = readSection<ReadSchedule>(FIELDS, BASE as unknown as ReadSchedule, body, "");
-  if (!read.ok) throw refused(read.failure);
-  const schedule = read.value;
+  const schedule = accepted(readSection<ReadSchedule>(FIELDS, BASE as unknown as ReadSchedule, body, ""));
   if (schedule.cron === undefined) throw badInput("cron", undefined, "a cron pattern such as */15 * * * *");
   if (schedule.task === undefined) throw badInput("task", undefined, "the task of each instant, as an object");
   if (schedule.startAt !== null && schedule.endAt !== null && schedule.endAt < schedule.startAt)
@@ -124,8 +122,4 @@ export function readSchedule(body: unknown): ReadSchedule {
   return schedule;
 }
 
-export function scheduleId(id: unknown): ScheduleId {
-  const read = name(SCHEDULE_ID_MAX)(id, "schedule");
-  if (!read.ok) throw refused(read.failure);
-  return read.value as ScheduleId;
-}
+export const scheduleId = (id: unknown): ScheduleId => accepted(name(SCHEDULE_ID_MAX)(id, "schedule")) as ScheduleId;

@@ -6,7 +6,7 @@
 import { isRecord, name, whole } from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
-import { badInput, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";
 
 /** Which recurring tasks, and how many of them. */
@@ -63,12 +63,11 @@ function readFilter(filter: ScheduleFilter) {
   for (const field of Object.keys(filter))
     if (!KNOWN.includes(field)) throw refused({ type: "unknown-field", field, known: KNOWN });
   const { agentId, project, limit = PAGE_DEFAULT, cursor } = filter;
-  const size = whole(1, PAGE_MAX)(limit, "limit");
-  if (!size.ok) throw refused(size.failure);
+  const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
   if (cursor !== undefined && !name()(cursor, "cursor").ok)
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const projects = project === undefined ? null : [project].flat();
   const isWanted = (facts: ScheduleFacts): boolean =>
     (agentId === undefined || facts.agentId === agentId) && (projects === null || projects.includes(facts.project));
-  return { size: size.value, after: cursor ?? "", isWanted };
+  return { size, after: cursor ?? "", isWanted };
 }

@@ -10,7 +10,7 @@ import { isoTime } from "../../std/index.ts";
 import type { ArtifactSource } from "../tasks/artifact-source.ts";
 import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
-import { refused } from "../writer/drover-error.ts";
+import { accepted, refused } from "../writer/drover-error.ts";
 import type { StorageGuard } from "../writer/storage-guard.ts";
 import { readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
 import { neverDue, nextOf } from "./schedule-calendar.ts";
@@ -61,8 +61,7 @@ export function createSchedules(deps: Deps): ScheduleService {
       ? null
       : (room.refusalFor(id, { bytes: size, project, agentId }) ?? deps.storage.room(keeper, bytes, writer.now()));
     if (full !== null) throw refused(full);
-    const decided = writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt });
-    if (!decided.ok) throw refused(decided.failure);
+    accepted(writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt }));
     if (!isSame) room.changed(size - (known === undefined ? 0 : factsOf(known).bytes));
     deps.storage.book(keeper, bytes, writer.now());
     runner.watch();

@@ -12,7 +12,7 @@ import type { MutableState, State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { type Log, LogFailure } from "../../log/index.ts";
 import { nextTurn } from "../../std/index.ts";
-import { badInput, DroverError, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError } from "../writer/drover-error.ts";
 import { stateInSlices } from "../writer/recovery.ts";
 
 const EVENTS_MAX = 5_000_000;
@@ -66,13 +66,12 @@ export function createPast(log: Log): Past {
 
   return {
     async look(given, head, see) {
-      const read = whole(1)(given, "at");
-      if (!read.ok) throw refused(read.failure);
-      if (read.value > head) throw badInput("at", given, `at most ${head}, the last event`);
+      const at = accepted(whole(1)(given, "at"));
+      if (at > head) throw badInput("at", given, `at most ${head}, the last event`);
       if (waiting > WAITING_MAX)
         throw new DroverError("overloaded", `${waiting} looks at the past wait already; try again in a moment`);
       waiting++;
-      const seen = last.then(async () => see(await stateAt(seq(read.value)))).finally(() => waiting--);
+      const seen = last.then(async () => see(await stateAt(seq(at)))).finally(() => waiting--);
       last = seen.catch(() => {});
       return seen;
     },

@@ -22,7 +22,7 @@ import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
 import { nextTurn } from "../../std/index.ts";
-import { badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
@@ -72,11 +72,7 @@ export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView
     await writer.settled();
     const view = await withBody(show, needed(bodies, task.seq as Seq));
     const result = resultSeq === null ? {} : await resultOf(id, bodies.read(resultSeq as Seq, task.end?.resultHash));
-    return {
-      ...view,
-      ...result,
-      ...(progress === undefined ? {} : { progress }),
-    };
+    return { ...view, ...result, ...(progress === undefined ? {} : { progress }) };
   }
   const stone = state.tombstones.get(id);
   const turnedAway = rejected.find(id, writer.now(), state.config.scheduler.resultTtl);
@@ -165,10 +161,7 @@ const PROJECTS_MAX = 1000;
 export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Listed) => boolean {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
-  for (const state of states ?? []) {
-    const read = oneOf(...STATES)(state, "state");
-    if (!read.ok) throw refused(read.failure);
-  }
+  for (const state of states ?? []) accepted(oneOf(...STATES)(state, "state"));
   const fields = { agentId: name(), project: namesOf, type: name() };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
@@ -277,14 +270,13 @@ type Wanted = {
 function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
-  const size = whole(1, PAGE_MAX)(limit, "limit");
-  if (!size.ok) throw refused(size.failure);
+  const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
   if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
   return {
-    size: size.value,
+    size,
     after,
     afterRejected: isRejected ? after : null,
     wantsRejected: [wanted.state].flat().includes("rejected"),

@@ -20,7 +20,7 @@ import type {
   TaskView,
 } from "../../protocol/index.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
-import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
 import { answerFor, lookForArtifact, type SubmitParts, submitRead } from "./submit.ts";
@@ -145,7 +145,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     const decided = writer.execute(command(id));
     const answer = decided.ok ? answerFor(parts, id, state.tasks.get(id), decided.value.warnings) : null;
     await writer.settled();
-    if (!decided.ok) throw refused(decided.failure);
+    accepted(decided);
     return answer as Submitted;
   }
 
@@ -156,8 +156,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     const id = idOf(task);
     const fields = { priority: priorityReader, deadline: orNull(instantField) };
     const read = readSection<{ priority?: number; deadline?: number | null }>(fields as never, {}, change, "");
-    if (!read.ok) throw refused(read.failure);
-    const { priority = null, deadline: given } = read.value;
+    const { priority = null, deadline: given } = accepted(read);
     const deadline = given as Instant | null | undefined;
     return decideOn(id, (task) => ({ type: "patch-task", task, priority, deadline }));
   }
@@ -211,8 +210,4 @@ function notEmpty(filter: TaskFilter): TaskFilter {
   return filter;
 }
 
-function idOf(task: unknown): TaskId {
-  const read = readName(task, "taskId");
-  if (!read.ok) throw refused(read.failure);
-  return taskId(read.value);
-}
+const idOf = (task: unknown): TaskId => taskId(accepted(readName(task, "taskId")));

@@ -19,7 +19,7 @@ import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { blank } from "../tasks/handler-outcome.ts";
-import { badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError, isStop, reading } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import { createHandlerRunner } from "./handler-runner.ts";
@@ -85,27 +85,18 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
     const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? given : options);
     const limit = first === undefined ? all.slots : readLimit(first, all);
     const settings = limitedTo(all, limit, null);
-    const session = newId();
-    const decided = writer.execute({
-      type: "join-worker",
-      worker: wanted as WorkerId | null,
-      kind: "local",
-      session,
-      settings,
-      takes,
-    });
-    if (!decided.ok) throw refused(decided.failure);
-    const id = decided.value.id as WorkerId;
+    const worker = { worker: wanted as WorkerId | null, kind: "local", session: newId() } as const;
+    const id = accepted(writer.execute({ type: "join-worker", ...worker, settings, takes })).id as WorkerId;
     const waiting = fifo<{ task: TaskId; attempt: number }>();
-    const worker: HandlerWorker = { id, handler, settings, limit, active: 0, leaving: null, onIdle: () => {}, waiting };
-    workers.set(id, worker);
+    const own: HandlerWorker = { id, handler, settings, limit, active: 0, leaving: null, onIdle: () => {}, waiting };
+    workers.set(id, own);
     await writer.settled();
     return {
       id,
-      limit: async (count, note = null) => await change(worker, all, readLimit(count, all), note),
-      drain: () => drain(worker),
-      close: () => leave(worker),
-      [Symbol.asyncDispose]: () => leave(worker),
+      limit: async (count, note = null) => await change(own, all, readLimit(count, all), note),
+      drain: () => drain(own),
+      close: () => leave(own),
+      [Symbol.asyncDispose]: () => leave(own),
     };
   }
 
@@ -238,7 +229,5 @@ const limitedTo = (settings: WorkerSettings, limit: number, note: string | null)
 
 /** Never more than its slots. */
 function readLimit(count: unknown, { slots }: WorkerSettings): number {
-  const read = whole(0, 100_000)(count, "limit");
-  if (!read.ok) throw refused(read.failure);
-  return Math.min(slots, read.value);
+  return Math.min(slots, accepted(whole(0, 100_000)(count, "limit")));
 }

@@ -16,9 +16,8 @@ import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody }
 import { SESSION_MAX } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
-
 import { abortSignal, readOptions } from "../writer/call-options.ts";
-import { type DroverError, refused } from "../writer/drover-error.ts";
+import { accepted, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
@@ -92,8 +91,7 @@ export function createRemoteWorkers(deps: {
     const session = newId();
     const worker = { worker: id as WorkerId | null, kind: target === null ? "pull" : "push" } as const;
     const decided = writer.execute({ type: "join-worker", ...worker, session, settings, target, takes });
-    if (!decided.ok) throw refused(decided.failure);
-    const workerId = decided.value.id as WorkerId;
+    const workerId = accepted(decided).id as WorkerId;
     polls.forget(workerId);
     polls.markNotified(workerId, []);
     drained.delete(workerId);
@@ -215,10 +213,9 @@ export function createRemoteWorkers(deps: {
 }
 
 function findRemote({ state }: Writer, given: string): Worker {
-  const read = name()(given, "workerId");
-  if (!read.ok) throw refused(read.failure);
-  const worker = state.fleet.byId.get(read.value as WorkerId);
-  if (worker === undefined || worker.kind === "local") throw refused({ type: "worker-unknown", worker: read.value });
+  const id = accepted(name()(given, "workerId"));
+  const worker = state.fleet.byId.get(id as WorkerId);
+  if (worker === undefined || worker.kind === "local") throw refused({ type: "worker-unknown", worker: id });
   return worker;
 }
 

@@ -10,7 +10,7 @@ import type { Attempt, Command, Task, Worker, WorkerSettings } from "../../core/
 import type { AttemptRef, RunningReport, SyncBody } from "../../protocol/index.ts";
 import { countTokens } from "../permits/local-permits.ts";
 import { blank } from "../tasks/handler-outcome.ts";
-import { refused } from "../writer/drover-error.ts";
+import { accepted } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { keyOf } from "./sync-answer.ts";
 import type { SyncPolls } from "./sync-polls.ts";
@@ -18,10 +18,7 @@ import type { SyncPolls } from "./sync-polls.ts";
 /** How many leases an attempt may stay unnamed by a worker that names what it runs. */
 const LEASES_UNNAMED_MAX = 3;
 
-function must(writer: Writer, command: Command): void {
-  const decided = writer.execute(command);
-  if (!decided.ok) throw refused(decided.failure);
-}
+const must = (writer: Writer, command: Command): unknown => accepted(writer.execute(command));
 
 type Parts = { readonly writer: Writer; readonly polls: SyncPolls; readonly progress: Map<string, unknown> };
 

@@ -8,7 +8,7 @@
 
 import { badField, type Fields, fail, isRecord, ok, type Reader, readSection } from "../../core/base/index.ts";
 import { Checked, readShape, type Schema } from "../../protocol/schema/index.ts";
-import { badInput, reading, refused } from "./drover-error.ts";
+import { accepted, badInput, reading } from "./drover-error.ts";
 
 export const abortSignal: Reader<AbortSignal> = (value, field) =>
   value instanceof AbortSignal ? ok(value) : fail(badField(field, value, "an AbortSignal"));
@@ -18,16 +18,12 @@ export function readBody<Body>(schema: Schema<Body>, given: unknown, at: string 
   if (given instanceof Checked) return given.body as Body;
   // The fields are taken out once: what is checked is what is used.
   const own = isRecord(given) ? reading(given, at, () => ({ ...given })) : given;
-  const read = readShape(schema, own, at);
-  if (!read.ok) throw refused(read.failure);
-  return read.value;
+  return accepted(readShape(schema, own, at));
 }
 
 /** The options as given, checked; absent ones are none. */
 export function readOptions<Options extends object>(fields: Fields<Required<Options>>, given: unknown): Options {
   if (given === undefined) return {} as Options;
   if (!isRecord(given)) throw badInput("options", given, "an object");
-  const read = readSection<Options>(fields as unknown as Fields<Options>, {} as Options, given, "options");
-  if (!read.ok) throw refused(read.failure);
-  return read.value;
+  return accepted(readSection<Options>(fields as unknown as Fields<Options>, {} as Options, given, "options"));
 }

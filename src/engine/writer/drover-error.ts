@@ -4,7 +4,7 @@
  * `code` is for programs, the message for people, `retryable` says whether the same call may succeed later,
  * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
  */
-import { badField, type Refusal, sentence, unreadable } from "../../core/base/index.ts";
+import { badField, type Refusal, type Result, sentence, unreadable } from "../../core/base/index.ts";
 /** Every code of a DroverError. */
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
@@ -45,15 +45,8 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "dependency-failed": "conflict",
 };
 const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
-  ...([
-    "queue_full",
-    "backpressure",
-    "overloaded",
-    "deposed",
-    "budget_exhausted",
-    "bytes_per_minute",
-    "log_full",
-  ] as const),
+  ...(["queue_full", "backpressure", "overloaded", "deposed"] as const),
+  ...(["budget_exhausted", "bytes_per_minute", "log_full"] as const),
 ]);
 
 /** A refusal, or why the engine stopped. */
@@ -84,6 +77,12 @@ export class DroverError extends Error {
 
 export const refused = (refusal: Refusal, details: Record<string, unknown> = {}): DroverError =>
   new DroverError(CODE[refusal.type], sentence(refusal), { refusal, details });
+
+/** The value; a refusal is thrown. */
+export function accepted<Value>(result: Result<Value, Refusal>): Value {
+  if (!result.ok) throw refused(result.failure);
+  return result.value;
+}
 
 const STOPS: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
 

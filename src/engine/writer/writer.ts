@@ -17,7 +17,7 @@ import type { Command, Decided, Decision, Event, MutableState, State } from "../
 import { nextChange } from "../../core/task/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { DroverError, isStop, refused } from "./drover-error.ts";
+import { accepted, DroverError, isStop } from "./drover-error.ts";
 import { type Applied, type Commit, createGroupCommit } from "./group-commit.ts";
 import { createHeadSigning } from "./head-signing.ts";
 import { createLogClock } from "./log-clock.ts";
@@ -201,8 +201,7 @@ export function startWriter(options: WriterOptions): Writer {
     const decided = execute(command, payload);
     // A refusal may rest on events that are not durable yet: it waits for them like any answer.
     await commits.settled();
-    if (!decided.ok) throw refused(decided.failure);
-    return decided.value;
+    return accepted(decided);
   }
 
   async function close(): Promise<void> {
