@@ -9,11 +9,11 @@
  * Without `data` everything is in memory and ends with the process. Every answer is durable when it
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
-
 import { randomUUID } from "node:crypto";
 import {
   badField,
   fail,
+  flag,
   isRecord,
   milliseconds,
   name,
@@ -30,6 +30,7 @@ import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
 import type { Anchor, Head, Log, VerifyReport } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
+import { openSqliteLog as open, type SqliteLogOptions } from "../log/sqlite/index.ts";
 import type {
   AnyParams,
   ConfigInput,
@@ -44,8 +45,6 @@ import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.t
 import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
-import { directoryPath, openSqliteLog } from "./open-sqlite.ts";
-import { readTarget } from "./pause-target.ts";
 import {
   createLocalPermits,
   type HeldPermit,
@@ -57,12 +56,16 @@ import { createRemotePermits, type RemotePermits, type RemotePermitsService } fr
 import { createSchedules, type ScheduleService, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
-import { type ArtifactSource, artifactSourceFor } from "./tasks/artifact-source.ts";
-import { type ArtifactExists, type ArtifactWatch, watchArtifacts } from "./tasks/artifact-watch.ts";
+import {
+  type ArtifactExists,
+  type ArtifactSource,
+  type ArtifactWatch,
+  artifactSourceFor,
+  watchArtifacts,
+} from "./tasks/artifacts.ts";
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
-import { createRejectedRing } from "./tasks/rejected.ts";
-import { createRejectedCounts, type RejectedCounts } from "./tasks/rejected-counts.ts";
+import { createRejectedCounts, createRejectedRing, type RejectedCounts } from "./tasks/rejected.ts";
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateDetail, type GateView, gateDetail, gateViews } from "./views/gate-view.ts";
 import { queueView } from "./views/queue-view.ts";
@@ -76,8 +79,8 @@ import {
 } from "./workers/local-workers.ts";
 import { createRemoteWorkers, type RemoteWorkers, type RemoteWorkersService } from "./workers/remote-workers.ts";
 import { readOptions } from "./writer/call-options.ts";
-import { type CommitListener, createCommitWatch } from "./writer/commit-watch.ts";
 import { accepted, badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
+import { type CommitListener, createCommitWatch } from "./writer/group-commit.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
 import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
@@ -468,3 +471,33 @@ const anchor: Reader<Anchor> = (value, field) => {
   if (!at.ok) return at;
   return hash.ok ? ok({ seq: seq(at.value), hash: hash.value }) : hash;
 };
+
+/**
+ * What is to be paused or go on: the fleet, a project or a task. No target is the whole fleet. So a name that came out
+ * undefined, as `{ project: settings.project }` may, must not be taken for one that was left out.
+ */
+function readTarget(target: PauseBody): { scope: "fleet" | "project" | "task"; id: string } {
+  const read = readSection<PauseBody>({ project: name(), task: name() } as never, {}, target, "");
+  const { project, task } = accepted(read);
+  if (project !== undefined && task !== undefined) throw badInput("task", task, "absent where a project is named");
+  if (project !== undefined) return { scope: "project", id: project };
+  if (task !== undefined) return { scope: "task", id: task };
+  const [unsaid] = Object.keys(target);
+  if (unsaid !== undefined)
+    throw badInput(unsaid, undefined, `the name of a ${unsaid}; or absent, for the whole fleet`);
+  return { scope: "fleet", id: "" };
+}
+
+const directoryPath: Reader<string> = (value, field) =>
+  typeof value === "string" && !/^$|\0/.test(value)
+    ? ok(value)
+    : fail(badField(field, value, "the path of a directory, without NUL characters"));
+
+/** Opens the log in a directory, to open Drover with or to read beside it: also for reading only. */
+export async function openSqliteLog(options: SqliteLogOptions): Promise<Log> {
+  const fields = { directory: directoryPath, readOnly: flag, maxBytes: whole(1) };
+  const read = readSection<Partial<SqliteLogOptions>>(fields as never, {}, options, "options");
+  const { directory, ...rest } = accepted(read);
+  if (directory === undefined) throw badInput("options.directory", directory, "the path of a directory");
+  return open({ directory, ...rest });
+}

@@ -2,9 +2,9 @@
  * The feed of committed events, as any caller may read it.
  *
  * It is the log itself, decoded: from any event on, in order, each with its place in the chain. A slow reader reads
- * slowly and holds up no other: nothing is buffered for it. All readers share the pages that were read last
- * (feed-pages.ts), and take turns: in one turn of the event loop one of them gets a slice of events, so that what comes
- * in meanwhile, a submit or the answer of the disk, waits for one slice and not for all readers.
+ * slowly and holds up no other: nothing is buffered for it. All readers share the pages that were read last, and take
+ * turns: in one turn of the event loop one of them gets a slice of events, so that what comes in meanwhile, a submit or
+ * the answer of the disk, waits for one slice and not for all readers.
  */
 import { flag, type Seq, seq, whole } from "../core/base/index.ts";
 import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
@@ -13,7 +13,6 @@ import { decodeEvent } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import { createBell } from "../log/integrity/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
-import { createFeedPages } from "./feed-pages.ts";
 import { abortSignal, readOptions } from "./writer/call-options.ts";
 
 /** Who wants one event is not to read many; who reads on reads more at a time. */
@@ -21,6 +20,10 @@ const FIRST_PAGE_BYTES = 8 * 1024;
 const PAGE_BYTES = 64 * 1024;
 /** Events that one reader gets in one turn of the event loop. */
 const SLICE = 128;
+const KEPT_BYTES_MAX = 8 * 1024 * 1024;
+const KEPT_MAX = 256;
+/** What a record costs in memory besides its bytes. */
+const RECORD_OVERHEAD = 200;
 
 /** A committed event: its instant is milliseconds since 1970. */
 export type FeedEvent = AnyEvent<number>;
@@ -58,7 +61,7 @@ export type Feed = {
 
 /** `head` is the last event that was committed. */
 export function createFeed({ log, head }: { readonly log: Pick<Log, "read">; readonly head: () => Seq }): Feed {
-  const pages = createFeedPages(log);
+  const pages = createPages(log);
   const nextTurn = createTurns();
   const bell = createBell();
   const closing = new AbortController();
@@ -156,4 +159,67 @@ function envelope(event: Event, cause: Seq | null, at: Seq, priorHash: string, p
     priorHash,
     postHash,
   } as FeedEvent;
+}
+
+type Page = { readonly first: Seq; readonly last: Seq; readonly batches: readonly ReadBatch[]; readonly bytes: number };
+
+/**
+ * Pages of the log, read once and shared: a hundred readers from the beginning ask for the same ones. Those that were
+ * read last are kept, up to a bound in bytes. One page is read at a time, and a small one: an append that comes
+ * meanwhile waits for that one only. A reader holds nothing while it waits; what it does not find again when it goes
+ * on, it reads again. A page is at least one batch, however large that is.
+ */
+function createPages(log: Pick<Log, "read">) {
+  const kept: Page[] = [];
+  let bytes = 0;
+  let prunings = 0;
+  let line: Promise<unknown> = Promise.resolve();
+
+  function find(wanted: number): ReadBatch | null {
+    const page = kept.find(({ first, last }) => first <= wanted && wanted <= last);
+    return page?.batches.find((batch) => wanted <= lastOf(batch)) ?? null;
+  }
+
+  async function readBehind(after: Seq, pageBytes: number): Promise<ReadBatch | null> {
+    // An earlier reader in the queue may have read it.
+    const found = find(after + 1);
+    if (found !== null) return found;
+    const batches: ReadBatch[] = [];
+    const seen = prunings;
+    for await (const batch of log.read(after, { payloads: false, bytesMax: pageBytes })) batches.push(batch);
+    const [first, last] = [batches[0], batches.at(-1)];
+    if (first === undefined || last === undefined) return null;
+    if (prunings === seen)
+      keep({ first: first.firstSeq, last: lastOf(last), batches, bytes: batches.reduce(addSize, 0) });
+    return first;
+  }
+
+  function keep(page: Page): void {
+    kept.push(page);
+    bytes += page.bytes;
+    while (kept.length > 1 && (bytes > KEPT_BYTES_MAX || kept.length > KEPT_MAX)) bytes -= kept.shift()?.bytes ?? 0;
+  }
+
+  return {
+    /** The batch with the event behind `after`, or null at the end of the log; a page read for it has so many bytes. */
+    async batchBehind(after: Seq, pageBytes: number): Promise<ReadBatch | null> {
+      const found = find(after + 1);
+      if (found !== null) return found;
+      const turn = line.then(() => readBehind(after, pageBytes));
+      line = turn.catch(() => {}); // Its own reader gets the failure; the next one goes on.
+      return turn;
+    },
+    /** Events were pruned: what was read before may not be there any more. */
+    forget(): void {
+      prunings++;
+      bytes = 0;
+      kept.length = 0;
+    },
+  };
+}
+
+const lastOf = ({ firstSeq, records }: ReadBatch): Seq => seq(firstSeq + records.length - 1);
+
+function addSize(sum: number, { records, hashes }: ReadBatch): number {
+  return records.reduce((size, { bytes }) => size + bytes.length + RECORD_OVERHEAD, sum) + hashes.length * 32;
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { readSync } from "../../src/engine/workers/sync-body.ts";
+import { readSync } from "../../src/engine/workers/sync.ts";
 import { ExchangeFailure, exchange, type OutboundAnswer } from "../../src/http/outbound.ts";
 import { readShape, syncBody } from "../../src/protocol/index.ts";
 import { ANSWER_BYTES_MAX, outcomeOf } from "../../src/server/push/response.ts";

@@ -14,7 +14,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { TaskRequeue } from "../../src/engine/index.ts";
 import { tokensOf as tokensInEngine } from "../../src/engine/permits/local-permits.ts";
-import { readSync } from "../../src/engine/workers/sync-body.ts";
+import { readSync } from "../../src/engine/workers/sync.ts";
 import { readShape, syncBody, type Usage } from "../../src/protocol/index.ts";
 import type { ExecOutcome } from "../../src/worker/exec/contract.ts";
 import { createListener } from "../../src/worker/exec/listener.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { failedSafely } from "../../src/engine/tasks/handler-outcome.ts";
-import { readSync } from "../../src/engine/workers/sync-body.ts";
+import { readSync } from "../../src/engine/workers/sync.ts";
 import { createGate } from "../../src/gate/index.ts";
 import { readShape, syncBody } from "../../src/protocol/index.ts";
 import { TaskRequeue } from "../../src/worker/index.ts";

@@ -6,7 +6,6 @@
  * like any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. A
  * caller never gets at the permits of callers in this process, whatever id it names.
  */
-
 import {
   type Fields,
   flag,
@@ -28,7 +27,6 @@ import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
 import { accepted, badInput, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { countTokens } from "./local-permits.ts";
-import { createPermitWaits } from "./permit-waits.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
@@ -56,7 +54,7 @@ export type RemotePermitsService = RemotePermits & { onApplied(event: Event): vo
 
 export function createRemotePermits(writer: Writer, clock: Clock): RemotePermitsService {
   const { state } = writer;
-  const waits = createPermitWaits(clock);
+  const waits = createWaits(clock);
   const givingUp = new Map<string, () => void>();
   const settled = new Set<string>();
   /** Ids of Drover's own that were given out and are over. */
@@ -229,3 +227,46 @@ function keep(ids: Set<string>, id: string): void {
 }
 
 const readId = (permit: unknown): PermitId => accepted(name()(permit, "permit")) as PermitId;
+
+/** Callers that wait until a permit is granted, by its id; several may wait for the same one. */
+function createWaits(clock: Clock) {
+  const waiting = new Map<string, Set<() => void>>();
+  let stopped: DroverError | null = null;
+
+  /** Also a call that does not want to wait: the pump has its turn first, and lets most calls out at once. */
+  function afterTurn(over: () => void): () => void {
+    clock.defer(() => clock.defer(over));
+    return () => {};
+  }
+
+  /** The permit was granted or dropped: every wait for it ends. */
+  function end(id: string): void {
+    for (const over of [...(waiting.get(id) ?? [])]) over();
+  }
+
+  return {
+    /** Resolves when the wait is ended or its time is over; rejects when its signal fires or the engine stops. */
+    wait: (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const over = (): void => {
+          cancel();
+          signal?.removeEventListener("abort", over);
+          const others = waiting.get(id);
+          others?.delete(over);
+          if (others?.size === 0) waiting.delete(id);
+          if (stopped !== null) reject(stopped);
+          else if (signal?.aborted === true) reject(signal.reason);
+          else resolve();
+        };
+        const cancel =
+          waitMs > 0 ? clock.ringAt(clock.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+        signal?.addEventListener("abort", over, { once: true });
+        waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
+      }),
+    end,
+    stop(error: DroverError): void {
+      stopped = error;
+      for (const id of [...waiting.keys()]) end(id);
+    },
+  };
+}

@@ -1,13 +1,27 @@
 /**
- * Schedules in pages, by their ids: the cursor is the last id given out, so it stays good however many come and go. A
- * page ends by its bytes as well as by its count, like one of tasks.
+ * The schedules there are: in pages, and whether one more finds room.
+ *
+ * Pages go by their ids: the cursor is the last id given out, so it stays good however many come and go. A page ends by
+ * its bytes as well as by its count, like one of tasks. There may be so many schedules, and so many bytes of their
+ * bodies; the last tenth of both is kept for projects and agents that have little of it. As with all that is stored, it
+ * is judged here and not in the core: what is refused was never put, so a replay needs no knowledge of it.
  */
-
-import { isRecord, name, whole } from "../../core/base/index.ts";
+import {
+  isKeptForOthers,
+  isRecord,
+  keptOf,
+  name,
+  type Refusal,
+  type ScheduleId,
+  whole,
+} from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
+import { SCHEDULES_MAX } from "../../core/task/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { accepted, badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";
+
+const BYTES_MAX = 64 * 1024 * 1024;
 
 /** Which recurring tasks, and how many of them. */
 export type ScheduleFilter = {
@@ -20,7 +34,6 @@ export type ScheduleFilter = {
   /** The nextCursor of the page before. */
   readonly cursor?: string;
 };
-export type SchedulePart = { readonly found: readonly Schedule[]; readonly nextCursor?: string };
 
 /** What a schedule takes, and whose it is. */
 export type ScheduleFacts = { readonly bytes: number; readonly project: string; readonly agentId: string };
@@ -40,7 +53,10 @@ function readFacts(text: string): ScheduleFacts {
   return { bytes: Buffer.byteLength(text), project, agentId };
 }
 
-export function schedulePart(schedules: Iterable<Schedule>, filter: ScheduleFilter): SchedulePart {
+export function schedulePart(
+  schedules: Iterable<Schedule>,
+  filter: ScheduleFilter,
+): { readonly found: readonly Schedule[]; readonly nextCursor?: string } {
   const { size, after, isWanted } = readFilter(filter);
   const rest = [...schedules].filter(({ id }) => id > after).sort((left, right) => (left.id < right.id ? -1 : 1));
   const found: Schedule[] = [];
@@ -70,4 +86,50 @@ function readFilter(filter: ScheduleFilter) {
   const isWanted = (facts: ScheduleFacts): boolean =>
     (agentId === undefined || facts.agentId === agentId) && (projects === null || projects.includes(facts.project));
   return { size, after: cursor ?? "", isWanted };
+}
+
+export type ScheduleRoom = {
+  /** `facts` are of the schedule as it would be. One that is there already has its place, and its bytes. */
+  refusalFor(id: ScheduleId, facts: ScheduleFacts): Refusal | null;
+  /** So many bytes came, or went if it is negative. */
+  changed(bytes: number): void;
+};
+
+/** Whose the schedules are is asked only when nine tenths are taken. */
+export function createScheduleRoom(schedules: ReadonlyMap<ScheduleId, Schedule>): ScheduleRoom {
+  let held = 0;
+  for (const { body } of schedules.values()) held += Buffer.byteLength(body);
+
+  /** What the owner's project or agent has of it beside this schedule, whichever has more. */
+  function mostOf(id: ScheduleId, owner: ScheduleFacts, weigh: (facts: ScheduleFacts) => number): number {
+    let [ofProject, ofAgent] = [0, 0];
+    for (const schedule of schedules.values()) {
+      if (schedule.id === id) continue;
+      const facts = factsOf(schedule);
+      if (facts.project === owner.project) ofProject += weigh(facts);
+      if (facts.agentId === owner.agentId) ofAgent += weigh(facts);
+    }
+    return Math.max(ofProject, ofAgent);
+  }
+
+  return {
+    refusalFor(id, facts) {
+      const former = schedules.get(id);
+      const had = former === undefined ? 0 : factsOf(former).bytes;
+      if (former !== undefined && facts.bytes <= had) return null;
+      const ofCount = (): number => mostOf(id, facts, () => 1);
+      const ofBytes = (): number => mostOf(id, facts, ({ bytes }) => bytes);
+      const noPlace = former === undefined ? refusalOf("schedules", SCHEDULES_MAX, schedules.size, 1, ofCount) : null;
+      return noPlace ?? refusalOf("bytes of schedules", BYTES_MAX, held - had, facts.bytes, ofBytes);
+    },
+    changed(bytes) {
+      held += bytes;
+    },
+  };
+}
+
+function refusalOf(what: string, max: number, used: number, asked: number, mine: () => number): Refusal | null {
+  if (used + asked > max) return { type: "too-many", what, max, used };
+  const kept = keptOf(max);
+  return used >= max - kept && isKeptForOthers(max, used, mine()) ? { type: "too-many", what, max, kept } : null;
 }

@@ -7,7 +7,7 @@ import type { ScheduleId } from "../../core/base/brand.ts";
 import { sentence } from "../../core/base/refusal.ts";
 import type { Schedule } from "../../core/model/state.ts";
 import { createTestDrover } from "../../testing/index.ts";
-import { createScheduleRoom } from "./schedule-room.ts";
+import { createScheduleRoom } from "./schedule-list.ts";
 
 const SIZE = 64 * 1024;
 

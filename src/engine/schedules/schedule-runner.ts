@@ -14,8 +14,7 @@ import { ScheduledBody } from "../tasks/task-body.ts";
 import { DroverError, isStop } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import type { Writer } from "../writer/writer.ts";
-import type { ReadSchedule } from "./schedule-body.ts";
-import { bodyOf, dueInstants, nextOf } from "./schedule-calendar.ts";
+import { bodyOf, dueInstants, nextOf, type ReadSchedule } from "./schedule-body.ts";
 import { factsOf } from "./schedule-list.ts";
 
 /** How soon an instant is tried again whose task found no room. */

@@ -2,20 +2,17 @@
  * Recurring tasks: a cron pattern in a time zone, and the task that each of its instants makes. Here they are put, read
  * and removed; schedule-runner.ts runs them.
  */
-
 import type { AgentId, ProjectId } from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
-import type { ArtifactSource } from "../tasks/artifact-source.ts";
+import type { ArtifactSource } from "../tasks/artifacts.ts";
 import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { accepted, refused } from "../writer/drover-error.ts";
 import type { StorageGuard } from "../writer/storage-guard.ts";
-import { readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
-import { neverDue, nextOf } from "./schedule-calendar.ts";
-import { factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
-import { createScheduleRoom } from "./schedule-room.ts";
+import { neverDue, nextOf, readSchedule, type ScheduleInput, scheduleId } from "./schedule-body.ts";
+import { createScheduleRoom, factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 import { createScheduleRunner, eventBytes, type ScheduleRunnerDeps } from "./schedule-runner.ts";
 
 /** Recurring tasks. */

@@ -1,5 +1,5 @@
 /** What other layers may use of this room. */
 
 export { isEnd } from "./await-end.ts";
-export { refusedItem } from "./submit-batch.ts";
+export { refusedItem } from "./submit.ts";
 export { readTaskBody } from "./task-body.ts";

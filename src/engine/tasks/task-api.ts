@@ -1,9 +1,8 @@
 /**
  * What callers do with tasks: submit, cancel, run again, read, wait.
  *
- * Bodies are read once, at the edge. `submit.ts` submits one task, `submit-batch.ts` many.
+ * Bodies are read once, at the edge. `submit.ts` submits them.
  */
-
 import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
 import { priority as priorityReader } from "../../core/config/index.ts";
 import { type Command, hasEnded } from "../../core/model/index.ts";
@@ -23,8 +22,7 @@ import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
-import { answerFor, lookForArtifact, type SubmitParts, submitRead } from "./submit.ts";
-import { type BatchInput, submitAll } from "./submit-batch.ts";
+import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;

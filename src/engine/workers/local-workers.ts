@@ -22,13 +22,18 @@ import { blank } from "../tasks/handler-outcome.ts";
 import { accepted, badInput, DroverError, isStop, reading } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
-import { createHandlerRunner } from "./handler-runner.ts";
-import { type Handler, type HandlerWorker, type RunningAttempt, stopAttempt } from "./local-attempt.ts";
-import { readWorker } from "./sync-body.ts";
+import {
+  createHandlerRunner,
+  type Handler,
+  type HandlerWorker,
+  type RunningAttempt,
+  stopAttempt,
+} from "./handler-runner.ts";
+import { readWorker } from "./sync.ts";
 
 export { TaskRequeue } from "../../std/index.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
-export type { Handler, TaskContext } from "./local-attempt.ts";
+export type { Handler, TaskContext } from "./handler-runner.ts";
 
 /** What any worker says of itself. */
 export type WorkerOptions = Described & {

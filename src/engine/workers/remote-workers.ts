@@ -5,7 +5,7 @@
  * named yet, and all that it must stop. So an answer that is lost loses nothing, the next one says it again. An attempt
  * that is named but not held any more (its lease had ended) is to be stopped. Syncs are numbered: an older one that
  * arrives late is refused, a newer one ends a long poll that still waits, and one worker has one session. What a sync
- * reports is in sync-report.ts, what its answer says in sync-answer.ts.
+ * says, and its answer, are in sync.ts.
  *
  * A worker that says nothing for a lease (leases.ts) is given up as lost. One that comes back under its old session
  * goes on, but what it held is gone and the answer tells it to stop that.
@@ -22,10 +22,20 @@ import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults } from "./remote-results.ts";
-import { answerFor, hasChanges } from "./sync-answer.ts";
-import { readJoin, readSync } from "./sync-body.ts";
-import { createSyncPolls, type SyncPolls } from "./sync-polls.ts";
-import { applyOffer, applyRunning, comeBack, endOverdue, returnUnbegun, settingsOf } from "./sync-report.ts";
+import {
+  answerFor,
+  applyOffer,
+  applyRunning,
+  comeBack,
+  endOverdue,
+  hasChanges,
+  readJoin,
+  readSync,
+  returnUnbegun,
+  type SyncParts,
+  settingsOf,
+} from "./sync.ts";
+import { createSyncPolls } from "./sync-polls.ts";
 
 /** A worker that was given up is forgotten if it has not come back by then. */
 const FORGET_MS = 3_600_000;
@@ -225,15 +235,8 @@ function checkSession({ id, session: present }: Worker, { session, n }: SyncBody
   if (n !== undefined && n < last) throw refused({ type: "sync-stale", worker: id, n, last });
 }
 
-type Parts = {
-  readonly writer: Writer;
-  readonly polls: SyncPolls;
-  readonly progress: Map<string, unknown>;
-  readonly lostTabs: Map<WorkerId, ReadonlySet<string>>;
-};
-
 /** Wakes the poll of the worker that an event concerns, and forgets progress that is no longer true. */
-function noteEvent({ writer, polls, progress, lostTabs }: Parts, event: Event): void {
+function noteEvent({ writer, polls, progress, lostTabs }: SyncParts, event: Event): void {
   if (event.kind === "task-assigned") {
     // What a former attempt said of itself is not true of this one.
     progress.delete(event.task);

@@ -14,7 +14,7 @@ import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "
 const CHUNK_BYTES = 256 * 1024;
 const START_HASH = "0".repeat(64);
 
-export type Recovered = {
+type Recovered = {
   readonly state: MutableState;
   /** The chain's hash after the last event. */
   readonly hash: string;
@@ -65,7 +65,7 @@ function checked(snapshot: Snapshot, state: MutableState): MutableState {
 }
 
 /** The lines of a snapshot, as bytes in chunks of a comfortable size. */
-export function* toChunks(lines: Iterable<string>): Generator<Uint8Array> {
+function* toChunks(lines: Iterable<string>): Generator<Uint8Array> {
   let part: string[] = [];
   let length = 0;
   for (const line of lines) {
@@ -94,4 +94,11 @@ async function readLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
   rest += decoder.decode();
   if (rest !== "") lines.push(rest);
   return lines;
+}
+
+/** The time of the last event, for a command that asks whether it is in the future; null if there is none to read. */
+export async function lastEventAt(log: Log): Promise<number | null> {
+  const { seq } = await log.head();
+  const record = seq === 0 ? null : await log.readRecord(seq);
+  return record === null ? null : decodeEvent(record.bytes, seq).event.at;
 }

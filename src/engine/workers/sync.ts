@@ -1,0 +1,267 @@
+/**
+ * What a worker says, of itself when it joins and by each sync, and what it is answered.
+ *
+ * The fields are read by their schemas. Here they become what the core takes: sets are sorted, and what is absent has
+ * its default. What a sync reports becomes commands. Naming an attempt makes it running. One that was running and is no
+ * longer named is queued again at once; so is one that the worker has room for, that its answers have named for several
+ * leases, and that it still does not name. The answer says all that the worker should run and has not named yet, all
+ * that it must stop, and what else concerns it, of committed events only. Everything an answer says has a key, under
+ * which the long polls remember it (sync-polls.ts).
+ */
+
+import type { Seq, WorkerId } from "../../core/base/index.ts";
+import type { Attempt, Command, PushTarget, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type {
+  Assignment,
+  AttemptRef,
+  JoinBody,
+  RunningReport,
+  SyncAnswer,
+  SyncBody,
+  WorkerOptions,
+} from "../../protocol/index.ts";
+import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
+import { countTokens } from "../permits/local-permits.ts";
+import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
+import { blank } from "../tasks/handler-outcome.ts";
+import { parseStored } from "../tasks/task-body.ts";
+import { viewOf } from "../tasks/task-view.ts";
+import { readBody } from "../writer/call-options.ts";
+import { canonical } from "../writer/canonical-json.ts";
+import { accepted, badInput } from "../writer/drover-error.ts";
+import type { Writer } from "../writer/writer.ts";
+import type { SyncPolls } from "./sync-polls.ts";
+
+const PROGRESS_BYTES_MAX = 16 * 1024;
+
+type ReadWorker = { readonly id: string | null; readonly settings: WorkerSettings; readonly takes: Takes | null };
+
+export const readWorker = (options: unknown): ReadWorker => toWorker(readBody(workerOptions, options));
+
+export function readJoin(body: JoinBody): ReadWorker & { readonly target: PushTarget | null } {
+  const { endpoint, path = null, ...options } = readBody(joinBody, body);
+  return { ...toWorker(options), target: endpoint === undefined ? null : { endpoint: new URL(endpoint).href, path } };
+}
+
+function toWorker(options: WorkerOptions): ReadWorker {
+  const { id = null, slots = 1, capabilities = [], resources, zone = null } = options;
+  const takes = { actions: setOf(options.actions), types: setOf(options.types), projects: setOf(options.projects) };
+  return {
+    id,
+    takes: takes.actions === null && takes.types === null && takes.projects === null ? null : takes,
+    settings: {
+      slots,
+      capabilities: setOf(capabilities),
+      cpu: resources?.cpuMillicores ?? null,
+      memory: resources?.memoryBytes ?? null,
+      zone,
+      status: "ready",
+    },
+  };
+}
+
+/** Without repeats and sorted, so that equal sets are equal values. */
+function setOf(names: readonly string[]): readonly string[];
+function setOf(names: readonly string[] | null | undefined): readonly string[] | null;
+function setOf(names: readonly string[] | null | undefined): readonly string[] | null {
+  return names === undefined || names === null ? null : [...new Set(names)].sort();
+}
+
+export function readSync(given: SyncBody): SyncBody {
+  const body = readBody(syncBody, given);
+  const { capabilities, running = [] } = body;
+  for (const [index, { progress }] of running.entries()) {
+    const size = progress === undefined ? 0 : canonical(progress, `running[${index}].progress`).length;
+    const most = `at most ${PROGRESS_BYTES_MAX} characters of JSON`;
+    if (size > PROGRESS_BYTES_MAX) throw badInput(`running[${index}].progress`, `${size} characters`, most);
+  }
+  return capabilities === undefined ? body : { ...body, capabilities: setOf(capabilities) };
+}
+
+/** What was said is said again after so long, if the worker goes on asking and does not act on it. */
+const SAY_AGAIN_MS = 1000;
+const DRAIN = "drain";
+
+export type SyncParts = {
+  readonly writer: Writer;
+  readonly bodies: BodyStore;
+  readonly polls: SyncPolls;
+  readonly progress: Map<string, unknown>;
+  /** Tabs that were taken over, by the worker that had them. */
+  readonly lostTabs: Map<WorkerId, ReadonlySet<string>>;
+};
+
+export function hasChanges(
+  { writer, polls, lostTabs }: SyncParts,
+  id: WorkerId,
+  stray: readonly AttemptRef[],
+): boolean {
+  const worker = writer.state.fleet.byId.get(id);
+  if (worker === undefined) return true;
+  const keys = keysFor(worker, dueFor(writer, worker), stray);
+  if (keys.some((key) => !polls.wasNotified(id, key, SAY_AGAIN_MS))) return true;
+  return [...(lostTabs.get(id) ?? [])].some((tab) => !polls.wasNotified(id, lossOf(tab)));
+}
+
+export async function answerFor(
+  parts: SyncParts,
+  worker: Worker,
+  stray: readonly AttemptRef[],
+  leaseUntil: string,
+): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "drain">> {
+  const due = dueFor(parts.writer, worker);
+  const lost = [...(parts.lostTabs.get(worker.id) ?? [])];
+  parts.polls.markNotified(worker.id, [...keysFor(worker, due, stray), ...lost.map(lossOf)]);
+  const given = due.filter(({ state }) => state === "assigned");
+  const assignments = await Promise.all(given.map((attempt) => assignmentOf(parts, attempt, leaseUntil)));
+  const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
+  return {
+    assignments: assignments.filter((assignment) => assignment !== null),
+    cancel: [...stopping, ...stray],
+    ...(lost.length === 0 ? {} : { lost }),
+    ...(worker.status === "draining" ? { drain: true as const } : {}),
+  };
+}
+
+/** The attempts it should know of: those it has not named, and those it must stop. */
+function dueFor(writer: Writer, worker: Worker): Attempt[] {
+  const committed = writer.committedSeq();
+  return [...worker.attempts].filter(({ state, task }) => state !== "running" && task.lastSeq <= committed);
+}
+
+/** Null if its body is damaged: the task has failed then. */
+async function assignmentOf(
+  { writer, bodies }: SyncParts,
+  attempt: Attempt,
+  leaseUntil: string,
+): Promise<Assignment | null> {
+  const { task, number } = attempt;
+  const text = await soundText(bodies, task.seq as Seq);
+  if (text !== null) {
+    const { position: _, ...view } = viewOf(writer.state, task, parseStored(text), writer.now());
+    return { ...nameOf(attempt), task: view, leaseUntil };
+  }
+  const report = { ...blank({ task: task.id, attempt: number, tokens: 0 }), error: damagedReason(task.seq) };
+  writer.execute({ type: "finish-attempt", report: { ...report, outcome: "failed", permanent: true } });
+  return null;
+}
+
+/** The text of a body; null if it is damaged. */
+async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
+  try {
+    return await bodies.read(seq);
+  } catch (error) {
+    if (error instanceof DamagedBody) return null;
+    throw error;
+  }
+}
+
+const lossOf = (tab: string): string => `${tab} lost`;
+const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
+const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
+
+const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly AttemptRef[]): string[] => [
+  ...due.map(keyOf),
+  ...stray.map(({ taskId, attempt }) => `${taskId}#${attempt} stray`),
+  ...(worker.status === "draining" ? [DRAIN] : []),
+];
+
+/** How many leases an attempt may stay unnamed by a worker that names what it runs. */
+const LEASES_UNNAMED_MAX = 3;
+
+const must = (writer: Writer, command: Command): unknown => accepted(writer.execute(command));
+
+/** The attempts that the worker says it runs. Answers those that it runs and does not hold. */
+export function applyRunning(parts: SyncParts, worker: Worker, running: readonly RunningReport[]): AttemptRef[] {
+  const { writer, polls, progress } = parts;
+  const named = new Set<Attempt>();
+  const stray: AttemptRef[] = [];
+  for (const { taskId, attempt: number, ...more } of running) {
+    const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt ?? null;
+    if (attempt === null || attempt.number !== number || attempt.worker.id !== worker.id) {
+      stray.push({ taskId, attempt: number });
+      continue;
+    }
+    named.add(attempt);
+    const task = attempt.task.id;
+    if (attempt.state === "assigned") must(writer, { type: "start-attempt", task, attempt: number });
+    if (more.progress !== undefined) progress.set(taskId, more.progress);
+    if (more.usage !== undefined)
+      must(writer, { type: "report-usage", task, attempt: number, tokens: countTokens(more.usage) });
+  }
+  const hasRoom = named.size < worker.offered;
+  for (const attempt of [...worker.attempts]) {
+    if (named.has(attempt)) continue;
+    if (attempt.state === "assigned" && !(hasRoom && isDeclined(parts, attempt))) continue;
+    // One that must stop may have been taken back before it was ever named.
+    if (attempt.startedAt < 0 && attempt.state === "stopping" && !polls.wasNotified(worker.id, keyOf(attempt)))
+      continue;
+    must(writer, { type: "lose-attempt", task: attempt.task.id, attempt: attempt.number });
+  }
+  return stray;
+}
+
+/** Attempts that never reached the worker, whatever its syncs have named: they are queued again at no cost. */
+export function returnUnbegun(writer: Writer, worker: Worker, unbegun: readonly AttemptRef[]): void {
+  for (const { taskId, attempt: number } of unbegun) {
+    const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt;
+    if (attempt?.number !== number || attempt.worker !== worker) continue;
+    must(writer, { type: "return-attempt", task: attempt.task.id, attempt: number });
+  }
+}
+
+/** Its answers have said it again and again, it has room, names what it runs, and does not name this. */
+function isDeclined({ writer, polls }: SyncParts, attempt: Attempt): boolean {
+  const forMs = polls.notifiedForMs(attempt.worker.id, keyOf(attempt));
+  return forMs !== null && forMs >= writer.state.config.workers.lease * LEASES_UNNAMED_MAX;
+}
+
+/** A worker need not say that it runs something; its time is over all the same, counted from its assignment. */
+export function endOverdue(writer: Writer, worker: Worker): void {
+  if (worker.attempts.size > worker.offered) return;
+  for (const { state, task, number, assignedAt } of [...worker.attempts]) {
+    const { timeoutMs } = task.requirements;
+    if (state !== "assigned" || timeoutMs === null) continue;
+    if (writer.now() < assignedAt + timeoutMs + writer.state.config.workers.lease) continue;
+    const report = { ...blank({ task: task.id, attempt: number, tokens: null }), outcome: "failed" as const };
+    must(writer, { type: "finish-attempt", report: { ...report, error: `timed out after ${timeoutMs} ms` } });
+  }
+}
+
+/** What it offers now. */
+export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void {
+  const { want, capabilities, resources, note } = sync;
+  const slots = want === undefined ? worker.offered : Math.min(worker.offered, worker.attempts.size + want);
+  const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
+  const settings: WorkerSettings = {
+    ...settingsOf(worker),
+    slots: Math.max(1, slots),
+    status: statusFor(worker, sync, slots),
+    note: note === undefined || note === "" ? null : note.toWellFormed(),
+    ...(capabilities === undefined ? {} : { capabilities }),
+    ...(resources === undefined ? {} : room),
+  };
+  must(writer, { type: "change-worker", worker: worker.id, settings });
+}
+
+/** A worker that drains goes on draining until it joins again; one that wants nothing and has nothing has no slot. */
+function statusFor({ status }: Worker, sync: SyncBody, slots: number): WorkerSettings["status"] {
+  if (status === "draining") return "draining";
+  if (slots === 0) return "overloaded";
+  return sync.status ?? "ready";
+}
+
+/** It was given up and is there after all: the same worker, without the attempts it held. */
+export function comeBack(writer: Writer, worker: Worker, drained: ReadonlySet<WorkerId>): void {
+  const { id, kind, session, target, takes } = worker;
+  const status = drained.has(id) ? "draining" : "ready";
+  const settings: WorkerSettings = { ...settingsOf(worker), slots: worker.offered, status };
+  must(writer, { type: "join-worker", worker: id, kind, session, settings, target, takes });
+}
+
+export function settingsOf(worker: Worker): WorkerSettings {
+  const { slots, capabilities, cpu, memory, zone, status, note } = worker;
+  const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
+  const shown = status === "unreachable" ? "ready" : status;
+  return { slots, capabilities, cpu: orNull(cpu), memory: orNull(memory), zone, status: shown, note };
+}
