@@ -5,7 +5,7 @@
  * and line, which variable or which flag said otherwise. Every problem carries that, and is shown the way compilers
  * show theirs, because editors and people know how to follow it.
  */
-import { CliProblem, EXIT } from "../shell/problem.ts";
+import { CliProblem, EXIT, type Problem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 
 export type Origin =
@@ -22,22 +22,26 @@ export type ConfigProblem = {
   readonly source?: string | undefined;
 };
 
-export class BadConfig extends CliProblem {
-  override readonly name: string = "BadConfig";
+/** Everything that is wrong with what a person wrote down. */
+export class BadFile extends CliProblem {
   override readonly message: string;
   readonly problems: readonly ConfigProblem[];
 
-  constructor(problems: readonly ConfigProblem[]) {
-    const message = problems.map(shownProblem).join("\n");
-    super({
-      message: problems.length === 1 ? message : `the config has ${problems.length} problems\n${message}`,
-      code: "bad_config",
-      exit: EXIT.usage,
-      hint: "drover help config says where settings come from; drover config check tries a file without a server",
-      details: { problems },
-    });
-    this.message = message;
+  constructor(what: string, problems: readonly ConfigProblem[], said: Pick<Problem, "code" | "hint">) {
+    const shown = problems.map(shownProblem).join("\n");
+    const message = problems.length === 1 ? shown : `${what} has ${problems.length} problems\n${shown}`;
+    super({ ...said, message, exit: EXIT.usage, details: { problems } });
+    this.message = shown;
     this.problems = problems;
+  }
+}
+
+export class BadConfig extends BadFile {
+  override readonly name: string = "BadConfig";
+
+  constructor(problems: readonly ConfigProblem[]) {
+    const hint = "drover help config says where settings come from; drover config check tries a file without a server";
+    super("the config", problems, { code: "bad_config", hint });
   }
 }
 

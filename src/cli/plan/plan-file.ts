@@ -50,7 +50,7 @@ export function readPlan(given: { readonly file: string; readonly text: string; 
   const note: Note = (message, path, spot = "value") => void found.push({ message, path, spot });
   if (!isRecord(source.value)) {
     const message = "a plan begins with names, such as tasks:";
-    throw new BadPlan([source.complaint({ message, path: [], spot: "value" })]);
+    throw new BadPlan(file, [source.complaint({ message, path: [], spot: "value" })]);
   }
   found.push(...problemsIn(planSchema as JsonSchema, source.value, []));
   const raw = soundParts(source.value, found);
@@ -58,7 +58,7 @@ export function readPlan(given: { readonly file: string; readonly text: string; 
   const name = nameOf(raw, file, note);
   const config = configOf(raw, note);
   if (found.length === 0) noteCrossed(config, raw, note);
-  if (found.length > 0) throw new BadPlan(inSequence(found.map(source.complaint)));
+  if (found.length > 0) throw new BadPlan(file, inSequence(found.map(source.complaint)));
   return {
     name,
     file,

@@ -3,7 +3,7 @@
  *
  * Anchors and aliases may be used: shared settings are what they are for.
  */
-import { type ConfigProblem, type FileOrigin, shownProblem } from "../config/problem.ts";
+import { BadFile, type ConfigProblem, type FileOrigin } from "../config/problem.ts";
 import { commaAdvice } from "../config/yaml-complaint.ts";
 import { type Path, readYaml, type Spot, type YamlRules } from "../config/yaml-source.ts";
 
@@ -21,13 +21,12 @@ type PlanSource = {
 };
 
 /** Everything that is wrong with a plan. Nothing of it has run. */
-export class BadPlan extends Error {
+export class BadPlan extends BadFile {
   override readonly name: string = "BadPlan";
-  readonly problems: readonly ConfigProblem[];
 
-  constructor(problems: readonly ConfigProblem[]) {
-    super(problems.map(shownProblem).join("\n"));
-    this.problems = problems;
+  constructor(file: string, problems: readonly ConfigProblem[]) {
+    const hint = "nothing has run; drover run --print-schema explains every key";
+    super(file, problems, { code: "bad_plan", hint });
   }
 }
 
@@ -46,6 +45,7 @@ const RULES: YamlRules = {
 export function readPlanSource(file: string, text: string): PlanSource {
   const { value, originOf, line } = readYaml(file, text, RULES, (complaints, { originAt, line }) => {
     return new BadPlan(
+      file,
       complaints.map(({ message, offset }) => {
         const origin = originAt(offset);
         return { message, origin, source: line(origin.line) };

@@ -49,7 +49,7 @@ export type Attempts = {
   kill(): void;
 };
 export type Kept = { readonly path: string; readonly branch: string };
-export type AttemptsPlan = {
+type AttemptsPlan = {
   readonly plan: Plan;
   readonly data: string;
   readonly env: Environment;
@@ -193,13 +193,11 @@ export function passed(patterns: readonly string[], env: Environment): string[] 
     const parts = pattern.split("*").map((part) => part.replaceAll(/[^\w]/g, "\\$&"));
     return new RegExp(`^${parts.join(".*")}$`);
   });
+  // The variables of an outer Drover are about its own task, and not passed on to ours.
   return Object.keys(env).filter(
-    (name) => /^[A-Za-z_]\w*$/.test(name) && isFree(name) && tests.some((one) => one.test(name)),
+    (name) => /^(?!DROVER_)[A-Za-z_]\w*$/.test(name) && tests.some((one) => one.test(name)),
   );
 }
-
-/** The variables of an outer Drover are about its own task, and not passed on to ours. */
-const isFree = (name: string): boolean => !name.startsWith("DROVER_");
 
 function keptBy({ result }: ExecOutcome): Kept | null {
   const { workspace } = (result ?? {}) as { workspace?: { isKept?: unknown; path?: unknown; branch?: unknown } };

@@ -45,7 +45,8 @@ export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
   const works = new Map<string, string>();
   const ids = new Map<string, string>();
   const matched = tasks.map((task): Matched => {
-    const work = `${plainName(task.name)}.${digest(workKey(task, works), WORK_DIGITS)}`;
+    const behind = task.needs.map((need) => works.get(need)).sort();
+    const work = `${plainName(task.name)}.${digest([task.name, task.work, behind], WORK_DIGITS)}`;
     const needs = task.needs.map((name) => ids.get(name) ?? name);
     const id = done.get(work) ?? `${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
     works.set(task.name, work);
@@ -59,15 +60,10 @@ export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
 
 const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));
 
-const workKey = ({ name, work, needs }: PlanTask, works: ReadonlyMap<string, string>): unknown => [
-  name,
-  work,
-  needs.map((need) => works.get(need)).sort(),
-];
-
 /** One with a worktree asks for a worker of its own. Older logs have it without; then it is a new task. */
 const ruleKey = ({ rules, work }: PlanTask, needs: readonly string[]): unknown[] => [
-  ...[rules, needs],
+  rules,
+  needs,
   ...(work.worktree === null ? [] : ["worktree"]),
 ];
 

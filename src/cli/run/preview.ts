@@ -10,7 +10,7 @@ import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Output } from "../shell/output.ts";
 import { hasEnded, type Known, type Matched, matchTasks } from "./identity.ts";
 
-export type Preview = {
+type Preview = {
   readonly plan: Plan;
   readonly tasks: readonly PlanTask[];
   readonly slots: number;
@@ -28,12 +28,7 @@ export function showPreview(preview: Preview, output: Output): void {
     wave.map(({ name }): Line => ({ wave: index + 1, matched: byName.get(name) as Matched })),
   );
   const open = lines.filter(({ matched }) => planned(matched, preview) === "run");
-  const value = {
-    plan: plan.name,
-    slots,
-    waves: waves.length,
-    tasks: lines.map((line) => jsonOf(line, preview)),
-  };
+  const value = { plan: plan.name, slots, waves: waves.length, tasks: lines.map((line) => jsonOf(line, preview)) };
   output.answer(value, () => {
     const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${slots} at once`;
     return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}`;
@@ -61,13 +56,13 @@ function tableOf(lines: readonly Line[], preview: Preview, output: Output): stri
 function standing(matched: Matched, preview: Preview): string {
   const { phase } = matched;
   if (phase === null) return "new";
-  if (phase === "done") return "done before";
+  const would = planned(matched, preview);
   const how = hasEnded(phase) ? phase : "unfinished";
-  return planned(matched, preview) === "run" ? `${how}, again` : how;
+  return would === "done before" ? would : would === "run" ? `${how}, again` : how;
 }
 
 /** The first line of what is run. */
-export function commandText(command: Command): string {
+function commandText(command: Command): string {
   switch (command.kind) {
     case "line":
       return firstLine(command.line);

@@ -17,9 +17,9 @@ import { findRepository, probeWorktree } from "../../worker/worktree/index.ts";
 import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
 import { withNeeds } from "../plan/order.ts";
-import { BadPlan, type Plan, type PlanTask, readPlan } from "../plan/plan-file.ts";
+import { type Plan, type PlanTask, readPlan } from "../plan/plan-file.ts";
 import { planSchemaText } from "../plan/schema.ts";
-import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import type { StopSignal, Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
 import { refusalOf } from "../worker/preflight.ts";
@@ -27,7 +27,7 @@ import { createAttempts } from "./attempts.ts";
 import { type Known, matchTasks } from "./identity.ts";
 import { isInUse, knownBefore, logProblem } from "./log.ts";
 import { showPreview } from "./preview.ts";
-import { startRun } from "./session.ts";
+import { type RunRequest, startRun } from "./session.ts";
 import { createShow } from "./show.ts";
 import { exitOf, showSummary } from "./summary.ts";
 
@@ -75,14 +75,7 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   return await perform({ call, plan, tasks, data, slots, clock });
 }
 
-type Prepared = {
-  readonly call: Call<RunFlags>;
-  readonly plan: Plan;
-  readonly tasks: readonly PlanTask[];
-  readonly data: string;
-  readonly slots: number;
-  readonly clock: Clock;
-};
+type Prepared = Pick<RunRequest, "plan" | "tasks" | "data" | "slots" | "clock"> & { readonly call: Call<RunFlags> };
 
 async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Promise<ExitCode> {
   const { flags, terminal, output } = call;
@@ -96,8 +89,7 @@ async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Pro
     onWarning: (text) => show.noted(text),
     ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
   });
-  const { lastLine } = attempts;
-  const show = createShow({ terminal, output, name, data, slots, lastLine, clock });
+  const show = createShow({ terminal, output, name, data, slots, lastLine: attempts.lastLine, clock });
   const running = startRun({
     plan,
     tasks,
@@ -159,12 +151,7 @@ async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<
   const path = resolve(terminal.cwd, file);
   const text = isInput ? await readInput(terminal) : readFile(path, file);
   if (text === null) throw usageProblem(`there is no file ${file}`, "give the path of a plan file that is there");
-  try {
-    return readPlan({ file: isInput ? INPUT_NAME : file, text, directory: isInput ? terminal.cwd : dirname(path) });
-  } catch (error) {
-    if (error instanceof BadPlan) throw planProblem(error, file);
-    throw error;
-  }
+  return readPlan({ file: isInput ? INPUT_NAME : file, text, directory: isInput ? terminal.cwd : dirname(path) });
 }
 
 function readFile(path: string, name: string): string | null {
@@ -183,16 +170,6 @@ async function readInput(terminal: Terminal): Promise<string> {
     if (error instanceof TypeError) throw usageProblem("standard input is not UTF-8 text");
     throw error;
   }
-}
-
-function planProblem({ message, problems }: BadPlan, file: string): CliProblem {
-  return new CliProblem({
-    message: problems.length === 1 ? message : `${file} has ${problems.length} problems\n${message}`,
-    code: "bad_plan",
-    exit: EXIT.usage,
-    hint: "nothing has run; drover run --print-schema explains every key",
-    details: { problems },
-  });
 }
 
 /** The named tasks, by their own name or that of all their values, and what they need. */

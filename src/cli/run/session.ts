@@ -9,6 +9,7 @@
  * Interrupting stops the commands and nothing else: what had not ended stays in the log and goes on with the next run.
  */
 
+import { once } from "node:events";
 import {
   type ConfigInput,
   type Drover,
@@ -202,18 +203,12 @@ async function interruption(
   workers: RunWorkers,
   caughtUp: (seq: number) => Promise<void>,
 ): Promise<RunEnd> {
-  await fired(interrupted);
+  if (!interrupted.aborted) await once(interrupted, "abort");
   attempts.stop();
   await workers.close();
   await caughtUp(drover.state.seq);
   return { kind: "interrupted" };
 }
-
-const fired = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
@@ -250,7 +245,7 @@ function watchLog(run: RunContext, isShort: () => boolean): Watch {
       ended.resolve({ kind: "halted" });
     // Only a state that has caught up with the log says something about now.
     else if (haltedAt === null && seen === drover.state.seq)
-      stallCheck.check().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
+      stallCheck().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
   }
 
   async function follow(): Promise<void> {
@@ -277,7 +272,13 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
     case "attempt-lost":
       return payload.cause === "worker-left" || payload.cause === "not-begun"
         ? { kind: "stopped", id: payload.task, at }
-        : { kind: "again", id: payload.task, at, why: lossInWords(payload.cause), until: payload.restUntil ?? at };
+        : {
+            kind: "again",
+            id: payload.task,
+            at,
+            why: LOSSES[payload.cause] ?? "its worker was lost",
+            until: payload.restUntil ?? at,
+          };
     case "task-failed":
       return { kind: "failed", id: payload.task, at, why: payload.reason };
     case "task-skipped":
@@ -289,14 +290,11 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
   }
 }
 
-const lossInWords = (cause: string): string =>
-  cause === "requeue"
-    ? "it asks to come back later"
-    : cause === "rate-limited"
-      ? "its provider said to wait"
-      : cause === "budget"
-        ? "its budget is used up"
-        : "its worker was lost";
+const LOSSES: Readonly<Record<string, string>> = {
+  requeue: "it asks to come back later",
+  "rate-limited": "its provider said to wait",
+  budget: "its budget is used up",
+};
 
 // ---------------------------------------------------------------- the commands
 

@@ -1,26 +1,27 @@
 /**
  * How a run is shown: a live picture on a terminal, lines in a file or a pipe, JSON for programs.
  *
- * On a terminal the picture is drawn again when something happened and twice a second, for the clocks in it. The three
- * ways say the same things; the run does not know which of them observes it.
+ * The picture is a few lines at the bottom that are drawn again when something happened and twice a second: what runs
+ * now, for how long, the last line each wrote, and the counts. Whatever else is printed goes above them and stays, so
+ * scrolling back shows a plain history, and when the run ends only that is left. No line is longer than the terminal
+ * is wide, since a wrapped line could not be drawn over, and there are few enough lines for any window.
  */
 
-import { relative } from "node:path";
 import { type Clock, ringEvery } from "../../std/index.ts";
 import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { plain, plainLines } from "../shell/text.ts";
-import { jsonOf, lineOf, nameWidth } from "./lines.ts";
-import { createScreen, pictureOf, type Screen } from "./screen.ts";
+import { clip, type Paint, padEnd, padStart, plain, plainLines } from "../shell/text.ts";
+import { span } from "../show/time.ts";
+import { countWords, jsonOf, lineOf, nameWidth, shownPath } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
-import type { RunState } from "./state.ts";
+import type { Counts, Row, RunState } from "./state.ts";
 
 export type Show = RunObserver & {
   /** A line that a command wrote. */
   wrote(id: string, line: string): void;
   end(): void;
 };
-export type ShowParts = {
+type ShowParts = {
   readonly terminal: Terminal;
   readonly output: Output;
   readonly name: string;
@@ -31,27 +32,30 @@ export type ShowParts = {
 };
 
 const REDRAW_MS = 500;
+const ROWS_MAX = 8;
+const TIME_WIDTH = 6;
 
 export function createShow(parts: ShowParts): Show {
-  const { terminal, output } = parts;
+  const { terminal, output, name, data, slots } = parts;
   let runState: RunState | null = null;
   let width = 0;
   const canRedraw = terminal.width !== null && terminal.env.TERM !== "dumb";
   const live = canRedraw && !output.isJson ? createLive(parts, () => runState) : null;
-  const print = (text: string): void => (live === null ? terminal.out(`${text}\n`) : live.screen.print(text));
+  const print = (text: string): void => (live === null ? terminal.out(`${text}\n`) : live.print(text));
 
   return {
     begun(given) {
       runState = given;
       width = nameWidth(given);
-      if (output.isJson) output.line(begunJson(given, parts), () => "");
-      else print(begunText(given, parts));
+      const { all: tasks, before } = given.counts();
+      if (output.isJson) output.line({ event: "begun", plan: name, tasks, before, slots, data }, () => "");
+      else print(begunText(tasks, before, parts));
       live?.begin();
     },
     happened(fact, row) {
       if (output.isJson) output.line(jsonOf(fact, row), () => "");
       // On a terminal the picture shows what has started.
-      else if (live !== null && fact.kind === "started") live.screen.refresh();
+      else if (live !== null && fact.kind === "started") live.refresh();
       else print(lineOf(fact, row, { paint: output.paint, width }));
     },
     noted(text) {
@@ -69,43 +73,89 @@ export function createShow(parts: ShowParts): Show {
   };
 }
 
-type Live = { readonly screen: Screen; begin(): void; end(): void };
+function begunText(all: number, before: number, { name, data, slots, terminal }: ShowParts): string {
+  const tasks = (count: number): string => (count === 1 ? "1 task" : `${count} tasks`);
+  if (before === all) return `${name}: all of it (${tasks(all)}) was done before; --fresh runs it anew.`;
+  const first = before === 0 ? tasks(all) : `${before} of ${tasks(all)} done before`;
+  return `${name}: ${first}, ${slots} at once; log in ${shownPath(data, terminal.cwd)}`;
+}
+
+// ------------------------------------------------------------ the live picture
+
+type Live = {
+  /** A line, or several, that stay. */
+  print(text: string): void;
+  refresh(): void;
+  begin(): void;
+  /** Takes the picture away. */
+  end(): void;
+};
 
 function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: () => RunState | null): Live {
   let cancel = (): void => {};
   let isOn = false;
-  const screen = createScreen(terminal.out, () => {
+  let drawn = 0;
+  const erase = (): string => (drawn === 0 ? "" : `\u001b[${drawn}A\u001b[0J`);
+  function picture(): readonly string[] {
     const shown = runState();
     if (!isOn || shown === null || shown.isOver()) return [];
     const sizes = { width: terminal.width ?? 80, nameWidth: nameWidth(shown) };
     return pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
-  });
+  }
+  function draw(above: string): void {
+    const lines = picture();
+    const text = `${erase()}${above}${lines.map((line) => `${line}\n`).join("")}`;
+    drawn = lines.length;
+    if (text !== "") terminal.out(text);
+  }
+  const refresh = (): void => draw("");
   return {
-    screen,
+    print: (text) => draw(`${text}\n`),
+    refresh,
     begin() {
       isOn = true;
-      screen.refresh();
-      cancel = ringEvery(clock, REDRAW_MS, screen.refresh);
+      refresh();
+      cancel = ringEvery(clock, REDRAW_MS, refresh);
     },
     end() {
       cancel();
       isOn = false;
-      screen.end();
+      if (drawn > 0) terminal.out(erase());
+      drawn = 0;
     },
   };
 }
 
-function begunText(runState: RunState, { name, data, slots, terminal }: ShowParts): string {
-  const { all, before } = runState.counts();
-  const tasks = (count: number): string => (count === 1 ? "1 task" : `${count} tasks`);
-  if (before === all) return `${name}: all of it (${tasks(all)}) was done before; --fresh runs it anew.`;
-  const short = relative(terminal.cwd, data);
-  const log = `log in ${short === "" || short.startsWith("..") ? data : short}`;
-  const first = before === 0 ? tasks(all) : `${before} of ${tasks(all)} done before`;
-  return `${name}: ${first}, ${slots} at once; ${log}`;
+type PictureParts = {
+  readonly runState: RunState;
+  readonly now: number;
+  readonly width: number;
+  readonly nameWidth: number;
+  readonly paint: Paint;
+  readonly lastLine: (id: string) => string;
+};
+
+/** What runs, longest first, and one line of counts. */
+export function pictureOf(parts: PictureParts): string[] {
+  const { runState, paint, width } = parts;
+  const running = runState.rows.filter(({ state }) => state === "running");
+  const shown = running.toSorted((left, right) => (left.startedAt ?? 0) - (right.startedAt ?? 0)).slice(0, ROWS_MAX);
+  const more = running.length - shown.length;
+  const counts = `${countsText(runState.counts())}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
+  return [...shown.map((row) => runningLine(row, parts)), paint("dim", clip(`  ${counts}`, width - 1))];
 }
 
-function begunJson(runState: RunState, { name, data, slots }: ShowParts): unknown {
-  const { all, before } = runState.counts();
-  return { event: "begun", plan: name, tasks: all, before, slots, data };
+function runningLine(row: Row, { now, width, nameWidth, paint, lastLine }: PictureParts): string {
+  const name = padEnd(clip(plain(row.task.name), nameWidth), nameWidth);
+  const seconds = Math.max(0, Math.floor((now - (row.startedAt ?? now)) / 1000));
+  const time = padStart(seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
+  const room = width - 1 - nameWidth - TIME_WIDTH - 6;
+  const line = room > 0 ? clip(plain(lastLine(row.id)), room) : "";
+  return `${paint("cyan", ">")} ${name}  ${time}  ${paint("dim", line)}`.trimEnd();
+}
+
+/** `2 running, 3 done, 1 failed, 4 waiting`. */
+function countsText({ running, done, failed, skipped, cancelled, waiting, resting }: Counts): string {
+  const others = countWords({ done, failed, skipped, cancelled, waiting: waiting + resting });
+  return [`${running} running`, ...others].join(", ");
 }

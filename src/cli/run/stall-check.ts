@@ -8,7 +8,7 @@
 import { isLive, type Row, type RunState } from "./state.ts";
 
 /** As much of the engine as is asked. */
-export type Asked = {
+type Asked = {
   why(id: string): Promise<{
     readonly summary: string;
     readonly conditions: readonly { readonly code: string; readonly ok: boolean }[];
@@ -16,16 +16,13 @@ export type Asked = {
   }>;
   workers(): Promise<readonly { readonly inFlight: number }[]>;
 };
-export type StallCheck = {
-  /** Why nothing will ever start, or null if something runs or will. */
-  check(): Promise<string | null>;
-};
 
 /** A person does not wait longer than this; a window that ends later counts as never. */
 const NEVER_MS = 30 * 24 * 3_600_000;
 /** Shorter waits are the rests between attempts, and explain themselves. */
 const WORTH_TELLING_MS = 10_000;
 
+/** Answers why nothing will ever start, or null if something runs or will. */
 export function createStallCheck(given: {
   readonly drover: Asked;
   readonly runState: RunState;
@@ -33,7 +30,7 @@ export function createStallCheck(given: {
   readonly noted: (text: string) => void;
   /** Whether no worktree may be made until one is removed. */
   readonly isShort: () => boolean;
-}): StallCheck {
+}): () => Promise<string | null> {
   const { drover, runState, now, noted, isShort } = given;
   const isQuiet = (): boolean => !runState.rows.some(({ state }) => state === "running");
   let isLooking = false;
@@ -71,15 +68,13 @@ export function createStallCheck(given: {
     noted(`nothing runs before ${new Date(at).toISOString()}: ${summary}`);
   }
 
-  return {
-    async check() {
-      if (isLooking || !isQuiet()) return null;
-      isLooking = true;
-      try {
-        return await look();
-      } finally {
-        isLooking = false;
-      }
-    },
+  return async () => {
+    if (isLooking || !isQuiet()) return null;
+    isLooking = true;
+    try {
+      return await look();
+    } finally {
+      isLooking = false;
+    }
   };
 }

@@ -24,16 +24,15 @@ export type Row = {
   /** Why it failed, was skipped, or rests. */
   why: string;
 };
-export type Fact =
-  | { readonly kind: "started"; readonly id: string; readonly at: number; readonly attempt: number }
-  | { readonly kind: "done"; readonly id: string; readonly at: number }
+export type Fact = { readonly id: string; readonly at: number } & (
+  | { readonly kind: "started"; readonly attempt: number }
+  /** Stopped: the run was interrupted; it goes on with the next. */
+  | { readonly kind: "done" | "stopped" }
   /** It failed or was sent back, and will be tried again. */
-  | { readonly kind: "again"; readonly id: string; readonly at: number; readonly why: string; readonly until: number }
-  /** The run was interrupted; it goes on with the next. */
-  | { readonly kind: "stopped"; readonly id: string; readonly at: number }
-  | { readonly kind: "failed"; readonly id: string; readonly at: number; readonly why: string }
-  | { readonly kind: "skipped"; readonly id: string; readonly at: number; readonly dependency: string }
-  | { readonly kind: "cancelled"; readonly id: string; readonly at: number; readonly why: string };
+  | { readonly kind: "again"; readonly why: string; readonly until: number }
+  | { readonly kind: "failed" | "cancelled"; readonly why: string }
+  | { readonly kind: "skipped"; readonly dependency: string }
+);
 
 export type Counts = Readonly<Record<RowState, number>> & { readonly all: number; readonly before: number };
 export type RunState = {
@@ -49,36 +48,27 @@ export const isLive = ({ state }: Row): boolean => LIVE.has(state);
 
 export function createRunState(rows: readonly Row[]): RunState {
   const byId = new Map(rows.map((row) => [row.id, row]));
-  const nameOf = (id: string): string => byId.get(id)?.task.name ?? id;
-  const counts = (): Counts => {
-    const count = { waiting: 0, running: 0, resting: 0, done: 0, failed: 0, skipped: 0, cancelled: 0, before: 0 };
-    for (const row of rows) {
-      count[row.state] += 1;
-      if (row.isBefore) count.before += 1;
-    }
-    return { ...count, all: rows.length };
-  };
   return {
     rows,
     apply(fact) {
       const row = byId.get(fact.id);
-      return row === undefined || row.isBefore ? null : change(row, fact, nameOf, byId);
+      return row === undefined || row.isBefore ? null : change(row, fact, byId);
     },
-    counts,
+    counts() {
+      const count = { waiting: 0, running: 0, resting: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
+      for (const { state } of rows) count[state] += 1;
+      return { ...count, all: rows.length, before: rows.filter(({ isBefore }) => isBefore).length };
+    },
     isOver: () => !rows.some(isLive),
   };
 }
 
-function change(row: Row, fact: Fact, nameOf: (id: string) => string, byId: ReadonlyMap<string, Row>): Row {
+function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row {
   switch (fact.kind) {
     case "started":
-      return Object.assign(row, {
-        state: "running",
-        startedAt: fact.at,
-        attempt: fact.attempt,
-        attempts: row.attempts + 1,
-        why: "",
-      });
+      Object.assign(row, { state: "running", startedAt: fact.at, attempt: fact.attempt, why: "" });
+      row.attempts += 1;
+      return row;
     case "done":
       return settle(row, "done", fact.at, "");
     case "again":
@@ -86,14 +76,13 @@ function change(row: Row, fact: Fact, nameOf: (id: string) => string, byId: Read
     case "stopped":
       return settle(row, "waiting", fact.at, "stopped before its end");
     case "failed":
-      return settle(row, "failed", fact.at, fact.why);
-    case "skipped": {
-      const cause = byId.get(fact.dependency)?.state ?? "failed";
-      const how = cause === "failed" ? "failed" : `was ${cause}`;
-      return settle(row, "skipped", fact.at, `needs ${nameOf(fact.dependency)}, which ${how}`);
-    }
     case "cancelled":
-      return settle(row, "cancelled", fact.at, fact.why);
+      return settle(row, fact.kind, fact.at, fact.why);
+    case "skipped": {
+      const { state = "failed", task } = byId.get(fact.dependency) ?? {};
+      const how = state === "failed" ? "failed" : `was ${state}`;
+      return settle(row, "skipped", fact.at, `needs ${task?.name ?? fact.dependency}, which ${how}`);
+    }
     default:
       return fact satisfies never;
   }

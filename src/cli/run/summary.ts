@@ -4,12 +4,12 @@
  * Of a long plan only what did not go well is listed, and not a thousand lines that say "done". The same, whole,
  * is one JSON object with --json.
  */
-import { relative } from "node:path";
 import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Attempts } from "./attempts.ts";
+import { countWords, shownPath } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
 import { isLive, type Row, type RunState } from "./state.ts";
 
@@ -33,21 +33,14 @@ export function exitOf(runState: RunState, end: RunEnd, signal: string | null): 
 }
 
 /** In the words of the table. */
-function stateText({ state, attempts }: Row): string {
-  if (state === "waiting" || state === "resting" || state === "running")
-    return attempts > 0 ? "unfinished" : "not started";
-  return state;
-}
+const stateText = (row: Row): string => (isLive(row) ? (row.attempts > 0 ? "unfinished" : "not started") : row.state);
 
 const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = { done: "green", failed: "red", skipped: "yellow" };
 
 export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const { runState } = ended;
   const { output } = tools;
-  if (output.isJson) {
-    output.line(jsonSummary(ended, tools), () => "");
-    return;
-  }
+  if (output.isJson) return output.line(jsonSummary(ended, tools), () => "");
   const bad = runState.rows.filter(({ state }) => state !== "done");
   const listed = runState.rows.length <= LISTED_MAX ? runState.rows : bad.slice(0, LISTED_MAX);
   if (listed.length > 0) output.say(`\n${tableOf(listed, output)}`.trimEnd());
@@ -56,7 +49,7 @@ export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   for (const row of failed.slice(0, TAILS_MAX)) output.say(await failureText(row, tools));
   if (failed.length > TAILS_MAX)
     output.say(
-      `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shown(ended.data, tools.cwd)}/logs`,
+      `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shownPath(ended.data, tools.cwd)}/logs`,
     );
   const kept = runState.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
   if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
@@ -83,47 +76,40 @@ async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<
   const lines = await attempts.tail(row.id, row.attempt, TAIL_LINES);
   const head = `\n${paint("red", `${plain(row.task.name)} failed`)}: ${plain(row.why)}`;
   const body = lines.map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
-  return [head, ...body, `  ${paint("dim", "whole log:")} ${shown(attempts.logPath(row.id, row.attempt), cwd)}`].join(
-    "\n",
-  );
+  return [
+    head,
+    ...body,
+    `  ${paint("dim", "whole log:")} ${shownPath(attempts.logPath(row.id, row.attempt), cwd)}`,
+  ].join("\n");
 }
 
 function keptText({ task, id }: Row, { attempts, cwd }: Tools): string {
   const kept = attempts.kept(id);
-  return kept === null ? "" : `${plain(task.name)} left work on branch ${kept.branch}, in ${shown(kept.path, cwd)}`;
+  return kept === null ? "" : `${plain(task.name)} left work on branch ${kept.branch}, in ${shownPath(kept.path, cwd)}`;
 }
-
-const shown = (path: string, cwd: string): string => {
-  const short = relative(cwd, path);
-  return short === "" || short.startsWith("..") ? path : short;
-};
 
 function sentenceOf({ runState, end, name, tookMs }: Ended): string {
   const { all, done, failed, skipped, cancelled, before } = runState.counts();
   const left = runState.rows.filter(isLive).length;
   const parts = [
     `${done} of ${all} done${before > 0 ? ` (${before} before)` : ""}`,
-    ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(skipped > 0 ? [`${skipped} skipped`] : []),
-    ...(cancelled > 0 ? [`${cancelled} cancelled`] : []),
-    ...(left > 0 ? [`${left} not finished`] : []),
+    ...countWords({ failed, skipped, cancelled, "not finished": left }),
   ];
   const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.`;
-  return [first, ...nextStep(end, left + failed + skipped + cancelled)].join("\n");
+  return done === all ? first : `${first}\n${nextStep(end)}`;
 }
 
-function nextStep(end: RunEnd, open: number): string[] {
-  if (open === 0) return [];
+function nextStep(end: RunEnd): string {
   const again = "Run the same command again to go on: what is done is not run again.";
   switch (end.kind) {
     case "over":
-      return ["Run the same command again to try what is not done; what is done is not run again."];
+      return "Run the same command again to try what is not done; what is done is not run again.";
     case "halted":
-      return [`A task failed, so nothing more was started (--fail-fast). ${again}`];
+      return `A task failed, so nothing more was started (--fail-fast). ${again}`;
     case "stalled":
-      return [`Nothing more can start by itself. ${end.why}`, "Change the plan (a budget, a limit) and run it again."];
+      return `Nothing more can start by itself. ${end.why}\nChange the plan (a budget, a limit) and run it again.`;
     case "interrupted":
-      return [`Interrupted. ${again}`];
+      return `Interrupted. ${again}`;
     default:
       return end satisfies never;
   }
