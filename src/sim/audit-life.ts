@@ -3,12 +3,7 @@
  * ARCHITECTURE.md.
  */
 import type { Event } from "../core/model/index.ts";
-import type { Shadow, ShadowTask } from "./shadow.ts";
-
-/** Names the rule that was broken and says how. */
-export type Complain = (rule: string, detail: string) => void;
-
-const ENDS: ReadonlySet<string> = new Set(["task-done", "task-failed", "task-cancelled", "task-skipped"]);
+import { type Complain, type EventOf, OUTCOMES, type Shadow, type ShadowTask } from "./shadow.ts";
 
 export function auditLife(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind === "task-submitted") return auditSubmit(shadow, event, complain);
@@ -18,14 +13,14 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   if (event.kind === "task-assigned") return auditStart(task, event, complain);
   if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
   if (event.kind === "attempt-lost") auditLoss(shadow, task, event, complain);
-  if (ENDS.has(event.kind)) auditEnd(shadow, task, event, complain);
+  if (event.kind in OUTCOMES) auditEnd(shadow, task, event, complain);
   if (event.kind === "task-queued") auditQueued(shadow, task, complain);
   if (event.kind === "task-retried" && (task.phase !== "ended" || task.outcome === "done")) {
     complain("ends-once", `${event.task} is retried though it is ${task.outcome ?? task.phase}`);
   }
 }
 
-function auditSubmit(shadow: Shadow, event: Extract<Event, { kind: "task-submitted" }>, complain: Complain): void {
+function auditSubmit(shadow: Shadow, event: EventOf<"task-submitted">, complain: Complain): void {
   const former = shadow.tasks.get(event.task);
   const { remember } = shadow.config.scheduler;
   const isForgotten = former?.phase === "ended" && former.endedAt + remember <= event.at;
@@ -36,7 +31,7 @@ function auditSubmit(shadow: Shadow, event: Extract<Event, { kind: "task-submitt
     complain("deadline", `${event.task} came past its deadline`);
 }
 
-function auditStart(task: ShadowTask, event: Extract<Event, { kind: "task-assigned" }>, complain: Complain): void {
+function auditStart(task: ShadowTask, event: EventOf<"task-assigned">, complain: Complain): void {
   const id = event.task;
   if (task.attempt !== null) {
     complain("one-attempt", `${id} starts as ${event.attempt} while attempt ${task.attempt.number} is still live`);
@@ -65,14 +60,13 @@ function auditAttempt(task: ShadowTask, event: Event, number: number, complain: 
   }
 }
 
-type Lost = Extract<Event, { kind: "attempt-lost" }>;
 const THROTTLED_MS_MIN = 1000;
 
 /** By the word of who had it, and knows what was done. */
 const GIVEN_BACK: ReadonlySet<string> = new Set(["requeue", "rate-limited", "not-begun"]);
 
 /** What must not run twice is not queued again once it may have begun. */
-function auditLoss(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {
+function auditLoss(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-lost">, complain: Complain): void {
   const hasBegun = (task.attempt?.startedAt ?? -1) >= 0;
   if (task.spec.onLoss === "fail" && hasBegun && !GIVEN_BACK.has(event.cause))
     complain(
@@ -83,7 +77,7 @@ function auditLoss(shadow: Shadow, task: ShadowTask, event: Lost, complain: Comp
 }
 
 /** A requeue rests, each time longer; a provider's stop shuts its gate, or has the task rest where it names none. */
-function auditGivenBack(shadow: Shadow, task: ShadowTask, event: Lost, complain: Complain): void {
+function auditGivenBack(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-lost">, complain: Complain): void {
   const { base, max } = shadow.config.scheduler.retry;
   const restMs = event.restUntil - event.at;
   if (event.cause === "requeue" && restMs < Math.min(max, base * 2 ** task.requeues))
@@ -91,7 +85,7 @@ function auditGivenBack(shadow: Shadow, task: ShadowTask, event: Lost, complain:
   if (event.cause !== "rate-limited") return;
   const { provider } = task.spec;
   const blockedUntil = provider === null ? -1 : (shadow.gates.get(provider)?.blockedUntil ?? -1);
-  const isShut = event.at < blockedUntil || (task.attempt?.assignedAt ?? 0) < blockedUntil;
+  const isShut = event.at < blockedUntil || (task.attempt?.start.at ?? 0) < blockedUntil;
   if (provider === null ? restMs < THROTTLED_MS_MIN : !isShut)
     complain("throttle", `${event.task} was told to wait and does not, nor is ${provider ?? "any gate"} shut`);
 }
@@ -110,12 +104,7 @@ function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Comp
   }
 }
 
-function auditFailure(
-  shadow: Shadow,
-  task: ShadowTask,
-  event: Extract<Event, { kind: "task-failed" }>,
-  complain: Complain,
-): void {
+function auditFailure(shadow: Shadow, task: ShadowTask, event: EventOf<"task-failed">, complain: Complain): void {
   const id = task.spec.task;
   if (event.reason.startsWith("deadline exceeded")) {
     if (task.deadline === null || event.at < task.deadline) complain("deadline", `${id} fails before its deadline`);
@@ -143,9 +132,7 @@ function auditQueued(shadow: Shadow, task: ShadowTask, complain: Complain): void
   for (const dependency of parent === null ? needs : [parent, ...needs]) {
     const other = shadow.tasks.get(dependency);
     if (other === undefined || other.seq > task.seq || other.outcome === "done") continue;
-    if (other.phase !== "ended") {
-      if (onDependencyFailure === "skip") complain("needs", `${id} is queued while ${dependency} is ${other.phase}`);
-    } else if (onDependencyFailure === "skip")
-      complain("needs", `${id} is queued, but ${dependency} is ${other.outcome}`);
+    if (onDependencyFailure === "skip")
+      complain("needs", `${id} is queued, but ${dependency} is ${other.outcome ?? other.phase}`);
   }
 }

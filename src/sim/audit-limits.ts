@@ -1,24 +1,44 @@
 /**
  * Every limit, asked at the moment of a start: fleet, project, agent, type, worker, locks, gate, budgets.
+ * The rules of a gate are asked at every grant: not while blocked, within maxConcurrent and the request window, one
+ * probe after a block and a slow start after that; and no call is granted that did not ask.
  *
  * A limit that was lowered may be exceeded by what was running already, so only starts are judged. Tokens are summed
  * over the exact window; the core's buckets expire late, so it may be stricter than this and never laxer.
  */
 import type { Event } from "../core/model/index.ts";
-import { setAsideByCalls } from "./audit-gates.ts";
-import type { Complain } from "./audit-life.ts";
-import { liveTasks, type Shadow, type ShadowProject, type ShadowTask, spentWithin, takesTask } from "./shadow.ts";
+import {
+  type Complain,
+  type EventOf,
+  gateSettingsOf,
+  liveTasks,
+  projectOf,
+  type Shadow,
+  type ShadowProject,
+  type ShadowTask,
+  spentWithin,
+  takesTask,
+} from "./shadow.ts";
+import { gateOf } from "./shadow-events.ts";
 
-type Start = Extract<Event, { kind: "task-assigned" }>;
+const MINUTE_MS = 60_000;
+
+/** A start, and what it is judged by. */
+export type Start = {
+  readonly shadow: Shadow;
+  readonly task: ShadowTask;
+  readonly event: EventOf<"task-assigned">;
+  readonly live: readonly ShadowTask[];
+  readonly complain: Complain;
+};
 
 export function auditLimits(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind !== "task-assigned") return;
   const task = shadow.tasks.get(event.task);
   if (task === undefined) return;
   const live = liveTasks(shadow);
-  auditCounts(shadow, task, event, live, complain);
-  auditWorker(shadow, task, event, live, complain);
-  auditBudgets(shadow, task, event, live, complain);
+  const start: Start = { shadow, task, event, live, complain };
+  for (const audit of [auditCounts, auditWorker, auditBudgets]) audit(start);
   for (const lock of task.spec.locks) {
     const holder = live.find(({ spec }) => spec.locks.includes(lock));
     if (holder !== undefined) complain("locks", `${event.task} starts though ${holder.spec.task} holds lock ${lock}`);
@@ -29,16 +49,10 @@ export function auditLimits(shadow: Shadow, event: Event, complain: Complain): v
   }
 }
 
-function auditCounts(
-  shadow: Shadow,
-  task: ShadowTask,
-  event: Start,
-  live: readonly ShadowTask[],
-  complain: Complain,
-): void {
+function auditCounts({ shadow, task, event, live, complain }: Start): void {
   const { maxInFlight, maxPerAgentInFlight, perType, critical } = shadow.config.scheduler;
   const { project: id, agent, type } = task.spec;
-  const project = shadow.projects.get(id) as ShadowProject;
+  const project = projectOf(shadow, id);
   const ofProject = live.filter(({ spec }) => spec.project === id);
   const rows: [rule: string, count: number, limit: number][] = [
     ["maxInFlight", live.length, maxInFlight],
@@ -47,7 +61,7 @@ function auditCounts(
     ["perType", live.filter(({ spec }) => spec.type === type).length, perType[type] ?? Number.POSITIVE_INFINITY],
   ];
   if (event.rank.express) {
-    rows.push(["critical", live.filter(({ attempt }) => attempt?.express).length, critical.maxInFlight]);
+    rows.push(["critical", live.filter(({ attempt }) => attempt?.start.rank.express).length, critical.maxInFlight]);
   }
   for (const [rule, count, limit] of rows) {
     if (count >= limit) complain(rule, `${event.task} starts with ${count} live already; the limit is ${limit}`);
@@ -56,19 +70,13 @@ function auditCounts(
   if (project.paused) complain("pause", `${event.task} starts while project ${id} is paused`);
 }
 
-function auditWorker(
-  shadow: Shadow,
-  task: ShadowTask,
-  event: Start,
-  live: readonly ShadowTask[],
-  complain: Complain,
-): void {
+function auditWorker({ shadow, task, event, live, complain }: Start): void {
   const worker = shadow.workers.get(event.worker);
   const say = (rule: string, claim: string): void =>
     complain(rule, `${event.task} starts on ${event.worker}, ${claim}`);
   if (worker === undefined) return say("worker", "which is not here");
   if (worker.status !== "ready") say("worker", `which is ${worker.status}`);
-  const mine = live.filter(({ attempt }) => attempt?.worker === event.worker);
+  const mine = live.filter(({ attempt }) => attempt?.start.worker === event.worker);
   const room = worker.slots + shadow.config.scheduler.placement.maxQueuePerWorker;
   if (mine.length >= room) say("slots", `which runs ${mine.length} of ${room}`);
   const { cpu, memory, capabilities } = task.spec;
@@ -83,14 +91,8 @@ function auditWorker(
   }
 }
 
-function auditBudgets(
-  shadow: Shadow,
-  task: ShadowTask,
-  event: Start,
-  live: readonly ShadowTask[],
-  complain: Complain,
-): void {
-  const project = shadow.projects.get(task.spec.project) as ShadowProject;
+function auditBudgets({ shadow, task, event, live, complain }: Start): void {
+  const project = projectOf(shadow, task.spec.project);
   const { startCost } = shadow.config.scheduler.fairness;
   const least = Math.max(0, task.estimate);
   if (event.reserve < least) {
@@ -134,4 +136,56 @@ export function budgetsOf(
     ...(own.limit === null ? [] : [{ name: `project ${project.id}`, limit: own.limit, used: usedOfOwn }]),
     ...(all.limit === null ? [] : [{ name: "the fleet", limit: all.limit, used: usedOfAll }]),
   ];
+}
+
+export function auditGates(shadow: Shadow, event: Event, complain: Complain): void {
+  if (event.kind === "permit-settled" && !gateOf(shadow, event.gate).out.has(event.permit)) {
+    complain("permit-once", `${event.permit} is settled at ${event.gate}, which it does not hold`);
+  }
+  if (event.kind === "permit-asked") auditFreeCall(shadow, event, complain);
+  if (event.kind !== "permit-granted") return;
+  const gate = gateOf(shadow, event.gate);
+  const { maxConcurrent, requests, windowMs } = gateSettingsOf(shadow, event.gate);
+  const say = (rule: string, claim: string): void =>
+    complain(rule, `${event.permit} is granted at ${event.gate}${claim}`);
+  const permit = gate.waiting.get(event.permit);
+  if (permit === undefined) return say("permit-once", ", but it does not wait there");
+  if (event.at < gate.blockedUntil) say("gate-block", `, which is blocked until ${gate.blockedUntil}`);
+  if (gate.out.size >= maxConcurrent) say("gate-concurrency", ` with ${gate.out.size} out of ${maxConcurrent}`);
+  const used = gate.grants.filter((at) => at > event.at - windowMs).length;
+  if (used >= requests) say("gate-window", ` as number ${used + 1} of ${requests} in ${windowMs} ms`);
+  const fresh = [...gate.out.values()].filter(({ episode }) => episode === gate.episode).length;
+  if (fresh >= gate.slow) say("gate-probe", ` with ${fresh} out; after a block ${gate.slow} may be`);
+  auditTokens(shadow, event, permit.tokens, say);
+}
+
+/** What was used in a minute, what is out and this call stay within the limit; a call alone is always let out. */
+function auditTokens(shadow: Shadow, event: EventOf<"permit-granted">, tokens: number, say: Complain): void {
+  const gate = gateOf(shadow, event.gate);
+  const { perMinute } = gateSettingsOf(shadow, event.gate).tokens;
+  if (perMinute === null) return;
+  const out = [...gate.out.values()].reduce((sum, permit) => sum + permit.tokens, 0);
+  const used = spentWithin(gate.spent, MINUTE_MS, event.at) + out;
+  if (used > 0 && used + Math.max(1, tokens) > perMinute)
+    say("gate-tokens", ` with ${used} of ${perMinute} tokens used`);
+}
+
+/** A call of no task sets its estimate aside when it asks: with all that is used and set aside it fits the budget. */
+function auditFreeCall(shadow: Shadow, event: EventOf<"permit-asked">, complain: Complain): void {
+  const project = shadow.projects.get(event.project);
+  if (event.task !== null || project === undefined) return;
+  const { limit, window } = project.settings.budget;
+  const attempts = [...shadow.tasks.values()].filter(({ spec }) => spec.project === project.id);
+  const reserved = attempts.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
+  const used = spentWithin(project.spent, window, event.at) + reserved + setAsideByCalls(shadow, project.id);
+  if (limit !== null && used + Math.max(1, event.tokens) > limit) {
+    complain("gate-budget", `${event.permit} asks with ${used} of ${limit} used in project ${event.project}`);
+  }
+}
+
+/** What calls of no task have set aside, waiting or out: of one project, or of all. */
+function setAsideByCalls(shadow: Shadow, project: string | null): number {
+  const calls = [...shadow.gates.values()].flatMap(({ waiting, out }) => [...waiting.values(), ...out.values()]);
+  const mine = calls.filter((call) => call.task === null && (project === null || call.project === project));
+  return mine.reduce((sum, { tokens }) => sum + Math.max(1, tokens), 0);
 }

@@ -8,16 +8,13 @@
  * equal standing overtakes, and past the bound of starvation none overtakes at all.
  */
 import type { Event } from "../core/model/index.ts";
-import type { Complain } from "./audit-life.ts";
-import { budgetsOf } from "./audit-limits.ts";
-import { isRunnable, liveTasks, type Shadow, type ShadowProject, type ShadowTask, takesTask } from "./shadow.ts";
+import { budgetsOf, type Start } from "./audit-limits.ts";
+import { type Complain, isRunnable, liveTasks, projectOf, type Shadow, type ShadowTask, takesTask } from "./shadow.ts";
 
 const ROUNDING = 1e-9;
 const PRIORITY_STEP = 100;
 /** How much longer than its window a budget may count, at most. */
 const LATE = 1.01;
-
-type Start = Extract<Event, { kind: "task-assigned" }>;
 
 export function auditTurns(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind !== "task-assigned" || event.rank.express || event.rank.hold) return;
@@ -35,36 +32,20 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
       !mayBePassed(shadow, other, task, event.at),
   );
   const { rule, agents } = shadow.config.scheduler.fairness;
-  const mine = rivals.filter(({ spec }) => spec.project === task.spec.project);
-  if (rule === "level") {
-    auditProjects(
-      shadow,
-      task,
-      rivals.filter((other) => !mine.includes(other)),
-      event,
-      complain,
-    );
-  }
-  if (agents === "fair") {
-    auditAgents(
-      shadow,
-      task,
-      mine.filter(({ spec }) => spec.agent !== task.spec.agent),
-      complain,
-    );
-  }
-  auditTasks(
-    shadow,
-    task,
-    mine.filter(({ spec }) => spec.agent === task.spec.agent),
-    event,
-    complain,
-  );
+  const { project, agent } = task.spec;
+  const mine = rivals.filter(({ spec }) => spec.project === project);
+  const ofOtherProjects = rivals.filter(({ spec }) => spec.project !== project);
+  const ofAgent = mine.filter(({ spec }) => spec.agent === agent);
+  const ofOtherAgents = mine.filter(({ spec }) => spec.agent !== agent);
+  const start: Start = { shadow, task, event, live: liveTasks(shadow), complain };
+  if (rule === "level") auditProjects(start, ofOtherProjects);
+  if (agents === "fair") auditAgents(start, ofOtherAgents);
+  auditTasks(start, ofAgent);
 }
 
 /** A task whose estimate alone exceeds a budget stands aside until the limit rises. */
 function standsAside(shadow: Shadow, { spec, estimate }: ShadowTask): boolean {
-  const { limit } = (shadow.projects.get(spec.project) as ShadowProject).settings.budget;
+  const { limit } = projectOf(shadow, spec.project).settings.budget;
   return [limit, shadow.config.budget.limit].some((most) => most !== null && estimate > most);
 }
 
@@ -75,7 +56,7 @@ function standsAside(shadow: Shadow, { spec, estimate }: ShadowTask): boolean {
  */
 function mayBePassed(shadow: Shadow, { spec, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
   if (spec.project !== by.spec.project || by.estimate > 0 || estimate <= by.estimate) return false;
-  const budgets = budgetsOf(shadow, shadow.projects.get(spec.project) as ShadowProject, liveTasks(shadow), at, LATE);
+  const budgets = budgetsOf(shadow, projectOf(shadow, spec.project), liveTasks(shadow), at, LATE);
   const lacksRoom = (tokens: number): boolean => budgets.some(({ limit, used }) => used + tokens > limit);
   const mayWait = (other: ShadowTask): boolean => {
     if (other.estimate !== 0) return other.estimate > 0 && lacksRoom(other.estimate);
@@ -87,19 +68,12 @@ function mayBePassed(shadow: Shadow, { spec, estimate }: ShadowTask, by: ShadowT
 }
 
 /** Levels as they are at the start, before its own charge. */
-function auditProjects(
-  shadow: Shadow,
-  task: ShadowTask,
-  rivals: readonly ShadowTask[],
-  event: Start,
-  complain: Complain,
-): void {
+function auditProjects({ shadow, task, event, live, complain }: Start, rivals: readonly ShadowTask[]): void {
   if (shadow.config.budget.limit !== null) return;
-  const live = liveTasks(shadow);
-  const served = shadow.projects.get(task.spec.project) as ShadowProject;
+  const served = projectOf(shadow, task.spec.project);
   const level = served.level;
   for (const other of rivals) {
-    const project = shadow.projects.get(other.spec.project) as ShadowProject;
+    const project = projectOf(shadow, other.spec.project);
     const ofProject = live.filter(({ spec }) => spec.project === project.id);
     const ofAgent = live.filter(({ spec }) => spec.agent === other.spec.agent);
     const couldStart =
@@ -114,9 +88,8 @@ function auditProjects(
   }
 }
 
-function auditAgents(shadow: Shadow, task: ShadowTask, rivals: readonly ShadowTask[], complain: Complain): void {
-  const live = liveTasks(shadow);
-  const project = shadow.projects.get(task.spec.project) as ShadowProject;
+function auditAgents({ shadow, task, live, complain }: Start, rivals: readonly ShadowTask[]): void {
+  const project = projectOf(shadow, task.spec.project);
   const inFlight = (agent: string): number =>
     live.filter(({ spec }) => spec.project === project.id && spec.agent === agent).length;
   const served = (agent: string): number => project.lastServed.get(agent) ?? 0;
@@ -130,15 +103,9 @@ function auditAgents(shadow: Shadow, task: ShadowTask, rivals: readonly ShadowTa
   }
 }
 
-function auditTasks(
-  shadow: Shadow,
-  task: ShadowTask,
-  rivals: readonly ShadowTask[],
-  event: Start,
-  complain: Complain,
-): void {
+function auditTasks({ shadow, task, event, complain }: Start, rivals: readonly ShadowTask[]): void {
   const { starvationAfter } = shadow.config.scheduler.priority;
-  const { maxPriority } = (shadow.projects.get(task.spec.project) as ShadowProject).settings;
+  const { maxPriority } = projectOf(shadow, task.spec.project).settings;
   for (const other of rivals) {
     const isOlder = other.runnableAt < task.runnableAt;
     const steps = Math.max(0, Math.ceil((other.priority - maxPriority) / PRIORITY_STEP));

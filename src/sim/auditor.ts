@@ -16,11 +16,10 @@ import { why } from "../core/why/index.ts";
 import { recover } from "../engine/writer/index.ts";
 import { decodeEvent, unpackRow } from "../log/format/index.ts";
 import { createMemoryLog, type MemoryStore } from "../log/memory/index.ts";
-import { auditGates } from "./audit-gates.ts";
-import { auditLife, type Complain } from "./audit-life.ts";
-import { auditLimits } from "./audit-limits.ts";
+import { auditLife } from "./audit-life.ts";
+import { auditGates, auditLimits } from "./audit-limits.ts";
 import { auditTurns } from "./audit-turns.ts";
-import { newShadow, type Shadow, type ShadowTask, tick } from "./shadow.ts";
+import { type Complain, newShadow, type Shadow, type ShadowTask, tick } from "./shadow.ts";
 import { note } from "./shadow-events.ts";
 
 export type Complaint = { readonly rule: string; readonly detail: string; readonly seq: number };

@@ -6,8 +6,7 @@
  */
 import { parseArgs, styleText } from "node:util";
 import { FAULTS, type Fault, linesOf } from "./history.ts";
-import { shrink } from "./shrink.ts";
-import { everyCrash, type Figures, type Report, simulate } from "./simulate.ts";
+import { everyCrash, type Figures, type Report, shrink, simulate } from "./simulate.ts";
 
 /** npm says under which name it started a script; one who came by the command line is shown that. */
 const CALLED = process.env.npm_lifecycle_event === "simulate" ? "npm run simulate --" : "drover simulate";

@@ -1,14 +1,17 @@
 /**
- * Playing a history: each step carried out, and each answer taken down.
+ * Playing a history: each step carried out, each answer taken down, and in the end everything cleared up.
  */
 
-import { createCallers } from "./callers.ts";
-import { clearUp } from "./clear-up.ts";
+import type { LocalWorker, WorkerOptions } from "../engine/workers/index.ts";
+import { type Callers, createCallers } from "./callers.ts";
 import type { SimContext } from "./context.ts";
 import type { History, Step } from "./history.ts";
-import { createLocalFleet } from "./local-fleet.ts";
 import type { SimEngine } from "./open-engine.ts";
-import { answerCall } from "./workers.ts";
+import { answerCall, localHandler } from "./workers.ts";
+
+/** A week: what was put off by a wall clock that was days ahead comes too. */
+const CLEAR_UP_ROUNDS = 1000;
+const CLEAR_UP_ROUND_MS = 600_000;
 
 export type Players = {
   act(step: Step): Promise<void>;
@@ -113,7 +116,7 @@ export function createPlayers(history: History, context: SimContext): Players {
 
   return {
     act,
-    clearUp: () => clearUp({ history, context, callers, fleet }),
+    clearUp: () => clearUp(history, context, callers, fleet),
     onOpened(engine) {
       fleet.joinAll(engine);
       callers.submitAgain(engine);
@@ -156,4 +159,113 @@ async function onWorld(context: SimContext, step: Step): Promise<boolean> {
     default:
       return false;
   }
+}
+
+/**
+ * Workers in the engine's own process: functions that the program which embeds it hands over, and hands over again to
+ * the next engine.
+ */
+type LocalFleet = {
+  join(engine: SimEngine, id: string, options: WorkerOptions, sober: boolean): void;
+  /** A worker leaves or drains. */
+  end(engine: SimEngine, step: Extract<Step, { do: "leave" | "drain" }>): void;
+  /** A new engine is there: all workers join it. */
+  joinAll(engine: SimEngine): void;
+  closeAll(): void;
+};
+
+function createLocalFleet(context: SimContext, { expect }: Callers): LocalFleet {
+  const hired = new Map<string, WorkerOptions>();
+  let workers = new Map<string, LocalWorker>();
+
+  function join(engine: SimEngine, id: string, options: WorkerOptions, sober: boolean): void {
+    if (engine.drover === null) return;
+    hired.set(id, options);
+    // One that has joined an engine which is gone since must not stand for its successor.
+    const ofThisEngine = workers;
+    const handler = localHandler(context.surroundings, context.life(), sober);
+    expect(engine.drover.worker(options, handler), (worker) => ofThisEngine.set(worker.id, worker));
+  }
+
+  return {
+    join,
+    end(engine, step) {
+      const worker = workers.get(step.id);
+      if (worker === undefined || engine.drover === null) return;
+      hired.delete(step.id);
+      expect(step.do === "leave" ? worker.close() : worker.drain());
+    },
+    joinAll(engine) {
+      workers = new Map();
+      for (const [id, options] of hired) join(engine, id, options, false);
+    },
+    closeAll() {
+      for (const worker of workers.values()) expect(worker.close());
+    },
+  };
+}
+
+/**
+ * The end of a run: faults cease, limits are lifted, workers that only ever finish join, and time passes. By then every
+ * task that was ever acknowledged must have ended, and no call may wait.
+ */
+async function clearUp(history: History, context: SimContext, callers: Callers, fleet: LocalFleet): Promise<void> {
+  const { expect } = callers;
+  context.switches.faults = false;
+  context.switches.allArtifacts = true;
+  context.storms.clear();
+  await context.ensureOpen();
+  await context.pass(1000);
+  await context.ensureOpen();
+  const engine = context.engine();
+  if (engine === null) return;
+  callers.submitAgain(engine);
+  const { remember } = (history.config.scheduler ?? {}) as { remember?: number };
+  const scheduler = { ...(remember === undefined ? {} : { remember }), resultTtl: 31_536_000_000 };
+  expect(engine.reload({ scheduler }));
+  for (const { id, settings } of [...engine.state.projects.values()]) {
+    const generous = { maxConcurrent: 1000, budget: { limit: null, window: 1000 } };
+    expect(engine.putProject(id, { ...settings, ...generous }));
+    expect(engine.resume({ project: id }));
+  }
+  expect(engine.resume({}));
+  for (const task of engine.state.tasks.values()) {
+    if (task.paused && task.end === null) expect(engine.resume({ task: task.id }));
+  }
+  await relieve(context, callers, fleet, engine);
+  await finishAll(context, callers);
+}
+
+/** All workers leave, and workers that only ever finish take over. */
+async function relieve(context: SimContext, { expect }: Callers, fleet: LocalFleet, engine: SimEngine): Promise<void> {
+  fleet.closeAll();
+  context.remoteFleet.dismiss();
+  await context.settle();
+  const capabilities = ["gpu", "web", "tab:tab-1"];
+  if (engine.command !== null) {
+    for (const { id } of [...engine.state.fleet.order]) {
+      engine.command({ type: "leave-worker", worker: id, lost: false });
+    }
+    const settings = { slots: 20, capabilities, cpu: null, memory: null, zone: null, status: "ready" } as const;
+    engine.command({ type: "join-worker", worker: "sober" as never, kind: "pull", session: "s", settings });
+    context.remoteFleet.hire("sober", true);
+  } else fleet.join(engine, "sober", { id: "sober", slots: 20, capabilities }, true);
+  await context.settle();
+  expect(engine.lookForArtifacts());
+  await context.settle();
+}
+
+async function finishAll(context: SimContext, { unanswered }: Callers): Promise<void> {
+  const { auditor } = context;
+  const { shadow } = auditor;
+  const open = (): string[] => [...shadow.tasks].filter(([, task]) => task.phase !== "ended").map(([id]) => id);
+  const calls = (): number => [...shadow.gates.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
+  for (let round = 0; round < CLEAR_UP_ROUNDS && open().length + calls() > 0; round++) {
+    await context.pass(CLEAR_UP_ROUND_MS);
+    if (auditor.complaints.length > 0) return;
+  }
+  if (open().length > 0)
+    auditor.complain("ends", `with nothing in their way these tasks never end: ${open().join(", ")}`);
+  if (calls() > 0) auditor.complain("ends", `${calls()} calls wait at gates for ever`);
+  if (unanswered.size > 0) auditor.complain("answers", `never answered: ${[...unanswered.keys()].join(", ")}`);
 }

@@ -1,22 +1,34 @@
 /**
  * How the auditor's shadow of the fleet follows the log: what each committed event changes in it.
+ *
+ * Of gates it keeps who waits, who is out, and what the provider said. An episode begins with a 429 that nothing had
+ * warned of, or with a new engine. Calls of an older episode are out still, but prove nothing: their 429s are no new
+ * throttles and their successes end nothing. Within an episode at most `slow` calls may be out: one at first (the
+ * probe), doubled by every success, without bound once it reaches the gate's own limit.
  */
 import type { Config, ProjectSettings } from "../core/config/index.ts";
 import type { Event, TaskSubmitted } from "../core/model/index.ts";
 import {
   addToLevel,
+  type Bookings,
   book,
   countHalvesAnew,
+  type EventOf,
   gateSettingsOf,
   noteUsage,
+  OUTCOMES,
+  projectOf,
   type Shadow,
-  type ShadowAttempt,
+  type ShadowGate,
   type ShadowProject,
   type ShadowTask,
   type ShadowWorker,
   usedBy,
 } from "./shadow.ts";
-import { noteAnswered, noteGates } from "./shadow-gate.ts";
+
+const THROTTLES_THAT_COUNT = 6;
+/** A task that was just submitted, or is retried. */
+const UNTRIED = { phase: "waiting", outcome: null, ownFailures: 0, losses: 0, requeues: 0, runnableAt: -1 } as const;
 
 /** Applies an event that has been checked. */
 export function note(shadow: Shadow, event: Event): void {
@@ -35,18 +47,13 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     spec: event,
     seq: shadow.seq,
     shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
-    phase: "waiting",
-    outcome: null,
+    ...UNTRIED,
     endedAt: -1,
     attempts: 0,
-    ownFailures: 0,
-    losses: 0,
-    requeues: 0,
     iteration: event.iteration,
     priority: event.priority,
     estimate: event.estimatedTokens,
     deadline: event.deadline,
-    runnableAt: -1,
     resting: false,
     paused: false,
     pin: event.pin,
@@ -69,34 +76,21 @@ function enqueue(shadow: Shadow, task: ShadowTask): void {
   const isBusy = [...shadow.tasks.values()].some(
     ({ spec, phase, attempt }) => spec.project === id && (phase === "queued" || attempt !== null),
   );
-  const project = shadow.projects.get(id) as ShadowProject;
+  const project = projectOf(shadow, id);
   if (!isBusy) project.level = Math.max(project.level, shadow.highest);
   task.phase = "queued";
   task.resting = false;
   if (task.runnableAt < 0) task.runnableAt = shadow.at;
 }
 
-function noteStart(shadow: Shadow, event: Extract<Event, { kind: "task-assigned" }>): void {
+function noteStart(shadow: Shadow, event: EventOf<"task-assigned">): void {
   const task = shadow.tasks.get(event.task) as ShadowTask;
-  const project = shadow.projects.get(task.spec.project) as ShadowProject;
-  const { attempt: number, worker, charge, reserve } = event;
+  const project = projectOf(shadow, task.spec.project);
+  const { attempt: number, charge, reserve } = event;
   task.phase = "live";
   task.attempts = number;
   task.pin = null;
-  task.attempt = {
-    number,
-    worker,
-    charge,
-    express: event.rank.express,
-    assignedAt: event.at,
-    startedAt: -1,
-    reserve,
-    reported: 0,
-    permitted: 0,
-    known: false,
-    stopping: false,
-    stopBy: -1,
-  };
+  task.attempt = { number, start: event, startedAt: -1, reserve, reported: 0, permitted: 0, known: false };
   shadow.holds.delete(event.task);
   shadow.highest = Math.max(shadow.highest, project.level);
   project.lastServed.set(task.spec.agent, shadow.seq);
@@ -117,8 +111,6 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
       return;
     case "attempt-used":
       return noteUsage(attempt, { reported: event.tokens });
-    case "attempt-stopping":
-      return stop(attempt, event.stopBy);
     case "attempt-failed":
     case "attempt-lost":
       return noteRest(shadow, task, event);
@@ -141,11 +133,7 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
   }
 }
 
-function noteRest(
-  shadow: Shadow,
-  task: ShadowTask,
-  event: Extract<Event, { kind: "attempt-failed" | "attempt-lost" }>,
-): void {
+function noteRest(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-failed" | "attempt-lost">): void {
   if (event.kind === "attempt-failed") task.ownFailures++;
   else {
     if (event.cause === "worker-lost" || event.cause === "budget") task.losses++;
@@ -157,33 +145,20 @@ function noteRest(
   release(shadow, task, event.tokens);
 }
 
-function noteRetry(shadow: Shadow, task: ShadowTask, event: Extract<Event, { kind: "task-retried" }>): void {
+function noteRetry(shadow: Shadow, task: ShadowTask, event: EventOf<"task-retried">): void {
   task.iteration += task.ownFailures + 1;
-  task.ownFailures = 0;
-  task.losses = 0;
-  task.requeues = 0;
-  task.runnableAt = -1;
-  task.phase = "waiting";
-  task.outcome = null;
+  Object.assign(task, UNTRIED);
   task.pin = event.pin;
   if (task.deadline !== null && task.deadline <= event.at) task.deadline = null;
   if (event.runnable) enqueue(shadow, task);
 }
 
-const OUTCOME: Readonly<Record<string, string>> = {
-  "task-done": "done",
-  "task-failed": "failed",
-  "task-cancelled": "cancelled",
-  "task-skipped": "skipped",
-};
-
 function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
-  const outcome = OUTCOME[event.kind];
+  const outcome = OUTCOMES[event.kind];
   if (outcome === undefined) return;
-  const isOver = event.kind === "task-done" || (event.kind === "task-failed" && event.attempt !== null);
-  if (event.kind === "task-done") noteAnswered(shadow, task.spec.provider, task.attempt?.assignedAt ?? -1);
-  if (isOver && "tokens" in event) release(shadow, task, event.tokens);
-  else if ("stopBy" in event && event.stopBy !== null) stop(task.attempt, event.stopBy);
+  if (event.kind === "task-done") noteAnswered(shadow, task.spec.provider, task.attempt?.start.at ?? -1);
+  if (event.kind === "task-done" || (event.kind === "task-failed" && event.attempt !== null))
+    release(shadow, task, event.tokens);
   task.phase = "ended";
   task.outcome = outcome;
   task.endedAt = event.at;
@@ -191,16 +166,10 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   shadow.holds.delete(task.spec.task);
 }
 
-function stop(attempt: ShadowAttempt | null, stopBy: number): void {
-  if (attempt === null) return;
-  attempt.stopping = true;
-  attempt.stopBy = stopBy;
-}
-
 function release(shadow: Shadow, task: ShadowTask, tokens: number | null): void {
   const { attempt } = task;
   if (attempt === null) return;
-  const project = shadow.projects.get(task.spec.project) as ShadowProject;
+  const project = projectOf(shadow, task.spec.project);
   if (tokens !== null) {
     attempt.reported = Math.max(attempt.reported, tokens);
     attempt.known = true;
@@ -208,7 +177,7 @@ function release(shadow: Shadow, task: ShadowTask, tokens: number | null): void 
   book(shadow, project, usedBy(attempt));
   if (attempt.known) {
     const { startCost } = shadow.config.scheduler.fairness;
-    addToLevel(shadow, project, startCost + usedBy(attempt) - attempt.charge);
+    addToLevel(shadow, project, startCost + usedBy(attempt) - attempt.start.charge);
   }
   task.attempt = null;
 }
@@ -222,7 +191,7 @@ function noteWorld(shadow: Shadow, event: Event): void {
     case "pause-changed": {
       const { scope, id, paused } = event;
       if (scope === "fleet") shadow.paused = paused;
-      else if (scope === "project") notePause(shadow, shadow.projects.get(id) as ShadowProject, paused);
+      else if (scope === "project") notePause(shadow, projectOf(shadow, id), paused);
       else (shadow.tasks.get(id) as ShadowTask).paused = paused;
       if (scope !== "fleet") shadow.holds.clear();
       return;
@@ -276,13 +245,10 @@ function noteProject(shadow: Shadow, id: string, settings: ProjectSettings, sour
   project.source = source;
 }
 
-const within = (shadow: Shadow, spent: ShadowProject["spent"], windowMs: number): ShadowProject["spent"] =>
+const within = (shadow: Shadow, spent: Bookings, windowMs: number): Bookings =>
   spent.filter(({ at }) => at > shadow.at - windowMs);
 
-function noteWorker(
-  shadow: Shadow,
-  event: Extract<Event, { kind: "worker-joined" | "worker-changed" | "worker-left" }>,
-): void {
+function noteWorker(shadow: Shadow, event: EventOf<"worker-joined" | "worker-changed" | "worker-left">): void {
   for (const [task, worker] of shadow.holds) if (worker === event.worker) shadow.holds.delete(task);
   const known = shadow.workers.get(event.worker);
   if (event.kind === "worker-left") {
@@ -290,9 +256,119 @@ function noteWorker(
     else shadow.workers.delete(event.worker);
     return;
   }
-  const { worker: id, slots, capabilities, status } = event;
+  const { slots, capabilities, status } = event;
   const kind = event.kind === "worker-joined" ? event.workerKind : (known?.kind ?? "local");
   const room = { cpu: event.cpu ?? Number.POSITIVE_INFINITY, memory: event.memory ?? Number.POSITIVE_INFINITY };
   const takes = event.kind === "worker-joined" ? event.takes : (known?.takes ?? null);
-  shadow.workers.set(id, { id, kind, slots, capabilities, status, takes, ...room });
+  shadow.workers.set(event.worker, { kind, slots, capabilities, status, takes, ...room });
+}
+
+export function gateOf(shadow: Shadow, id: string): ShadowGate {
+  const known = shadow.gates.get(id);
+  if (known !== undefined) return known;
+  const fresh: ShadowGate = {
+    waiting: new Map(),
+    out: new Map(),
+    grants: [],
+    spent: [],
+    blockedUntil: -1,
+    throttles: 0,
+    episode: 0,
+    slow: Number.POSITIVE_INFINITY,
+  };
+  shadow.gates.set(id, fresh);
+  return fresh;
+}
+
+export function noteGates(shadow: Shadow, event: Event): void {
+  switch (event.kind) {
+    case "engine-started":
+      for (const gate of shadow.gates.values()) {
+        gate.waiting.clear();
+        beginEpisode(gate);
+      }
+      return;
+    case "permit-asked": {
+      const { project, task, attempt, tokens } = event;
+      gateOf(shadow, event.gate).waiting.set(event.permit, { project, task, attempt, tokens, episode: -1 });
+      return;
+    }
+    case "permit-granted":
+      return noteGrant(shadow, gateOf(shadow, event.gate), event.permit);
+    case "permit-dropped":
+      gateOf(shadow, event.gate).waiting.delete(event.permit);
+      return;
+    case "permit-settled":
+      return noteSettled(shadow, event);
+    case "gate-throttled":
+      return noteThrottle(gateOf(shadow, event.gate), event);
+    case "gate-reset": {
+      const gate = gateOf(shadow, event.gate);
+      beginEpisode(gate);
+      gate.blockedUntil = -1;
+      gate.throttles = 0;
+      return;
+    }
+    case "gate-removed":
+      shadow.gates.delete(event.gate);
+      return;
+    default:
+  }
+}
+
+function beginEpisode(gate: ShadowGate): void {
+  gate.episode++;
+  gate.slow = 1;
+}
+
+function noteGrant(shadow: Shadow, gate: ShadowGate, id: string): void {
+  const permit = gate.waiting.get(id);
+  if (permit === undefined) return;
+  gate.waiting.delete(id);
+  gate.out.set(id, { ...permit, episode: gate.episode });
+  gate.grants.push(shadow.at);
+}
+
+function noteSettled(shadow: Shadow, event: EventOf<"permit-settled">): void {
+  const gate = gateOf(shadow, event.gate);
+  const permit = gate.out.get(event.permit);
+  if (permit === undefined) return;
+  gate.out.delete(event.permit);
+  const tokens = event.tokens ?? permit.tokens;
+  if (gateSettingsOf(shadow, event.gate).tokens.perMinute !== null) gate.spent.push({ at: shadow.at, tokens });
+  const attempt = permit.task === null ? null : (shadow.tasks.get(permit.task)?.attempt ?? null);
+  if (attempt !== null && attempt.number === permit.attempt) noteUsage(attempt, { permitted: tokens });
+  // A call whose attempt is over was paid for with it; a call of no task pays for itself.
+  else if (permit.task === null) payFor(shadow, permit.project, tokens);
+  if (!event.ok || permit.episode !== gate.episode || gate.slow === Number.POSITIVE_INFINITY) return;
+  gate.throttles = 0;
+  const doubled = gate.slow * 2;
+  gate.slow = doubled >= gateSettingsOf(shadow, event.gate).maxConcurrent ? Number.POSITIVE_INFINITY : doubled;
+}
+
+function payFor(shadow: Shadow, id: string, tokens: number): void {
+  const project = shadow.projects.get(id);
+  book(shadow, project, tokens);
+  if (project !== undefined) addToLevel(shadow, project, tokens);
+}
+
+/**
+ * A task that began after the block and ended well, while no call has or wants a permit: its provider answers again.
+ */
+export function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
+  const gate = provider === null ? undefined : shadow.gates.get(provider);
+  if (gate === undefined || gate.out.size > 0 || gate.waiting.size > 0) return;
+  if (gate.blockedUntil >= 0 && assignedAt >= gate.blockedUntil) gate.throttles = 0;
+}
+
+function noteThrottle(gate: ShadowGate, event: EventOf<"gate-throttled">): void {
+  const permit = event.permit === null ? undefined : gate.out.get(event.permit);
+  const isOfThisEpisode = permit === undefined ? event.at < gate.blockedUntil : permit.episode !== gate.episode;
+  if (gate.throttles === 0 || !isOfThisEpisode) {
+    gate.throttles++;
+    gate.episode++;
+  }
+  gate.slow = 1;
+  const rest = Math.max(event.retryAfterMs, 1000 * 2 ** Math.min(gate.throttles, THROTTLES_THAT_COUNT));
+  gate.blockedUntil = Math.max(gate.blockedUntil, event.at + rest);
 }

@@ -8,21 +8,21 @@
  */
 import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "../core/config/index.ts";
 import type { GateSettings } from "../core/gate/index.ts";
-import type { Takes, TaskSubmitted } from "../core/model/index.ts";
+import type { Event, Takes, TaskSubmitted } from "../core/model/index.ts";
+
+export type EventOf<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
+/** Names the rule that was broken and says how. */
+export type Complain = (rule: string, detail: string) => void;
 
 export type ShadowAttempt = {
   readonly number: number;
-  readonly worker: string;
-  readonly charge: number;
-  readonly express: boolean;
-  readonly assignedAt: number;
+  /** As it was assigned. */
+  readonly start: EventOf<"task-assigned">;
   startedAt: number;
   reserve: number;
   reported: number;
   permitted: number;
   known: boolean;
-  stopping: boolean;
-  stopBy: number;
 };
 export type ShadowTask = {
   /** As it was submitted. */
@@ -50,17 +50,17 @@ export type ShadowTask = {
   awaitsArtifact: boolean;
   attempt: ShadowAttempt | null;
 };
+export type Bookings = { readonly at: number; readonly tokens: number }[];
 export type ShadowProject = {
   readonly id: string;
   settings: ProjectSettings;
   source: "default" | "named" | "put";
   paused: boolean;
   level: number;
-  spent: { readonly at: number; readonly tokens: number }[];
+  spent: Bookings;
   readonly lastServed: Map<string, number>;
 };
 export type ShadowWorker = {
-  readonly id: string;
   readonly kind: string;
   slots: number;
   capabilities: readonly string[];
@@ -83,7 +83,7 @@ export type ShadowGate = {
   /** When permits were granted, for the request window. */
   grants: number[];
   /** What settled calls used, while tokens are limited; a limit counts from when it was set. */
-  spent: { readonly at: number; readonly tokens: number }[];
+  spent: Bookings;
   blockedUntil: number;
   throttles: number;
   episode: number;
@@ -102,7 +102,7 @@ export type Shadow = {
   readonly gates: Map<string, ShadowGate>;
   /** Worker by the task it is kept free for. */
   readonly holds: Map<string, string>;
-  spent: { readonly at: number; readonly tokens: number }[];
+  spent: Bookings;
   /** The highest level chosen yet, since when half lives are counted, and the last of them that is over. */
   highest: number;
   countedFrom: number;
@@ -125,6 +125,15 @@ export const newShadow = (): Shadow => ({
   halvedUntil: 0,
 });
 
+/** How a task ends by an event. */
+export const OUTCOMES: Readonly<Record<string, string>> = {
+  "task-done": "done",
+  "task-failed": "failed",
+  "task-cancelled": "cancelled",
+  "task-skipped": "skipped",
+};
+
+export const projectOf = (shadow: Shadow, id: string): ShadowProject => shadow.projects.get(id) as ShadowProject;
 export const isRunnable = (task: ShadowTask): boolean =>
   task.phase === "queued" && !task.resting && !task.paused && task.attempt === null;
 export const liveTasks = (shadow: Shadow): ShadowTask[] =>
@@ -132,7 +141,7 @@ export const liveTasks = (shadow: Shadow): ShadowTask[] =>
 export const usedBy = (attempt: ShadowAttempt): number =>
   attempt.known ? Math.max(attempt.reported, attempt.permitted) : attempt.reserve;
 /** Tokens booked within the window that ends at this instant. */
-export const spentWithin = (spent: ShadowProject["spent"], windowMs: number, at: number): number =>
+export const spentWithin = (spent: Bookings, windowMs: number, at: number): number =>
   spent.reduce((sum, booking) => (booking.at > at - windowMs ? sum + booking.tokens : sum), 0);
 
 export const gateSettingsOf = (shadow: Shadow, gate: string): GateSettings =>

@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { FAULTS, linesOf, type Step } from "./history.ts";
 import { createRandom } from "./random.ts";
-import { shrink } from "./shrink.ts";
-import { everyCrash, type PlantedBug, type Report, simulate } from "./simulate.ts";
+import { everyCrash, type PlantedBug, type Report, shrink, simulate } from "./simulate.ts";
 
 const QUICK = Boolean(process.env.DROVER_QUICK);
 const FIRST_SEED = Number(process.env.DROVER_SEED ?? 1);

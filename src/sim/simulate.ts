@@ -2,13 +2,12 @@
  * One run: a history from a seed, played to the end under the auditor's eyes.
  *
  * The same seed gives the same history, the same bytes in the log and the same report. A run that fails carries
- * the history that made it fail; `shrink.ts` makes it short. `everyCrash` plays one history many times, each time with
+ * the history that made it fail; `shrink` makes it short. `everyCrash` plays one history many times, each time with
  * a crash at another append, so that no boundary between two batches is left out.
  */
 import type { Event } from "../core/model/index.ts";
 import { type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
-import { createContext, type SimContext } from "./context.ts";
-import type { Plant } from "./engine-lives.ts";
+import { createContext, type Plant, type SimContext } from "./context.ts";
 import type { AppendFault } from "./faulty-log.ts";
 import { writeHistory } from "./fleet-script.ts";
 import { FAULTS, type Fault, type History } from "./history.ts";
@@ -16,20 +15,10 @@ import { createPlayers } from "./play.ts";
 import { createRandom } from "./random.ts";
 
 const DEEP_LOOK_EVERY = 60;
+const SHRINKING_RUNS_MAX = 250;
 
-export type Figures = {
-  readonly tasks: number;
-  readonly attempts: number;
-  readonly losses: number;
-  readonly rateLimits: number;
-  readonly resets: number;
-  readonly permits: number;
-  readonly crashes: number;
-  readonly reopenings: number;
-  readonly appends: number;
-  readonly events: number;
-  readonly simulatedMs: number;
-};
+type Counted = "tasks" | "attempts" | "losses" | "rateLimits" | "resets" | "permits" | "crashes" | "reopenings";
+export type Figures = Readonly<Record<Counted | "appends" | "events" | "simulatedMs", number>>;
 export type Report = {
   readonly seed: number;
   readonly complaints: readonly Complaint[];
@@ -109,4 +98,35 @@ export async function* everyCrash(options: { readonly seed: number; readonly ste
     const fault: AppendFault = random.percent(50) ? "crash-before" : "crash-after";
     yield await playHistory({ ...history, appends: { [append]: fault } });
   }
+}
+
+/**
+ * From a long history that fails to a short one that fails in the same way: delta debugging on the list of steps.
+ * Halves are left out, then quarters, down to single steps, and whatever still breaks the same rule is kept. Every try
+ * is a whole run, so their number is bounded.
+ */
+export async function shrink(failed: Report, plant: PlantedBug = {}): Promise<Report> {
+  const rule = failed.complaints[0]?.rule;
+  let best = failed;
+  let runs = 0;
+
+  async function tryWithout(from: number, count: number): Promise<boolean> {
+    const { steps } = best.history;
+    const shorter: History = { ...best.history, steps: [...steps.slice(0, from), ...steps.slice(from + count)] };
+    runs++;
+    const report = await playHistory(shorter, plant);
+    if (report.complaints[0]?.rule !== rule) return false;
+    best = report;
+    return true;
+  }
+
+  for (let size = Math.ceil(best.history.steps.length / 2); runs < SHRINKING_RUNS_MAX; size = Math.ceil(size / 2)) {
+    let hasShrunk = false;
+    // From the end: what came after the failure goes first.
+    for (let end = best.history.steps.length; end > 0 && runs < SHRINKING_RUNS_MAX; end -= size) {
+      if (await tryWithout(Math.max(0, end - size), Math.min(size, end))) hasShrunk = true;
+    }
+    if (size === 1 && !hasShrunk) break;
+  }
+  return best;
 }
