@@ -47,10 +47,9 @@ export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   if (listed.length < runState.rows.length) output.say(leftOut(runState.rows.length, bad.length, listed.length));
   const failed = runState.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
   for (const row of failed.slice(0, TAILS_MAX)) output.say(await failureText(row, tools));
-  if (failed.length > TAILS_MAX)
-    output.say(
-      `\n… and ${failed.length - TAILS_MAX} more that failed; their logs are in ${shownPath(ended.data, tools.cwd)}/logs`,
-    );
+  const more = failed.length - TAILS_MAX;
+  const logs = `${shownPath(ended.data, tools.cwd)}/logs`;
+  if (more > 0) output.say(`\n… and ${more} more that failed; their logs are in ${logs}`);
   const kept = runState.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
   if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
   output.say(`\n${sentenceOf(ended)}`);
