@@ -6,7 +6,7 @@
  */
 import { parseArgs, styleText } from "node:util";
 import { FAULTS, type Fault, linesOf } from "./history.ts";
-import { everyCrash, type Figures, type Report, shrink, simulate } from "./simulate.ts";
+import { everyCrash, type Figures, type RunReport, shrink, simulate } from "./simulate.ts";
 
 /** npm says under which name it started a script; one who came by the command line is shown that. */
 const CALLED = process.env.npm_lifecycle_event === "simulate" ? "npm run simulate --" : "drover simulate";
@@ -128,7 +128,7 @@ function conclude(total: Readonly<Record<string, number>>, played: number, steps
   console.log(`  ${Math.round((played * steps) / seconds)} steps a second`);
 }
 
-async function explain(failed: Report, how: { steps: number; atEachAppend: boolean }): Promise<number> {
+async function explain(failed: RunReport, how: { steps: number; atEachAppend: boolean }): Promise<number> {
   console.error(
     styleText("red", `seed ${failed.seed} breaks a rule; shrinking its ${failed.history.steps.length} steps …`),
   );

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { FAULTS, linesOf, type Step } from "./history.ts";
 import { createRandom } from "./random.ts";
-import { everyCrash, type PlantedBug, type Report, shrink, simulate } from "./simulate.ts";
+import { everyCrash, type PlantedBug, type RunReport, shrink, simulate } from "./simulate.ts";
 
 const QUICK = Boolean(process.env.DROVER_QUICK);
 const FIRST_SEED = Number(process.env.DROVER_SEED ?? 1);
@@ -16,7 +16,7 @@ const SEEDS = QUICK ? 4 : 100;
 const STEPS = 150;
 const FEW_STEPS = QUICK ? 40 : 80;
 
-async function assertFine(report: Report): Promise<void> {
+async function assertFine(report: RunReport): Promise<void> {
   if (report.complaints.length === 0) return;
   const { complaints, history } = await shrink(report);
   const broken = complaints.map(({ rule, detail }) => `[${rule}] ${detail}`).join("\n");
@@ -78,7 +78,7 @@ test("the same seed gives the same bytes", async () => {
 
 test("a failing history shrinks to what is needed, and fails in the same way", async () => {
   const plant: PlantedBug = { tamper: (event) => (event.kind === "task-cancelled" ? [event, event] : [event]) };
-  let failed: Report | null = null;
+  let failed: RunReport | null = null;
   for (let seed = 1; failed === null && seed < 20; seed++) {
     const report = await simulate({ seed, steps: 60, faults: new Set(), plant });
     if (report.complaints[0]?.rule === "ends-once") failed = report;

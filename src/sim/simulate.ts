@@ -19,7 +19,7 @@ const SHRINKING_RUNS_MAX = 250;
 
 type Counted = "tasks" | "attempts" | "losses" | "rateLimits" | "resets" | "permits" | "crashes" | "reopenings";
 export type Figures = Readonly<Record<Counted | "appends" | "events" | "simulatedMs", number>>;
-export type Report = {
+export type RunReport = {
   readonly seed: number;
   readonly complaints: readonly Complaint[];
   readonly figures: Figures;
@@ -34,9 +34,9 @@ export const simulate = (options: {
   readonly steps: number;
   readonly faults?: ReadonlySet<Fault>;
   readonly plant?: PlantedBug;
-}): Promise<Report> => playHistory(writeHistory({ faults: new Set(FAULTS), ...options }), options.plant);
+}): Promise<RunReport> => playHistory(writeHistory({ faults: new Set(FAULTS), ...options }), options.plant);
 
-export async function playHistory(history: History, plant: PlantedBug = {}): Promise<Report> {
+export async function playHistory(history: History, plant: PlantedBug = {}): Promise<RunReport> {
   const context = createContext({
     history,
     plant,
@@ -64,7 +64,7 @@ async function look(context: SimContext, deep: boolean): Promise<void> {
   if (deep) await context.auditor.replay(context.engine()?.state ?? null);
 }
 
-function report(history: History, { store, tally, world, auditor }: SimContext): Report {
+function report(history: History, { store, tally, world, auditor }: SimContext): RunReport {
   const { counts, complaints } = auditor;
   const count = (kind: Event["kind"]): number => counts.get(kind) ?? 0;
   return {
@@ -89,7 +89,10 @@ function report(history: History, { store, tally, world, auditor }: SimContext):
 }
 
 /** The same history once for each append, with a crash just before or just after it; the first failure ends it. */
-export async function* everyCrash(options: { readonly seed: number; readonly steps: number }): AsyncGenerator<Report> {
+export async function* everyCrash(options: {
+  readonly seed: number;
+  readonly steps: number;
+}): AsyncGenerator<RunReport> {
   const history = writeHistory({ ...options, faults: new Set(["storm", "handlers", "workers"]) });
   const calm = await playHistory(history);
   yield calm;
@@ -105,7 +108,7 @@ export async function* everyCrash(options: { readonly seed: number; readonly ste
  * Halves are left out, then quarters, down to single steps, and whatever still breaks the same rule is kept. Every try
  * is a whole run, so their number is bounded.
  */
-export async function shrink(failed: Report, plant: PlantedBug = {}): Promise<Report> {
+export async function shrink(failed: RunReport, plant: PlantedBug = {}): Promise<RunReport> {
   const rule = failed.complaints[0]?.rule;
   let best = failed;
   let runs = 0;

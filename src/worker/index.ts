@@ -5,18 +5,15 @@
  */
 
 export { RESULT_BYTES_MAX, TaskRequeue } from "../std/index.ts";
-export {
-  createExecHandler,
-  type ExecHandler,
-  type ExecOptions,
-  type ExecOutcome,
-  type PresetName,
-} from "./exec/handler.ts";
+export type { ExecHandler, ExecOutcome } from "./exec/contract.ts";
+export { createExecHandler } from "./exec/handler.ts";
 export { execLogs } from "./exec/logs.ts";
+export type { ExecOptions } from "./exec/options.ts";
+export type { PresetName } from "./exec/presets.ts";
 export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull/handlers.ts";
 export type { LogEnd, LogWish, WorkerLogs } from "./pull/logs.ts";
+export type { Outcome } from "./pull/messages.ts";
 export type { PullWorkerOptions } from "./pull/options.ts";
-export type { Outcome } from "./pull/outcome.ts";
 export type { HeldPermit, PermitOptions } from "./pull/permits.ts";
 export {
   type Handler,

@@ -9,7 +9,6 @@
 import { join, resolve } from "node:path";
 import type { Clock } from "../../std/index.ts";
 import {
-  type AssignedTask,
   type Attempt,
   type AttemptTools,
   createExecHandler,
@@ -18,6 +17,7 @@ import {
   type ExecOptions,
   type ExecOutcome,
   type ExecSetup,
+  type ExecTask,
   readExecOptions,
   type SweepReport,
   startAttempt,
@@ -30,7 +30,7 @@ import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
 
 export type Attempts = {
-  run(task: PlanTask, assigned: AssignedTask, context: ExecContext): Promise<ExecOutcome>;
+  run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
   /** The last line it wrote, while it runs. */
   lastLine(id: string): string;
   /** The end of what an attempt wrote, without instants and origins. */
@@ -102,7 +102,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     };
   }
 
-  async function run(task: PlanTask, assigned: AssignedTask, context: ExecContext): Promise<ExecOutcome> {
+  async function run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome> {
     if (isStopping) return { outcome: "cancelled", error: "the run is stopping" };
     if (task.work.command.kind === "nothing") return { outcome: "done" };
     const attempt = startAttempt(toolsFor(task), withPrompt(assigned, task.work.command), context);
@@ -181,7 +181,7 @@ function withInput(stdin: string, argv: readonly string[]): NonNullable<AttemptT
   return () => ({ argv, stdin, env: {}, createReader: createEventReader });
 }
 
-function withPrompt(assigned: AssignedTask, command: Command): AssignedTask {
+function withPrompt(assigned: ExecTask, command: Command): ExecTask {
   if (command.kind !== "agent") return assigned;
   const { prompt, model } = command;
   return { ...assigned, params: { ...assigned.params, prompt, ...(model === null ? {} : { model }) } };

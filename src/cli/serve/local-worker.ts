@@ -16,7 +16,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { actionName, commandIn, takesSuch } from "../../core/fleet/index.ts";
 import type { WorkerView } from "../../protocol/index.ts";
-import { type AssignedTask, type ExecContext, type Preset, taskDocument } from "../../worker/exec/index.ts";
+import { type ExecContext, type ExecTask, type Preset, taskDocument } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
 import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
@@ -42,7 +42,7 @@ const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 export type WorkerEngine = {
   worker(
     options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
-    handler: (task: AssignedTask, context: ExecContext) => Promise<unknown>,
+    handler: (task: ExecTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
   events(options: {
@@ -132,7 +132,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
 const SHELL = ["/bin/sh", "-e", "-c"] as const;
 
 /** The words to run; null if the task has no command. */
-export function commandOf({ params }: Pick<AssignedTask, "params">): readonly string[] | null {
+export function commandOf({ params }: Pick<ExecTask, "params">): readonly string[] | null {
   const command = commandIn(params);
   return typeof command === "string" ? [...SHELL, command] : command;
 }
@@ -209,7 +209,7 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
-  async function run(task: AssignedTask, context: ExecContext): Promise<unknown> {
+  async function run(task: ExecTask, context: ExecContext): Promise<unknown> {
     return options.answer(await exec.run(task, context));
   }
 

@@ -16,11 +16,11 @@ import { childEnvironment } from "../process/environment.ts";
 import { type ProcessEnd, startProcess } from "../process/group.ts";
 import type { RunPlace, Runs } from "../process/runs.ts";
 import { type Workspace, WorkspaceRefusal, type WorkspaceReport, type Worktrees } from "../worktree/worktree.ts";
-import type { AssignedTask, ExecContext, ExecOutcome } from "./contract.ts";
+import type { ExecContext, ExecOutcome, ExecTask } from "./contract.ts";
 import { createWatch } from "./idle-watch.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { ExecSetup } from "./options.ts";
-import { outcomeOf, outcomeOfSpawnError, type StopCause } from "./outcome.ts";
+import { type CommandStop, outcomeOf, outcomeOfSpawnError } from "./outcome.ts";
 import type { Invocation } from "./presets.ts";
 import { finishedOutcome } from "./report.ts";
 import { readAnswer } from "./result.ts";
@@ -40,7 +40,7 @@ export type Attempt = {
   readonly number: number;
   readonly log: OutputLog;
   readonly outcome: Promise<ExecOutcome>;
-  stop(cause: StopCause): void;
+  stop(cause: CommandStop): void;
   kill(): void;
 };
 
@@ -51,7 +51,7 @@ const CLEANUP_MS_MAX = 60_000;
 /** What one attempt's steps share. */
 type Work = {
   readonly tools: AttemptTools;
-  readonly task: AssignedTask;
+  readonly task: ExecTask;
   readonly context: ExecContext;
   readonly runToken: string | undefined;
   readonly stopper: Stopper;
@@ -69,7 +69,7 @@ type Scene = {
   readonly document: string;
 };
 
-export function startAttempt(tools: AttemptTools, task: AssignedTask, context: ExecContext): Attempt {
+export function startAttempt(tools: AttemptTools, task: ExecTask, context: ExecContext): Attempt {
   const { setup, outputs } = tools;
   const given = Object.fromEntries(setup.additions.map(({ name, value }) => [name, value ?? setup.inherited[name]]));
   const runToken = setup.runToken(task);

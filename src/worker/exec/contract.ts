@@ -4,42 +4,20 @@
  * The handler knows tasks, attempts and outcomes, and nothing of leases or HTTP: a pull worker calls it, a test calls
  * it, `drover run` may call it.
  */
-import type { TaskBody, TaskView, Usage } from "../../protocol/index.ts";
+import type { TaskBody, TaskView } from "../../protocol/index.ts";
 import type { Following } from "../output/follow.ts";
 import type { Tail, TailSize } from "../output/tail.ts";
+import type { TaskContext } from "../pull/handlers.ts";
+import type { Outcome } from "../pull/messages.ts";
 import type { TreeRoom } from "../worktree/worktree.ts";
 
-export type { Usage } from "../../protocol/index.ts";
-
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
-export type AssignedTask = Pick<TaskBody, "action"> &
+export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
   Pick<TaskView, "tabId" | "timeoutMs" | "estimatedTokens"> & { readonly deadline?: string | number };
-export type ExecContext = {
-  readonly attempt: number;
-  /** Fires when the attempt must stop: cancelled, timed out, past its deadline, its lease lost. */
-  readonly signal: AbortSignal;
-  progress(value: unknown): void;
-  /** Tokens so far, in all. */
-  usage(usage: Usage): void;
-};
+export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage">;
 /** How a command ended. */
-export type ExecOutcome = {
-  /** How the attempt ended. */
-  readonly outcome: "done" | "failed" | "cancelled" | "requeue";
-  /** What it answered. */
-  readonly result?: unknown;
-  /** Why it did not end well. */
-  readonly error?: string;
-  /** The tokens it used. */
-  readonly usage?: Usage;
-  /** How long to rest first. */
-  readonly retryAfterMs?: number;
-  /** With `requeue`: the provider said 429 or 529. */
-  readonly rateLimited?: boolean;
-  /** Another attempt would fail as well. */
-  readonly permanent?: boolean;
-};
+export type ExecOutcome = Outcome;
 export type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };
 export type AttemptTail = {
   readonly taskId: string;
@@ -59,7 +37,7 @@ export type SweepReport = {
 /** Runs tasks as commands. */
 export type ExecHandler = AsyncDisposable & {
   /** Runs one attempt. */
-  run(task: AssignedTask, context: ExecContext): Promise<ExecOutcome>;
+  run(task: ExecTask, context: ExecContext): Promise<ExecOutcome>;
   /** Without an attempt: the latest that has any output. Null if there is none. */
   tail(taskId: string, attempt: number | undefined, options?: TailOptions): Promise<AttemptTail | null>;
   /** Cleans up after workers that are gone. To be called once before the first task. */

@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { test } from "node:test";
 import { createWorld, execClock, exists, temporaryHome } from "../../../test/kits/faults/exec-world.ts";
-import type { AssignedTask } from "./handler.ts";
+import type { ExecTask } from "./contract.ts";
 
-const whole: AssignedTask = {
+const whole: ExecTask = {
   ...{ taskId: "t/1", attempt: 3, action: "review", type: "code", agentId: "ann", project: "p", tabId: "tab1" },
   ...{ params: { depth: 2 }, payload: ["ü", null], ref: "e5", selector: "#a", estimatedTokens: 100, timeoutMs: 5000 },
   ...{ deadline: "2030-01-01T00:00:00Z" },
@@ -16,7 +16,7 @@ test("a child reads its task from stdin, once, and finds the same in a file", as
   const { home, handler } = createWorld(t, { script });
   const context = { attempt: 3, signal: new AbortController().signal, progress: () => {}, usage: () => {} };
   // What decides when and where it runs is not told.
-  const outcome = await handler.run({ ...whole, priority: -100, needs: ["x"] } as AssignedTask, context);
+  const outcome = await handler.run({ ...whole, priority: -100, needs: ["x"] } as ExecTask, context);
   assert.deepEqual(outcome, { outcome: "done", result: { ...whole, workspace: home } });
 });
 

@@ -16,29 +16,16 @@ import type { ProcessTable } from "../process/table.ts";
 import { createWorktrees } from "../worktree/worktree.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 import type {
-  AssignedTask,
   AttemptTail,
   ExecContext,
   ExecHandler,
   ExecOutcome,
+  ExecTask,
   SweepReport,
   TailOptions,
 } from "./contract.ts";
 import { type ExecOptions, readExecOptions } from "./options.ts";
 import { createSessions } from "./sessions.ts";
-
-export type {
-  AssignedTask,
-  AttemptTail,
-  ExecContext,
-  ExecHandler,
-  ExecOutcome,
-  SweepReport,
-  TailOptions,
-  Usage,
-} from "./contract.ts";
-export type { ExecOptions } from "./options.ts";
-export type { PresetName } from "./presets.ts";
 
 /** Throws, in plain words, if the options make no sense. */
 export function createExecHandler(options: ExecOptions): ExecHandler {
@@ -50,7 +37,7 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
   };
   process.on("exit", killAll);
 
-  async function run(task: AssignedTask, context: ExecContext): Promise<ExecOutcome> {
+  async function run(task: ExecTask, context: ExecContext): Promise<ExecOutcome> {
     if (closed !== null) return { outcome: "requeue", error: "its worker is closing" };
     const key = keyOf(task.taskId, context.attempt);
     if (attempts.has(key)) throw new Error(`attempt ${context.attempt} of ${task.taskId} runs here already`);

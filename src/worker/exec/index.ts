@@ -2,8 +2,8 @@
 
 export { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 export { argvOf, CommandError, splitCommand } from "./command-words.ts";
-export type { AssignedTask } from "./contract.ts";
-export { createExecHandler, type ExecContext, type ExecOutcome, type SweepReport } from "./handler.ts";
+export type { ExecContext, ExecOutcome, ExecTask, SweepReport } from "./contract.ts";
+export { createExecHandler } from "./handler.ts";
 export { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";
 export type { Preset, PresetName } from "./presets.ts";
 export { createSessions } from "./sessions.ts";

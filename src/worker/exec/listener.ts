@@ -6,12 +6,13 @@
  * prints can make this throw, or the whole worker would end by it: what makes no sense is left out, and told once.
  */
 
+import { isRecord } from "../../core/base/index.ts";
+import type { Usage } from "../../protocol/index.ts";
 import {
   type Failure,
-  isRecord,
+  grownUsage,
   type Line,
   type LineReader,
-  largerUsage,
   NOTHING,
   readUsage,
   type Said,
@@ -19,10 +20,10 @@ import {
 } from "../output/events.ts";
 import { shorten } from "../output/lines.ts";
 import type { Redactor } from "../output/redact.ts";
-import type { ExecContext, Usage } from "./contract.ts";
+import type { ExecContext } from "./contract.ts";
 import { isShallow } from "./result.ts";
 
-export type Heard = {
+export type HeardOutput = {
   usage: Usage | null;
   result: { readonly value: unknown } | null;
   lastJson: { readonly value: unknown } | null;
@@ -33,7 +34,7 @@ export type Heard = {
 };
 export type Listener = {
   line(stream: "out" | "err", text: string, lostBytes: number): void;
-  readonly heard: Readonly<Heard>;
+  readonly heard: Readonly<HeardOutput>;
 };
 
 /** Progress travels with every sync and is kept in memory: more than this is cut. */
@@ -50,7 +51,7 @@ export function createListener(options: {
 }): Listener {
   const { read, context, redact, onSession } = options;
   let hasProblem = false;
-  const heard: Heard = {
+  const heard: HeardOutput = {
     usage: null,
     result: null,
     lastJson: null,
@@ -83,7 +84,7 @@ export function createListener(options: {
     if (said.result !== undefined) heard.result = said.result;
     if (said.failure !== undefined) heard.failure = said.failure;
     if (said.usage !== undefined) {
-      heard.usage = largerUsage(heard.usage ?? {}, said.usage);
+      heard.usage = grownUsage(heard.usage ?? {}, said.usage);
       context.usage(heard.usage);
     }
     if (said.progress !== undefined) context.progress(said.progress);

@@ -10,7 +10,7 @@ import { type Clock, realClock, SPAN_MS_MAX } from "../../std/index.ts";
 import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { argvOf } from "./command-words.ts";
-import type { AssignedTask } from "./contract.ts";
+import type { ExecTask } from "./contract.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
 
 /** How commands are run. */
@@ -36,7 +36,7 @@ export type ExecOptions = {
   /** Where the server is, for children that want to ask it. */
   readonly url?: string;
   /** Marks the processes of this worker, so that those left behind are found. */
-  readonly runToken?: (task: AssignedTask) => string | undefined;
+  readonly runToken?: (task: ExecTask) => string | undefined;
   /** From the first signal to SIGKILL; 10 s. */
   readonly killGraceMs?: number;
   /** The part of it until SIGTERM; half. */
@@ -80,7 +80,7 @@ export type ExecSetup = {
   readonly additions: readonly EnvironmentAddition[];
   readonly inherited: Inherited;
   readonly url: string | undefined;
-  readonly runToken: (task: AssignedTask) => string | undefined;
+  readonly runToken: (task: ExecTask) => string | undefined;
   readonly ladder: { readonly interruptGraceMs: number; readonly terminateGraceMs: number };
   readonly idleTimeoutMs: number | null;
   readonly startTimeoutMs: number | null;

@@ -7,15 +7,15 @@
  * failures of the task.
  */
 import { constants } from "node:os";
+import { isRecord } from "../../core/base/index.ts";
 import { spanOf } from "../../std/index.ts";
-import type { Failure } from "../output/events.ts";
-import { isRecord, saysRateLimited, textOr } from "../output/events.ts";
+import { type Failure, saysRateLimited, textOr } from "../output/events.ts";
 import { shorten } from "../output/lines.ts";
 import type { ExecOutcome } from "./contract.ts";
 import type { Answer } from "./result.ts";
 
 /** Why we stopped it. */
-export type StopCause =
+export type CommandStop =
   | { readonly kind: "cancelled"; readonly reason: string }
   | { readonly kind: "closing" }
   | { readonly kind: "idle"; readonly spanMs: number }
@@ -24,7 +24,7 @@ export type StopCause =
 export type Ending = {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  readonly stop: StopCause | null;
+  readonly stop: CommandStop | null;
   readonly answer: Answer;
   /** What the tool itself says went wrong. */
   readonly failure: Failure | null;
@@ -67,7 +67,7 @@ export function outcomeOf(ending: Ending): ExecOutcome {
 
 const PATH_ADVICE = "install it, or add its directory to the PATH of the worker";
 
-function stopped(ending: Ending, stop: StopCause): ExecOutcome {
+function stopped(ending: Ending, stop: CommandStop): ExecOutcome {
   switch (stop.kind) {
     case "cancelled":
       return { outcome: "cancelled", error: stop.reason };

@@ -9,11 +9,12 @@
  * Each has a reader for what the tool prints, because each counts tokens and names its sessions in its own way.
  */
 
+import { isRecord } from "../../core/base/index.ts";
+import type { Usage } from "../../protocol/index.ts";
 import {
   addUsage,
   createEventReader,
   type Failure,
-  isRecord,
   type LineReader,
   NOTHING,
   readUsage,
@@ -22,7 +23,7 @@ import {
   textOr,
 } from "../output/events.ts";
 import { shorten } from "../output/lines.ts";
-import type { AssignedTask, Usage } from "./contract.ts";
+import type { ExecTask } from "./contract.ts";
 
 /** A command that is known by name. */
 export type PresetName = "claude" | "codex" | "aider";
@@ -43,7 +44,7 @@ export type InvocationFacts = {
   readonly sessionId?: string;
   readonly promptFile: string;
 };
-export type Preset = (task: AssignedTask, facts: InvocationFacts) => Invocation;
+export type Preset = (task: ExecTask, facts: InvocationFacts) => Invocation;
 
 const PROGRESS_TEXT_MAX = 200;
 /** Messages of an agent whose usage may still change; what is older is summed up. */
@@ -53,22 +54,22 @@ const PASSING = /\b503\b/;
 
 export const PRESETS: Readonly<Record<PresetName, Preset>> = { claude, codex, aider };
 
-export function promptOf({ params, payload, action }: AssignedTask): string {
+export function promptOf({ params, payload, action }: ExecTask): string {
   const inPayload = typeof payload === "string" ? payload : isRecord(payload) ? payload.prompt : undefined;
   return textOr(params?.prompt, "") || textOr(inPayload, "") || action;
 }
 
 /** A session knows the task already, but not that it was interrupted. */
-function promptToContinue(task: AssignedTask): string {
+function promptToContinue(task: ExecTask): string {
   return `Your work on this was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
 }
 
-function modelArgs({ params }: AssignedTask): string[] {
+function modelArgs({ params }: ExecTask): string[] {
   const model = params?.model;
   return typeof model === "string" && /^[\w][\w.:/@[\]-]{0,199}$/.test(model) ? ["--model", model] : [];
 }
 
-function claude(task: AssignedTask, { args, sessionId }: InvocationFacts): Invocation {
+function claude(task: ExecTask, { args, sessionId }: InvocationFacts): Invocation {
   const resume = sessionId === undefined ? [] : ["--resume", sessionId];
   return {
     argv: ["claude", "-p", "--output-format", "stream-json", "--verbose", ...modelArgs(task), ...resume, ...args],
@@ -119,7 +120,7 @@ function readClaudeMessage(message: Record<string, unknown>, seen: ClaudeMessage
   return { progress, usage: [...seen.open.values()].reduce(addUsage, seen.older), ...problem };
 }
 
-function codex(task: AssignedTask, { args, sessionId }: InvocationFacts): Invocation {
+function codex(task: ExecTask, { args, sessionId }: InvocationFacts): Invocation {
   const resume = sessionId === undefined ? [] : ["resume", sessionId];
   return {
     argv: ["codex", "exec", "--json", ...modelArgs(task), ...args, ...resume, "-"],
@@ -166,7 +167,7 @@ function readCodexItem(item: unknown, seen: { message: string }): Said {
   };
 }
 
-function aider(task: AssignedTask, { args, promptFile }: InvocationFacts): Invocation {
+function aider(task: ExecTask, { args, promptFile }: InvocationFacts): Invocation {
   const quiet = ["--yes-always", "--no-pretty", "--no-stream", "--no-check-update", "--no-fancy-input"];
   return {
     argv: ["aider", "--message-file", promptFile, ...quiet, ...modelArgs(task), ...args],

@@ -2,11 +2,12 @@
  * The last touch on an outcome before it leaves: where work was kept, no secrets, small enough.
  */
 
-import { isRecord } from "../output/events.ts";
+import { isRecord } from "../../core/base/index.ts";
+import type { Usage } from "../../protocol/index.ts";
 import { shorten } from "../output/lines.ts";
 import type { Redactor } from "../output/redact.ts";
 import type { WorkspaceReport } from "../worktree/worktree.ts";
-import type { ExecOutcome, Usage } from "./contract.ts";
+import type { ExecOutcome } from "./contract.ts";
 import { bounded } from "./result.ts";
 
 /** With room for the mark of what was cut off: 4096 is what the wire keeps. */

@@ -6,11 +6,11 @@
  */
 
 import type { RunningProcess } from "../process/group.ts";
-import type { StopCause } from "./outcome.ts";
+import type { CommandStop } from "./outcome.ts";
 
 export type Stopper = {
-  readonly cause: StopCause | null;
-  stop(cause: StopCause): void;
+  readonly cause: CommandStop | null;
+  stop(cause: CommandStop): void;
   /** The child that runs now, or none. */
   guard(child: RunningProcess | null): void;
   /** SIGKILL at once. */
@@ -20,11 +20,11 @@ export type Stopper = {
 };
 
 export function createStopper(signal: AbortSignal): Stopper {
-  let cause: StopCause | null = null;
+  let cause: CommandStop | null = null;
   let current: RunningProcess | null = null;
   const onAbort = (): void => stop({ kind: "cancelled", reason: reasonOf(signal.reason) });
 
-  function stop(why: StopCause): void {
+  function stop(why: CommandStop): void {
     cause ??= why;
     current?.stop();
   }

@@ -3,9 +3,9 @@
  *
  * What decides when and where a task runs (priority, needs, locks, …) is not the child's business and is left out.
  */
-import type { AssignedTask } from "./contract.ts";
+import type { ExecTask } from "./contract.ts";
 
-export function taskDocument(task: AssignedTask, attempt: number, workspace: string): string {
+export function taskDocument(task: ExecTask, attempt: number, workspace: string): string {
   const { taskId, action, type, params, payload, ref, selector, tabId } = task;
   const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
   return `${JSON.stringify({

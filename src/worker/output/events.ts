@@ -6,6 +6,7 @@
  * last, with its session, its cost and whether it went wrong, so those fields are understood here and not in a preset
  * only. A reader has a memory of one attempt; readers of other tools are in exec/presets.ts.
  */
+import { isRecord } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
 
 export type Line = {
@@ -45,8 +46,6 @@ const STATUS = new RegExp(
 /** Whether somebody repeats what a provider says to those who ask too much. */
 export const saysRateLimited = (text: string): boolean => WORDS.test(text) || STATUS.test(text);
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 export const textOr = (value: unknown, other: string): string =>
   typeof value === "string" && value !== "" ? value : other;
 
@@ -124,7 +123,7 @@ export function addUsage(left: Usage, right: Usage): Usage {
 }
 
 /** Totals only grow: a line that tells less than an earlier one is a slip, or about a part. */
-export function largerUsage(left: Usage, right: Usage): Usage {
+export function grownUsage(left: Usage, right: Usage): Usage {
   return combine(left, right, Math.max);
 }
 

@@ -10,8 +10,6 @@
  * secret is written with the same digits, or what was JSON would be JSON no longer. Two names that become one are told
  * apart by a number, so that no value is lost.
  */
-import { isRecord } from "./events.ts";
-
 export type Redactor = {
   /** For people: known values, and what looks like a key. */
   line(text: string): string;
@@ -52,7 +50,7 @@ export function createRedactor(environments: readonly Readonly<Record<string, st
 function withTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (Array.isArray(value)) return value.map((item) => withTexts(item, change));
-  if (!isRecord(value)) return value;
+  if (typeof value !== "object" || value === null) return value;
   const changed = new Map<string, unknown>();
   for (const [key, item] of Object.entries(value)) {
     const name = change(key);

@@ -9,7 +9,7 @@
  */
 import type { AnyParams, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
-import { type FromHandlers, type Handed, keyOf, type Report, type Stop, type StopCause } from "./messages.ts";
+import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
 import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
@@ -46,13 +46,13 @@ export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usa
 export class AttemptStopped extends Error {
   override readonly name: string = "AttemptStopped";
   /** What stops the attempt. */
-  readonly why: StopCause | "closing";
-  constructor(why: StopCause | "closing") {
+  readonly why: AttemptStopCause | "closing";
+  constructor(why: AttemptStopCause | "closing") {
     super(WORDS[why]);
     this.why = why;
   }
 }
-const WORDS: Readonly<Record<StopCause | "closing", string>> = {
+const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
   cancelled: "Drover stops this attempt: it was cancelled, ran out of time or budget, or another one counts",
   "lease-lost": "the lease is lost: the server was not reached in time and may give the task to another worker",
   "session-lost": "the server does not know this worker any more and may give the task to another one",
@@ -71,7 +71,7 @@ export type Handlers = {
   start(assignments: readonly Handed[]): void;
   stop(stops: readonly Stop[]): void;
   /** Forgets what waits, and tells all that runs to stop. */
-  stopAll(cause: StopCause | "closing"): void;
+  stopAll(cause: AttemptStopCause | "closing"): void;
   /** Resolves when nothing runs any more. */
   idle(): Promise<void>;
 };
@@ -165,7 +165,7 @@ export function createHandlers(deps: {
     post({ type: "ended", taskId, attempt, report });
   }
 
-  function stopOne(attempt: AttemptRef, cause: StopCause | "closing"): void {
+  function stopOne(attempt: AttemptRef, cause: AttemptStopCause | "closing"): void {
     const key = keyOf(attempt);
     const entry = active.get(key);
     if (entry === undefined) {

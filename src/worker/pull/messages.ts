@@ -14,20 +14,28 @@ export type WantedLogs = {
 };
 
 /** Why an attempt must stop: Drover says so, or the server has not heard of this worker and may give it away. */
-export type StopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
-export type Stop = AttemptRef & { readonly cause: StopCause };
+export type AttemptStopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";
+export type Stop = AttemptRef & { readonly cause: AttemptStopCause };
 
-/** How an attempt ended. */
-export type Report = {
+/** How an attempt ended, in the words of the wire. */
+export type Outcome = {
+  /** How the attempt ended. */
   readonly outcome: AttemptOutcome;
-  /** JSON text. */
-  readonly result?: string;
+  /** What it answered. */
+  readonly result?: unknown;
+  /** Why it did not end well. */
   readonly error?: string;
+  /** The tokens it used. */
   readonly usage?: Usage;
+  /** How long to rest first. */
   readonly retryAfterMs?: number;
+  /** With `requeue`: the provider said 429 or 529. */
   readonly rateLimited?: boolean;
+  /** Another attempt would fail as well. */
   readonly permanent?: boolean;
 };
+/** The same, with its result as JSON text. */
+export type Report = Omit<Outcome, "result"> & { readonly result?: string };
 /** What there is to tell of an attempt that runs. */
 export type Update = {
   /** JSON text. */

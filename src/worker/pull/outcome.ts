@@ -6,34 +6,15 @@
  * outcomes itself, like the one that runs commands, says them outright.
  */
 
-import type { AttemptOutcome, Usage } from "../../protocol/index.ts";
+import type { Usage } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
-
-import type { Report } from "./messages.ts";
+import type { Outcome, Report } from "./messages.ts";
 import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
 /** Errors are for people; what is longer belongs in a result. */
 const ERROR_MAX = 4096;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
-
-/** How an attempt ended, in the words of the wire. */
-export type Outcome = {
-  /** How the attempt ended. */
-  readonly outcome: AttemptOutcome;
-  /** What it answered. */
-  readonly result?: unknown;
-  /** Why it did not end well. */
-  readonly error?: string;
-  /** The tokens it used. */
-  readonly usage?: Usage;
-  /** How long to rest first. */
-  readonly retryAfterMs?: number;
-  /** With `requeue`: the provider said 429 or 529. */
-  readonly rateLimited?: boolean;
-  /** Another attempt would fail as well. */
-  readonly permanent?: boolean;
-};
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {

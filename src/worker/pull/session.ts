@@ -22,11 +22,11 @@
 import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
 import { shorten } from "../output/lines.ts";
 import {
+  type AttemptStopCause,
   type Handed,
   keyOf,
   type Report,
   type Stop,
-  type StopCause,
   type Update,
   type WantedLogs,
 } from "./messages.ts";
@@ -49,7 +49,7 @@ type Held = AttemptRef & {
   awaits: Handed | null;
   /** False: it may be given to another, and is not named any more. */
   isOurs: boolean;
-  stop: StopCause | null;
+  stop: AttemptStopCause | null;
   update: Update | null;
   report: Report | null;
   /** The server would not take its report, and this is what is said instead. */
@@ -67,7 +67,7 @@ type Flight = {
   told: readonly Running[];
 };
 export type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
-export type Heard = {
+export type HeardAnswer = {
   readonly start: readonly Handed[];
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
@@ -100,7 +100,7 @@ export type PullSession = {
   free(now: number): number;
   join(joined: Joined, sentAt: number): void;
   compose(now: number, waitMs: number): SyncCall;
-  hear(n: number, answer: SyncAnswer, now: number): Heard;
+  hear(n: number, answer: SyncAnswer, now: number): HeardAnswer;
   /** Whether this sync belongs to the session that is, and was not answered. */
   isOpen(n: number): boolean;
   /** No answer yet: what only this sync had said is said again. It may still be answered. */
@@ -125,7 +125,7 @@ export type PullSession = {
   unsaid(now: number): "urgent" | "mild" | "nothing";
 };
 
-const NOTHING_HEARD: Heard = {
+const NOTHING_HEARD: HeardAnswer = {
   start: [],
   stop: [],
   refused: [],
@@ -316,7 +316,7 @@ function unsayUpdate(state: State, key: string): void {
   if (one !== undefined) one.update = null;
 }
 
-function hear(state: State, n: number, answer: SyncAnswer, now: number): Heard {
+function hear(state: State, n: number, answer: SyncAnswer, now: number): HeardAnswer {
   const flight = state.flights.get(n);
   state.flights.delete(n);
   if (flight === undefined || n <= state.lastHeard) return NOTHING_HEARD;
@@ -397,7 +397,7 @@ function giveBack(state: State, now: number): Stop[] {
   });
 }
 
-function stopOne(state: State, one: Held | undefined, cause: StopCause): Stop[] {
+function stopOne(state: State, one: Held | undefined, cause: AttemptStopCause): Stop[] {
   if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
   if (one.awaits !== null) {
     endUnbegun(state, one, cause === "cancelled" ? { outcome: "cancelled" } : null);
@@ -438,7 +438,7 @@ function spoil(state: State, one: Held, why: string): void {
 }
 
 /** They are not ours any more; those that have not ended must. */
-function disown(state: State, cause: StopCause): Stop[] {
+function disown(state: State, cause: AttemptStopCause): Stop[] {
   return all(state).flatMap((one) => {
     one.isOurs = false;
     return stopOne(state, one, cause);
@@ -474,7 +474,7 @@ const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
 const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attempt, task });
 
 /** What is reported of an attempt that was told to stop: null is nothing. */
-function reportAfter(stop: StopCause | null, isClosing: boolean, report: Report): Report | null {
+function reportAfter(stop: AttemptStopCause | null, isClosing: boolean, report: Report): Report | null {
   if (stop === "session-lost") return null;
   if (report.outcome === "done") return report;
   if (stop === "lease-lost" || stop === "not-begun") return null;

@@ -18,9 +18,9 @@ import { type AssignedTask, createHandlers, type Handlers, type Perform, type Ta
 import { createLeaseCell } from "./lease-cell.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
-import type { ToHandlers } from "./messages.ts";
+import type { Outcome, ToHandlers } from "./messages.ts";
 import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
-import { type Outcome, reportOfOutcome, reportOfValue } from "./outcome.ts";
+import { reportOfOutcome, reportOfValue } from "./outcome.ts";
 import { createWorkerPermits, type WorkerPermits } from "./permits.ts";
 import { createProgressReports } from "./progress.ts";
 import { errorOf, wireOf } from "./wire.ts";

@@ -11,7 +11,7 @@ import {
   type World,
   type WorldOptions,
 } from "../../../test/kits/faults/exec-world.ts";
-import type { ExecOutcome } from "../exec/handler.ts";
+import type { ExecOutcome } from "../exec/contract.ts";
 import { thisOwner } from "../process/owner.ts";
 import { procTable } from "../process/table.ts";
 import type { WorkspaceReport } from "./worktree.ts";

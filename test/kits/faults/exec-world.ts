@@ -8,15 +8,11 @@ import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import type { Usage } from "../../../src/protocol/index.ts";
 import { createHandClock, type HandClock } from "../../../src/std/hand-clock.ts";
-import {
-  type AssignedTask,
-  createExecHandler,
-  type ExecHandler,
-  type ExecOptions,
-  type ExecOutcome,
-  type Usage,
-} from "../../../src/worker/exec/handler.ts";
+import type { ExecHandler, ExecOutcome, ExecTask } from "../../../src/worker/exec/contract.ts";
+import { createExecHandler } from "../../../src/worker/exec/handler.ts";
+import type { ExecOptions } from "../../../src/worker/exec/options.ts";
 import { procTable } from "../../../src/worker/process/table.ts";
 
 /** Begins every script: `say WORD` tells the test where it is; `linger` waits, but not for ever. */
@@ -63,8 +59,8 @@ export type World = {
   readonly data: string;
   readonly warnings: string[];
   readonly handler: ExecHandler;
-  start(task?: Partial<AssignedTask>): Running;
-  run(task?: Partial<AssignedTask>): Promise<ExecOutcome>;
+  start(task?: Partial<ExecTask>): Running;
+  run(task?: Partial<ExecTask>): Promise<ExecOutcome>;
 };
 
 export type WorldOptions = Partial<ExecOptions> & { readonly script?: string };
@@ -86,15 +82,15 @@ export function createWorld(t: TestContext, { script, ...options }: WorldOptions
     ...options,
   });
   t.after(() => handler.close());
-  const start = (task: Partial<AssignedTask> = {}): Running => startOn(handler, task);
+  const start = (task: Partial<ExecTask> = {}): Running => startOn(handler, task);
   return { home, data, warnings, handler, start, run: (task) => start(task).outcome };
 }
 
-export function startOn(handler: ExecHandler, given: Partial<AssignedTask>): Running {
+export function startOn(handler: ExecHandler, given: Partial<ExecTask>): Running {
   const controller = new AbortController();
   const [progress, usage]: [unknown[], Usage[]] = [[], []];
   const ears = new Set<() => void>();
-  const task: AssignedTask = { taskId: "t1", attempt: 1, action: "work", agentId: "a1", ...given };
+  const task: ExecTask = { taskId: "t1", attempt: 1, action: "work", agentId: "a1", ...given };
   const outcome = handler.run(task, {
     attempt: task.attempt,
     signal: controller.signal,
