@@ -11,7 +11,7 @@ export {
   type OutboundRequest,
   type ResolvedAddress,
 } from "./outbound.ts";
-export { bug, forbidden, type Problem, problem, ServerRefusal } from "./problem.ts";
+export { badHeader, bug, forbidden, type Problem, problem, ServerRefusal } from "./problem.ts";
 export { type BodyLimits, readBody } from "./request-body.ts";
 export { createRequestCheck, type RequestCheck } from "./request-check.ts";
 export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";

@@ -14,7 +14,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 import { isLoopback } from "../std/index.ts";
-import { forbidden, ServerRefusal } from "./problem.ts";
+import { badHeader, forbidden, type ServerRefusal } from "./problem.ts";
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -61,10 +61,7 @@ export function createOriginCheck({ host, allowedHosts, allowedOrigins }: Origin
 
   return (headers) => {
     const { host: given } = headers;
-    if (given === undefined)
-      return new ServerRefusal("bad_request", "a request must say by the header Host which server it means", {
-        details: { field: "header host" },
-      });
+    if (given === undefined) return badHeader("host", "a request must say by the header Host which server it means");
     if (given !== known) {
       if (!isOwn(given))
         return forbidden(`this server is not called ${given.slice(0, 200)}; server.allowedHosts lists further names`, {

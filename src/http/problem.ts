@@ -25,20 +25,19 @@ export class ServerRefusal extends Error {
   readonly details: Details | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(
-    code: WireCode,
-    message: string,
-    more: { readonly details?: Details; readonly retryAfterMs?: number } = {},
-  ) {
+  constructor(code: WireCode, message: string, details?: Details, retryAfterMs?: number) {
     super(message);
     this.code = code;
-    this.details = more.details;
-    this.retryAfterMs = more.retryAfterMs;
+    this.details = details;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
 export const forbidden = (message: string, details: Details = {}): ServerRefusal =>
-  new ServerRefusal("forbidden", message, { details });
+  new ServerRefusal("forbidden", message, details);
+
+export const badHeader = (name: string, message: string): ServerRefusal =>
+  new ServerRefusal("bad_request", message, { field: `header ${name}` });
 
 /** `retryAfterMs` counts if it is a number. */
 export function problem(code: WireCode, error: string, details: Details = {}, retryAfterMs?: unknown): Problem {

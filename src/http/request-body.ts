@@ -97,7 +97,7 @@ function refusalOf(type: string | undefined, encoding: string | undefined): Serv
 const unsupported = (message: string): ServerRefusal => new ServerRefusal("unsupported_media_type", message);
 const tooLarge = (limit: number): ServerRefusal =>
   new ServerRefusal("too_large", `the body is larger than server.bodyLimit, which is ${limit} bytes`, {
-    details: { bodyLimit: limit },
+    bodyLimit: limit,
   });
 
 /** Undefined where nothing was sent. */
@@ -114,5 +114,4 @@ export function readJsonBody(bytes: Buffer): unknown {
 
 /** As in: Unexpected token 's', ..."token": sk-secret} is not valid JSON. */
 const QUOTE = /, (?:\.{3})?".*is not valid JSON$/s;
-const unreadable = (message: string): ServerRefusal =>
-  new ServerRefusal("bad_request", message, { details: { field: "(body)" } });
+const unreadable = (message: string): ServerRefusal => new ServerRefusal("bad_request", message, { field: "(body)" });

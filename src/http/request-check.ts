@@ -9,7 +9,7 @@ import type { IncomingMessage } from "node:http";
 import { badField, sentence } from "../core/base/index.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
 import type { OriginCheck } from "./origin-check.ts";
-import { ServerRefusal } from "./problem.ts";
+import { badHeader, ServerRefusal } from "./problem.ts";
 
 /** Why not, or null. */
 export type RequestCheck = (request: Pick<IncomingMessage, "headers" | "rawHeaders" | "url">) => ServerRefusal | null;
@@ -36,9 +36,7 @@ function repeated(raw: readonly string[], name: string): ServerRefusal | null {
     if (given.length === name.length && given.toLowerCase() === name) count++;
   }
   if (count < 2) return null;
-  return new ServerRefusal("bad_request", `the header ${name} is there ${count} times; a request has one`, {
-    details: { field: `header ${name}` },
-  });
+  return badHeader(name, `the header ${name} is there ${count} times; a request has one`);
 }
 
 function otherProtocol(asked: string | string[] | undefined): ServerRefusal | null {
@@ -49,21 +47,17 @@ function otherProtocol(asked: string | string[] | undefined): ServerRefusal | nu
     `${PROTOCOL_VERSION}, the one version this server speaks, or absent; use a client of that version`,
   );
   const { type: _, ...details } = refusal;
-  return new ServerRefusal("unsupported_protocol", sentence(refusal), { details });
+  return new ServerRefusal("unsupported_protocol", sentence(refusal), details);
 }
 
 /** Node has answered the one that it knows by the time a request is here. */
 function unknownExpectation(asked: string | undefined): ServerRefusal | null {
   if (asked === undefined || /(?:^|\W)100-continue(?:$|\W)/i.test(asked)) return null;
-  return new ServerRefusal("bad_request", "the header expect may only be 100-continue", {
-    details: { field: "header expect" },
-  });
+  return badHeader("expect", "the header expect may only be 100-continue");
 }
 
 /** A body is read as it comes: one that is packed would be taken for what it is not. */
 function otherCoding(asked: string | undefined): ServerRefusal | null {
   if (asked === undefined || asked === "chunked" || /^\s*chunked\s*$/i.test(asked)) return null;
-  return new ServerRefusal("bad_request", "the header transfer-encoding may only be chunked", {
-    details: { field: "header transfer-encoding" },
-  });
+  return badHeader("transfer-encoding", "the header transfer-encoding may only be chunked");
 }

@@ -73,5 +73,5 @@ export function createRequestTurns({ pipelinedMax, pipelinedInAllMax }: Pipeline
 
 const tooMany = (max: number): ServerRefusal =>
   new ServerRefusal("overloaded", `${max} requests of this connection wait already; read their answers first`, {
-    details: { pipelinedMax: max },
+    pipelinedMax: max,
   });

@@ -44,5 +44,5 @@ export function createUnfinishedBodies({ bodyBytesMax }: { readonly bodyBytesMax
 
 const tooManyBytes = (max: number): ServerRefusal =>
   new ServerRefusal("overloaded", `bodies that have not arrived in full hold ${max} bytes, which is the maximum`, {
-    details: { bodyBytesMax: max },
+    bodyBytesMax: max,
   });

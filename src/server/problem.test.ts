@@ -37,7 +37,7 @@ const rows: { name: string; error: unknown; status: number; code: string; detail
   },
   {
     name: "a refusal that knows when",
-    error: new ServerRefusal("closed", "going", { retryAfterMs: 2001 }),
+    error: new ServerRefusal("closed", "going", undefined, 2001),
     ...{ status: 503, code: "closed", retryAfterS: 3 },
   },
   {

@@ -83,11 +83,11 @@ function unknownPath(path: string): ServerRefusal {
   const shown = path.slice(0, SHOWN_MAX);
   const paths = [...new Set([...PAGE_PATHS, ...CALL_LIST.map((call) => call.path)])];
   const text = `nothing is at ${shown}; /openapi.json describes what there is`;
-  return new ServerRefusal("not_found", text, { details: { path: shown, paths } });
+  return new ServerRefusal("not_found", text, { path: shown, paths });
 }
 
 function otherMethod(path: string, method: string, methods: readonly string[]): ServerRefusal {
   const shown = path.slice(0, SHOWN_MAX);
   const text = `${shown} takes ${methods.join(", ")}, not ${method}`;
-  return new ServerRefusal("method_not_allowed", text, { details: { path: shown, methods } });
+  return new ServerRefusal("method_not_allowed", text, { path: shown, methods });
 }

@@ -43,7 +43,7 @@ export function createPhase(now: () => number): ServerPhase {
     if (failed !== null) return failed;
     if (closedAt === null) return null;
     const retryAfterMs = Math.max(0, closedAt - now());
-    return new ServerRefusal("closed", "the server is shutting down; try again later", { retryAfterMs });
+    return new ServerRefusal("closed", "the server is shutting down; try again later", undefined, retryAfterMs);
   }
 
   return {

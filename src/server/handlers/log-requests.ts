@@ -233,7 +233,7 @@ export function createLogRequests(deps: {
     const over = closed.get(id);
     if (over?.worker === worker) return { status: over.status, id };
     const text = `worker ${worker} was not asked for log ${id}; hand in only what the answer of a sync lists in logs`;
-    throw new ServerRefusal("not_found", text, { details: { field: "id", workerId: worker, id } });
+    throw new ServerRefusal("not_found", text, { field: "id", workerId: worker, id });
   }
 
   return {

@@ -7,7 +7,7 @@
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { badInput, DroverError } from "../../engine/writer/index.ts";
-import { holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
+import { badHeader, holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {
   EVENTS_DEFAULT,
@@ -105,9 +105,7 @@ function lastEventId(given: string | string[] | undefined): number | null {
   if (given === undefined || given === "") return null;
   const id = typeof given === "string" && /^\d{1,15}$/.test(given) ? Number(given) : null;
   if (id !== null) return id;
-  throw new ServerRefusal("bad_request", "the header Last-Event-ID must be the number of an event", {
-    details: { field: "header last-event-id" },
-  });
+  throw badHeader("last-event-id", "the header Last-Event-ID must be the number of an event");
 }
 
 async function pageOf(

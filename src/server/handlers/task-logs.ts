@@ -100,7 +100,7 @@ function unknownAttempt(taskId: string, attempt: number | undefined, last: numbe
       : last !== undefined && attempt !== undefined && attempt > last
         ? `its last attempt is ${last}`
         : "which worker ran it is not known any more; look on the workers' machines, in their data directories";
-  return new ServerRefusal("not_found", `${log} is here: ${why}`, { details });
+  return new ServerRefusal("not_found", `${log} is here: ${why}`, details);
 }
 
 type Trouble = Exclude<LogOutcome, { kind: "tail" }>;
@@ -108,7 +108,7 @@ type Trouble = Exclude<LogOutcome, { kind: "tail" }>;
 function refusalFor(asked: Asked, trouble: Trouble): ServerRefusal {
   const { taskId, attempt, worker } = asked;
   const code = trouble.kind === "silent" ? "worker_silent" : "not_found";
-  return new ServerRefusal(code, sentenceFor(asked, trouble), { details: { taskId, attempt, workerId: worker } });
+  return new ServerRefusal(code, sentenceFor(asked, trouble), { taskId, attempt, workerId: worker });
 }
 
 function sentenceFor({ taskId, attempt, worker }: Asked, trouble: Trouble): string {
