@@ -10,37 +10,9 @@
  * is the same task, permit or worker.
  */
 
-import type {
-  Answered,
-  AnyParams,
-  Asked,
-  BatchBody,
-  CallName,
-  CancelBody,
-  CancelFilter,
-  ConfigPatchBody,
-  DropQuery,
-  EventJson,
-  EventsQuery,
-  JoinBody,
-  LeaveQuery,
-  LogBody,
-  LogsQuery,
-  PatchBody,
-  PauseBody,
-  PermitBody,
-  ProjectBody,
-  ScheduleBody,
-  SchedulesQuery,
-  SettleBody,
-  SyncBody,
-  TaskBody,
-  TasksQuery,
-  TaskView,
-  WhyQuery,
-} from "../protocol/index.ts";
+import type * as calls from "../protocol/calls/index.ts";
+import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
-
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, restFor, type Wiring } from "./exchange.ts";
 import type { FollowOptions } from "./follow-events.ts";
@@ -48,40 +20,40 @@ import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
 
 type Options = CallOptions;
-type Reply<Name extends CallName> = Promise<Answered<Name>>;
+type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
 
 /** Drover over HTTP. What it has in common with the embedded engine is `SharedCalls`; each call takes a signal too. */
 export type Client = {
   /** The address of the server. */
   readonly url: string;
   /** Submits a task; answers when it is durable. A task without an id gets one, so that it may be sent again. */
-  submit<Params extends object = AnyParams>(task: TaskBody<Params>, options?: Options): Reply<"submit">;
+  submit<Params extends object = wire.AnyParams>(task: wire.TaskBody<Params>, options?: Options): Reply<"submit">;
   /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
-  submitBatch(batch: BatchBody, options?: Options): Reply<"submitBatch">;
+  submitBatch(batch: wire.BatchBody, options?: Options): Reply<"submitBatch">;
   /** Pages through tasks, in the order of submission. */
-  tasks(query?: TasksQuery, options?: Options): Reply<"tasks">;
+  tasks(query?: wire.TasksQuery, options?: Options): Reply<"tasks">;
   /** Reads a task. */
-  task<Result = unknown, Params extends object = AnyParams>(
+  task<Result = unknown, Params extends object = wire.AnyParams>(
     id: string,
     options?: Options,
-  ): Promise<TaskView<Params, Result>>;
+  ): Promise<wire.TaskView<Params, Result>>;
   /** Changes the priority or deadline of a task. */
-  patch(id: string, change: PatchBody, options?: Options): Reply<"patch">;
+  patch(id: string, change: wire.PatchBody, options?: Options): Reply<"patch">;
   /** Cancels a task at once; what runs is told to stop. One that has ended stays as it is: `conflict`. */
-  cancel(id: string, options?: Options & CancelBody): Reply<"cancel">;
+  cancel(id: string, options?: Options & wire.CancelBody): Reply<"cancel">;
   /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
-  cancelWhere(filter: CancelFilter, options?: Options): Reply<"cancelWhere">;
+  cancelWhere(filter: wire.CancelFilter, options?: Options): Reply<"cancelWhere">;
   /** Runs a failed, cancelled or skipped task again, as a new iteration. */
   retry(id: string, options?: Options): Reply<"retry">;
   /** Why a task is not running, condition by condition, now or as of an event. */
-  why(id: string, options?: Options & WhyQuery): Reply<"why">;
+  why(id: string, options?: Options & wire.WhyQuery): Reply<"why">;
   /** Resolves with the task when it has ended; with `withinMs`, fails with code `timeout` if it has not by then. */
-  wait<Result = unknown, Params extends object = AnyParams>(
+  wait<Result = unknown, Params extends object = wire.AnyParams>(
     id: string,
     options?: WaitOptions,
-  ): Promise<TaskView<Params, Result>>;
+  ): Promise<wire.TaskView<Params, Result>>;
   /** The end of what an attempt wrote, as its exec worker keeps it. */
-  logs(id: string, options?: Options & LogsQuery): Reply<"logs">;
+  logs(id: string, options?: Options & wire.LogsQuery): Reply<"logs">;
   /** Queues, totals and the rules in force. */
   stats(options?: Options): Reply<"stats">;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
@@ -89,45 +61,45 @@ export type Client = {
   /** The scheduler section in force. */
   config(options?: Options): Reply<"config">;
   /** Changes fields of the scheduler section, all or nothing. It lies over the file and survives a restart. */
-  patchConfig(patch: ConfigPatchBody, options?: Options): Reply<"patchConfig">;
+  patchConfig(patch: wire.ConfigPatchBody, options?: Options): Reply<"patchConfig">;
   /** Has the server read its config file again; a bad file changes nothing. */
   reload(options?: Options): Reply<"reload">;
   /** Starts nothing more: of the fleet, a project or a task; what runs goes on. */
-  pause(target?: PauseBody, options?: Options): Reply<"pause">;
+  pause(target?: wire.PauseBody, options?: Options): Reply<"pause">;
   /** Takes a pause back. */
-  resume(target?: PauseBody, options?: Options): Reply<"resume">;
+  resume(target?: wire.PauseBody, options?: Options): Reply<"resume">;
   /** All projects: weight, budget, charge, level, target. */
   projects(options?: Options): Reply<"projects">;
   /** One project. */
   project(id: string, options?: Options): Reply<"project">;
   /** Registers a project, or changes its settings; what is absent keeps its value. */
-  putProject(id: string, settings: ProjectBody, options?: Options): Reply<"putProject">;
+  putProject(id: string, settings: wire.ProjectBody, options?: Options): Reply<"putProject">;
   /** All workers. */
   workers(options?: Options): Reply<"workers">;
   /** Joins as a worker. `startWorker` of drover/worker does this and all that follows. */
-  joinWorker(worker: JoinBody, options?: Options): Reply<"joinWorker">;
+  joinWorker(worker: wire.JoinBody, options?: Options): Reply<"joinWorker">;
   /** Says what runs and what has ended; hears what to run and what to stop. */
-  sync(id: string, said: SyncBody, options?: Options): Reply<"sync">;
+  sync(id: string, said: wire.SyncBody, options?: Options): Reply<"sync">;
   /** Hands in the end of a log that the answer of a sync asked for. */
-  handInLog(id: string, log: LogBody, options?: Options): Reply<"handInLog">;
+  handInLog(id: string, log: wire.LogBody, options?: Options): Reply<"handInLog">;
   /** Gives a worker nothing more, and lets it finish. */
-  drainWorker(id: string, options?: Options & LeaveQuery): Reply<"drainWorker">;
+  drainWorker(id: string, options?: Options & wire.LeaveQuery): Reply<"drainWorker">;
   /** Leaves; what the worker held is queued again. */
-  leaveWorker(id: string, query?: LeaveQuery, options?: Options): Reply<"leaveWorker">;
+  leaveWorker(id: string, query?: wire.LeaveQuery, options?: Options): Reply<"leaveWorker">;
   /** Pages through recurring tasks, by their ids. */
-  schedules(query?: SchedulesQuery, options?: Options): Reply<"schedules">;
+  schedules(query?: wire.SchedulesQuery, options?: Options): Reply<"schedules">;
   /** One recurring task, and when it is next due. */
   schedule(id: string, options?: Options): Reply<"schedule">;
   /** Creates or replaces a recurring task. */
-  putSchedule(id: string, schedule: ScheduleBody, options?: Options): Reply<"putSchedule">;
+  putSchedule(id: string, schedule: wire.ScheduleBody, options?: Options): Reply<"putSchedule">;
   /** Removes a recurring task; what it has submitted stays. */
   removeSchedule(id: string, options?: Options): Reply<"removeSchedule">;
   /** Asks for the right to make one LLM call. The same id again is the same ticket and keeps its place. */
-  askPermit(permit: PermitBody, options?: Options): Reply<"askPermit">;
+  askPermit(permit: wire.PermitBody, options?: Options): Reply<"askPermit">;
   /** Says what came of the call, and gives the permit back. */
-  settlePermit(id: string, outcome?: SettleBody, options?: Options): Reply<"settlePermit">;
+  settlePermit(id: string, outcome?: wire.SettleBody, options?: Options): Reply<"settlePermit">;
   /** Gives up a ticket, or a permit that was not used. */
-  dropPermit(id: string, options?: Options & DropQuery): Reply<"dropPermit">;
+  dropPermit(id: string, options?: Options & wire.DropQuery): Reply<"dropPermit">;
   /** All gates: what is out, what waits, what holds them. */
   gates(options?: Options): Reply<"gates">;
   /** One gate: how it stands, its totals, and the calls that are out or wait. */
@@ -137,9 +109,9 @@ export type Client = {
   /** Removes a gate that the config does not name and that is not in use. */
   removeGate(id: string, options?: Options): Reply<"removeGate">;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
-  events(options?: FollowOptions): AsyncGenerator<EventJson>;
+  events(options?: FollowOptions): AsyncGenerator<wire.EventJson>;
   /** The events of the log with their hashes: a page of them. */
-  eventPage(query?: EventsQuery, options?: Options): Reply<"events">;
+  eventPage(query?: wire.EventsQuery, options?: Options): Reply<"events">;
   /** Whether the process is alive. */
   health(options?: Options): Reply<"health">;
   /** Whether it takes work: 503 while it starts or shuts down, or when its log has failed. */
@@ -167,27 +139,26 @@ export function createClient(given: ClientOptions = {}): Client {
   // Looked up at each call, so that a program may put its own in the place of the global one at any time.
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   const wiring: Wiring = { address, fetch, timeoutMs, retries, rest };
+  const ask: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   return {
     url: address.base,
-    ...taskMethods(wiring),
-    ...schedulerMethods(wiring),
-    ...fleetMethods(wiring),
-    ...permitMethods(wiring),
-    ...serverMethods(wiring),
+    ...taskMethods(ask),
+    ...schedulerMethods(ask),
+    ...fleetMethods(ask),
+    ...permitMethods(ask),
+    events: async function* (follow = {}) {
+      yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
+    },
   };
 }
 
 /** Asks with what is known to be safe to repeat because this client made it so. */
-type Ask = <Name extends CallName>(
+type Ask = <Name extends wire.CallName>(
   name: Name,
-  asked: Asked<Name>,
+  asked: wire.Asked<Name>,
   options?: Options,
-  afterLoss?: AfterLoss<Answered<Name>>,
+  afterLoss?: AfterLoss<wire.Answered<Name>>,
 ) => Reply<Name>;
-const askOf =
-  (wiring: Wiring): Ask =>
-  (name, asked, options, afterLoss) =>
-    exchange(wiring, name, asked, options, afterLoss);
 
 /** Gone already, and this very call was perhaps what took it away. */
 const ifGone =
@@ -195,24 +166,17 @@ const ifGone =
   ({ code }) =>
     code === "not_found" ? answer : undefined;
 
-type TaskMethods = Pick<
-  Client,
-  "submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait" | "logs"
->;
-
-function taskMethods(wiring: Wiring): TaskMethods {
-  const ask = askOf(wiring);
-
+function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
   async function wait<Result, Params extends object>(
     id: string,
     { withinMs, ...options }: WaitOptions = {},
-  ): Promise<TaskView<Params, Result>> {
+  ): Promise<wire.TaskView<Params, Result>> {
     const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
     for (;;) {
       const left = Math.max(0, until - performance.now());
       const timeoutMs = Math.ceil(Math.min(left, WAIT_MS_DEFAULT));
       const task = await ask("wait", { params: { id }, query: { timeoutMs } }, options);
-      if (isEnded(task.state)) return task as TaskView<Params, Result>;
+      if (isEnded(task.state)) return task as wire.TaskView<Params, Result>;
       if (performance.now() >= until)
         throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
           retryable: true,
@@ -222,11 +186,11 @@ function taskMethods(wiring: Wiring): TaskMethods {
   }
 
   return {
-    submit: (body, options) => ask("submit", { body: body as TaskBody }, options),
+    submit: (body, options) => ask("submit", { body: body as wire.TaskBody }, options),
     submitBatch: (body, options) => ask("submitBatch", { body }, options),
     tasks: (query = {}, options) => ask("tasks", { query }, options),
     task: <Result, Params extends object>(id: string, options?: Options) =>
-      ask("task", { params: { id } }, options) as Promise<TaskView<Params, Result>>,
+      ask("task", { params: { id } }, options) as Promise<wire.TaskView<Params, Result>>,
     patch: (id, body, options) => ask("patch", { params: { id }, body }, options),
     cancel: (id, { reason, ...options } = {}) =>
       ask("cancel", { params: { id }, body: reason === undefined ? {} : { reason } }, options, (refusal) =>
@@ -240,22 +204,14 @@ function taskMethods(wiring: Wiring): TaskMethods {
       ask("why", { params: { id }, query: at === undefined ? {} : { at } }, options),
     wait,
     logs: (id, { attempt, tail, ...options } = {}) => {
-      const query: LogsQuery = {
-        ...(attempt === undefined ? {} : { attempt }),
-        ...(tail === undefined ? {} : { tail }),
-      };
+      const query = { ...(attempt === undefined ? {} : { attempt }), ...(tail === undefined ? {} : { tail }) };
       return ask("logs", { params: { id }, query }, options);
     },
   };
 }
 
-type SchedulerMethods = Pick<
-  Client,
-  "stats" | "queue" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "projects" | "project" | "putProject"
->;
-
-function schedulerMethods(wiring: Wiring): SchedulerMethods {
-  const ask = askOf(wiring);
+type SchedulerMethods = keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.ServerCalls) | "eventPage";
+function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
   return {
     stats: (options) => ask("stats", {}, options),
     queue: (options) => ask("queue", {}, options),
@@ -267,17 +223,15 @@ function schedulerMethods(wiring: Wiring): SchedulerMethods {
     projects: (options) => ask("projects", {}, options),
     project: (id, options) => ask("project", { params: { id } }, options),
     putProject: (id, body, options) => ask("putProject", { params: { id }, body }, options),
+    eventPage: (query = {}, options) => ask("events", { query }, options),
+    health: (options) => ask("health", {}, options),
+    ready: (options) => ask("ready", {}, options),
+    metrics: (options) => ask("metrics", {}, options),
+    openapi: (options) => ask("openapi", {}, options),
   };
 }
 
-type FleetMethods = Pick<
-  Client,
-  | ("workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker" | "leaveWorker")
-  | ("schedules" | "schedule" | "putSchedule" | "removeSchedule")
->;
-
-function fleetMethods(wiring: Wiring): FleetMethods {
-  const ask = askOf(wiring);
+function fleetMethods(ask: Ask): Pick<Client, keyof (calls.WorkerCalls & calls.ScheduleCalls)> {
   return {
     workers: (options) => ask("workers", {}, options),
     joinWorker: (body, options) => ask("joinWorker", { body }, options),
@@ -297,13 +251,7 @@ function fleetMethods(wiring: Wiring): FleetMethods {
 
 const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
 
-type PermitMethods = Pick<
-  Client,
-  "askPermit" | "settlePermit" | "dropPermit" | "gates" | "gate" | "resetGate" | "removeGate"
->;
-
-function permitMethods(wiring: Wiring): PermitMethods {
-  const ask = askOf(wiring);
+function permitMethods(ask: Ask): Pick<Client, keyof calls.GateCalls> {
   return {
     askPermit: (body, options) => ask("askPermit", { body }, options),
     settlePermit: (id, body = {}, options) =>
@@ -320,21 +268,5 @@ function permitMethods(wiring: Wiring): PermitMethods {
     resetGate: (id, options) => ask("resetGate", { params: { id } }, options),
     removeGate: (id, options) =>
       ask("removeGate", { params: { id } }, options, ifGone({ status: "removed", gate: id })),
-  };
-}
-
-function serverMethods(
-  wiring: Wiring,
-): Pick<Client, "events" | "eventPage" | "health" | "ready" | "metrics" | "openapi"> {
-  const ask = askOf(wiring);
-  return {
-    events: async function* (options = {}) {
-      yield* (await import("./follow-events.ts")).followEvents(wiring, options);
-    },
-    eventPage: (query = {}, options) => ask("events", { query }, options),
-    health: (options) => ask("health", {}, options),
-    ready: (options) => ask("ready", {}, options),
-    metrics: (options) => ask("metrics", {}, options),
-    openapi: (options) => ask("openapi", {}, options),
   };
 }
