@@ -1,7 +1,5 @@
 /**
  * What the engine refuses, as the server answers it.
- *
- * The engine's codes are mapped by a table that does not compile when one is missing.
  */
 
 import { LogFailure } from "../engine/index.ts";
@@ -10,29 +8,9 @@ import { bug, type Problem, problem, ServerRefusal } from "../http/index.ts";
 import type { WireCode } from "../protocol/index.ts";
 import { isoTime } from "../std/index.ts";
 
-/** The engine's words on the wire. */
-const WIRE_CODE: Readonly<Record<DroverErrorCode, WireCode>> = {
-  bad_request: "bad_request",
-  not_found: "not_found",
-  conflict: "conflict",
-  queue_full: "queue_full",
-  backpressure: "backpressure",
-  batch_too_large: "batch_too_large",
-  limit: "limit",
-  bytes_per_minute: "bytes_per_minute",
-  log_full: "log_full",
-  session_lost: "session_lost",
-  stale_sync: "stale_sync",
-  budget_exhausted: "budget_exhausted",
-  stale_attempt: "stale_attempt",
-  log_failed: "log_failed",
-  deposed: "deposed",
-  overloaded: "overloaded",
-  closed: "closed",
-  stopped: "closed",
-  broken: "internal",
-  damaged: "damaged",
-};
+/** The wire has the engine's code, but for these two; another that it does not have does not compile. */
+const wireCode = (code: DroverErrorCode): WireCode =>
+  code === "stopped" ? "closed" : code === "broken" ? "internal" : code;
 
 export function problemOf(error: unknown): Problem {
   if (error instanceof DroverError) return ofEngine(error);
@@ -42,7 +20,7 @@ export function problemOf(error: unknown): Problem {
 
 function ofEngine(error: DroverError): Problem {
   if (error.code === "broken") return bug();
-  return problem(WIRE_CODE[error.code], error.message, detailsOf(error), error.details.retryAfterMs);
+  return problem(wireCode(error.code), error.message, detailsOf(error), error.details.retryAfterMs);
 }
 
 /** A log that cannot be read: the caller may try later, and the server's log has why. */

@@ -75,77 +75,70 @@ export function createMetrics(parts: MetricsParts): Metrics {
   };
 }
 
+/** A gauge without labels that is read when somebody looks. */
+function gauge(register: Registry, name: string, help: string, read: () => number | Promise<number>): void {
+  new Gauge({
+    name,
+    help,
+    registers: [register],
+    async collect() {
+      this.set(await read());
+    },
+  });
+}
+
 /** How things stand at the moment somebody looks. */
 function addStanding(register: Registry, { drover, webhooksDue, streams, polls }: MetricsParts): void {
-  const { state } = drover;
-  const registers = [register];
-  addProjects(register, state);
-  addGates(register, drover);
+  const { state, logTime } = drover;
+  const tasks = "Tasks that have not ended, by project and by what they are at.";
+  addBusiest(register, "project", "drover_tasks", tasks, () =>
+    [...state.projects.values()].map(({ id, backlog, queued, inFlight }) => {
+      const counts = { waiting: backlog - queued, queued, in_flight: inFlight };
+      return { id: id as string, weight: backlog + inFlight, counts };
+    }),
+  );
+  const gates = "Permits that are out, calls that wait, and whether the gate is blocked.";
+  addBusiest(register, "gate", "drover_gate_permits", gates, () => {
+    const { at: now } = logTime();
+    return [...state.gates].map(([id, gate]) => {
+      const { running, queued, blockedUntil } = gateStanding(gate, now);
+      const counts = { held: running, queued, blocked: blockedUntil === null ? 0 : 1 };
+      return { id: id as string, weight: running + queued, counts };
+    });
+  });
   new Gauge({
     name: "drover_workers",
     help: "Workers by what they are at.",
     labelNames: ["status"] as const,
-    registers,
+    registers: [register],
     collect() {
-      const counts = new Map<string, number>(WORKER_STATUSES.map((status) => [status, 0]));
-      for (const worker of state.fleet.order) {
-        const { status } = workerView(worker);
-        counts.set(status, (counts.get(status) ?? 0) + 1);
-      }
-      for (const [status, count] of counts) this.set({ status }, count);
+      const byStatus = Map.groupBy(state.fleet.order, (worker) => workerView(worker).status);
+      for (const status of WORKER_STATUSES) this.set({ status }, byStatus.get(status)?.length ?? 0);
     },
   });
-  const gauge = (name: string, help: string, read: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
-  };
-  gauge("drover_event_streams", "Readers that follow the events.", streams);
-  gauge("drover_long_polls", "Calls that wait for an answer.", polls);
-  gauge("drover_webhooks_due", "Webhooks not delivered yet.", webhooksDue);
-  gauge("drover_paused", "Whether the whole fleet is paused.", () => (state.paused ? 1 : 0));
+  gauge(register, "drover_event_streams", "Readers that follow the events.", streams);
+  gauge(register, "drover_long_polls", "Calls that wait for an answer.", polls);
+  gauge(register, "drover_webhooks_due", "Webhooks not delivered yet.", webhooksDue);
+  gauge(register, "drover_paused", "Whether the whole fleet is paused.", () => (state.paused ? 1 : 0));
 }
 
-function addProjects(register: Registry, state: State): void {
+/** A gauge of rows whose names callers choose. */
+function addBusiest(
+  register: Registry,
+  label: "project" | "gate",
+  name: string,
+  help: string,
+  read: () => readonly Row[],
+): void {
   new Gauge({
-    name: "drover_tasks",
-    help: "Tasks that have not ended, by project and by what they are at.",
-    labelNames: ["project", "state"] as const,
+    name,
+    help,
+    labelNames: [label, "state"],
     registers: [register],
     collect() {
       this.reset();
-      const rows = [...state.projects.values()].map(({ id, backlog, queued, inFlight }) => ({
-        id: id as string,
-        weight: backlog + inFlight,
-        counts: { waiting: backlog - queued, queued, in_flight: inFlight },
-      }));
-      for (const { id, counts } of busiest(rows))
-        for (const [at, count] of Object.entries(counts)) this.inc({ project: id, state: at }, count);
-    },
-  });
-}
-
-function addGates(register: Registry, { state, logTime }: Drover): void {
-  new Gauge({
-    name: "drover_gate_permits",
-    help: "Permits that are out, calls that wait, and whether the gate is blocked.",
-    labelNames: ["gate", "state"] as const,
-    registers: [register],
-    collect() {
-      this.reset();
-      const { at: now } = logTime();
-      const rows = [...state.gates].map(([id, gate]) => {
-        const { running, queued, blockedUntil } = gateStanding(gate, now);
-        const counts = { held: running, queued, blocked: blockedUntil === null ? 0 : 1 };
-        return { id: id as string, weight: running + queued, counts };
-      });
-      for (const { id, counts } of busiest(rows))
-        for (const [at, count] of Object.entries(counts)) this.inc({ gate: id, state: at }, count);
+      for (const { id, counts } of busiest(read()))
+        for (const [at, count] of Object.entries(counts)) this.inc({ [label]: id, state: at }, count);
     },
   });
 }
@@ -153,10 +146,10 @@ function addGates(register: Registry, { state, logTime }: Drover): void {
 type Row = { readonly id: string; readonly weight: number; readonly counts: Readonly<Record<string, number>> };
 
 /** The busiest by their own name; what they are called is their callers' choice, so ties end in the name. */
-export function busiest(rows: readonly Row[], max: number = NAMED_MAX): Row[] {
-  if (rows.length <= max) return [...rows];
+function busiest(rows: readonly Row[]): readonly Row[] {
+  if (rows.length <= NAMED_MAX) return rows;
   const order = [...rows].sort((left, right) => right.weight - left.weight || (left.id < right.id ? -1 : 1));
-  return order.map((row, index) => (index < max ? row : { ...row, id: OTHER }));
+  return order.map((row, index) => (index < NAMED_MAX ? row : { ...row, id: OTHER }));
 }
 
 /** Totals of the log's whole life: they survive a restart, as the log does. */
@@ -241,14 +234,8 @@ function logMetrics(register: Registry, drover: Drover): (events: number, commit
     buckets: EVENTS,
     registers,
   });
-  new Gauge({
-    name: "drover_chain_head_seq",
-    help: "The number of the last durable event.",
-    registers,
-    async collect() {
-      this.set((await headOf(drover))?.seq ?? drover.state.seq);
-    },
-  });
+  const seqOfHead = async (): Promise<number> => (await headOf(drover))?.seq ?? drover.state.seq;
+  gauge(register, "drover_chain_head_seq", "The number of the last durable event.", seqOfHead);
   new Gauge({
     name: "drover_chain_head_info",
     help: "The hash of the chain after the last durable event.",
@@ -260,14 +247,8 @@ function logMetrics(register: Registry, drover: Drover): (events: number, commit
       if (head !== null) this.set({ hash: head.hash }, 1);
     },
   });
-  new Gauge({
-    name: "drover_log_time_ahead_seconds",
-    help: "How far log time is ahead of the wall clock.",
-    registers,
-    collect() {
-      this.set(drover.logTime().aheadMs / 1000);
-    },
-  });
+  const secondsAhead = (): number => drover.logTime().aheadMs / 1000;
+  gauge(register, "drover_log_time_ahead_seconds", "How far log time is ahead of the wall clock.", secondsAhead);
   return (events, { appendMs }) => {
     append.observe(appendMs / 1000);
     size.observe(events);
