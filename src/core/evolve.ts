@@ -20,9 +20,9 @@ import { watchTabs } from "./task/browser-tab.ts";
 import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./task/gates.ts";
 import {
   armWake,
-  bury,
   endTask,
   forget,
+  letGo,
   meetArtifact,
   notifyDependents,
   queueTask,
@@ -102,7 +102,7 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "tasks-rejected":
       return countRejected(state, event.counts);
     case "results-expired":
-      return expireResults(state, event.count);
+      return expireResults(state, event);
     case "tombstones-forgotten":
       return forgetTombstones(state, event.count);
     default:
@@ -395,13 +395,14 @@ function moveTabs(state: State, { worker: id, capabilities: moved }: EventOf<"ta
   watchPins(state, id);
 }
 
-function expireResults(state: State, count: number): void {
+/** Where the event says that none stays, none does: an older log let go of tasks that others named. */
+function expireResults(state: State, { count, kept }: EventOf<"results-expired">): void {
   for (let left = count; left > 0; ) {
     const entry = shift(state.ended);
     if (entry === undefined) return;
     // A task that ran again since has a newer entry.
     if (entry.task.end !== entry.end) continue;
-    bury(state, entry.task);
+    letGo(state, entry.task, kept > 0);
     left--;
   }
 }

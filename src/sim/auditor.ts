@@ -112,6 +112,7 @@ export function createAuditor(
       for (const claim of checkInvariants(state)) complain("invariant", claim);
       if (state.seq === read) {
         compare(shadow, state, complain);
+        auditRecords(shadow, state, complain);
         compareGates(shadow, state, complain);
       }
       auditSleep(state, now, complain);
@@ -133,6 +134,19 @@ function compare(shadow: Shadow, state: State, complain: Complain): void {
   for (const { id } of state.tasks.values()) if (!shadow.tasks.has(id)) complain("lost", `${id} was never submitted`);
   const reserved = [...shadow.tasks.values()].reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
   if (reserved !== state.reserved) complain("budget", `${reserved} tokens are reserved, but it says ${state.reserved}`);
+}
+
+/** What ended while a task that has not ended named it is still readable. */
+function auditRecords(shadow: Shadow, state: State, complain: Complain): void {
+  for (const { spec, seq: submitted, phase, openedAt } of shadow.tasks.values()) {
+    if (phase === "ended") continue;
+    for (const id of spec.parent === null ? spec.needs : [spec.parent, ...spec.needs]) {
+      const named = shadow.tasks.get(id);
+      if (named === undefined || named.seq > submitted || named.phase !== "ended" || named.endedAt <= openedAt)
+        continue;
+      if (!state.tasks.has(id)) complain("records", `${spec.task} needs ${id}, whose record is gone`);
+    }
+  }
 }
 
 /** Every gate stands as its reports make it stand: its block, its throttles, how many may go out after them. */

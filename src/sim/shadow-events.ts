@@ -48,6 +48,7 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     seq: shadow.seq,
     shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
     ...UNTRIED,
+    openedAt: event.at,
     endedAt: -1,
     attempts: 0,
     iteration: event.iteration,
@@ -148,6 +149,7 @@ function noteRest(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-fail
 function noteRetry(shadow: Shadow, task: ShadowTask, event: EventOf<"task-retried">): void {
   task.iteration += task.ownFailures + 1;
   Object.assign(task, UNTRIED);
+  task.openedAt = event.at;
   task.pin = event.pin;
   if (task.deadline !== null && task.deadline <= event.at) task.deadline = null;
   if (event.runnable) enqueue(shadow, task);

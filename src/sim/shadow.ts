@@ -32,6 +32,8 @@ export type ShadowTask = {
   readonly shape: string;
   phase: "waiting" | "queued" | "live" | "ended";
   outcome: string | null;
+  /** When it was submitted, or was last to run again. */
+  openedAt: number;
   endedAt: number;
   attempts: number;
   ownFailures: number;

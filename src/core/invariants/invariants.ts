@@ -102,7 +102,7 @@ function checkCounts(state: ReadonlyState, complain: Complain): void {
   count("reserved", reserves(attempts), state.reserved);
   count("waiting", inPhase(tasks, "waiting"), state.waiting);
   count("queued", inPhase(tasks, "queued"), state.queued);
-  count("results", tasks.filter(hasEnded).length, state.results);
+  count("results", tasks.filter((task) => hasEnded(task) && task.links?.due !== true).length, state.results);
   for (const project of state.projects.values()) {
     const mine = tasks.filter((task) => task.project === project);
     const live = attempts.filter(({ task }) => task.project === project);
@@ -188,10 +188,19 @@ function checkWorkers(state: ReadonlyState, complain: Complain): void {
   }
 }
 
+/** The tasks that are there and that this one names, while its own time is not up. */
+function namedBy(state: ReadonlyState, { links, seq }: ReadonlyTask): ReadonlyTask[] {
+  if (links === null || links.due) return [];
+  const found = dependenciesOf(links).map((id) => state.tasks.get(id));
+  // A later task may have taken the id of one that was forgotten.
+  return found.filter((task) => task !== undefined && task.seq < seq) as ReadonlyTask[];
+}
+
 /** Who waits for whom, and for what. */
 function checkTies(state: ReadonlyState, complain: Complain): void {
   const edges = new Map<ReadonlyTask, number>();
   const children = new Map<string, number>();
+  const names = new Map<ReadonlyTask, number>();
   const countChild = (parent: string | null): void => {
     if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
   };
@@ -200,12 +209,15 @@ function checkTies(state: ReadonlyState, complain: Complain): void {
     for (const dependent of task.links?.dependents.slice(task.links.notified) ?? []) {
       edges.set(dependent, (edges.get(dependent) ?? 0) + 1);
     }
+    for (const named of namedBy(state, task)) names.set(named, (names.get(named) ?? 0) + 1);
   }
   for (const stone of state.tombstones.values()) countChild(stone.parent);
   for (const task of state.tasks.values()) {
     const { links } = task;
     const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
     complain((links?.children ?? 0) === (children.get(task.id) ?? 0), say("counts its children"));
+    complain((links?.namedBy ?? 0) === (names.get(task) ?? 0), say("counts the tasks that name it"));
+    complain(links?.due !== true || (hasEnded(task) && links.namedBy > 0), say("stays for a task that names it"));
     const isAwaited = state.artifacts.get(links?.artifact ?? "")?.has(task) === true;
     const awaits = links !== null && links.artifact !== null && task.phase === "waiting";
     complain(isAwaited === awaits, say("waits for its artifact, if it waits for one"));
@@ -232,7 +244,7 @@ function checkTies(state: ReadonlyState, complain: Complain): void {
 function checkEnds(state: ReadonlyState, complain: Complain): void {
   const ends = [...waiting(state.ended)];
   const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
-  complain(kept.length === state.results, "every ended task stands once in the order of ends");
+  complain(kept.length === state.results, "every ended task whose time is not up stands once in the order of ends");
   const seqs = ends.map(({ end }) => end.seq);
   complain(
     seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq),
@@ -249,12 +261,11 @@ function checkEnds(state: ReadonlyState, complain: Complain): void {
 }
 
 function checkTombstones(state: ReadonlyState, complain: Complain): void {
-  const remembered = [...waiting(state.remembered)];
+  const remembered = new Set(waiting(state.remembered));
   const undue = [...state.tombstones.values()].filter(({ due }) => !due);
-  undue.sort((left, right) => left.endSeq - right.endSeq);
   complain(
-    undue.length === remembered.length && undue.every((stone, index) => stone === remembered[index]),
-    "tombstones whose time is not up stand in the order of their burial",
+    undue.length === state.remembered.length && undue.every((stone) => remembered.has(stone)),
+    "tombstones whose time is not up stand once in the order of their burial",
   );
   for (const stone of state.tombstones.values()) {
     complain(!state.tasks.has(stone.id), () => `${stone.id} is a task or a tombstone, not both`);

@@ -108,7 +108,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
   "schedule-removed": ["schedule"],
   "tasks-rejected": ["counts"],
-  "results-expired": ["count"],
+  "results-expired": ["count", "kept"],
   "tombstones-forgotten": ["count"],
 };
 
@@ -121,6 +121,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
   "permit-asked": { remote: false, order: null },
+  "results-expired": { kept: 0 },
 };
 
 /** Kinds that older logs know by another name. */

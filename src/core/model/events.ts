@@ -357,7 +357,9 @@ export type EventFields = {
     /** How many tasks of each agent found no room since this was last said. */
     counts: readonly (readonly [agent: AgentId, count: number])[];
   };
-  "results-expired": Counted;
+  "results-expired": Counted & {
+    /** How many of them other tasks name: those stay as long as these have time. */ kept: number;
+  };
   "tombstones-forgotten": Counted;
 };
 

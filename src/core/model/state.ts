@@ -131,6 +131,10 @@ export type Links = {
   notified: number;
   /** Tasks and tombstones that name this one as parent: while there are any, it is remembered. */
   children: number;
+  /** Tasks whose own time is not up that name this one as parent or need: while there are any, its record stays. */
+  namedBy: number;
+  /** It has ended and its time is up; its record goes with the last task that names it. */
+  due: boolean;
 };
 
 /** How a task ended. */
@@ -502,9 +506,9 @@ export type State = {
   readonly ready: SortedList<Task>;
   /** Ended tasks whose dependents were not all notified, in the order of their ends. */
   readonly unnotified: Set<Task>;
-  /** Ended tasks in the order of their ends: the next to become a tombstone comes first. */
+  /** Ended tasks whose time is not up, in the order of their ends: the next to become a tombstone comes first. */
   readonly ended: Fifo<{ readonly task: Task; readonly end: End }>;
-  /** How many ended tasks there are. */
+  /** How many ended tasks there are whose time is not up. */
   results: number;
   /** Tombstones whose time is not up, oldest first. */
   readonly remembered: Fifo<Tombstone>;

@@ -53,7 +53,7 @@ export type RequirementsRow = [
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
-  ...[dependents: Numbers, notified: number, children: number],
+  ...[dependents: Numbers, notified: number, children: number, due?: true],
 ];
 export type EndRow = [
   ...[at: number, seq: number, error: string | null],

@@ -37,7 +37,7 @@ import type {
 } from "../model/state.ts";
 import { attach } from "../task/attempt.ts";
 import { newTab, watchTabs } from "../task/browser-tab.ts";
-import { armWake, awaitArtifact, count, setPin } from "../task/lifecycle.ts";
+import { armWake, awaitArtifact, count, nameAll, setPin } from "../task/lifecycle.ts";
 import { bookCall } from "../task/permits.ts";
 import { setTimer } from "../task/timers.ts";
 import { takeHold } from "../turn/hold.ts";
@@ -365,7 +365,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (links !== null) loadLinks(loading, task, links);
   if (end !== null) {
     task.end = endOf(end);
-    state.results++;
+    if (task.links?.due !== true) state.results++;
   } else if (deadline >= 0) setTimer(state, task, "deadline", deadline);
   if (pin !== null) {
     const { affinityWait } = state.config.scheduler.placement;
@@ -374,9 +374,9 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
-  const [parent, needs, unmet, artifact, seqs, notified, children] = row;
+  const [parent, needs, unmet, artifact, seqs, notified, children, due = false] = row;
   const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[] };
-  const links: Links = { ...ties, unmet, artifact, dependents: [], notified, children };
+  const links: Links = { ...ties, unmet, artifact, dependents: [], notified, children, namedBy: 0, due };
   task.links = links;
   if (seqs.length > 0) later.push({ links, seqs, owner: task });
 }
@@ -477,7 +477,8 @@ function finish(loading: Loading): State {
   for (const { links, seqs, owner } of loading.dependents) {
     for (const seq of seqs) links.dependents.push(seq === 0 ? gone(owner) : taskAt(loading, seq));
   }
-  const ended = loading.tasks.filter((task) => task.end !== null);
+  for (const task of loading.tasks) if (task.links?.due !== true) nameAll(state, task, 1);
+  const ended = loading.tasks.filter((task) => task.end !== null && task.links?.due !== true);
   ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
   for (const task of ended) {
     push(state.ended, { task, end: task.end as End });

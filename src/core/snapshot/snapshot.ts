@@ -11,14 +11,15 @@
  * and agents and requirements are named by their number in the file.
  *
  * The order is canonical: the same facts give the same bytes, whatever indices were built in between. Where order is
- * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which
- * mean was learned last) it is kept; where it means nothing, lines are sorted by id. A tie of an ended
- * task to one that is no longer kept is written as 0: it is counted when dependents are notified, and nothing else.
+ * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which mean was
+ * learned last, which tombstone goes first) it is kept; where it means nothing, lines are sorted by id. A tie of an
+ * ended task to one that is no longer kept is written as 0: it is counted when dependents are notified, and nothing else.
  *
  * The last line says how many went before it, so a file that was cut does not pass for a whole one. Whether
  * bytes were changed is known by their hash, which the store keeps.
  */
 
+import { waiting } from "../collections/fifo.ts";
 import { gateFacts } from "../gate/gate.ts";
 import type {
   ReadonlyAgent,
@@ -72,8 +73,8 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
   for (const name of [...state.artifacts.keys()].sort()) {
     yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];
   }
-  const stones = [...state.tombstones.values()].sort((left, right) => left.endSeq - right.endSeq);
-  for (const stone of stones) yield stoneRow(stone);
+  for (const stone of waiting(state.remembered)) yield stoneRow(stone);
+  for (const stone of byId(state.tombstones.values())) if (stone.due) yield stoneRow(stone);
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted.keys()].sort())
     yield ["callback", task, null, null, null, state.callbacks.wanted.get(task) as string];
@@ -209,11 +210,13 @@ function endedRow(ended: Ended): format.EndedRow {
 /** Null also where links are there and say nothing. */
 function linksRow(state: ReadonlyState, task: ReadonlyTask): format.LinksRow | null {
   if (task.links === null) return null;
-  const { parent, needs, unmet, artifact, dependents, notified, children } = task.links;
+  const { parent, needs, unmet, artifact, dependents, notified, children, due } = task.links;
   const isEmpty = parent === null && needs.length === 0 && artifact === null && unmet === 0;
-  if (isEmpty && dependents.length === 0 && children === 0) return null;
-  const waiting = dependents.map((dependent) => (state.tasks.get(dependent.id) === dependent ? dependent.seq : 0));
-  return [parent, needs, unmet, artifact, waiting, notified, children];
+  if (isEmpty && dependents.length === 0 && children === 0 && !due) return null;
+  const seqs = dependents.map((dependent) => (state.tasks.get(dependent.id) === dependent ? dependent.seq : 0));
+  const row: format.LinksRow = [parent, needs, unmet, artifact, seqs, notified, children];
+  if (due) row.push(true);
+  return row;
 }
 
 function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {

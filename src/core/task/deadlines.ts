@@ -32,8 +32,8 @@ export const TOMBSTONES_MAX = 2_000_000;
 export function due(state: ReadonlyState, now: Instant): readonly Event[] {
   const timer = first(state.timers);
   if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
-  const results = expiredResults(state, now);
-  if (results > 0) return [{ kind: "results-expired", at: now, count: results }];
+  const { count, kept } = expiredResults(state, now);
+  if (count > 0) return [{ kind: "results-expired", at: now, count, kept }];
   const stones = expiredTombstones(state, now);
   if (stones > 0) return [{ kind: "tombstones-forgotten", at: now, count: stones }];
   return dueAtGates(state, now);
@@ -72,19 +72,24 @@ function unresolved(tab: ReadonlyTab, now: Instant): Event[] {
   });
 }
 
-/** How many ended tasks are kept no longer. One whose dependents have not all been notified is kept. */
-function expiredResults(state: ReadonlyState, now: Instant): number {
+/**
+ * Of how many ended tasks the time is up, and how many of those stay because other tasks name them. One whose
+ * dependents have not all been notified has time.
+ */
+function expiredResults(state: ReadonlyState, now: Instant): { count: number; kept: number } {
   const { resultTtl, resultMax } = state.config.scheduler;
   const { ended } = state;
   let count = 0;
+  let kept = 0;
   for (let index = 0; index < ended.length; index++) {
     const { task, end } = itemAt(ended, index);
     if (task.end !== end) continue;
     if (end.at + resultTtl > now && state.results - count <= resultMax) break;
     if (state.unnotified.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
     count++;
+    if (task.links !== null && task.links.namedBy > 0) kept++;
   }
-  return count;
+  return { count, kept };
 }
 
 function expiredTombstones(state: ReadonlyState, now: Instant): number {

@@ -88,23 +88,28 @@ export function submitTask(state: State, event: TaskSubmitted): void {
 }
 
 export function linksOf(task: Task): Links {
-  task.links ??= { parent: null, needs: [], unmet: 0, artifact: null, dependents: [], notified: 0, children: 0 };
+  task.links ??= newLinks(null, [], null);
   return task.links;
 }
+
+const newLinks = (parent: TaskId | null, needs: readonly TaskId[], artifact: string | null): Links => ({
+  parent,
+  needs,
+  unmet: 0,
+  artifact,
+  dependents: [],
+  notified: 0,
+  children: 0,
+  namedBy: 0,
+  due: false,
+});
 
 /** Ties a new task to its parent, its needs and its artifact. */
 function tie(state: State, task: Task, event: TaskSubmitted): void {
   if (event.parent === null && event.needs.length === 0 && event.artifact === null) return;
-  task.links = {
-    parent: event.parent,
-    needs: event.needs,
-    unmet: 0,
-    artifact: event.artifact,
-    dependents: [],
-    notified: 0,
-    children: 0,
-  };
+  task.links = newLinks(event.parent, event.needs, event.artifact);
   if (event.parent !== null) countChild(state, event.parent, 1);
+  nameAll(state, task, 1);
   for (const id of dependenciesOf(event)) waitForTask(state, task, id);
   if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
 }
@@ -296,6 +301,27 @@ function tally(state: State, task: Task, phase: EndPhase): void {
   if (key !== "skipped") task.agent.totals[key]++;
 }
 
+/** Counts a task among those that name its parent and its needs, or no longer. */
+export function nameAll(state: State, task: Task, by: 1 | -1): void {
+  if (task.links === null) return;
+  for (const id of dependenciesOf(task.links)) {
+    const named = state.tasks.get(id);
+    // A later task may have taken the id of one that was forgotten.
+    if (named === undefined || named.seq > task.seq) continue;
+    const links = linksOf(named);
+    links.namedBy += by;
+    if (links.due && links.namedBy === 0) bury(state, named);
+  }
+}
+
+/** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
+export function letGo(state: State, task: Task, mayStay: boolean): void {
+  state.results--;
+  nameAll(state, task, -1);
+  if (mayStay && task.links !== null && task.links.namedBy > 0) task.links.due = true;
+  else bury(state, task);
+}
+
 /** A task that ended runs again: a new iteration with a clean slate. */
 export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[], at: Instant): void {
   task.iteration += task.ownFailures + 1;
@@ -305,7 +331,10 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.throttles = 0;
   task.runnableAt = -1;
   task.end = null;
-  state.results--;
+  if (task.links?.due === true) {
+    task.links.due = false;
+    nameAll(state, task, 1);
+  } else state.results--;
   dropStale(state);
   takeBackEnd(state, task);
   setPhase(state, task, "waiting");
@@ -327,7 +356,7 @@ function dropStale(state: State): void {
 }
 
 /** What stays of an ended task when its result is no longer kept. */
-export function bury(state: State, task: Task): void {
+function bury(state: State, task: Task): void {
   const stone: Tombstone = {
     id: task.id,
     bodyHash: task.bodyHash,
@@ -345,7 +374,6 @@ export function bury(state: State, task: Task): void {
   };
   state.tasks.delete(task.id);
   if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
-  state.results--;
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);
   if (--task.requirements.users === 0) state.requirements.delete(task.requirements.key);
