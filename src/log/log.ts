@@ -31,7 +31,6 @@
  * checkpoint (`integrity/checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
  * provided the caller pruned no further than that one's seq.
  */
-
 import type { Duration, Seq } from "../core/base/index.ts";
 
 export type LogRecord = {

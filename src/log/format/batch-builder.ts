@@ -5,7 +5,6 @@
  * collecting that garbage takes as long as making it. Whoever wants the records one by one can still have them;
  * they are cut out of the block then.
  */
-
 import { hash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { Event } from "../../core/model/index.ts";

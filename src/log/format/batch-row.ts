@@ -9,12 +9,9 @@
  *
  * Every driver that stores blocks uses this format. The chain covers the records, and the epoch and id of the batch.
  */
-
 import { invariant, type Seq } from "../../core/base/index.ts";
-import type { Batch, LogRecord, ReadBatch } from "../log.ts";
-import { corruptAt } from "../log.ts";
-import type { Spans } from "./chain.ts";
-import { batchLink, chainBatch, equalBytes, HASH_BYTES, hashOf, seqAt } from "./chain.ts";
+import { type Batch, corruptAt, type LogRecord, type ReadBatch } from "../log.ts";
+import { batchLink, chainBatch, equalBytes, HASH_BYTES, hashOf, type Spans, seqAt } from "./chain.ts";
 
 /**
  * What is stored: 1 held every event as JSON, 2 may hold compact ones (`compact-events.ts`), 3 has signed heads and

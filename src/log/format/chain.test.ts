@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { seq } from "../../core/base/brand.ts";
-import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import { checkpointSeal } from "../integrity/checkpoint.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
 import type { Checkpoint } from "../log.ts";
 import { chainBatch, hashOf, postHash, toHex, ZERO_HASH, ZERO_HASH_HEX } from "./chain.ts";
@@ -39,8 +39,8 @@ test("C20 law: every event of a batch is linked as if it were hashed alone, what
 
 test("a checkpoint holds as it was signed, and not with any field changed", () => {
   const signer = createMemorySigner();
-  const signed = signCheckpoint(signer, { seq: seq(12), hash: "ab".repeat(32), snapshotHash: "cd".repeat(32) });
-  assert.ok(isCheckpointSigned(signer, signed));
+  const signed = checkpointSeal.sign(signer, { seq: seq(12), hash: "ab".repeat(32), snapshotHash: "cd".repeat(32) });
+  assert.ok(checkpointSeal.holds(signer, signed));
   const forgeries: Partial<Checkpoint>[] = [
     { seq: seq(13) },
     { hash: "ac".repeat(32) },
@@ -50,5 +50,5 @@ test("a checkpoint holds as it was signed, and not with any field changed", () =
     { signature: "not hex" },
   ];
   for (const forgery of forgeries)
-    assert.ok(!isCheckpointSigned(signer, { ...signed, ...forgery }), JSON.stringify(forgery));
+    assert.ok(!checkpointSeal.holds(signer, { ...signed, ...forgery }), JSON.stringify(forgery));
 });

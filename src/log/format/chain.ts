@@ -9,10 +9,8 @@
  * object, and its "binary" string twice as fast as its Buffer, because no array is allocated outside the
  * heap; so the links are built in one scratch buffer and the results written into one result buffer.
  */
-
 import { hash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
-
 import type { Anchor } from "../log.ts";
 
 export const HASH_BYTES = 32;

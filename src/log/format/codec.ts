@@ -4,13 +4,14 @@
  * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the
  * order that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written
  * in a shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs hold them
- * as
- * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
+ * as JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
  * character with the number of its format. The same event always gives the same bytes, whatever was written before,
  * which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a
  * version it does not know, a kind it does not know and a wrong count of values, and says at which event. What such a
  * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
  */
+
+import { hash } from "node:crypto";
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { ADDED, type Event, type EventKind, FIELDS, RENAMED } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
@@ -95,3 +96,29 @@ function parse(bytes: Uint8Array, at: Seq): unknown[] {
   if (!Array.isArray(values)) throw corruptAt(at, "its bytes are not an event");
   return values;
 }
+
+/**
+ * What the log itself needs to know of an event: when it happened, and the hash of the payload that lies beside it. The
+ * log stores any bytes; of those that are no event it knows nothing, and asks nothing of what lies beside them.
+ */
+type EventFacts = { readonly at: number | null; readonly payloadHash: string | null };
+
+const NOTHING: EventFacts = { at: null, payloadHash: null };
+
+export function factsOf(bytes: Uint8Array, seq: Seq): EventFacts {
+  try {
+    const { event } = decodeEvent(bytes, seq);
+    return { at: event.at, payloadHash: payloadHashOf(event) };
+  } catch (error) {
+    if (!(error instanceof LogFailure)) throw error;
+    return NOTHING;
+  }
+}
+
+/** The hash of what must lie beside an event; null if nothing must. */
+export function payloadHashOf(event: Event): string | null {
+  if (event.kind === "task-submitted") return event.bodyHash === "" ? null : event.bodyHash;
+  return event.kind === "task-done" ? event.resultHash : null;
+}
+
+export const hashOfPayload = (payload: Uint8Array): string => hash("sha256", payload, "hex");

@@ -26,7 +26,6 @@
  * submit,
  * its starts and its end.
  */
-
 import type { Seq, TaskId } from "../../core/base/index.ts";
 import { numberIn, ownId } from "../../core/collections/index.ts";
 import { corruptAt, type LogFailure } from "../log.ts";

@@ -9,10 +9,8 @@
  * An entry is: seq (64-bit float, big endian), length (32 bits), bytes. The chain does not cover it: the
  * event holds the payload's hash, and whoever asks for the payload compares.
  */
-
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
-import type { Batch, LogRecord } from "../log.ts";
-import { corruptAt, LogFailure } from "../log.ts";
+import { type Batch, corruptAt, LogFailure, type LogRecord } from "../log.ts";
 import { BATCH_BYTES_MAX } from "./batch-row.ts";
 import { seqAt } from "./chain.ts";
 

@@ -7,14 +7,11 @@
  * `appended`, whoever leads by now, because it is true. Every driver runs this inside the transaction
  * that stores the outcome.
  */
-
 import { type Seq, seq } from "../../core/base/index.ts";
-import type { BatchRow } from "../format/batch-row.ts";
-import { sealBatch } from "../format/batch-row.ts";
+import { type BatchRow, sealBatch } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";
 import type { Appended, Conflict, Head } from "../log.ts";
-import type { RowSource } from "./page.ts";
-import { linkBefore } from "./page.ts";
+import { linkBefore, type RowSource } from "./page.ts";
 
 export type AppendAsk = {
   readonly after: Seq;

@@ -6,14 +6,12 @@
  * was changed or taken away is noticed as any other. The list is written anew by each pruning, a few entries at a
  * time, under a number of its own; it is in force from the moment that it is signed.
  */
-
 import { createHash } from "node:crypto";
 import type { Seq } from "../../core/base/index.ts";
+import { hashOfPayload } from "../format/codec.ts";
+import { type Seal, type Signed, sealOf } from "./signing-key.ts";
 
-import { hashOfPayload } from "../format/event-facts.ts";
-import type { Signer, Verifier } from "./signing-key.ts";
-
-export type KeptList = KeptClaim & { readonly signature: string };
+export type KeptList = Signed<KeptClaim>;
 export type KeptClaim = {
   readonly run: number;
   /** No event behind this one was pruned when the list was signed: an older list does not fit a log that was. */
@@ -26,22 +24,12 @@ export type KeptClaim = {
 export function createListHash(): { add(seq: Seq, hash: string): void; digest(): string } {
   const hash = createHash("sha256");
   return {
-    add: (seq, payloadHash) => {
-      hash.update(`${seq} ${payloadHash}\n`);
-    },
+    add: (seq, payloadHash) => void hash.update(`${seq} ${payloadHash}\n`),
     digest: () => hash.digest("hex"),
   };
 }
 
-export const signKeptList = (signer: Signer, claim: KeptClaim): KeptList => ({
-  ...claim,
-  signature: signer.sign(signedText(claim)),
-});
-
-export const isListSigned = (verifier: Verifier, list: KeptList): boolean =>
-  verifier.holds(signedText(list), list.signature);
-
-const signedText = ({ run, upTo, hash }: KeptClaim): string => `drover kept 1 ${run} ${upTo} ${hash}`;
+export const keptListSeal: Seal<KeptClaim> = sealOf(({ run, upTo, hash }) => `drover kept 1 ${run} ${upTo} ${hash}`);
 
 /** What is wrong with what lies beside an event; null if nothing is. */
 export function payloadProblem(at: Seq, expected: string | null, payload: Uint8Array | null): string | null {

@@ -9,13 +9,10 @@
  * the last row with the head record. When something does not, the page ends before it and says so: a
  * reader gets every event up to the break and then learns exactly where it is.
  */
-
 import { type Seq, seq } from "../../core/base/index.ts";
-import type { BatchRow } from "../format/batch-row.ts";
-import { checkRow, checkSeq } from "../format/batch-row.ts";
+import { type BatchRow, checkRow, checkSeq } from "../format/batch-row.ts";
 import { fromHex, hashOf, toHex } from "../format/chain.ts";
-import type { Anchor, Head } from "../log.ts";
-import { corruptAt, LogFailure } from "../log.ts";
+import { type Anchor, corruptAt, type Head, LogFailure } from "../log.ts";
 
 export const PAGE_BYTES: number = 1024 * 1024;
 

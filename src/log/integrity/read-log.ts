@@ -6,12 +6,9 @@
  * from page to page: what it sees is one chain, also across appends. A follower reads to the head, then
  * sleeps until the bell rings.
  */
-
 import { type Seq, seq } from "../../core/base/index.ts";
-import type { Head, ReadBatch } from "../log.ts";
-import { LogFailure } from "../log.ts";
-import type { Break, Cursor } from "./page.ts";
-import { PAGE_BYTES } from "./page.ts";
+import { type Head, LogFailure, type ReadBatch } from "../log.ts";
+import { type Break, type Cursor, PAGE_BYTES } from "./page.ts";
 
 export type Page = { readonly head: Head; readonly batches: readonly ReadBatch[]; readonly break: Break | null };
 export type FetchPage = (cursor: Cursor, bytesMax?: number) => Promise<Page>;

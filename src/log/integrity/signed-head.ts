@@ -10,24 +10,18 @@
 import type { Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
 import type { Anchor, Head, SignRule, VerifyProblem } from "../log.ts";
-import type { Signer, Verifier } from "./signing-key.ts";
+import { type Seal, type Signed, sealOf } from "./signing-key.ts";
 
 export const DEFAULT_SIGN_RULE: SignRule = { events: 10_000, time: 60_000 };
 
-export type HeadClaim = Head & { readonly rule: SignRule; readonly isClosed: boolean };
-export type SignedHead = HeadClaim & { readonly signature: string };
-
-export const signHead = (signer: Signer, claim: HeadClaim): SignedHead => ({
-  ...claim,
-  signature: signer.sign(signedText(claim)),
-});
-
-export const isHeadSigned = (verifier: Verifier, signed: SignedHead): boolean =>
-  verifier.holds(signedText(signed), signed.signature);
+type HeadClaim = Head & { readonly rule: SignRule; readonly isClosed: boolean };
+export type SignedHead = Signed<HeadClaim>;
 
 /** The id of a batch may hold anything, so it comes last. */
-const signedText = ({ seq, hash, epoch, batchId, rule, isClosed }: HeadClaim): string =>
-  `drover head 1 ${seq} ${hash} ${epoch} ${rule.events} ${rule.time} ${isClosed ? "closed" : "open"} ${batchId}`;
+export const headSeal: Seal<HeadClaim> = sealOf(
+  ({ seq, hash, epoch, batchId, rule, isClosed }) =>
+    `drover head 1 ${seq} ${hash} ${epoch} ${rule.events} ${rule.time} ${isClosed ? "closed" : "open"} ${batchId}`,
+);
 
 export type HeadPlace = {
   readonly head: Head;

@@ -11,8 +11,15 @@
  *
  * The memory log signs with a key known to everybody, so that a simulation is the same each time.
  */
-import type { KeyObject } from "node:crypto";
-import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, sign, verify } from "node:crypto";
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  hash,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { LogFailure } from "../log.ts";
@@ -34,6 +41,18 @@ export type Verifier = {
   readonly fingerprint: string | null;
 };
 export type Signer = Verifier & { sign(text: string): string };
+
+export type Signed<Claim> = Claim & { readonly signature: string };
+/** How claims of one kind are signed. */
+export type Seal<Claim> = {
+  sign(signer: Signer, claim: Claim): Signed<Claim>;
+  holds(verifier: Verifier, signed: Signed<Claim>): boolean;
+};
+/** What is signed is the text that tells a claim. */
+export const sealOf = <Claim>(textOf: (claim: Claim) => string): Seal<Claim> => ({
+  sign: (signer, claim) => ({ ...claim, signature: signer.sign(textOf(claim)) }),
+  holds: (verifier, signed) => verifier.holds(textOf(signed), signed.signature),
+});
 
 /** A signer with a key that everybody knows. */
 export function createMemorySigner(): Signer {

@@ -5,11 +5,9 @@
  * not older than the one before; and a snapshot of events the log does not have means that the log lost
  * its end, which nobody may paper over by starting from the snapshot.
  */
-
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
-import type { Anchor, Checkpoint, VerifyProblem } from "../log.ts";
-import { corruptAt } from "../log.ts";
+import { type Anchor, type Checkpoint, corruptAt, type VerifyProblem } from "../log.ts";
 
 /** How many snapshots are kept: the newest, and one to fall back on. */
 export const SNAPSHOTS_KEPT = 2;

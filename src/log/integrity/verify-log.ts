@@ -8,20 +8,26 @@
  * which the head was signed allows. Completeness cannot be seen from inside, since a log that lost its last hour is a
  * valid shorter log: for that the caller brings an anchor it kept.
  */
-
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { hashOf, isHash, seqAt, toHex } from "../format/chain.ts";
-import { factsOf } from "../format/event-facts.ts";
-import type { Anchor, Checkpoint, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
-import { LogFailure } from "../log.ts";
-import { isCheckpointSigned } from "./checkpoint.ts";
+import { factsOf } from "../format/codec.ts";
+import {
+  type Anchor,
+  type Checkpoint,
+  type Head,
+  LogFailure,
+  type ReadBatch,
+  type VerifyProblem,
+  type VerifyReport,
+} from "../log.ts";
+import { checkpointSeal } from "./checkpoint.ts";
 import { payloadProblem } from "./kept-list.ts";
-import { headProblem, isHeadSigned, type SignedHead } from "./signed-head.ts";
+import { headProblem, headSeal, type SignedHead } from "./signed-head.ts";
 import type { Verifier } from "./signing-key.ts";
 
 const PROBLEMS_MAX = 100;
 
-export type Verification = {
+type Verification = {
   readonly base: Anchor;
   readonly head: Head;
   /** The epoch of the last batch; 0 if there is none. */
@@ -40,12 +46,12 @@ export type Verification = {
 export async function verifyLog(input: Verification): Promise<VerifyReport> {
   const { base, head, checkpoints, signed, verifier, expect } = input;
   if (expect !== undefined) invariant(isHash(expect.hash), "an anchor's hash is 64 hex digits in lower case");
-  const sure = checkpoints.filter((checkpoint) => isCheckpointSigned(verifier, checkpoint));
+  const sure = checkpoints.filter((checkpoint) => checkpointSeal.holds(verifier, checkpoint));
   const problems: VerifyProblem[] = checkpoints
     .filter((checkpoint) => !sure.includes(checkpoint))
     .map(({ seq }) => ({ seq, message: `the checkpoint at ${seq} does not carry this directory's signature` }));
   const anchors = expect === undefined ? sure : [...sure, expect];
-  const isSigned = signed !== undefined && signed !== null && isHeadSigned(verifier, signed);
+  const isSigned = signed !== undefined && signed !== null && headSeal.holds(verifier, signed);
   const covered = coveredSeq(isSigned ? signed : null, sure);
   const walked = await walk(input, covered, new Set([...anchors, ...(signed ? [signed] : [])].map(({ seq }) => seq)));
   problems.push(...walked.problems);
@@ -128,12 +134,7 @@ function cut(problems: readonly VerifyProblem[]): readonly VerifyProblem[] {
   return [...problems.slice(0, PROBLEMS_MAX), { seq: last.seq, message: `and ${more} more from here on` }];
 }
 
-type Place = {
-  readonly base: Anchor;
-  readonly head: Head;
-  readonly walked: Walked;
-  readonly isExpected: boolean;
-};
+type Place = { readonly base: Anchor; readonly head: Head; readonly walked: Walked; readonly isExpected: boolean };
 
 function checkAnchor({ seq, hash }: Anchor, { base, head, walked, isExpected }: Place): VerifyProblem | null {
   const what = isExpected ? "the expected anchor" : "the checkpoint";

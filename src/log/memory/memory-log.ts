@@ -9,38 +9,40 @@
  * There is no timer, no I/O and no chance in it: an append is applied in the very call, answers come as
  * microtasks, checkpoints are signed with a fixed key. Two runs are equal to the byte.
  */
-
 import { createHash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
-
 import { packedOf } from "../format/batch-builder.ts";
-import type { BatchRow } from "../format/batch-row.ts";
-import { checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
+import { type BatchRow, checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { collectPayloads } from "../format/payload-blocks.ts";
-import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
+import { checkpointSeal } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
-import type { RowPage, RowSource } from "../integrity/page.ts";
-import { hashAt, readPage } from "../integrity/page.ts";
-import type { Bell, FetchPage, Page } from "../integrity/read-log.ts";
-import { createBell, followBatches, readBatches, startAfter } from "../integrity/read-log.ts";
+import { hashAt, type RowPage, type RowSource, readPage } from "../integrity/page.ts";
+import {
+  type Bell,
+  createBell,
+  type FetchPage,
+  followBatches,
+  type Page,
+  readBatches,
+  startAfter,
+} from "../integrity/read-log.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
 import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
-import type {
-  Anchor,
-  AppendResult,
-  Batch,
-  Checkpoint,
-  Head,
-  Log,
-  LogRecord,
-  PruneReport,
-  Snapshot,
-  SnapshotInput,
-  VerifyProblem,
+import {
+  type Anchor,
+  type AppendResult,
+  type Checkpoint,
+  closedFailure,
+  type Head,
+  type Log,
+  type LogRecord,
+  type PruneReport,
+  type Snapshot,
+  type SnapshotInput,
+  type VerifyProblem,
 } from "../log.ts";
-import { closedFailure } from "../log.ts";
 
 /** What survives a crash. */
 export type MemoryStore = {
@@ -84,7 +86,7 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
   const close = async () => closing.abort();
   return {
     directory: null,
-    append: (after, epoch, batch, batchId) => whileOpen(() => append(store, { after, epoch, batch, batchId })),
+    append: (...call) => whileOpen(() => append(store, call)),
     read,
     follow: (after, signal) => {
       const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
@@ -118,15 +120,9 @@ function bytesOf({ rows, payloads }: MemoryStore): number {
 
 const signer = createMemorySigner();
 
-type AppendCall = {
-  readonly after: Seq;
-  readonly epoch: number;
-  readonly batch: Batch;
-  readonly batchId: string;
-};
-
-function append(store: MemoryStore, { after, epoch, batch, batchId }: AppendCall): AppendResult {
-  checkAppend(after, epoch, batch, batchId);
+function append(store: MemoryStore, call: Parameters<Log["append"]>): AppendResult {
+  checkAppend(...call);
+  const [after, epoch, batch, batchId] = call;
   const { count, bytes, payloads } = packedOf(batch);
   const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
   if (plan.type !== "store") return plan;
@@ -191,7 +187,7 @@ async function saveSnapshot(store: MemoryStore, { seq: at, hash, chunks }: Snaps
   checkSnapshotPlace({ seq: at, hash }, hashAt(sourceOf(store), at), store.checkpoints);
   const kept: Uint8Array[] = [];
   for await (const chunk of chunks) kept.push(Uint8Array.from(chunk));
-  const checkpoint = signCheckpoint(signer, { seq: at, hash, snapshotHash: hashOfChunks(kept) });
+  const checkpoint = checkpointSeal.sign(signer, { seq: at, hash, snapshotHash: hashOfChunks(kept) });
   store.snapshots.set(at, kept);
   store.checkpoints = [...store.checkpoints.filter(({ seq }) => seq !== at), checkpoint];
   const files = [...store.snapshots.keys()].sort((left, right) => left - right);
@@ -214,7 +210,7 @@ function wholeSnapshot(store: MemoryStore): Checkpoint | undefined {
   const source = sourceOf(store);
   return store.checkpoints.findLast((checkpoint) => {
     const chunks = store.snapshots.get(checkpoint.seq);
-    if (chunks === undefined || !isCheckpointSigned(signer, checkpoint)) return false;
+    if (chunks === undefined || !checkpointSeal.holds(signer, checkpoint)) return false;
     if (!isReachable(checkpoint, { ...source, found: hashAt(source, checkpoint.seq) })) return false;
     return hashOfChunks(chunks) === checkpoint.snapshotHash;
   });

@@ -11,12 +11,10 @@
  * should not do so from inside the process that holds it: closing any handle on a file drops all POSIX
  * locks that the process has on that file.
  */
-
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeOwnFile, OWN_FILE_MODE } from "../../std/index.ts";
-
 import { LogFailure } from "../log.ts";
 import { storageFailure } from "./storage-failure.ts";
 

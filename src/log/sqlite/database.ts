@@ -9,31 +9,27 @@
  * not vouch for: whoever goes on behind a forged history signs it. A reader takes no lock and checks nothing but the
  * format, so that a damaged log can still be examined.
  */
-
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { BrokenInvariant, seq } from "../../core/base/index.ts";
 import { keepPrivate, makeOwnDirectory, makeOwnFile } from "../../std/index.ts";
-
 import { FORMAT, OLDEST_FORMAT } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
-import { isCheckpointSigned } from "../integrity/checkpoint.ts";
-import { signKeptList } from "../integrity/kept-list.ts";
+import { checkpointSeal } from "../integrity/checkpoint.ts";
+import { keptListSeal } from "../integrity/kept-list.ts";
 import { checkHead, hashAt, readPage } from "../integrity/page.ts";
-import { DEFAULT_SIGN_RULE, headProblem, isHeadSigned, signHead } from "../integrity/signed-head.ts";
+import { DEFAULT_SIGN_RULE, headProblem, headSeal } from "../integrity/signed-head.ts";
 import { type OwnKey, openKey, openVerifier, PRIVATE_KEY_FILE, type Signer } from "../integrity/signing-key.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";
-import type { DataLock } from "./data-lock.ts";
-import { takeDataLock } from "./data-lock.ts";
+import { type DataLock, takeDataLock } from "./data-lock.ts";
 import { examineDatabase, walFailure } from "./examine.ts";
-import { createListCheck, listAsFound } from "./kept-check.ts";
+import { checkList, listAsFound } from "./kept-check.ts";
 import { SCHEMA_3 } from "./signed-tables.ts";
 import { newestSnapshot } from "./snapshot-files.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
-import type { LogTables } from "./tables.ts";
-import { createTables, PAGE_BYTES, SCHEMA } from "./tables.ts";
+import { createTables, type LogTables, PAGE_BYTES, SCHEMA } from "./tables.ts";
 
 export const DATABASE_FILE = "drover.db";
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
@@ -226,26 +222,25 @@ function vouch(tables: LogTables, { signer, signsHeads, mark }: OwnKey): void {
     const claim = { ...head, rule: DEFAULT_SIGN_RULE, isClosed: false };
     const list = tables.keptList();
     tables.write("sign the head", () => {
-      tables.putSignedHead(signHead(signer, claim));
-      tables.putKeptList(signKeptList(signer, list ?? listAsFound(tables, base.seq)));
-      checkList(tables, signer);
+      tables.putSignedHead(headSeal.sign(signer, claim));
+      tables.putKeptList(keptListSeal.sign(signer, list ?? listAsFound(tables, base.seq)));
+      checkWholeList(tables, signer);
     });
     return mark();
   }
   const signed = tables.signedHead();
-  const isSigned = signed !== null && isHeadSigned(signer, signed);
+  const isSigned = signed !== null && headSeal.holds(signer, signed);
   const found = signed === null || signed.seq < base.seq ? null : hashAt(source, signed.seq);
-  const checkpoint = tables.checkpoints().findLast((one) => isCheckpointSigned(signer, one));
+  const checkpoint = tables.checkpoints().findLast((one) => checkpointSeal.holds(signer, one));
   const place = { head, base, found, batchEpoch: endBefore(null)?.epoch ?? 0, checkpointSeq: checkpoint?.seq ?? 0 };
   const problem = headProblem(signed, isSigned, place);
   if (problem !== null) throw corruptAt(problem.seq, problem.message);
-  tables.look("check the list of kept payloads", () => checkList(tables, signer));
+  tables.look("check the list of kept payloads", () => checkWholeList(tables, signer));
 }
 
 /** What outlived its event is only as good as this list: whoever starts on a forged one would sign it with the next. */
-function checkList(tables: LogTables, signer: Signer): void {
-  const check = createListCheck(tables, signer);
-  while (!check.isDone()) check.step(ENTRIES_PER_PAGE);
+function checkWholeList(tables: LogTables, signer: Signer): void {
+  for (const _ of checkList(tables, signer, ENTRIES_PER_PAGE));
 }
 
 function signsNothing(): never {

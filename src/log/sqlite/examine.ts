@@ -7,11 +7,9 @@
  * pages that no row uses, the numbers by which inner pages part their children (as long as they part them rightly), and
  * in the file's header SQLite's counters, its reserved bytes and its own version.
  */
-
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { seq } from "../../core/base/index.ts";
-
 import { FORMAT } from "../format/batch-row.ts";
 import { blockProblem } from "../format/payload-blocks.ts";
 import { corruptAt, type Head, type LogFailure, type VerifyProblem } from "../log.ts";

@@ -3,46 +3,39 @@
  * that was signed: a few at a time.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
-import { hashOfPayload } from "../format/event-facts.ts";
+import { hashOfPayload } from "../format/codec.ts";
 import { collectStored, findPayload } from "../format/payload-blocks.ts";
-import { createListHash, isListSigned, type KeptClaim, payloadProblem } from "../integrity/kept-list.ts";
+import { createListHash, type KeptClaim, keptListSeal, payloadProblem } from "../integrity/kept-list.ts";
 import type { Verifier } from "../integrity/signing-key.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";
 import type { Kept, KeptRange } from "./signed-tables.ts";
-import type { LogTables } from "./tables.ts";
+import { type LogTables, NO_LIMIT } from "./tables.ts";
 
 const BLOCKS_PER_PAGE = 64;
-const NO_LIMIT = -1;
 
 export type KeptCheck = { readonly kept: readonly Kept[]; readonly problems: readonly VerifyProblem[] };
 
 export const LIST_NOT_SIGNED = "the list of payloads that outlived their events is not the one that was signed";
 
-/** Throws `corrupt` if the list in force is not the one that was signed, or is of a log that was pruned less. */
-export function createListCheck(
-  tables: LogTables,
-  verifier: Verifier,
-): { isDone(): boolean; step(limit: number): void } {
+/**
+ * Throws `corrupt` if the list in force is not the one that was signed, or is of a log that was pruned less; between
+ * two yields, it reads so many entries.
+ */
+export function* checkList(tables: LogTables, verifier: Verifier, limit: number): Generator<void> {
   const list = tables.keptList();
   const { base } = tables.source();
   const hash = createListHash();
-  let after = seq(0);
-  let isDone = false;
-  const refuse = (): never => {
-    throw corruptAt(seq(base.seq + 1), LIST_NOT_SIGNED);
-  };
-  if (list === null || list.upTo < base.seq || !isListSigned(verifier, list)) return refuse();
-  return {
-    isDone: () => isDone,
-    step: (limit) => {
-      const some = tables.kept({ run: list.run, after, limit });
-      for (const kept of some) hash.add(kept.seq, kept.hash);
-      after = some.at(-1)?.seq ?? after;
-      if (some.length === limit) return;
-      if (hash.digest() !== list.hash) refuse();
-      isDone = true;
-    },
-  };
+  const refusal = corruptAt(seq(base.seq + 1), LIST_NOT_SIGNED);
+  if (list === null || list.upTo < base.seq || !keptListSeal.holds(verifier, list)) throw refusal;
+  for (let after = seq(0); ; ) {
+    const some = tables.kept({ run: list.run, after, limit });
+    for (const kept of some) hash.add(kept.seq, kept.hash);
+    after = some.at(-1)?.seq ?? after;
+    const isLast = some.length < limit;
+    if (isLast && hash.digest() !== list.hash) throw refusal;
+    yield;
+    if (isLast) return;
+  }
 }
 
 /** Writes the first list of a log, of the payloads that outlived their events before there were lists. */

@@ -3,10 +3,8 @@
  *
  * A reader may meet a log of an older version, which has neither. To it they are empty.
  */
-
-import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
+import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { type Seq, seq } from "../../core/base/index.ts";
-
 import { isHash } from "../format/chain.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import type { SignedHead } from "../integrity/signed-head.ts";
@@ -58,17 +56,20 @@ const SQL = {
   dropKeptBut: "DELETE FROM kept WHERE (run, seq) IN (SELECT run, seq FROM kept WHERE run <> ? LIMIT ?)",
 } as const;
 
-type Raw = Record<string, SQLOutputValue>;
+export type Raw = Record<string, SQLOutputValue>;
+
+export const prepareAll = <Name extends string>(
+  database: DatabaseSync,
+  sql: Readonly<Record<Name, string>>,
+): Readonly<Record<Name, StatementSync>> =>
+  Object.fromEntries(Object.entries<string>(sql).map(([name, text]) => [name, database.prepare(text)])) as never;
 
 export function createSignedTables(database: DatabaseSync): SignedTables {
   const tables = database.prepare(
     "SELECT count(*) AS count FROM sqlite_schema WHERE name IN ('signed', 'kept', 'kept_list')",
   );
   if (tables.get()?.count !== 3) return NONE;
-  const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)]);
-  const statements = Object.fromEntries(prepared) as {
-    [Name in keyof typeof SQL]: ReturnType<DatabaseSync["prepare"]>;
-  };
+  const statements = prepareAll(database, SQL);
   return {
     isOfFormat3: true,
     signedHead: () => parseSigned(statements.signedHead.get()),
@@ -77,17 +78,13 @@ export function createSignedTables(database: DatabaseSync): SignedTables {
       statements.putSignedHead.run(at, hash, epoch, batchId, events, time, isClosed ? 1 : 0, signature);
     },
     keptList: () => parseList(statements.keptList.get()),
-    putKeptList: ({ run, upTo, hash, signature }) => {
-      statements.putKeptList.run(run, upTo, hash, signature);
-    },
+    putKeptList: ({ run, upTo, hash, signature }) => void statements.putKeptList.run(run, upTo, hash, signature),
     kept: ({ run, after, limit }) => statements.kept.all(run, after, limit).map(parseKept),
     keptHash: (run, at) => {
       const raw = statements.keptHash.get(run, at);
       return raw === undefined ? null : parseKept({ ...raw, seq: at }).hash;
     },
-    putKept: (run, { seq: at, hash }) => {
-      statements.putKept.run(run, at, hash);
-    },
+    putKept: (run, { seq: at, hash }) => void statements.putKept.run(run, at, hash),
     dropKeptBut: (run, limit) => Number(statements.dropKeptBut.run(run, limit).changes),
   };
 }

@@ -6,14 +6,12 @@
  * starts from it. A state may be larger than memory is patient with, so it passes through in chunks and
  * is hashed on the way; nothing here blocks the event loop for longer than one chunk.
  */
-
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Seq } from "../../core/base/index.ts";
 import { OWN_FILE_MODE } from "../../std/index.ts";
-
 import type { SnapshotInput } from "../log.ts";
 import { storageFailure } from "./storage-failure.ts";
 

@@ -13,26 +13,36 @@
  * One open may write; any number may read at the same time with `readOnly`, which takes no lock and
  * refuses everything that would change the log. A reader that follows looks every 50 ms.
  */
-
 import { resolve } from "node:path";
 import { invariant, type Seq } from "../../core/base/index.ts";
-
 import { unhashedOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";
-import { isCheckpointSigned, signCheckpoint } from "../integrity/checkpoint.ts";
-import type { Bell, FetchPage } from "../integrity/read-log.ts";
-import { createBell, followBatches, readBatches, startAfter } from "../integrity/read-log.ts";
+import { checkpointSeal } from "../integrity/checkpoint.ts";
+import {
+  type Bell,
+  createBell,
+  type FetchPage,
+  followBatches,
+  readBatches,
+  startAfter,
+} from "../integrity/read-log.ts";
 import { openSigner, openVerifier, type Signer } from "../integrity/signing-key.ts";
 import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
-import type { AppendResult, Batch, Checkpoint, Log, PruneReport, Snapshot, SnapshotInput } from "../log.ts";
-import { LogFailure } from "../log.ts";
+import {
+  type AppendResult,
+  type Checkpoint,
+  type Log,
+  LogFailure,
+  type PruneReport,
+  type Snapshot,
+  type SnapshotInput,
+} from "../log.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
-import type { StoreThread } from "./thread-client.ts";
-import { startStoreThread } from "./thread-client.ts";
-import { findProblems } from "./verify.ts";
+import { type StoreThread, startStoreThread } from "./thread-client.ts";
+import { findProblems, type Session } from "./verify.ts";
 
 const LOOK_AGAIN_MS = 50;
 /** How often verify begins again because the log was pruned meanwhile: a pruning takes some steps. */
@@ -59,31 +69,19 @@ export async function openSqliteLog({ directory, readOnly = false, maxBytes }: S
   }
 }
 
-/** What a log stands on: its directory, and its database behind a thread. */
-export type SqliteGround = Pick<Session, "directory" | "readOnly" | "thread">;
-
 /** The log over a database that is open already, be it in another thread or in this one. */
-export function createSqliteLog(ground: SqliteGround): Log {
+export function createSqliteLog(ground: Omit<Session, "signer">): Log {
   const { directory, readOnly } = ground;
   try {
     const bell = createBell(readOnly ? { lookAgainMs: LOOK_AGAIN_MS } : {});
-    return createHandle({ ...ground, bell, signer: signerOf(directory, readOnly) });
+    return createHandle({ ...ground, signer: signerOf(directory, readOnly) }, bell);
   } catch (error) {
     throw storageFailure(error, { doing: `open the signing key in ${directory}` });
   }
 }
 
-/** What every operation works with. */
-export type Session = {
-  readonly directory: string;
-  readonly readOnly: boolean;
-  readonly thread: StoreThread;
-  readonly bell: Bell;
-  readonly signer: Signer;
-};
-
-function createHandle(session: Session): Log {
-  const { thread, bell } = session;
+function createHandle(session: Session, bell: Bell): Log {
+  const { thread } = session;
   const closing = new AbortController();
   const inTurn = createTurns();
   const writable = (): Session => {
@@ -112,7 +110,7 @@ function createHandle(session: Session): Log {
   }
   return {
     directory: session.directory,
-    append: async (after, epoch, batch, batchId) => append(writable(), { after, epoch, batch, batchId }),
+    append: async (...call) => append(writable(), bell, call),
     read,
     follow: (after, signal) => {
       const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
@@ -145,15 +143,9 @@ function createTurns() {
   };
 }
 
-type AppendCall = {
-  readonly after: Seq;
-  readonly epoch: number;
-  readonly batch: Batch;
-  readonly batchId: string;
-};
-
-async function append({ thread, bell }: Session, { after, epoch, batch, batchId }: AppendCall): Promise<AppendResult> {
-  checkAppend(after, epoch, batch, batchId);
+async function append({ thread }: Session, bell: Bell, call: Parameters<Log["append"]>): Promise<AppendResult> {
+  checkAppend(...call);
+  const [after, epoch, batch, batchId] = call;
   const { count, bytes, payloads, deferred } = unhashedOf(batch);
   const isLeftAlone = batch.unhashed !== undefined;
   const sent = [bytes, payloads].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
@@ -194,7 +186,7 @@ async function saveSnapshot(session: Session, { seq, hash, chunks }: SnapshotInp
   const { checkpoints } = await thread.ask("state", undefined);
   checkSnapshotPlace({ seq, hash }, await thread.ask("hashAt", seq), checkpoints);
   const snapshotHash = await writeSnapshot(directory, seq, chunks);
-  const checkpoint = signCheckpoint(signer, { seq, hash, snapshotHash });
+  const checkpoint = checkpointSeal.sign(signer, { seq, hash, snapshotHash });
   await thread.ask("addCheckpoint", checkpoint);
   const seqs = [...checkpoints.map((earlier) => earlier.seq).filter((earlier) => earlier !== seq), seq];
   await sweepSnapshots(directory, seqs.slice(-SNAPSHOTS_KEPT));
@@ -212,7 +204,7 @@ async function loadSnapshot(session: Session): Promise<Snapshot | null> {
 async function wholeSnapshot({ directory, thread, signer }: Session): Promise<Checkpoint | null> {
   const { head, base, checkpoints } = await thread.ask("state", undefined);
   for (const checkpoint of checkpoints.toReversed()) {
-    if (!isCheckpointSigned(signer, checkpoint)) continue;
+    if (!checkpointSeal.holds(signer, checkpoint)) continue;
     const found = await thread.ask("hashAt", checkpoint.seq);
     if (!isReachable(checkpoint, { head, base, found })) return null;
     if ((await hashSnapshot(directory, checkpoint.seq)) === checkpoint.snapshotHash) return checkpoint;

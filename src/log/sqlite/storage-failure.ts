@@ -4,10 +4,8 @@
  * The operating system speaks in errno, SQLite in result codes. Both are turned into a `LogFailure` here,
  * once, with a message that says what to do; whatever is neither is a bug and passes through.
  */
-
 import type { Seq } from "../../core/base/index.ts";
-import type { LogFailureCode } from "../log.ts";
-import { LogFailure } from "../log.ts";
+import { LogFailure, type LogFailureCode } from "../log.ts";
 
 const ERRNO: Readonly<Record<string, LogFailureCode>> = {
   ENOSPC: "disk-full",

@@ -5,16 +5,13 @@
  * sees a single moment. Everything thrown inside comes out as a `LogFailure`, with the transaction
  * undone. Rows are parsed here: past this file nothing of a damaged or foreign file is untyped.
  */
-
-import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Seq, seq } from "../../core/base/index.ts";
-
 import type { BatchRow } from "../format/batch-row.ts";
 import type { Block } from "../format/payload-blocks.ts";
 import type { RowEnd, RowSource } from "../integrity/page.ts";
-import type { Anchor, Checkpoint, Head } from "../log.ts";
-import { corruptAt } from "../log.ts";
-import { createSignedTables, isCount, isHashText, type SignedTables } from "./signed-tables.ts";
+import { type Anchor, type Checkpoint, corruptAt, type Head } from "../log.ts";
+import { createSignedTables, isCount, isHashText, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 export const PAGE_BYTES = 8192;
@@ -34,8 +31,7 @@ export const SCHEMA = `
     seq INTEGER PRIMARY KEY, hash TEXT NOT NULL, snapshot_hash TEXT NOT NULL, signature TEXT NOT NULL
   ) STRICT;
 `;
-export type BlockRange = { readonly from: Seq; readonly to: Seq; readonly limit?: number };
-export type FirstEnd = { readonly firstSeq: Seq; readonly end: RowEnd };
+export const NO_LIMIT = -1;
 
 export type LogTables = {
   /** Runs inside one transaction that may write. */
@@ -49,12 +45,12 @@ export type LogTables = {
   /** The first row that does not begin where the one before it ended. */
   firstGap(): { readonly expected: Seq; readonly found: Seq } | null;
   /** Where the first few rows end, without their blocks. */
-  firstEnds(limit: number): FirstEnd[];
+  firstEnds(limit: number): { readonly firstSeq: Seq; readonly end: RowEnd }[];
   putRow(row: BatchRow): void;
   dropRow(firstSeq: Seq): void;
   putHead(head: Head): void;
   putBase(base: Anchor): void;
-  blocks(range: BlockRange): Block[];
+  blocks(range: { readonly from: Seq; readonly to: Seq; readonly limit?: number }): Block[];
   /** The block that holds the payload of `wanted`, if any does. */
   blockBefore(wanted: Seq): Block | null;
   putBlock(block: Block): void;
@@ -65,7 +61,7 @@ export type LogTables = {
 } & SignedTables;
 
 export function createTables(database: DatabaseSync, path: string, bytesMax: number | null): LogTables {
-  const statements = prepareAll(database);
+  const statements = prepareAll(database, SQL);
   const inside = <Answer>(isStoring: boolean, doing: string, work: () => Answer): Answer => {
     try {
       database.exec(isStoring ? "BEGIN IMMEDIATE" : "BEGIN");
@@ -81,15 +77,12 @@ export function createTables(database: DatabaseSync, path: string, bytesMax: num
     write: (doing, work) => inside(true, doing, work),
     look: (doing, work) => inside(false, doing, work),
     source: () => createSource(statements, path),
-    ...rowAccess(statements),
-    ...blockAccess(statements),
-    ...checkpointAccess(statements),
+    ...accessBy(statements),
     ...createSignedTables(database),
   };
 }
 
-type Statements = { readonly [Name in keyof typeof SQL]: StatementSync };
-type Raw = Record<string, SQLOutputValue>;
+type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
 
 const SQL = {
   head: "SELECT seq, hash, epoch, batch_id FROM head WHERE id = 1",
@@ -118,11 +111,6 @@ const SQL = {
   dropCheckpoints: "DELETE FROM checkpoint WHERE seq < ?",
 } as const;
 
-function prepareAll(database: DatabaseSync): Statements {
-  const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)]);
-  return Object.fromEntries(prepared) as Statements;
-}
-
 function createSource(statements: Statements, path: string): RowSource {
   return {
     head: parseHead(statements.head.get()),
@@ -146,64 +134,38 @@ function createSource(statements: Statements, path: string): RowSource {
   };
 }
 
-function rowAccess(statements: Statements) {
+function accessBy(on: Statements): Omit<LogTables, "write" | "look" | "source" | keyof SignedTables> {
   return {
-    rowWith: (wanted: Seq): BatchRow | null => {
-      const raw = statements.rowBefore.get(wanted);
+    rowWith: (wanted) => {
+      const raw = on.rowBefore.get(wanted);
       const row = raw === undefined ? null : parseRow(raw, wanted);
       return row === null || row.lastSeq < wanted ? null : row;
     },
-    countEvents: (): number => Number(statements.countEvents.get()?.count),
+    countEvents: () => Number(on.countEvents.get()?.count),
     firstGap: () => {
-      const { expected, first_seq: found } = statements.firstGap.get() ?? {};
+      const { expected, first_seq: found } = on.firstGap.get() ?? {};
       return isCount(expected) && isCount(found) ? { expected: seq(expected), found: seq(found) } : null;
     },
-    firstEnds: (limit: number): FirstEnd[] =>
-      statements.firstEnds.all(limit).map((raw) => ({ firstSeq: seq(Number(raw.first_seq)), end: parseEnd(raw) })),
-    putRow: (row: BatchRow): void => {
-      const { firstSeq, lastSeq, epoch, batchId, priorHash, postHash, hashes, bytes } = row;
-      statements.putRow.run(firstSeq, lastSeq, epoch, batchId, priorHash, postHash, hashes, bytes);
-    },
-    dropRow: (firstSeq: Seq): void => {
-      statements.dropRow.run(firstSeq);
-    },
-    putHead: ({ seq: at, hash, epoch, batchId }: Head): void => {
-      statements.putHead.run(at, hash, epoch, batchId);
-    },
-    putBase: ({ seq: at, hash }: Anchor): void => {
-      statements.putBase.run(at, hash);
-    },
-  };
-}
-
-function blockAccess(statements: Statements) {
-  const NO_LIMIT = -1;
-  return {
-    blocks: ({ from, to, limit = NO_LIMIT }: BlockRange): Block[] =>
-      statements.blocks.all(from, to, limit).map(parseBlock),
-    blockBefore: (wanted: Seq): Block | null => {
-      const raw = statements.blockBefore.get(wanted);
+    firstEnds: (limit) =>
+      on.firstEnds.all(limit).map((raw) => ({ firstSeq: seq(Number(raw.first_seq)), end: parseEnd(raw) })),
+    putRow: ({ firstSeq, lastSeq, epoch, batchId, priorHash, postHash, hashes, bytes }) =>
+      void on.putRow.run(firstSeq, lastSeq, epoch, batchId, priorHash, postHash, hashes, bytes),
+    dropRow: (firstSeq) => void on.dropRow.run(firstSeq),
+    putHead: ({ seq: at, hash, epoch, batchId }) => void on.putHead.run(at, hash, epoch, batchId),
+    putBase: ({ seq: at, hash }) => void on.putBase.run(at, hash),
+    blocks: ({ from, to, limit = NO_LIMIT }) => on.blocks.all(from, to, limit).map(parseBlock),
+    blockBefore: (wanted) => {
+      const raw = on.blockBefore.get(wanted);
       return raw === undefined ? null : parseBlock(raw);
     },
-    putBlock: ({ firstSeq, bytes }: Block): void => {
-      statements.putBlock.run(firstSeq, bytes);
-    },
-    dropBlock: (firstSeq: Seq): void => {
-      statements.dropBlock.run(firstSeq);
-    },
-  };
-}
-
-function checkpointAccess(statements: Statements) {
-  return {
-    checkpoints: (): Checkpoint[] => statements.checkpoints.all().map(parseCheckpoint),
-    putCheckpoint: ({ seq: at, hash, snapshotHash, signature }: Checkpoint): null => {
-      statements.putCheckpoint.run(at, hash, snapshotHash, signature);
+    putBlock: ({ firstSeq, bytes }) => void on.putBlock.run(firstSeq, bytes),
+    dropBlock: (firstSeq) => void on.dropBlock.run(firstSeq),
+    checkpoints: () => on.checkpoints.all().map(parseCheckpoint),
+    putCheckpoint: ({ seq: at, hash, snapshotHash, signature }) => {
+      on.putCheckpoint.run(at, hash, snapshotHash, signature);
       return null;
     },
-    dropCheckpoints: (before: Seq): void => {
-      statements.dropCheckpoints.run(before);
-    },
+    dropCheckpoints: (before) => void on.dropCheckpoints.run(before),
   };
 }
 

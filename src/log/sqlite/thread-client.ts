@@ -6,14 +6,31 @@
  * that into "unknown" for an append, since nobody can say whether it was stored. A question asked after
  * that never left, and is plainly refused.
  */
-
 import { Worker } from "node:worker_threads";
 import { BrokenInvariant, seq } from "../../core/base/index.ts";
-
-import { closedFailure, LogFailure } from "../log.ts";
+import { closedFailure, LogFailure, type LogFailureCode } from "../log.ts";
 import type { OpenOptions } from "./database.ts";
-import type { Answer, Operation, PostedFailure, Question, Reply, Request } from "./thread-messages.ts";
-import { OPENING_ID } from "./thread-messages.ts";
+import type { SqliteStore } from "./store.ts";
+
+type Operation = keyof SqliteStore;
+type Question<Op extends Operation> = Parameters<SqliteStore[Op]>[0];
+type Answer<Op extends Operation> = ReturnType<SqliteStore[Op]>;
+
+export type Request = { readonly id: number; readonly op: Operation | "close"; readonly input: unknown };
+
+/** A failure as plain data; `code` is null for a bug of the caller. */
+export type PostedFailure = {
+  readonly code: LogFailureCode | null;
+  readonly message: string;
+  readonly seq: number | null;
+};
+
+/** The answer with id 0 tells how opening went. */
+export type Reply =
+  | { readonly id: number; readonly ok: true; readonly value: unknown }
+  | { readonly id: number; readonly ok: false; readonly failure: PostedFailure };
+
+export const OPENING_ID = 0;
 
 export type StoreThread = {
   ask<Op extends Operation>(op: Op, input: Question<Op>, moved?: readonly ArrayBuffer[]): Promise<Answer<Op>>;

@@ -6,16 +6,12 @@
  * order. Blocks of bytes are moved or shared, not copied. This file only carries; what is done is in
  * `store.ts`.
  */
-
 import { parentPort, workerData } from "node:worker_threads";
 import { BrokenInvariant, invariant } from "../../core/base/index.ts";
-
 import { LogFailure } from "../log.ts";
 import type { OpenOptions } from "./database.ts";
-import type { StoredPage } from "./store.ts";
-import { openSqliteStore } from "./store.ts";
-import type { PostedFailure, Reply, Request } from "./thread-messages.ts";
-import { OPENING_ID } from "./thread-messages.ts";
+import { openSqliteStore, type StoredPage } from "./store.ts";
+import { OPENING_ID, type PostedFailure, type Reply, type Request } from "./thread-client.ts";
 
 function serve(): void {
   invariant(parentPort !== null, "this file runs as a thread");

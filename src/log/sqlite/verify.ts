@@ -5,7 +5,7 @@
  * for that; and a snapshot that has gone is missed only if it should still be there.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
-import { createListHash, isListSigned } from "../integrity/kept-list.ts";
+import { createListHash, keptListSeal } from "../integrity/kept-list.ts";
 import type { Signer } from "../integrity/signing-key.ts";
 import { SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
 import type { VerifyProblem } from "../log.ts";
@@ -15,7 +15,8 @@ import { type StoreThread, startStoreThread } from "./thread-client.ts";
 
 const ENTRIES_PER_PAGE = 64;
 
-type Session = {
+/** What a log stands on: its directory, its database behind a thread, and its key. */
+export type Session = {
   readonly directory: string;
   readonly readOnly: boolean;
   readonly thread: StoreThread;
@@ -68,7 +69,7 @@ async function keptProblems(session: Session): Promise<VerifyProblem[]> {
   }
   // Another pruning may have put another list in its place.
   if ((await thread.ask("keptList", undefined))?.run !== list.run) return keptProblems(session);
-  if (hash.digest() !== list.hash || !isListSigned(signer, list)) {
+  if (hash.digest() !== list.hash || !keptListSeal.holds(signer, list)) {
     problems.push({ seq: seq(0), message: LIST_NOT_SIGNED });
   }
   return problems;

@@ -120,16 +120,14 @@ type Damage = {
   isTorn: boolean;
 };
 
-const damagedHeader = ({ sum, stored }: Header): Damage => ({
-  number: 0,
-  sums: [sum, stored],
-  salt: null,
-  isFlip: true,
-  commit: 0,
-  found: 0,
+const damageOf = (known: Omit<Damage, "isAnswered" | "isTorn">): Damage => ({
+  ...known,
   isAnswered: false,
   isTorn: false,
 });
+
+const damagedHeader = ({ sum, stored }: Header): Damage =>
+  damageOf({ number: 0, sums: [sum, stored], salt: null, isFlip: true, commit: 0, found: 0 });
 
 function damagedFrame(frame: Frame, sum: Pair, header: Header): Damage {
   const { number, salt } = frame;
@@ -139,16 +137,8 @@ function damagedFrame(frame: Frame, sum: Pair, header: Header): Damage {
     ? word !== null || bitsApart(sum, frame.sum) === 1
     : bitsApart(salt, header.salt) === 1 && isSame(sum, frame.sum);
   const commit = isCommit(frame) || word === COMMIT_WORD ? number : 0;
-  return {
-    number,
-    sums: [sum, frame.sum],
-    salt: header.salt,
-    isFlip,
-    commit,
-    found: isFlip ? number : 0,
-    isAnswered: false,
-    isTorn: false,
-  };
+  const sums = [sum, frame.sum];
+  return damageOf({ number, sums, salt: header.salt, isFlip, commit, found: isFlip ? number : 0 });
 }
 
 /** Takes note of a frame behind the damaged one. */
