@@ -17,12 +17,13 @@ import { join } from "node:path";
 import { actionName, commandIn, takesSuch } from "../../core/fleet/index.ts";
 import type { WorkerView } from "../../protocol/index.ts";
 import { type ExecContext, type ExecTask, type Preset, taskDocument } from "../../worker/exec/index.ts";
-import { createExecHandler, type ExecHandler, type ExecOptions, type ExecOutcome } from "../../worker/index.ts";
+import type { ExecHandler, ExecOptions, ExecOutcome } from "../../worker/index.ts";
 import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
-import { ownName, usageProblem } from "../shell/problem.ts";
+import { ownName } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
+import { handlerFrom } from "../worker/preflight.ts";
 import type { LogTarget } from "./messages.ts";
 
 const ANY_COMMAND = actionName(COMMAND_ACTION, true);
@@ -90,11 +91,11 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   if (!isAskedFor(flags) && others !== null)
     return noWorker(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
   const data = dataFor(options.log);
-  const exec = handlerFrom({
+  const given: ExecOptions = {
     ...(flags.exec === undefined
       ? { preset: taskCommand(terminal.cwd) }
       : { command: flags.exec, shell: flags.shell === true }),
-    ...(flags.env === undefined ? {} : { env: flags.env }),
+    env: flags.env ?? [],
     data: data.path,
     workerId: LOCAL_ID,
     cwd: terminal.cwd,
@@ -102,7 +103,8 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     url: options.url,
     killGraceMs: options.killGraceMs,
     onWarning: complain,
-  });
+  };
+  const exec = handlerFrom(given, "serve");
   const { killed, problems } = await exec.sweep();
   if (killed > 0) complain(`${killed} processes that an earlier server had left behind were killed`);
   for (const problem of problems) complain(problem);
@@ -182,14 +184,6 @@ function dataFor(log: LogTarget): { readonly path: string; readonly remove: () =
   if (log.kind === "sqlite") return { path: join(log.directory, "worker"), remove: () => {} };
   const path = mkdtempSync(join(tmpdir(), "drover-worker-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-function handlerFrom(options: ExecOptions): ExecHandler {
-  try {
-    return createExecHandler(options);
-  } catch (error) {
-    throw usageProblem((error as Error).message, "drover help serve has examples");
-  }
 }
 
 type Presence = {

@@ -13,8 +13,9 @@ import {
   createClient,
   type Fetch,
 } from "../../client/index.ts";
+import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
-import type { Call } from "./verb.ts";
+import { type Call, given } from "./verb.ts";
 
 /** Enough to bridge a restart of the server, and little enough to wait for. */
 const RETRIES = 2;
@@ -24,20 +25,30 @@ export const RETRIES_WHILE_WATCHING = 12;
 
 export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
   const { url, token } = addressFromEnv(terminal.env);
-  const chosen = flags.url ?? url;
   try {
-    return createClient({
-      ...(chosen === undefined ? {} : { url: chosen }),
-      ...(token === undefined ? {} : { token }),
-      retries: RETRIES,
-      fetch: impatient(terminal.fetch),
-    });
+    const address = given({ url: flags.url ?? url, token });
+    return createClient({ ...address, retries: RETRIES, fetch: impatient(terminal.fetch) });
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";
     throw new CliProblem({ message: error.message, code: "usage", exit: EXIT.usage, hint });
   }
 }
+
+/** What a verb does that makes one call and shows its answer. */
+export function answering<Flags, Answer>(
+  ask: (client: Client, call: Call<Flags>) => Promise<Answer>,
+  shown: (answer: Answer, output: Output) => string,
+): (call: Call<Flags>) => Promise<ExitCode> {
+  return async (call) => {
+    const answer = await ask(clientFor(call), call);
+    call.output.answer(answer, () => shown(answer, call.output));
+    return EXIT.ok;
+  };
+}
+
+/** The first argument, where commander has seen to it that there is one. */
+export const idOf = ({ args }: Pick<Call, "args">): string => args[0] ?? "";
 
 /**
  * A server that shuts down or is full asks to come back in half a minute. A program may wait for that; a person wants

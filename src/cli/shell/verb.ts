@@ -75,34 +75,34 @@ export const CONFIG_FLAGS: readonly FlagSpec[] = [
   },
 ];
 
+/** Only the fields that have a value: a call says no more than the person did. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
 // ------------------------------------------------------------- flags as values
 
 /** The value of a flag is wrong; the message says what would be right. */
 export class BadValue extends Error {}
 
-export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  return (text) => {
+const numeric =
+  (expected: string, form: RegExp, isRight: (value: number) => boolean) =>
+  (text: string): number => {
     const value = Number(text);
-    if (/^-?\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new BadValue(`It must be a whole number from ${min} to ${max}.`);
+    if (form.test(text) && isRight(value)) return value;
+    throw new BadValue(`It must be ${expected}.`);
   };
-}
 
-export function number(min: number, max: number = Number.MAX_VALUE): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== "" && Number.isFinite(value) && value >= min && value <= max) return value;
-    throw new BadValue(`It must be a number from ${min} to ${max}.`);
-  };
-}
+export const wholeNumber = (min: number, max: number = Number.MAX_SAFE_INTEGER): ((text: string) => number) =>
+  numeric(`a whole number from ${min} to ${max}`, /^-?\d+$/, (value) => value >= min && value <= max);
 
-export function numberAbove(bound: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== "" && value > bound && value <= max) return value;
-    throw new BadValue(`It must be a number above ${bound} and at most ${max}.`);
-  };
-}
+export const number = (min: number, max: number = Number.MAX_VALUE): ((text: string) => number) =>
+  numeric(`a number from ${min} to ${max}`, /\S/, (value) => value >= min && value <= max);
+
+export const numberAbove = (bound: number, max: number): ((text: string) => number) =>
+  numeric(`a number above ${bound} and at most ${max}`, /\S/, (value) => value > bound && value <= max);
 
 const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

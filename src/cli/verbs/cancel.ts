@@ -13,7 +13,7 @@ import { clientFor, clientProblem } from "../shell/connection.ts";
 import { reportProblem } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
-import { type Call, each, type VerbBody } from "../shell/verb.ts";
+import { type Call, each, given, type VerbBody } from "../shell/verb.ts";
 
 type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
@@ -50,7 +50,7 @@ export const cancelVerb: VerbBody<Flags> = {
       throw usageProblem("name the tasks, or say --where, and not both", "drover help cancel has examples");
     const client = clientFor(call);
     if (where !== undefined) return cancelAll(client, filterFrom(where), call);
-    return forEachId(call, "cancelled", (id) => client.cancel(id, reason === undefined ? {} : { reason }));
+    return forEachId(call, "cancelled", (id) => client.cancel(id, given({ reason })));
   },
 };
 
@@ -92,7 +92,7 @@ async function forEachId(
   return code;
 }
 
-export function filterFrom(where: readonly string[]): CancelFilter {
+function filterFrom(where: readonly string[]): CancelFilter {
   if (where.length === 1 && where[0] === "all") return { all: true };
   const entries = where.map((text): [string, unknown] => {
     const at = text.indexOf("=");

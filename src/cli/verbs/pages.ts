@@ -2,7 +2,7 @@
  * Lists that come in pages: the flags they share, and how several pages become one answer.
  */
 import { PAGE_MAX } from "../../protocol/wire/index.ts";
-import { type FlagSpec, wholeNumber } from "../shell/verb.ts";
+import { type FlagSpec, given, wholeNumber } from "../shell/verb.ts";
 
 export type PageFlags = { readonly limit?: number; readonly cursor?: string; readonly all?: boolean };
 type PageQuery = { readonly limit: number; readonly cursor?: string };
@@ -29,9 +29,9 @@ export async function readPages<Page extends { readonly nextCursor?: string }, I
   let { cursor } = flags;
   do {
     const limit = Math.min(atOnce, wanted - items.length);
-    const page = await read({ limit, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await read({ limit, ...given({ cursor }) });
     items.push(...itemsOf(page));
     cursor = page.nextCursor;
   } while (cursor !== undefined && items.length < wanted);
-  return { items, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
+  return { items, ...given({ nextCursor: cursor }) };
 }

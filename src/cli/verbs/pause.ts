@@ -2,10 +2,10 @@
  * `drover pause` and `drover resume`: start nothing more, of the fleet, a project or a task. What runs goes on.
  */
 import type { PauseBody, PauseStatus } from "../../protocol/index.ts";
-import { clientFor } from "../shell/connection.ts";
-import { EXIT, usageProblem } from "../shell/problem.ts";
+import { answering } from "../shell/connection.ts";
+import { usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
-import type { FlagSpec, VerbBody } from "../shell/verb.ts";
+import { type FlagSpec, given, type VerbBody } from "../shell/verb.ts";
 
 type Flags = { readonly project?: string; readonly task?: string };
 
@@ -16,7 +16,7 @@ const FLAGS: readonly FlagSpec[] = [
 
 function targetOf({ project, task }: Flags): PauseBody {
   if (project !== undefined && task !== undefined) throw usageProblem("--project or --task, not both");
-  return { ...(project === undefined ? {} : { project }), ...(task === undefined ? {} : { task }) };
+  return given({ project, task });
 }
 
 function shown({ status, project, task }: PauseStatus): string {
@@ -30,19 +30,11 @@ export const pauseVerb: VerbBody<Flags> = {
     ["drover pause", "the whole fleet; what runs goes on"],
     ["drover pause --project web", "one project"],
   ],
-  run: async (call) => {
-    const status = await clientFor(call).pause(targetOf(call.flags));
-    call.output.answer(status, () => shown(status));
-    return EXIT.ok;
-  },
+  run: answering((client, { flags }) => client.pause(targetOf(flags)), shown),
 };
 
 export const resumeVerb: VerbBody<Flags> = {
   flags: FLAGS,
   examples: [["drover resume", "the whole fleet again"]],
-  run: async (call) => {
-    const status = await clientFor(call).resume(targetOf(call.flags));
-    call.output.answer(status, () => shown(status));
-    return EXIT.ok;
-  },
+  run: answering((client, { flags }) => client.resume(targetOf(flags)), shown),
 };

@@ -2,9 +2,9 @@
  * `drover projects`: who pays, what they were charged, what they may spend; and how to change that.
  */
 import type { ProjectBody } from "../../protocol/index.ts";
-import { clientFor } from "../shell/connection.ts";
-import { EXIT, usageProblem } from "../shell/problem.ts";
-import { BadValue, milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { answering, idOf } from "../shell/connection.ts";
+import { usageProblem } from "../shell/problem.ts";
+import { BadValue, given, milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { projectTable } from "../show/fleet-view.ts";
 import { priorityFrom } from "./task-flags.ts";
 
@@ -40,44 +40,36 @@ const set: Verb<SetFlags> = {
     ["drover projects set web --weight 3", "three times the share of a project of weight 1"],
     ["drover projects set web --budget 2_000_000 --window 24h", "two million tokens in any 24 hours"],
   ],
-  run: async (call) => {
-    const { args, flags, output } = call;
-    const body = bodyFrom(flags);
-    if (Object.keys(body).length === 0)
-      throw usageProblem("nothing to set", "drover help projects set lists the flags");
-    const project = await clientFor(call).putProject(args[0] ?? "", body);
-    output.answer(project, () => projectTable([project], output));
-    return EXIT.ok;
-  },
+  run: answering(
+    (client, call) => client.putProject(idOf(call), bodyFrom(call.flags)),
+    (project, output) => projectTable([project], output),
+  ),
 };
 
 function bodyFrom({ weight, maxConcurrent, budget, window, maxPriority, provider }: SetFlags): ProjectBody {
-  const limits = {
-    ...(budget === undefined ? {} : { limit: budget === "none" ? null : budget }),
-    ...(window === undefined ? {} : { window }),
-  };
-  return {
-    ...(weight === undefined ? {} : { weight }),
-    ...(maxConcurrent === undefined ? {} : { maxConcurrent }),
-    ...(Object.keys(limits).length === 0 ? {} : { budget: limits }),
-    ...(maxPriority === undefined ? {} : { maxPriority: priorityFrom(maxPriority) }),
-    ...(provider === undefined ? {} : { provider: provider === "none" ? null : provider }),
-  };
+  const limits = given({ limit: budget === "none" ? null : budget, window });
+  const body = given({
+    weight,
+    maxConcurrent,
+    budget: Object.keys(limits).length === 0 ? undefined : limits,
+    maxPriority: maxPriority === undefined ? undefined : priorityFrom(maxPriority),
+    provider: provider === "none" ? null : provider,
+  });
+  if (Object.keys(body).length === 0) throw usageProblem("nothing to set", "drover help projects set lists the flags");
+  return body;
 }
 
 const list: Verb<Record<never, never>> = {
   name: "list",
   summary: "list projects (the same as drover projects)",
   examples: [["drover projects list --json", "for a program"]],
-  run: async (call) => {
-    const found = await clientFor(call).projects();
-    call.output.answer(found, () =>
-      found.count === 0
+  run: answering(
+    (client) => client.projects(),
+    ({ count, projects }, output) =>
+      count === 0
         ? "No project yet: the first task of one creates it, or drover projects set NAME --weight 1.\n"
-        : projectTable(found.projects, call.output),
-    );
-    return EXIT.ok;
-  },
+        : projectTable(projects, output),
+  ),
 };
 
 export const projectsVerb: VerbBody<Record<never, never>> = {

@@ -2,11 +2,10 @@
  * `drover schedules`: recurring tasks. A schedule's task is given with the same flags as `drover submit`.
  */
 import type { ScheduleBody, SchedulePage, ScheduleTask } from "../../protocol/index.ts";
-import { clientFor } from "../shell/connection.ts";
-import { EXIT, usageProblem } from "../shell/problem.ts";
-import type { Terminal } from "../shell/terminal.ts";
+import { answering, idOf } from "../shell/connection.ts";
+import { usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
-import { type FlagSpec, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { type Call, type FlagSpec, given, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { scheduleTable } from "../show/fleet-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 import { instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
@@ -53,31 +52,19 @@ const set: Verb<SetFlags> = {
     ["drover schedules set nightly --cron '0 2 * * *' --command './backup.sh'", "every night at two, UTC"],
     ["drover schedules set standup report --cron '0 9 * * 1-5' --time-zone Europe/Berlin", "on weekdays, local time"],
   ],
-  run: async (call) => {
-    const { args, flags, terminal, output } = call;
-    const [id = "", action] = args;
-    const body = await bodyFrom(action, flags, terminal);
-    const schedule = await clientFor(call).putSchedule(id, body);
-    output.answer(schedule, () => scheduleTable([schedule], output));
-    return EXIT.ok;
-  },
+  run: answering(
+    async (client, call) => client.putSchedule(idOf(call), await bodyFrom(call)),
+    (schedule, output) => scheduleTable([schedule], output),
+  ),
 };
 
-async function bodyFrom(action: string | undefined, flags: SetFlags, terminal: Terminal): Promise<ScheduleBody> {
+async function bodyFrom({ args: [, action], flags, terminal }: Call<SetFlags>): Promise<ScheduleBody> {
   const { cron, timeZone, overlap, catchUp, paused, start, end } = flags;
   if (cron === undefined) throw usageProblem("--cron is missing", "such as --cron '0 9 * * 1-5': at nine on weekdays");
   const task: ScheduleTask = await taskBodyFrom(action, flags, terminal, HOW);
-  const now = terminal.now();
-  return {
-    cron,
-    task,
-    ...(timeZone === undefined ? {} : { timeZone }),
-    ...(overlap === undefined ? {} : { overlap }),
-    ...(catchUp === undefined ? {} : { catchUp }),
-    ...(paused === undefined ? {} : { paused }),
-    ...(start === undefined ? {} : { startAt: instantFrom("--start", start, now) }),
-    ...(end === undefined ? {} : { endAt: instantFrom("--end", end, now) }),
-  };
+  const startAt = instantFrom("--start", start, terminal);
+  const endAt = instantFrom("--end", end, terminal);
+  return { cron, task, ...given({ timeZone, overlap, catchUp, paused, startAt, endAt }) };
 }
 
 const remove: Verb<Record<never, never>> = {
@@ -85,11 +72,10 @@ const remove: Verb<Record<never, never>> = {
   summary: "remove a recurring task; what it has submitted stays",
   takes: [{ name: "<id>", about: "the schedule" }],
   examples: [["drover schedules remove nightly", "it is not run again"]],
-  run: async (call) => {
-    const answer = await clientFor(call).removeSchedule(call.args[0] ?? "");
-    call.output.answer(answer, () => `${plain(answer.id)} removed\n`);
-    return EXIT.ok;
-  },
+  run: answering(
+    (client, call) => client.removeSchedule(idOf(call)),
+    ({ id }) => `${plain(id)} removed\n`,
+  ),
 };
 
 const list: Verb<PageFlags> = {
@@ -100,21 +86,17 @@ const list: Verb<PageFlags> = {
     ["drover schedules list", "the first page"],
     ["drover schedules list --all --json", "all of them, for a program"],
   ],
-  run: async (call) => {
-    const client = clientFor(call);
-    const read = (query: PageFlags): Promise<SchedulePage> => client.schedules(query);
-    const { items, nextCursor } = await readPages(call.flags, read, ({ schedules }) => schedules);
-    const next = nextCursor === undefined ? {} : { nextCursor };
-    call.output.answer({ schedules: items, count: items.length, ...next }, () => {
-      if (items.length === 0) return "Nothing is scheduled.\n";
-      const more =
-        nextCursor === undefined
-          ? ""
-          : `\nThere are more: drover schedules list --cursor ${plain(nextCursor)}, or --all.\n`;
-      return scheduleTable(items, call.output) + more;
-    });
-    return EXIT.ok;
-  },
+  run: answering(
+    async (client, { flags }): Promise<SchedulePage> => {
+      const { items, ...next } = await readPages(flags, client.schedules, ({ schedules }) => schedules);
+      return { schedules: items, count: items.length, ...next };
+    },
+    ({ schedules, nextCursor }, output) => {
+      if (schedules.length === 0) return "Nothing is scheduled.\n";
+      const how = `drover schedules list --cursor ${plain(nextCursor ?? "")}, or --all`;
+      return scheduleTable(schedules, output) + (nextCursor === undefined ? "" : `\nThere are more: ${how}.\n`);
+    },
+  ),
 };
 
 export const schedulesVerb: VerbBody<PageFlags> = {

@@ -9,39 +9,30 @@ import { userInfo } from "node:os";
 import type { TaskBody } from "../../protocol/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { byteCount, cpuMillicores, type FlagSpec, milliseconds, number, several, wholeNumber } from "../shell/verb.ts";
+import {
+  byteCount,
+  cpuMillicores,
+  type FlagSpec,
+  given,
+  milliseconds,
+  number,
+  several,
+  wholeNumber,
+} from "../shell/verb.ts";
 import { COMMAND_ACTION } from "../worker/flags.ts";
 import { readJson, readJsonObject } from "./json-input.ts";
 
-export type TaskFlags = {
-  readonly agent?: string;
-  readonly project?: string;
-  readonly type?: string;
-  readonly command?: string;
-  readonly params?: string;
-  readonly payload?: string;
-  readonly priority?: string;
-  readonly notBefore?: string;
-  readonly callbackUrl?: string;
-  readonly parent?: string;
-  readonly needs?: readonly string[];
-  readonly artifact?: string;
-  readonly cpu?: number;
-  readonly memory?: number;
-  readonly capability?: readonly string[];
-  readonly lock?: readonly string[];
-  readonly zone?: string;
-  readonly provider?: string;
-  readonly tokens?: number;
-  readonly iteration?: number;
-  readonly maxAttempts?: number;
-  readonly timeout?: number;
-  readonly tab?: string;
-  readonly ref?: string;
-  readonly selector?: string;
-  readonly onDependencyFailure?: "skip" | "run";
-  readonly onLoss?: "retry" | "fail";
-};
+/** Flags that are a field of the wire as it stands. */
+type FieldFlags = Pick<
+  TaskBody,
+  | ("project" | "type" | "callbackUrl" | "parent" | "needs" | "zone" | "provider" | "iteration" | "maxAttempts")
+  | ("ref" | "selector" | "onDependencyFailure" | "onLoss")
+>;
+type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
+type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
+type ListFlag = "capability" | "lock";
+export type TaskFlags = FieldFlags &
+  Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
 /** Those of a task that may be given without an id of its own and without a deadline: also of a schedule. */
@@ -117,11 +108,7 @@ export async function taskBodyFrom(
   if (chosen === undefined) throw usageProblem("what is to be done is missing", how);
   const params = await paramsFrom(flags, terminal);
   const payload = flags.payload === undefined ? undefined : await readJson("--payload", flags.payload, terminal);
-  const { cpu, memory } = flags;
-  const resources = {
-    ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
-    ...(memory === undefined ? {} : { memoryBytes: memory }),
-  };
+  const resources = given({ cpuMillicores: flags.cpu, memoryBytes: flags.memory });
   const whole: { readonly [Key in keyof TaskBody]-?: TaskBody[Key] | undefined } = {
     agentId: flags.agent ?? userName(terminal),
     action: chosen,
@@ -131,8 +118,8 @@ export async function taskBodyFrom(
     params,
     payload,
     priority: flags.priority === undefined ? undefined : priorityFrom(flags.priority),
-    deadline: flags.deadline === undefined ? undefined : instantFrom("--deadline", flags.deadline, terminal.now()),
-    notBefore: flags.notBefore === undefined ? undefined : instantFrom("--not-before", flags.notBefore, terminal.now()),
+    deadline: instantFrom("--deadline", flags.deadline, terminal),
+    notBefore: instantFrom("--not-before", flags.notBefore, terminal),
     callbackUrl: flags.callbackUrl,
     parent: flags.parent,
     needs: flags.needs,
@@ -152,7 +139,7 @@ export async function taskBodyFrom(
     onDependencyFailure: flags.onDependencyFailure,
     onLoss: flags.onLoss,
   };
-  return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== undefined)) as TaskBody;
+  return given(whole) as TaskBody;
 }
 
 async function paramsFrom(
@@ -171,13 +158,11 @@ export const priorityFrom = (text: string): TaskBody["priority"] & {} =>
   (/^-?\d+$/.test(text) ? Number(text) : text) as TaskBody["priority"] & {};
 
 /** RFC 3339 as it stands; a span counts from now. */
-export function instantFrom(flag: string, text: string, now: number): string {
-  if (/^\+?\d+(ms|s|m|h|d)$/.test(text)) return new Date(now + milliseconds(text.replace("+", ""))).toISOString();
-  if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
-  throw usageProblem(
-    `${flag} is "${text}"`,
-    "give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h",
-  );
+export function instantFrom(flag: string, text: string | undefined, { now }: Terminal): string | undefined {
+  if (text === undefined || /^\d{4}-\d\d-\d\d/.test(text)) return text;
+  if (/^\+?\d+(ms|s|m|h|d)$/.test(text)) return new Date(now() + milliseconds(text.replace("+", ""))).toISOString();
+  const hint = "give an instant such as 2026-01-31T12:00:00Z, or a span from now: 30s, 2h";
+  throw usageProblem(`${flag} is "${text}"`, hint);
 }
 
 function userName({ env }: Terminal): string {

@@ -4,20 +4,15 @@
 import { setTimeout as elapse } from "node:timers/promises";
 import { ClientError } from "../../client/index.ts";
 import type { TaskView } from "../../protocol/index.ts";
-import { clientFor, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
+import { answering, clientFor, idOf, RETRIES_WHILE_WATCHING } from "../shell/connection.ts";
 import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
-import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { type Call, given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { taskDetails, taskLine } from "../show/task-view.ts";
 import { watchTask } from "./watch-task.ts";
 
-type Flags = {
-  readonly watch?: boolean;
-  readonly logs?: boolean;
-  readonly tail?: number;
-  readonly attempt?: number;
-};
+type Flags = { readonly watch?: boolean; readonly logs?: boolean; readonly tail?: number; readonly attempt?: number };
 
 const TAIL_MAX = 10_000;
 /** How often a log is looked at while it is followed. */
@@ -36,29 +31,19 @@ export const taskVerb: VerbBody<Flags> = {
     ["drover task tsk_12 --watch", "stay until it has ended"],
     ["drover task tsk_12 --logs --watch", "its output as it comes"],
   ],
-  run: async (call) => {
-    if (call.flags.watch === true) return watch(call);
-    if (call.flags.logs === true) return logs(call);
-    const task = await clientFor(call).task(call.args[0] ?? "");
-    call.output.answer(task, () => taskDetails(task, call.output));
-    return EXIT.ok;
-  },
+  run: (call) => (call.flags.watch === true ? watch(call) : call.flags.logs === true ? logs(call) : details(call)),
 };
 
-async function logs(call: Call<Flags>): Promise<ExitCode> {
-  const { args, flags, output } = call;
-  const { attempt, tail } = flags;
-  const found = await clientFor(call).logs(args[0] ?? "", {
-    ...(attempt === undefined ? {} : { attempt }),
-    ...(tail === undefined ? {} : { tail }),
-  });
-  output.answer(found, () => (found.text === "" ? "It has written nothing yet.\n" : plainLines(found.text)));
-  return EXIT.ok;
-}
+const details = answering((client, call: Call<Flags>) => client.task(idOf(call)), taskDetails);
+
+const logs = answering(
+  (client, call: Call<Flags>) => client.logs(idOf(call), given({ attempt: call.flags.attempt, tail: call.flags.tail })),
+  ({ text }) => (text === "" ? "It has written nothing yet.\n" : plainLines(text)),
+);
 
 async function watch(call: Call<Flags>): Promise<ExitCode> {
-  const { args, flags, terminal, output } = call;
-  const id = args[0] ?? "";
+  const { flags, terminal, output } = call;
+  const id = idOf(call);
   const client = clientFor(call);
   const wantsLogs = flags.logs === true && !output.isJson;
   const lines = createLogReader(call, id);
@@ -92,7 +77,7 @@ function createLogReader(call: Call<Flags>, id: string): LogReader {
 
   async function more(signal?: AbortSignal): Promise<void> {
     try {
-      const options = { tail: TAIL_MAX, retries: RETRIES_WHILE_WATCHING, ...(signal === undefined ? {} : { signal }) };
+      const options = { tail: TAIL_MAX, retries: RETRIES_WHILE_WATCHING, ...given({ signal }) };
       const { attempt, text } = await client.logs(id, options);
       const before = attempt === shown.attempt ? shown.text : "";
       call.terminal.out(plainLines(newPart(before, text)));

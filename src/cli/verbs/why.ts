@@ -1,9 +1,8 @@
 /**
  * `drover why ID`: every condition between a task and its start, now or as of an event in the past.
  */
-import { clientFor } from "../shell/connection.ts";
-import { EXIT } from "../shell/problem.ts";
-import { type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { answering, idOf } from "../shell/connection.ts";
+import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { whyPicture } from "../show/why-view.ts";
 
 type Flags = { readonly at?: number };
@@ -15,10 +14,5 @@ export const whyVerb: VerbBody<Flags> = {
     ["drover why tsk_12", "what it waits for, who is ahead, when it could start"],
     ["drover why tsk_12 --at 4711", "the same as of event 4711"],
   ],
-  run: async (call) => {
-    const { at } = call.flags;
-    const why = await clientFor(call).why(call.args[0] ?? "", at === undefined ? {} : { at });
-    call.output.answer(why, () => whyPicture(why, call.output));
-    return EXIT.ok;
-  },
+  run: answering((client, call) => client.why(idOf(call), given({ at: call.flags.at })), whyPicture),
 };

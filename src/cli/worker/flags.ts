@@ -3,7 +3,7 @@
  */
 import type { ExecOptions, PresetName } from "../../worker/index.ts";
 import { usageProblem } from "../shell/problem.ts";
-import { each, type FlagSpec, milliseconds, wholeNumber } from "../shell/verb.ts";
+import { each, type FlagSpec, given, milliseconds, wholeNumber } from "../shell/verb.ts";
 
 /** The action of a task whose params bring their own command. */
 export const COMMAND_ACTION = "exec";
@@ -51,25 +51,18 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
 
 /** The options of the exec worker, without its data directory. */
 export function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
-  const { exec, preset, arg, env, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
+  const { exec, preset, arg, env, base, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
   if ((exec === undefined) === (preset === undefined))
     throw usageProblem(
       "say what to run: --exec COMMAND or --preset AGENT, and not both",
       "drover help worker has examples",
     );
-  if (flags.base !== undefined && flags.worktree !== true)
+  if (base !== undefined && flags.worktree !== true)
     throw usageProblem("--base is for --worktree", "add --worktree, or leave --base out");
+  const limits = { idleTimeoutMs: idleTimeout, killGraceMs: killGrace, maxWorktrees };
   return {
     ...(exec === undefined ? {} : { command: exec, shell: flags.shell === true }),
-    ...(preset === undefined ? {} : { preset }),
-    ...(arg === undefined ? {} : { args: arg }),
-    ...(env === undefined ? {} : { env }),
     ...(flags.worktree === true ? { isolation: "worktree" } : {}),
-    ...(flags.base === undefined ? {} : { base: flags.base }),
-    ...(setup === undefined ? {} : { setup }),
-    ...(cleanup === undefined ? {} : { cleanup }),
-    ...(idleTimeout === undefined ? {} : { idleTimeoutMs: idleTimeout }),
-    ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
-    ...(maxWorktrees === undefined ? {} : { maxWorktrees }),
+    ...given({ preset, args: arg, env, base, setup, cleanup, ...limits }),
   };
 }

@@ -7,10 +7,18 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { makeOwnDirectory } from "../../std/index.ts";
 import { argvOf } from "../../worker/exec/index.ts";
-import type { ExecOptions } from "../../worker/index.ts";
+import { createExecHandler, type ExecHandler, type ExecOptions } from "../../worker/index.ts";
 import { probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
+
+export function handlerFrom(options: ExecOptions, verb: "serve" | "worker"): ExecHandler {
+  try {
+    return createExecHandler(options);
+  } catch (error) {
+    throw usageProblem((error as Error).message, `drover help ${verb} has examples`);
+  }
+}
 
 /** Refuses a program that is not there. What a shell is to run cannot be known beforehand. */
 export function checkProgram(options: Omit<ExecOptions, "data">, { cwd, env }: Pick<Terminal, "cwd" | "env">): void {

@@ -10,22 +10,20 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
-import type { WorkerResources } from "../../protocol/index.ts";
 import { realClock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
 import {
-  createExecHandler,
   type ExecHandler,
   type ExecOptions,
   execLogs,
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
-import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
-import type { Call } from "../shell/verb.ts";
+import { type Call, given } from "../shell/verb.ts";
 import { type ExecFlags, execOptionsFrom } from "./flags.ts";
-import { checkProgram, checkWorktree, makeWorkerData } from "./preflight.ts";
+import { checkProgram, checkWorktree, handlerFrom, makeWorkerData } from "./preflight.ts";
 
 export type WorkerFlags = ExecFlags & {
   readonly id?: string;
@@ -72,7 +70,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         signal: stop.beforeJoin,
         onWarning: warn,
         killGraceMs: killGraceOf(options),
-        ...(address.token === undefined ? {} : { token: address.token }),
+        ...given({ token: address.token }),
         // None until it is known how many worktrees there may be.
         ...(options.isolation === "worktree" ? { limit: 0 } : {}),
         logs: execLogs(data, (...asked) => exec.tail(...asked)),
@@ -101,13 +99,9 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
 }
 
 /** The handler of the commands, once all that it needs is there. */
-async function prepare(given: ExecOptions, { flags, terminal }: Call<WorkerFlags>): Promise<ExecHandler> {
-  const options: ExecOptions = {
-    ...given,
-    inherited: terminal.env,
-    ...(flags.id === undefined ? {} : { workerId: flags.id }),
-  };
-  const exec = handlerFrom(options);
+async function prepare(base: ExecOptions, { flags, terminal }: Call<WorkerFlags>): Promise<ExecHandler> {
+  const options: ExecOptions = { ...base, inherited: terminal.env, ...given({ workerId: flags.id }) };
+  const exec = handlerFrom(options, "worker");
   checkProgram(options, terminal);
   await checkWorktree(options, terminal.cwd);
   makeWorkerData(options.data);
@@ -118,14 +112,6 @@ async function prepare(given: ExecOptions, { flags, terminal }: Call<WorkerFlags
 /** The kill grace of the pull worker must outlast the ladder of the commands. */
 const killGraceOf = ({ killGraceMs = 10_000 }: Partial<ExecOptions>): number => killGraceMs + 2000;
 
-function handlerFrom(options: ExecOptions): ExecHandler {
-  try {
-    return createExecHandler(options);
-  } catch (error) {
-    throw usageProblem((error as Error).message, "drover help worker has examples");
-  }
-}
-
 async function sweep(exec: ExecHandler, warn: (text: string) => void): Promise<void> {
   const { killed, problems, worktreesKept } = await exec.sweep();
   if (killed > 0) warn(`${killed} processes of an earlier worker were still there, and were killed`);
@@ -133,29 +119,17 @@ async function sweep(exec: ExecHandler, warn: (text: string) => void): Promise<v
   for (const problem of problems) warn(problem);
 }
 
-function joinFrom({ id, slots, capability, cpu, memory, zone, action, type, project }: WorkerFlags): {
-  id: string;
-  slots?: number;
-  capabilities?: readonly string[];
-  resources?: WorkerResources;
-  zone?: string;
-  actions?: readonly string[];
-  types?: readonly string[];
-  projects?: readonly string[];
-} {
-  const resources: WorkerResources = {
-    ...(cpu === undefined ? {} : { cpuMillicores: cpu }),
-    ...(memory === undefined ? {} : { memoryBytes: memory }),
-  };
+type Joining = Pick<
+  Parameters<typeof startWorkerWithOutcomes>[0],
+  "id" | "slots" | "capabilities" | "resources" | "zone" | "actions" | "types" | "projects"
+>;
+
+function joinFrom({ id, slots, capability, cpu, memory, zone, action, type, project }: WorkerFlags): Joining {
+  const offered = given({ cpuMillicores: cpu, memoryBytes: memory });
+  const resources = Object.keys(offered).length === 0 ? undefined : offered;
   return {
     id: id ?? `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}`,
-    ...(slots === undefined ? {} : { slots }),
-    ...(capability === undefined ? {} : { capabilities: capability }),
-    ...(Object.keys(resources).length === 0 ? {} : { resources }),
-    ...(zone === undefined ? {} : { zone }),
-    ...(action === undefined ? {} : { actions: action }),
-    ...(type === undefined ? {} : { types: type }),
-    ...(project === undefined ? {} : { projects: project }),
+    ...given({ slots, capabilities: capability, resources, zone, actions: action, types: type, projects: project }),
   };
 }
 
