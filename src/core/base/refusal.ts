@@ -9,130 +9,151 @@ import { instantText } from "./instant-text.ts";
 import { nearest } from "./nearest.ts";
 import { isPlainObject, THROWS } from "./plain-object.ts";
 
-type OfField = { /** The path of the field, such as `tasks[1].action`. */ field: string };
-type OfTask = { /** The id of the task. */ task: string };
-type OfState = { /** The state of the task. */ state: string };
-type OfDependency = { /** The id of the dependency. */ dependency: string };
-type OfAgent = { /** The agent that asks. */ agent: string };
-type OfProject = { /** The project. */ project: string };
-type OfWorker = { /** The id of the worker. */ worker: string };
-type OfGate = { /** The name of the gate. */ gate: string };
-type OfPermit = { /** The id of the permit. */ permit: string };
-type Most = { /** The maximum. */ max: number };
-type Kept = { /** How much is kept for those that have little; absent if that was not the reason. */ kept?: number };
+/** What refusals are about, each described once. */
+type Facts = {
+  /** The path of the field, such as `tasks[1].action`. */
+  field: string;
+  /** The value, shortened. */
+  value: string;
+  /** What would be right. */
+  expected: string;
+  /** The fields that are known there. */
+  known: readonly string[];
+  /** The instant that was given, in milliseconds since 1970. */
+  deadline: number;
+  /** The instant of the command, in milliseconds since 1970. */
+  now: number;
+  /** The ids of the tasks that wait for each other, in order. */
+  path: readonly string[];
+  /** The id of the task. */
+  task: string;
+  /** The state of the task. */
+  state: string;
+  /** The id of the dependency. */
+  dependency: string;
+  /** Its record has expired; absent if it has not. */
+  expired?: true;
+  /** The agent that asks. */
+  agent: string;
+  /** The project. */
+  project: string;
+  /** The id of the worker. */
+  worker: string;
+  /** The name of the gate. */
+  gate: string;
+  /** The id of the permit. */
+  permit: string;
+  /** The id of the schedule. */
+  schedule: string;
+  /** The maximum. */
+  max: number;
+  /** How much is kept for those that have little; absent if that was not the reason. */
+  kept?: number;
+  /** How full the fleet is; 1 is full. */
+  usage: number;
+  /** The usage from which tasks are refused. */
+  rejectThreshold: number;
+  /** How many tasks the batch has. */
+  submitted: number;
+};
+type Of<Names extends keyof Facts> = Pick<Facts, Names>;
 
-/** What each refusal says. */
 type RefusalFields = {
-  "bad-field": OfField & {
-    /** The value, shortened. */
-    value: string;
-    /** What would be right. */
-    expected: string;
+  "bad-field": Of<"field" | "value" | "expected">;
+  "unknown-field": Of<"field" | "known">;
+  "past-deadline": Of<"field" | "deadline" | "now">;
+  cycle: Of<"path">;
+  "dependency-unknown": Of<"field" | "dependency">;
+  "dependency-refused": Of<"field" | "dependency">;
+  "task-unknown": Of<"task">;
+  "task-exists": Of<"task">;
+  "task-ended": Of<"task" | "state" | "expired">;
+  "task-not-ended": Of<"task" | "state">;
+  "queue-full": Of<"agent" | "kept"> & {
+    /** The limit that was reached. */
+    limit: "maxQueue" | "maxPerAgent";
+    /** How many tasks wait or are queued under that limit. */
+    queued: number;
+    /** The limit of the whole fleet. */
+    maxQueue: number;
+    /** The limit of each agent. */
+    maxPerAgent: number;
+    /** The project, where what is left is kept for those that have less. */
+    project?: string;
+    /** How many tasks the project has queued. */
+    ofProject?: number;
+    /** How many tasks the agent has queued. */
+    ofAgent?: number;
   };
-  "unknown-field": OfField & { /** The fields that are known there. */ known: readonly string[] };
-  "past-deadline": OfField & {
-    /** The instant that was given, in milliseconds since 1970. */
-    deadline: number;
-    /** The instant of the command, in milliseconds since 1970. */
-    now: number;
+  backpressure: Of<"agent" | "usage" | "rejectThreshold">;
+  "no-workers": Of<"agent">;
+  "batch-too-large": Of<"max" | "submitted">;
+  "project-unknown": Of<"project">;
+  "too-many": Of<"max" | "kept"> & {
+    /** What there is too much of, in the plural. */
+    what: string;
+    /** How much of it is taken, where what was asked for is more than what is left. */
+    used?: number;
+    /** What the caller can do; absent if nothing. */
+    remedy?: string;
   };
-  cycle: { /** The ids of the tasks that wait for each other, in order. */ path: readonly string[] };
-  "dependency-unknown": OfField & OfDependency;
-  "dependency-refused": OfField & OfDependency;
-  "task-unknown": OfTask;
-  "task-exists": OfTask;
-  "task-ended": OfTask & OfState & { /** Its record has expired; absent if it has not. */ expired?: true };
-  "task-not-ended": OfTask & OfState;
-  "queue-full": OfAgent &
-    Kept & {
-      /** The limit that was reached. */
-      limit: "maxQueue" | "maxPerAgent";
-      /** How many tasks wait or are queued under that limit. */
-      queued: number;
-      /** The limit of the whole fleet. */
-      maxQueue: number;
-      /** The limit of each agent. */
-      maxPerAgent: number;
-      /** The project, where what is left is kept for those that have less. */
-      project?: string;
-      /** How many tasks the project has queued. */
-      ofProject?: number;
-      /** How many tasks the agent has queued. */
-      ofAgent?: number;
-    };
-  backpressure: OfAgent & {
-    /** How full the fleet is; 1 is full. */
-    usage: number;
-    /** The usage from which tasks are refused. */
-    rejectThreshold: number;
+  "bytes-per-minute": Of<"project" | "max"> & {
+    /** Set where the agent has stored as much, in all its projects without settings of their own. */
+    agent?: string;
+    /** Bytes stored in the last minute. */
+    stored: number;
+    /** When to try again, in milliseconds from now. */
+    retryAfterMs: number;
   };
-  "no-workers": OfAgent;
-  "batch-too-large": Most & { /** How many tasks the batch has. */ submitted: number };
-  "project-unknown": OfProject;
-  "too-many": Most &
-    Kept & {
-      /** What there is too much of, in the plural. */
-      what: string;
-      /** How much of it is taken, where what was asked for is more than what is left. */
-      used?: number;
-      /** What the caller can do; absent if nothing. */
-      remedy?: string;
-    };
-  "bytes-per-minute": OfProject &
-    Most & {
-      /** Set where the agent has stored as much, in all its projects without settings of their own. */
-      agent?: string;
-      /** Bytes stored in the last minute. */
-      stored: number;
-      /** When to try again, in milliseconds from now. */
-      retryAfterMs: number;
-    };
-  "log-full": Most &
-    Kept & {
-      /** The size of the log in bytes. */
-      bytes: number;
-      /** The project, where what is left is kept for those that have stored less. */
-      project?: string;
-    };
-  "gate-unknown": OfGate;
-  "gate-configured": OfGate;
-  "gate-in-use": OfGate & {
+  "log-full": Of<"max" | "kept"> & {
+    /** The size of the log in bytes. */
+    bytes: number;
+    /** The project, where what is left is kept for those that have stored less. */
+    project?: string;
+  };
+  "gate-unknown": Of<"gate">;
+  "gate-configured": Of<"gate">;
+  "gate-in-use": Of<"gate"> & {
     /** How many calls are out. */
     running: number;
     /** How many calls wait. */
     queued: number;
   };
-  "worker-unknown": OfWorker;
-  "worker-exists": OfWorker;
-  "attempt-stale": OfTask & {
+  "worker-unknown": Of<"worker">;
+  "worker-exists": Of<"worker">;
+  "attempt-stale": Of<"task"> & {
     /** The number of the attempt that was named. */
     attempt: number;
     /** The number of the attempt that counts; null if none is live. */
     current: number | null;
   };
-  "session-lost": OfWorker;
-  "sync-stale": OfWorker & {
+  "session-lost": Of<"worker">;
+  "sync-stale": Of<"worker"> & {
     /** The number of the sync. */
     n: number;
     /** The number of the last sync that counted. */
     last: number;
   };
-  "permit-exists": OfPermit;
-  "permit-unknown": OfPermit;
-  "schedule-unknown": { /** The id of the schedule. */ schedule: string };
-  "budget-exhausted": OfProject & {
+  "permit-exists": Of<"permit">;
+  "permit-unknown": Of<"permit">;
+  "schedule-unknown": Of<"schedule">;
+  "budget-exhausted": Of<"project"> & {
     /** The tokens it may use. */
     limit: number;
     /** The tokens it used. */
     used: number;
   };
-  "dependency-failed": OfTask & OfDependency & OfState;
+  "dependency-failed": Of<"task" | "dependency" | "state">;
 };
-
 /** Why something was refused, as data. Its `type` says which fields it has; `sentence` puts it into words. */
 export type Refusal = RefusalOf<keyof RefusalFields>;
 type RefusalOf<Types extends keyof RefusalFields> = {
-  [Type in Types]: Readonly<{ /** Which refusal it is. */ type: Type } & RefusalFields[Type]>;
+  [Type in Types]: Readonly<
+    {
+      /** Which refusal it is. */
+      type: Type;
+    } & RefusalFields[Type]
+  >;
 }[Types];
 
 const SHOWN_MAX = 80;

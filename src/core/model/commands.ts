@@ -10,20 +10,8 @@ import type { Refusal } from "../base/refusal.ts";
 import { ok, type Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { GateClass } from "../gate/gate.ts";
-import type {
-  Event,
-  EventFields,
-  OfAttempt,
-  Offer,
-  OfGate,
-  OfTask,
-  OfWorker,
-  OnLoss,
-  Takes,
-  TaskSubmitted,
-  WorkerKind,
-} from "./events.ts";
+import type { GateClass } from "../gate/settings.ts";
+import type { Event, EventFields, Of, Offer, OnLoss, Takes, TaskSubmitted, WorkerKind } from "./events.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = Pick<
@@ -56,13 +44,10 @@ export type Submission = Pick<
 /** Where a push worker is posted its tasks. */
 export type PushTarget = { readonly endpoint: string; readonly path: string | null };
 /** What a worker offers, and whether it takes tasks. */
-export type WorkerSettings = Readonly<Omit<Offer, "worker">> & {
-  /** In its own words: why it takes nothing; null or absent if it gave none. */
-  readonly note?: string | null;
-};
+export type WorkerSettings = Readonly<Omit<Offer, "worker"> & Partial<Of<"note">>>;
 
 /** How an attempt ended, in the words of its worker. */
-export type AttemptReport = Readonly<OfAttempt> & {
+export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   /** How it ended; `requeue` gives the task back. */
   readonly outcome: "done" | "failed" | "cancelled" | "requeue";
   /** What went wrong; null if nothing did. */
@@ -81,8 +66,10 @@ export type AttemptReport = Readonly<OfAttempt> & {
   readonly permanent: boolean;
 };
 
-type Settings<Value> = { /** Its settings from here on. */ settings: Value };
-type OfPermit = { /** The permit. */ permit: PermitId };
+type Settings<Value> = {
+  /** Its settings from here on. */
+  settings: Value;
+};
 
 /** What each command says. One that becomes an event as it is has the fields of that. */
 type CommandFields = {
@@ -93,12 +80,18 @@ type CommandFields = {
     /** What is changed over it by hand; null or absent: nothing. */
     patch?: ConfigPatch | null;
   };
-  "put-project": Settings<ProjectSettings> & { /** The project. */ project: ProjectId };
+  "put-project": Of<"project"> & Settings<ProjectSettings>;
   "set-paused": EventFields["pause-changed"];
-  "submit-task": { /** The task as submitted. */ submission: Submission };
-  "cancel-task": OfTask & { /** Why, in the words of the caller; null if it gave no reason. */ reason: string | null };
-  "retry-task": OfTask;
-  "patch-task": OfTask & {
+  "submit-task": {
+    /** The task as submitted. */
+    submission: Submission;
+  };
+  "cancel-task": Of<"task"> & {
+    /** Why, in the words of the caller; null if it gave no reason. */
+    reason: string | null;
+  };
+  "retry-task": Of<"task">;
+  "patch-task": Of<"task"> & {
     /** Its new priority; null: as before. */
     priority: number | null;
     /** Its new deadline; null takes it away, undefined: as before. */
@@ -117,15 +110,18 @@ type CommandFields = {
     /** Which tasks it takes; null or absent: all. */
     takes?: Takes | null;
   };
-  "change-worker": OfWorker & Settings<WorkerSettings>;
-  "leave-worker": OfWorker & { /** It was silent for too long; otherwise it leaves by itself. */ lost: boolean };
-  "start-attempt": OfAttempt;
-  "report-usage": OfAttempt & { /** Tokens used so far, in all. */ tokens: number };
-  "finish-attempt": { /** How the attempt ended. */ report: AttemptReport };
+  "change-worker": Of<"worker"> & Settings<WorkerSettings>;
+  "leave-worker": EventFields["worker-left"];
+  "start-attempt": EventFields["attempt-started"];
+  "report-usage": EventFields["attempt-used"];
+  "finish-attempt": {
+    /** How the attempt ended. */
+    report: AttemptReport;
+  };
   /** Its worker no longer has it. */
-  "lose-attempt": OfAttempt;
+  "lose-attempt": Of<"task" | "attempt">;
   /** It never reached who was to run it, whatever was said of it before. */
-  "return-attempt": OfAttempt;
+  "return-attempt": Of<"task" | "attempt">;
   "ask-permit": {
     /** The id the caller chose; null if Drover makes one. */
     permit: PermitId | null;
@@ -148,8 +144,8 @@ type CommandFields = {
     /** Asked for by another process, which may outlive this engine. */
     remote?: boolean;
   };
-  "drop-permit": OfPermit;
-  "settle-permit": OfPermit & {
+  "drop-permit": Of<"permit">;
+  "settle-permit": Of<"permit"> & {
     /** The call succeeded. */
     ok: boolean;
     /** Tokens the call used; null if that is unknown. */
@@ -157,8 +153,8 @@ type CommandFields = {
   };
   "throttle-gate": EventFields["gate-throttled"];
   /** Somebody knows better than what a caller said of its provider. */
-  "reset-gate": OfGate;
-  "remove-gate": OfGate;
+  "reset-gate": Of<"gate">;
+  "remove-gate": Of<"gate">;
   "settle-callback": {
     /** The event that ended the task. */
     end: Seq;
@@ -176,7 +172,12 @@ type CommandFields = {
 export type Command = CommandOf<keyof CommandFields>;
 /** The commands of some types. */
 export type CommandOf<Types extends keyof CommandFields> = {
-  [Type in Types]: Readonly<{ /** What is asked for. */ type: Type } & CommandFields[Type]>;
+  [Type in Types]: Readonly<
+    {
+      /** What is asked for. */
+      type: Type;
+    } & CommandFields[Type]
+  >;
 }[Types];
 /** A call asks for a permit of a gate. */
 export type AskPermit = CommandOf<"ask-permit">;
@@ -184,22 +185,22 @@ export type AskPermit = CommandOf<"ask-permit">;
 /** What came of calling a host because its task has ended. */
 export type CallbackOutcome = { readonly ok: boolean; readonly status: number | null; readonly attempts: number };
 
-type InWords = { /** One sentence, for people. */ detail: string };
-type WarningFields = {
-  "never-fits": InWords;
-  "no-workers": InWords;
-  "over-budget": InWords;
-  "priority-clamped": {
-    /** The priority that was asked for. */
-    asked: number;
-    /** The priority it has: the most urgent its project may have. */
-    given: number;
-  };
-};
 /** Something the caller should know though nothing was refused. */
-export type Warning = {
-  [Type in keyof WarningFields]: Readonly<{ /** What it is about. */ type: Type } & WarningFields[Type]>;
-}[keyof WarningFields];
+export type Warning =
+  | {
+      /** What it is about. */
+      readonly type: "never-fits" | "no-workers" | "over-budget";
+      /** One sentence, for people. */
+      readonly detail: string;
+    }
+  | {
+      /** What it is about. */
+      readonly type: "priority-clamped";
+      /** The priority that was asked for. */
+      readonly asked: number;
+      /** The priority it has: the most urgent its project may have. */
+      readonly given: number;
+    };
 
 /** What a command leads to. */
 export type Decision = {

@@ -20,7 +20,7 @@ import type {
 } from "../base/brand.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { GateClass } from "../gate/gate.ts";
+import type { GateClass } from "../gate/settings.ts";
 
 /** Where a task stood in its turn when it was assigned. */
 export type Rank = {
@@ -47,7 +47,10 @@ export type AffinityKind = "data-locality" | "previously-executed" | "same-zone"
 /** What each rule that chooses a worker goes by. */
 type ReasonFields = {
   "only-worker-available": unknown;
-  "least-loaded": { /** How many attempts the worker had. */ queueDepth: number };
+  "least-loaded": {
+    /** How many attempts the worker had. */
+    queueDepth: number;
+  };
   "resource-fit": {
     /** The worker's free CPU in millicores; null if it is not limited. */
     availableCpu: number | null;
@@ -56,12 +59,20 @@ type ReasonFields = {
   };
   "round-robin": unknown;
   random: unknown;
-  affinity: { /** What drew the task to the worker. */ reason: AffinityKind };
+  affinity: {
+    /** What drew the task to the worker. */
+    reason: AffinityKind;
+  };
 };
 
 /** Why a task went to this worker. */
 export type Reason = {
-  [Type in keyof ReasonFields]: Readonly<{ /** The rule that chose the worker. */ type: Type } & ReasonFields[Type]>;
+  [Type in keyof ReasonFields]: Readonly<
+    {
+      /** The rule that chose the worker. */
+      type: Type;
+    } & ReasonFields[Type]
+  >;
 }[keyof ReasonFields];
 
 /** How a worker gets its tasks: in this process, by asking for them, or by being posted them. */
@@ -73,16 +84,58 @@ export type Takes = {
   readonly projects: readonly string[] | null;
 };
 
-type OfProject = { /** The project. */ project: ProjectId };
-export type OfTask = { /** The task. */ task: TaskId };
-export type OfAttempt = OfTask & { /** The number of the attempt, from 1. */ attempt: number };
-type EndOfAttempt = OfAttempt & { /** Tokens the attempt used; null if that is unknown. */ tokens: number | null };
-type StopBy<When> = { /** When an attempt that must stop is given up; null if none runs. */ stopBy: When };
-type Caused = { /** The event that led to it; null if none did. */ cause: Seq | null };
-type Pinned = { /** The worker or zone it waits for; null if any will do. */ pin: Pin | null };
-type Runnable = { /** It is queued at once; otherwise it waits for something this event names. */ runnable: boolean };
-export type OfWorker = { /** The worker. */ worker: WorkerId };
-export type Offer = OfWorker & {
+/** What events say, each fact described once. */
+type Facts = {
+  /** The project. */
+  project: ProjectId;
+  /** The task. */
+  task: TaskId;
+  /** The number of the attempt, from 1. */
+  attempt: number;
+  /** Tokens the attempt used; null if that is unknown. */
+  tokens: number | null;
+  /** When an attempt that must stop is given up; null if none runs. */
+  stopBy: Instant | null;
+  /** The event that led to it; null if none did. */
+  cause: Seq | null;
+  /** Why, in one sentence or in the words of the caller. */
+  reason: string;
+  /** The worker or zone it waits for; null if any will do. */
+  pin: Pin | null;
+  /** It is queued at once; otherwise it waits for something this event names. */
+  runnable: boolean;
+  /** The task rests until then. */
+  restUntil: Instant;
+  /** Dependencies it waits for. */
+  waitFor: readonly TaskId[];
+  /** The dependency that did not go well. */
+  dependency: TaskId;
+  /** The artifact's name. */
+  artifact: string;
+  /** The host that is called when the task ends. */
+  host: string;
+  /** The worker. */
+  worker: WorkerId;
+  /** In its own words: why it takes nothing; null if it gave none. */
+  note: string | null;
+  /** It was silent for too long; otherwise it leaves by itself. */
+  lost: boolean;
+  /** The gate. */
+  gate: GateId;
+  /** The permit. */
+  permit: PermitId;
+  /** The schedule. */
+  schedule: ScheduleId;
+  /** The schedule as it was put, as JSON. */
+  body: string;
+  /** When it is due next; null if no run is left. */
+  nextAt: Instant | null;
+  /** How many of them. */
+  count: number;
+};
+export type Of<Names extends keyof Facts> = Pick<Facts, Names>;
+
+export type Offer = Of<"worker"> & {
   /** How many tasks it runs at once. */
   slots: number;
   /** What it offers. */
@@ -96,74 +149,66 @@ export type Offer = OfWorker & {
   /** Only a ready worker gets tasks. */
   status: "ready" | "overloaded" | "draining";
 };
-export type OfGate = { /** The gate. */ gate: GateId };
-type OfPermit = OfGate & { /** The permit. */ permit: PermitId };
-type OfSchedule = { /** The schedule. */ schedule: ScheduleId };
-type NextRun = { /** When it is due next; null if no run is left. */ nextAt: Instant | null };
-type Counted = { /** How many of them. */ count: number };
 
-type Submitted = OfTask &
-  OfProject &
-  Pinned &
-  Runnable & {
-    /** The agent that submitted it. */
-    agent: AgentId;
-    /** The caller chose the id. */
-    named: boolean;
-    /** The SHA-256 of the body. */
-    bodyHash: string;
-    /** The size of the body in bytes. */
-    bodySize: number;
-    /** Its type, such as `code`. */
-    type: string;
-    /** What its worker must offer. */
-    capabilities: readonly string[];
-    /** CPU it needs, in millicores. */
-    cpu: number;
-    /** Memory it needs, in bytes. */
-    memory: number;
-    /** The gate whose block also holds it; null if none. */
-    provider: string | null;
-    /** Keys that no two running tasks hold at once. */
-    locks: readonly string[];
-    /** The zone it prefers; null if it named none. */
-    zone: string | null;
-    /** The browser tab it needs; null if none. */
-    tab: string | null;
-    /** Its priority: lower goes first. */
-    priority: number;
-    /** Whether a priority was given: by the caller, or by its parent. */
-    prioritised: boolean;
-    /** How many ancestors it has. */
-    depth: number;
-    /** The task it belongs to and waits for; null if none. */
-    parent: TaskId | null;
-    /** Tasks that must end before it starts. */
-    needs: readonly TaskId[];
-    /** The input artifact it still waits for; null if none. */
-    artifact: string | null;
-    /** It does not start before this instant; null if that has passed or was not given. */
-    notBefore: Instant | null;
-    /** It fails if it has not ended by then; null if it has no deadline. */
-    deadline: Instant | null;
-    /** Tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. Older logs say 0 for both. */
-    estimatedTokens: number;
-    /** Which try at the same work it is. */
-    iteration: number;
-    /** Own failures it may have. */
-    maxAttempts: number;
-    /** How long an attempt may run, in milliseconds; null if that is not limited. */
-    timeoutMs: number | null;
-    /** What becomes of it when a dependency did not go well. */
-    onDependencyFailure: "skip" | "run";
-    /** What becomes of it when a begun attempt is lost. */
-    onLoss: OnLoss;
-    /**
-     * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
-     * (fleet/worker-filter.ts).
-     */
-    action: string;
-  };
+type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
+  /** The agent that submitted it. */
+  agent: AgentId;
+  /** The caller chose the id. */
+  named: boolean;
+  /** The SHA-256 of the body. */
+  bodyHash: string;
+  /** The size of the body in bytes. */
+  bodySize: number;
+  /** Its type, such as `code`. */
+  type: string;
+  /** What its worker must offer. */
+  capabilities: readonly string[];
+  /** CPU it needs, in millicores. */
+  cpu: number;
+  /** Memory it needs, in bytes. */
+  memory: number;
+  /** The gate whose block also holds it; null if none. */
+  provider: string | null;
+  /** Keys that no two running tasks hold at once. */
+  locks: readonly string[];
+  /** The zone it prefers; null if it named none. */
+  zone: string | null;
+  /** The browser tab it needs; null if none. */
+  tab: string | null;
+  /** Its priority: lower goes first. */
+  priority: number;
+  /** Whether a priority was given: by the caller, or by its parent. */
+  prioritised: boolean;
+  /** How many ancestors it has. */
+  depth: number;
+  /** The task it belongs to and waits for; null if none. */
+  parent: TaskId | null;
+  /** Tasks that must end before it starts. */
+  needs: readonly TaskId[];
+  /** The input artifact it still waits for; null if none. */
+  artifact: string | null;
+  /** It does not start before this instant; null if that has passed or was not given. */
+  notBefore: Instant | null;
+  /** It fails if it has not ended by then; null if it has no deadline. */
+  deadline: Instant | null;
+  /** Tokens it will use: 0 if no estimate was given, -1 for an estimate of 0. Older logs say 0 for both. */
+  estimatedTokens: number;
+  /** Which try at the same work it is. */
+  iteration: number;
+  /** Own failures it may have. */
+  maxAttempts: number;
+  /** How long an attempt may run, in milliseconds; null if that is not limited. */
+  timeoutMs: number | null;
+  /** What becomes of it when a dependency did not go well. */
+  onDependencyFailure: "skip" | "run";
+  /** What becomes of it when a begun attempt is lost. */
+  onLoss: OnLoss;
+  /**
+   * The name of its action; "" if that is a sentence. An exec with its command has a name of its own
+   * (fleet/worker-filter.ts).
+   */
+  action: string;
+};
 
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
@@ -187,7 +232,7 @@ export type EventFields = {
     /** What was changed over it by hand; null if nothing was. */
     patch: ConfigPatch | null;
   };
-  "project-put": OfProject & {
+  "project-put": Of<"project"> & {
     /** Its settings from here on. */
     settings: ProjectSettings;
     /** Where its settings come from: the defaults, the config, or a call. */
@@ -202,75 +247,67 @@ export type EventFields = {
     paused: boolean;
   };
   "task-submitted": Submitted;
-  "task-queued": OfTask & Caused & Pinned;
-  "task-assigned": OfAttempt &
-    OfWorker & {
-      /** Why it went to this worker. */
-      reason: Reason;
-      /** Why it was this task's turn. */
-      rank: Rank;
-      /** Tokens its project is charged until the attempt settles. */
-      charge: number;
-      /** Tokens set aside of the budgets until the attempt settles. */
-      reserve: number;
-    };
-  "attempt-started": OfAttempt;
-  "attempt-used": OfAttempt & { /** Tokens used so far. */ tokens: number };
-  "attempt-stopping": OfAttempt & StopBy<Instant> & { /** Why it must stop. */ cause: "timeout" | "budget" };
-  "attempt-stopped": EndOfAttempt;
-  "attempt-failed": EndOfAttempt & {
+  "task-queued": Of<"task" | "cause" | "pin">;
+  "task-assigned": Of<"task" | "attempt" | "worker"> & {
+    /** Why it went to this worker. */
+    reason: Reason;
+    /** Why it was this task's turn. */
+    rank: Rank;
+    /** Tokens its project is charged until the attempt settles. */
+    charge: number;
+    /** Tokens set aside of the budgets until the attempt settles. */
+    reserve: number;
+  };
+  "attempt-started": Of<"task" | "attempt">;
+  "attempt-used": Of<"task" | "attempt"> & {
+    /** Tokens used so far. */
+    tokens: number;
+  };
+  "attempt-stopping": Of<"task" | "attempt"> & {
+    /** Why it must stop. */
+    cause: "timeout" | "budget";
+    /** When it is given up. */
+    stopBy: Instant;
+  };
+  "attempt-stopped": Of<"task" | "attempt" | "tokens">;
+  "attempt-failed": Of<"task" | "attempt" | "tokens" | "restUntil"> & {
     /** The error, in the words of the worker. */
     error: string;
-    /** The task rests until then. */
-    restUntil: Instant;
   };
-  "attempt-lost": EndOfAttempt & {
+  "attempt-lost": Of<"task" | "attempt" | "tokens" | "restUntil"> & {
     /** Why it was lost. */
     cause: LossCause;
     /** The task's estimate of tokens from here on. */
     estimate: number;
-    /** The task rests until then. */
-    restUntil: Instant;
     /** In the words of the worker that gave it back; null if it gave none. */
     reason: string | null;
   };
-  "task-done": EndOfAttempt & {
+  "task-done": Of<"task" | "attempt" | "tokens"> & {
     /** The SHA-256 of the result; null if there is none. */
     resultHash: string | null;
     /** The size of the result in bytes; 0 if there is none. */
     resultSize: number;
   };
-  "task-failed": OfTask &
-    StopBy<Instant | null> & {
-      /** The attempt that ended with it; null if none did. */
-      attempt: number | null;
-      /** Tokens the attempt used; null if that is unknown. */
-      tokens: number | null;
-      /** Why, in one sentence. */
-      reason: string;
-      /** Its deadline passed while it waited. */
-      expired: boolean;
-    };
-  "task-cancelled": OfTask & StopBy<Instant | null> & { /** Why, in the words of the caller. */ reason: string };
-  "task-skipped": OfTask &
-    Caused & {
-      /** The dependency that did not go well. */
-      dependency: TaskId;
-      /** Why, in one sentence. */
-      reason: string;
-    };
-  "task-retried": OfTask & Pinned & Runnable & { /** Dependencies it waits for. */ waitFor: readonly TaskId[] };
-  "task-patched": OfTask & {
+  "task-failed": Of<"task" | "tokens" | "stopBy" | "reason"> & {
+    /** The attempt that ended with it; null if none did. */
+    attempt: number | null;
+    /** Its deadline passed while it waited. */
+    expired: boolean;
+  };
+  "task-cancelled": Of<"task" | "reason" | "stopBy">;
+  "task-skipped": Of<"task" | "cause" | "dependency" | "reason">;
+  "task-retried": Of<"task" | "waitFor" | "runnable" | "pin">;
+  "task-patched": Of<"task"> & {
     /** Its priority from here on: lower goes first. */
     priority: number;
     /** Its deadline from here on; null if it has none. */
     deadline: Instant | null;
   };
-  "dependents-notified": OfTask & Counted;
-  "artifact-appeared": { /** The artifact's name. */ artifact: string };
-  "pin-released": OfTask;
-  "hold-placed": OfTask & OfWorker;
-  "hold-released": OfTask & OfWorker;
+  "dependents-notified": Of<"task" | "count">;
+  "artifact-appeared": Of<"artifact">;
+  "pin-released": Of<"task">;
+  "hold-placed": Of<"task" | "worker">;
+  "hold-released": Of<"task" | "worker">;
   "worker-joined": Offer & {
     /** How it gets its tasks. */
     workerKind: WorkerKind;
@@ -283,40 +320,36 @@ export type EventFields = {
     /** Which tasks it takes; null: all. */
     takes: Takes | null;
   };
-  "worker-changed": Offer & {
-    /** In its own words: why it takes nothing; null if it gave none. */
-    note: string | null;
-  };
-  "worker-left": OfWorker & { /** It was silent for too long; otherwise it left by itself. */ lost: boolean };
+  "worker-changed": Offer & Of<"note">;
+  "worker-left": Of<"worker" | "lost">;
   /** Another worker named tabs of this one, which it does not own any more. */
-  "tabs-moved": OfWorker & {
+  "tabs-moved": Of<"worker"> & {
     /** The worker that owns them now. */
     to: WorkerId;
     /** The capabilities of those tabs. */
     capabilities: readonly string[];
   };
-  "permit-asked": OfPermit &
-    OfProject & {
-      /** The task it is for; null if it is for none. */
-      task: TaskId | null;
-      /** The attempt it is for; null if it is for none. */
-      attempt: number | null;
-      /** The weight of its project. */
-      weight: number;
-      /** How urgent it is. */
-      class: GateClass;
-      /** Its estimate of tokens. */
-      tokens: number;
-      /** When the call was first asked for. */
-      askedAt: Instant;
-      /** Another process asked for it, which may outlive this engine. */
-      remote: boolean;
-      /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
-      order: number | null;
-    };
-  "permit-granted": OfPermit;
-  "permit-dropped": OfPermit;
-  "permit-settled": OfPermit & {
+  "permit-asked": Of<"permit" | "gate" | "project"> & {
+    /** The task it is for; null if it is for none. */
+    task: TaskId | null;
+    /** The attempt it is for; null if it is for none. */
+    attempt: number | null;
+    /** The weight of its project. */
+    weight: number;
+    /** How urgent it is. */
+    class: GateClass;
+    /** Its estimate of tokens. */
+    tokens: number;
+    /** When the call was first asked for. */
+    askedAt: Instant;
+    /** Another process asked for it, which may outlive this engine. */
+    remote: boolean;
+    /** Its number among those of its instant, if it comes back after a 429; else that of this event. */
+    order: number | null;
+  };
+  "permit-granted": Of<"permit" | "gate">;
+  "permit-dropped": Of<"permit" | "gate">;
+  "permit-settled": Of<"permit" | "gate"> & {
     /** The call succeeded. */
     ok: boolean;
     /** Tokens it used; null if that is unknown. */
@@ -324,17 +357,17 @@ export type EventFields = {
     /** It was not given back: its time was over. */
     expired: boolean;
   };
-  "gate-throttled": OfGate & {
+  "gate-throttled": Of<"gate"> & {
     /** The permit of the call; null if it had none. */
     permit: PermitId | null;
     /** How long the provider asked to wait, in milliseconds. */
     retryAfterMs: number;
   };
-  "gate-opened": OfGate;
-  "gate-reset": OfGate;
-  "gate-removed": OfGate;
-  "callback-asked": OfTask & { /** The host that is called when the task ends. */ host: string };
-  "callback-settled": OfTask & {
+  "gate-opened": Of<"gate">;
+  "gate-reset": Of<"gate">;
+  "gate-removed": Of<"gate">;
+  "callback-asked": Of<"task" | "host">;
+  "callback-settled": Of<"task"> & {
     /** The event that ended the task. */
     end: Seq;
     /** The call succeeded; otherwise it was given up. */
@@ -344,23 +377,23 @@ export type EventFields = {
     /** How many calls were made. */
     attempts: number;
   };
-  "schedule-put": OfSchedule & NextRun & { /** The schedule as it was put, as JSON. */ body: string };
-  "schedule-moved": OfSchedule &
-    NextRun & {
-      /** When it was due. */
-      lastAt: Instant;
-      /** The task it submitted; null if that run was passed over. */
-      lastTask: TaskId | null;
-    };
-  "schedule-removed": OfSchedule;
+  "schedule-put": Of<"schedule" | "body" | "nextAt">;
+  "schedule-moved": Of<"schedule" | "nextAt"> & {
+    /** When it was due. */
+    lastAt: Instant;
+    /** The task it submitted; null if that run was passed over. */
+    lastTask: TaskId | null;
+  };
+  "schedule-removed": Of<"schedule">;
   "tasks-rejected": {
     /** How many tasks of each agent found no room since this was last said. */
     counts: readonly (readonly [agent: AgentId, count: number])[];
   };
-  "results-expired": Counted & {
-    /** How many of them other tasks name: those stay as long as these have time. */ kept: number;
+  "results-expired": Of<"count"> & {
+    /** How many of them other tasks name: those stay as long as these have time. */
+    kept: number;
   };
-  "tombstones-forgotten": Counted;
+  "tombstones-forgotten": Of<"count">;
 };
 
 /** Something that has happened: one entry of the log. Its `kind` says which fields it has. */

@@ -12,16 +12,8 @@ export type {
   WorkerSettings,
 } from "./commands.ts";
 export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
-export {
-  type AffinityKind,
-  type Event,
-  type EventKind,
-  type Rank,
-  type Reason,
-  type Takes,
-  type TaskSubmitted,
-  taskOf,
-} from "./events.ts";
+export type { AffinityKind, Event, EventKind, Rank, Reason, Takes, TaskSubmitted } from "./events.ts";
+export { taskOf } from "./events.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,

@@ -32,7 +32,7 @@ import type { IdTable } from "../collections/id-table.ts";
 import type { SortedList } from "../collections/sorted-list.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { Gate } from "../gate/gate.ts";
+import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { OnLoss, StopCause, Takes, WorkerKind } from "./events.ts";
