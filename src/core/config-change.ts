@@ -8,20 +8,12 @@
  */
 
 import type { ProjectId } from "./base/brand.ts";
-import {
-  type Config,
-  completed,
-  completedProject,
-  gateSettings,
-  type PriorityRules,
-  type ProjectSettings,
-  settingsFor,
-  typeLimit,
-} from "./config/config.ts";
+import type { Config, PriorityRules, ProjectSettings } from "./config/config.ts";
+import { completed, completedProject, gateSettings, settingsFor, typeLimit } from "./config/config.ts";
 import { type ConfigPatch, withPatch } from "./config/config-patch.ts";
 import { setTypeShut } from "./fleet/shape.ts";
 import { setRoom } from "./fleet/worker-tree.ts";
-import { configureGate } from "./gate/gate.ts";
+import { configureGate } from "./gate/state.ts";
 import type { Project, State } from "./model/state.ts";
 import { watchTabs } from "./task/browser-tab.ts";
 import { restartHalvings } from "./turn/fairness.ts";

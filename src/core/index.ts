@@ -7,25 +7,17 @@
  * These names and shapes are public and stable.
  */
 
+export type { AgentId, Duration, GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "./base/brand.ts";
 export {
-  type AgentId,
   agentId,
-  type Duration,
-  type GateId,
   gateId,
-  type Instant,
   instant,
   milliseconds,
-  type PermitId,
-  type ProjectId,
   permitId,
   projectId,
-  type Seq,
   seconds,
   seq,
-  type TaskId,
   taskId,
-  type WorkerId,
   workerId,
 } from "./base/brand.ts";
 export { InputError } from "./base/input-error.ts";
@@ -48,16 +40,10 @@ export {
 export { decide } from "./decide.ts";
 export { emptyState } from "./empty-state.ts";
 export { evolve } from "./evolve.ts";
-export { type GateClass, type GateSettings, type GateStanding, gateStanding } from "./gate/gate.ts";
-export {
-  createWindow,
-  limitWindow,
-  type UsageWindow,
-  type WindowFacts,
-  type WindowKind,
-  type WindowOptions,
-  windowFromFacts,
-} from "./gate/usage-window.ts";
+export { type GateStanding, gateStanding } from "./gate/limits.ts";
+export type { GateClass, GateSettings } from "./gate/settings.ts";
+export type { UsageWindow, WindowFacts, WindowKind, WindowOptions } from "./gate/usage-window.ts";
+export { createWindow, limitWindow, windowFromFacts } from "./gate/usage-window.ts";
 export type {
   AskPermit,
   AttemptReport,

@@ -8,7 +8,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLASS_RANK, classOf, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateClass } from "../../src/core/gate/gate.ts";
+import {
+  CLASS_RANK,
+  classOf,
+  DEFAULT_GATE_SETTINGS,
+  GATE_CLASSES,
+  type GateClass,
+} from "../../src/core/gate/settings.ts";
 import { createGate, type GateOptions, GateRefusedError, type PermitGate } from "../../src/gate/index.ts";
 
 type Stage = { gate: PermitGate; turn: (ms: number) => void };

@@ -1,25 +1,18 @@
 /** What other layers may use of this room. */
 
-export {
-  type AgentId,
-  agentId,
-  type Duration,
-  type GateId,
-  gateId,
-  type Instant,
-  instant,
-  milliseconds,
-  type PermitId,
-  type ProjectId,
-  projectId,
-  type ScheduleId,
-  type Seq,
-  seconds,
-  seq,
-  type TaskId,
-  taskId,
-  type WorkerId,
+export type {
+  AgentId,
+  Duration,
+  GateId,
+  Instant,
+  PermitId,
+  ProjectId,
+  ScheduleId,
+  Seq,
+  TaskId,
+  WorkerId,
 } from "./brand.ts";
+export { agentId, gateId, instant, milliseconds, projectId, seconds, seq, taskId } from "./brand.ts";
 export { SIZE_PATTERN, size, sizeText } from "./byte-size.ts";
 export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
 export { distanceOf, nearest } from "./nearest.ts";

@@ -27,7 +27,7 @@ import {
 } from "../base/readers.ts";
 import { badField, type Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/gate.ts";
+import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/settings.ts";
 
 /** The names of all strategies of placement. */
 export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;

@@ -7,29 +7,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BrokenInvariant } from "../base/result.ts";
+import { askPermit, dropTicket, grantPermit, releasePermit, restartGate, throttleGate } from "./gate.ts";
 import {
-  askPermit,
-  classOf,
-  configureGate,
-  DEFAULT_GATE_SETTINGS,
-  dropTicket,
   expiredPermits,
-  type Gate,
-  type GateClass,
-  type GateSettings,
   gateStanding,
-  grantPermit,
   isHeld,
-  newGate,
   nextGateInstant,
   nextGrant,
   queuedTickets,
-  releasePermit,
-  restartGate,
-  type Ticket,
-  throttleGate,
   ticketPosition,
-} from "./gate.ts";
+} from "./limits.ts";
+import { classOf, DEFAULT_GATE_SETTINGS, type GateClass, type GateSettings } from "./settings.ts";
+import { configureGate, type Gate, newGate } from "./state.ts";
+import type { Ticket } from "./waiting-line.ts";
 
 let orders = 0;
 

@@ -26,48 +26,6 @@ import type { Gate, Permit } from "./state.ts";
 import type { Ticket } from "./waiting-line.ts";
 import { chargeShare, clearQueue, enqueue, joinShare, type Share, settleShare, takeOut } from "./waiting-line.ts";
 
-export {
-  expiredPermits,
-  type GateLimit,
-  type GateRateLimit,
-  type GateRoomLimit,
-  type GateStanding,
-  gateStanding,
-  isHeld,
-  isOpen,
-  nextGateInstant,
-  nextGrant,
-  nextPermitExpiry,
-  queuedTickets,
-  rateLimit,
-  rateLimitedUntil,
-  roomLimit,
-  ticketPosition,
-  type Waiting,
-  waitingOf,
-} from "./limits.ts";
-export {
-  CLASS_RANK,
-  classOf,
-  DEFAULT_GATE_SETTINGS,
-  GATE_CLASSES,
-  type GateClass,
-  type GateSettings,
-} from "./settings.ts";
-export {
-  configureGate,
-  type Gate,
-  type GateFacts,
-  gateFacts,
-  gateFromFacts,
-  newGate,
-  type Permit,
-  type ReadonlyGate,
-  type TokenLimit,
-} from "./state.ts";
-export type { GateTotals } from "./totals.ts";
-export type { Ticket } from "./waiting-line.ts";
-
 /** What became of a call; unknown tokens (null) are charged at the estimate. */
 export type PermitOutcome = {
   readonly ok: boolean;

@@ -1,35 +1,23 @@
 /** What other layers may use of this room. */
 
+export { admitAtOnce, askPermit, dropTicket, grantPermit, releasePermit, throttleGate } from "./gate.ts";
 export {
-  admitAtOnce,
-  askPermit,
-  CLASS_RANK,
-  classOf,
-  DEFAULT_GATE_SETTINGS,
-  dropTicket,
   expiredPermits,
-  GATE_CLASSES,
-  type Gate,
-  type GateClass,
-  type GateSettings,
   type GateStanding,
-  type GateTotals,
   gateStanding,
-  grantPermit,
   isHeld,
-  newGate,
   nextGateInstant,
   nextGrant,
   nextPermitExpiry,
-  type Permit,
   queuedTickets,
-  type ReadonlyGate,
   rateLimit,
-  releasePermit,
   roomLimit,
-  type Ticket,
-  throttleGate,
   type Waiting,
   waitingOf,
-} from "./gate.ts";
+} from "./limits.ts";
+export type { GateClass, GateSettings } from "./settings.ts";
+export { CLASS_RANK, classOf, DEFAULT_GATE_SETTINGS, GATE_CLASSES } from "./settings.ts";
+export { type Gate, newGate, type Permit, type ReadonlyGate } from "./state.ts";
+export type { GateTotals } from "./totals.ts";
 export { RollingSum } from "./usage-window.ts";
+export type { Ticket } from "./waiting-line.ts";

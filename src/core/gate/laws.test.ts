@@ -9,31 +9,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  admitAtOnce,
-  askPermit,
-  CLASS_RANK,
-  DEFAULT_GATE_SETTINGS,
-  dropTicket,
-  expiredPermits,
-  GATE_CLASSES,
-  type Gate,
-  type GateSettings,
-  gateFacts,
-  gateFromFacts,
-  gateStanding,
-  grantPermit,
-  newGate,
-  nextGateInstant,
-  nextGrant,
-  type Permit,
-  queuedTickets,
-  releasePermit,
-  restartGate,
-  type Ticket,
-  throttleGate,
-  ticketPosition,
-} from "./gate.ts";
+import { admitAtOnce, askPermit, dropTicket, grantPermit, releasePermit, restartGate, throttleGate } from "./gate.ts";
+import { expiredPermits, gateStanding, nextGateInstant, nextGrant, queuedTickets, ticketPosition } from "./limits.ts";
+import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateSettings } from "./settings.ts";
+import { type Gate, gateFacts, gateFromFacts, newGate, type Permit } from "./state.ts";
+import type { Ticket } from "./waiting-line.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 150 : 1000 };
 

@@ -6,7 +6,7 @@
  */
 import type { Config } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
-import type { GateFacts } from "../gate/gate.ts";
+import type { GateFacts } from "../gate/state.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
 import type { Takes } from "../model/events.ts";
 import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from "../model/state.ts";

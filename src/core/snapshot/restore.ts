@@ -20,7 +20,7 @@ import { internRequirements } from "../fleet/requirements.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
 import { addWorker, setRoom } from "../fleet/worker-tree.ts";
-import { type Gate, gateFromFacts } from "../gate/gate.ts";
+import { type Gate, gateFromFacts } from "../gate/state.ts";
 import { rollingSumFromFacts } from "../gate/usage-window.ts";
 import type {
   Agent,

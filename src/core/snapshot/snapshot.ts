@@ -20,7 +20,7 @@
  */
 
 import { waiting } from "../collections/fifo.ts";
-import { gateFacts } from "../gate/gate.ts";
+import { gateFacts } from "../gate/state.ts";
 import type {
   ReadonlyAgent,
   ReadonlyAttempt,

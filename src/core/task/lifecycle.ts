@@ -15,17 +15,8 @@ import { isStray } from "../fleet/pin.ts";
 import { requirementsFor } from "../fleet/requirements.ts";
 import type { TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyTask } from "../model/read-only.ts";
-import {
-  type End,
-  type EndPhase,
-  hasEnded,
-  type Links,
-  type Phase,
-  type Project,
-  type State,
-  type Task,
-  type Tombstone,
-} from "../model/state.ts";
+import type { End, EndPhase, Links, Phase, Project, State, Task, Tombstone } from "../model/state.ts";
+import { hasEnded } from "../model/state.ts";
 import { comeBack } from "../turn/fairness.ts";
 import { dropHold } from "../turn/hold.ts";
 import { addAgent, dropAgent } from "../turn/members.ts";

@@ -13,7 +13,7 @@
 
 import { after, type GateId, type Instant } from "../base/brand.ts";
 import { fnv1a } from "../fleet/shape.ts";
-import { isHeld } from "../gate/gate.ts";
+import { isHeld } from "../gate/limits.ts";
 import type { AttemptReport } from "../model/commands.ts";
 import type { Event, EventOf, LossCause } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";

@@ -13,21 +13,11 @@ import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
 import { gateSettings } from "../config/config.ts";
-import {
-  askPermit,
-  classOf,
-  dropTicket,
-  expiredPermits,
-  type Gate,
-  grantPermit,
-  isHeld,
-  nextGateInstant,
-  nextGrant,
-  releasePermit,
-  restartGate,
-  type Ticket,
-} from "../gate/gate.ts";
-import type { ReadonlyGate } from "../gate/state.ts";
+import { askPermit, dropTicket, grantPermit, releasePermit, restartGate } from "../gate/gate.ts";
+import { expiredPermits, isHeld, nextGateInstant, nextGrant } from "../gate/limits.ts";
+import { classOf } from "../gate/settings.ts";
+import type { Gate, ReadonlyGate } from "../gate/state.ts";
+import type { Ticket } from "../gate/waiting-line.ts";
 import { type AskPermit, type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { Event, EventOf } from "../model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";

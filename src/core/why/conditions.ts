@@ -9,7 +9,7 @@
 
 import { instantText } from "../base/instant-text.ts";
 import { entryOf } from "../config/config.ts";
-import { isHeld } from "../gate/gate.ts";
+import { isHeld } from "../gate/limits.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded } from "../model/state.ts";

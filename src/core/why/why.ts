@@ -14,14 +14,8 @@ import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read
 import { hasEnded, type Phase } from "../model/state.ts";
 import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
 import { countAhead, fixedOf, taskRank } from "../turn/queue.ts";
-import {
-  finding,
-  limitConditions,
-  shapeConditions,
-  taskConditions,
-  turnConditions,
-  type WhyCondition,
-} from "./conditions.ts";
+import type { WhyCondition } from "./conditions.ts";
+import { finding, limitConditions, shapeConditions, taskConditions, turnConditions } from "./conditions.ts";
 import { asRunnable, type Standing, standingOf } from "./turn.ts";
 import { workerConditions } from "./workers.ts";
 

@@ -12,7 +12,7 @@
 import fc from "fast-check";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../../src/core/base/brand.ts";
 import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from "../../../src/core/config/config.ts";
-import type { GateSettings } from "../../../src/core/gate/gate.ts";
+import type { GateSettings } from "../../../src/core/gate/settings.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../../src/core/model/commands.ts";
 import type { Takes } from "../../../src/core/model/events.ts";
 import type { Attempt, State } from "../../../src/core/model/state.ts";
