@@ -89,6 +89,11 @@ const bodyFields: Record<string, readonly unknown[]> = {
   timeoutMs: [...NOT_WHOLE, 0],
   onDependencyFailure: ["wait", "", null, 1, {}],
   onLoss: ["skip", "", null, true, []],
+  labels: [
+    ...NOT_AN_OBJECT.filter((value) => value !== undefined),
+    ...[{ a: 1 }, { a: null }, { a: "x".repeat(257) }, { a: LONE }, { "a=b": "c" }, { "a b": "c" }, { "": "c" }],
+    ...[{ ["k".repeat(64)]: "v" }, Object.fromEntries(Array.from({ length: 33 }, (_, at) => [`k${at}`, "v"]))],
+  ],
   misspelt: [1],
   taskId: ["known"],
   ["__proto__"]: [{}],

@@ -73,6 +73,7 @@ describe("submit", () => {
       ...["--capability", "git", "--lock", "repo:x", "--zone", "eu", "--provider", "anthropic/default"],
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
       ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
+      ...["--label", "team=web", "--label", "where=a=b"],
     ];
     const { asked, err } = await drover(args, answers, { cwd: directory });
     assert.equal(err, "");
@@ -85,6 +86,7 @@ describe("submit", () => {
       ...{ capabilities: ["git"], locks: ["repo:x"], zone: "eu", provider: "anthropic/default" },
       ...{ estimatedTokens: 500, iteration: 2, maxAttempts: 1, timeoutMs: 600_000, tabId: "t1", ref: "e5" },
       ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
+      labels: { team: "web", where: "a=b" },
     });
     assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });

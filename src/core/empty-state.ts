@@ -31,6 +31,7 @@ export function emptyState(): State {
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),
+    labels: new Map(),
     requirements: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),

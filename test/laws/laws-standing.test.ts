@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Instant, TaskId } from "../../src/core/base/brand.ts";
+import { items } from "../../src/core/collections/sorted-list.ts";
 import { DEFAULT_CONFIG } from "../../src/core/config/config.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
@@ -31,6 +32,24 @@ const DONE: Omit<AttemptReport, "task" | "attempt"> = {
 test("every count and index is what the facts say, after every event", () => {
   holds(7000, history, (seeds) => {
     live(seeds, { onEvent: (state, { kind }) => assert.deepEqual(checkInvariants(state), [], `after ${kind}`) });
+  });
+});
+
+test("the tasks of a label are those that were submitted with it and are still readable, in that order", () => {
+  holds(4000, history, (seeds) => {
+    const submitted = new Map<number, readonly string[]>();
+    const { state } = live(seeds, {
+      onEvent: ({ seq }, event) => {
+        if (event.kind === "task-submitted") submitted.set(seq, event.labels);
+      },
+    });
+    for (const known of [state, restore(snapshotLines(state))]) {
+      const expected = new Map<string, number[]>();
+      for (const { seq } of known.tasks.values())
+        for (const label of submitted.get(seq) ?? []) expected.set(label, [...(expected.get(label) ?? []), seq]);
+      const found = Array.from(known.labels, ([text, { tasks }]) => [text, [...items(tasks)].map(({ seq }) => seq)]);
+      assert.deepEqual(Object.fromEntries(found), Object.fromEntries(expected));
+    }
   });
 });
 

@@ -150,6 +150,12 @@ export function several(text: string, before: unknown): string[] {
   return [...(Array.isArray(before) ? (before as string[]) : []), ...more];
 }
 
+/** `key=value`; may be given again. What a key may be is for the server to say. */
+export function label(text: string, before: unknown): string[] {
+  if (!text.includes("=")) throw new BadValue("It must be a label such as team=web.");
+  return each(text, before);
+}
+
 /** A flag that may be given again, each time as one value. */
 export function each(text: string, before: unknown): string[] {
   return [...(Array.isArray(before) ? (before as string[]) : []), text];

@@ -64,6 +64,7 @@ const submitted: Required<Omit<TaskBody, "id">> = {
   timeoutMs: 600_000,
   onDependencyFailure: "run",
   onLoss: "fail",
+  labels: { team: "web" },
 };
 for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(key)))
   test(`${field} is shown`, () => {

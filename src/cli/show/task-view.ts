@@ -52,6 +52,9 @@ const text = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : String(value);
 const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
 
+const labelsOf = ({ labels }: TaskView): string | undefined =>
+  labels === undefined ? undefined : names(Object.entries(labels).map(([key, value]) => `${key}=${value}`));
+
 /** Of a task whose record has expired (resultTtl) it may not be known any more: it has an end and no latency. */
 function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskView): string {
   if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
@@ -111,6 +114,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["on loss", task.onLoss],
     ["on dependency failure", task.onDependencyFailure],
     ["callback", task.callbackUrl],
+    ["labels", labelsOf(task)],
   ]);
   const values = (["progress", "params", "payload", "result"] as const)
     .filter((key) => task[key] !== undefined)

@@ -14,6 +14,7 @@ import {
   cpuMillicores,
   type FlagSpec,
   given,
+  label,
   milliseconds,
   number,
   several,
@@ -30,7 +31,7 @@ type FieldFlags = Pick<
 >;
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
-type ListFlag = "capability" | "lock";
+type ListFlag = "capability" | "lock" | "label";
 export type TaskFlags = FieldFlags &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
@@ -87,6 +88,7 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
     about: "when an attempt that had begun is lost: run it again, or fail, its outcome unknown (default with --tab)",
     choices: ["retry", "fail"],
   },
+  { flags: "--label <key=value>", about: "what it is found by; given again for more", read: label },
 ];
 
 export const SUBMIT_FLAGS: readonly FlagSpec[] = [
@@ -138,9 +140,13 @@ export async function taskBodyFrom(
     selector: flags.selector,
     onDependencyFailure: flags.onDependencyFailure,
     onLoss: flags.onLoss,
+    labels: flags.label === undefined ? undefined : labelsFrom(flags.label),
   };
   return given(whole) as TaskBody;
 }
+
+const labelsFrom = (labels: readonly string[]): TaskBody["labels"] & {} =>
+  Object.fromEntries(labels.map((label) => [label.slice(0, label.indexOf("=")), label.slice(label.indexOf("=") + 1)]));
 
 async function paramsFrom(
   { params, command }: TaskFlags,

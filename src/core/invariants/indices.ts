@@ -44,6 +44,7 @@ export function checkIndices(state: ReadonlyState, complain: Complain): void {
   checkTimers(state, complain);
   checkTabsAndPins(state, complain);
   checkFleet(state, complain);
+  checkLabels(state, complain);
 }
 
 const groupsOf = (state: ReadonlyState): ReadonlyGroup[] =>
@@ -219,6 +220,22 @@ function checkTimers(state: ReadonlyState, complain: Complain): void {
   const tabs = [...state.tabs.values()].flatMap(({ timer }) => (timer === null ? [] : [timer]));
   const all = [...[...state.tasks.values()].flatMap(({ timers }) => timers ?? []), ...tabs].sort(compareTimers);
   checkList("timers", state.timers, all, complain);
+}
+
+/** Who has which label. */
+function checkLabels(state: ReadonlyState, complain: Complain): void {
+  const known = new Map<string, ReadonlyTask[]>();
+  for (const task of state.tasks.values()) {
+    const labels = task.extra?.labels ?? [];
+    complain(
+      labels.every((label) => state.labels.get(label.text) === label),
+      () => `the labels of ${task.id} are known`,
+    );
+    for (const { text } of labels) known.set(text, [...(known.get(text) ?? []), task]);
+  }
+  complain(state.labels.size === known.size, "a label is known only while a task has it");
+  for (const { text, tasks } of state.labels.values())
+    checkList(`the tasks with label ${text}`, tasks, known.get(text) ?? [], complain);
 }
 
 const isIn = (list: ReadonlySortedList<ReadonlyTask> | undefined, task: ReadonlyTask): boolean =>

@@ -35,6 +35,8 @@ export type Submission = Pick<
   readonly estimatedTokens: number | null;
   /** Own failures it may have; null if none was given. */
   readonly maxAttempts: number | null;
+  /** Each as `key=value`, in the order of their texts; absent: none. */
+  readonly labels?: readonly string[];
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
   /** The host that is called when it ends; null or absent: none. */

@@ -45,6 +45,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "pin",
     "onLoss",
     "action",
+    "labels",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -115,7 +116,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "" },
+  "task-submitted": { onLoss: "retry", action: "", labels: [] },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },
   "worker-joined": { endpoint: null, path: null, takes: null },

@@ -208,6 +208,8 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
    * (fleet/worker-filter.ts).
    */
   action: string;
+  /** Its labels, each as `key=value`, in the order of their texts. */
+  labels: readonly string[];
 };
 
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */

@@ -11,6 +11,7 @@ import type * as written from "./state.ts";
 /** The state for all but `evolve`: it may be read at any depth, and not written. */
 export type ReadonlyState = DeepReadonly<written.State>;
 export type ReadonlyTask = DeepReadonly<written.Task>;
+export type ReadonlyExtra = DeepReadonly<written.TaskExtra>;
 export type ReadonlyAttempt = DeepReadonly<written.Attempt>;
 export type ReadonlyProject = DeepReadonly<written.Project>;
 export type ReadonlyAgent = DeepReadonly<written.Agent>;

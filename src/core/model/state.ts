@@ -148,6 +148,15 @@ export type End = {
   readonly resultSeq: number | null;
 };
 
+/** Tasks that have one label, as `key=value`, in the order of submission. */
+export type Label = { readonly text: string; readonly tasks: SortedList<Task> };
+
+/** What few tasks have. A task without any of it has no such object, and costs one pointer. */
+export type TaskExtra = {
+  /** Its labels, in the order of their texts. */
+  labels: readonly Label[] | null;
+};
+
 export type Task = {
   readonly id: TaskId;
   /** The event that submitted it: its position among equals, and where its body lies. */
@@ -191,6 +200,7 @@ export type Task = {
   pin: Pin | null;
   group: Group | null;
   timers: Timer[] | null;
+  extra: TaskExtra | null;
 };
 
 export type Attempt = {
@@ -484,6 +494,8 @@ export type State = {
   readonly gates: Map<GateId, Gate>;
   /** The gate of each permit that is queued or held. */
   readonly permits: Map<PermitId, GateId>;
+  /** The labels of all tasks that are still readable, by their text. */
+  readonly labels: Map<string, Label>;
   /** What tasks require, by its key. */
   readonly requirements: Map<string, Requirements>;
   /** The shapes of queued tasks, and which of them cannot start. */

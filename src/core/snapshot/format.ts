@@ -59,6 +59,8 @@ export type EndRow = [
   ...[at: number, seq: number, error: string | null],
   ...[resultHash: string | null, resultSize: number, resultSeq: number | null],
 ];
+/** What few tasks have, by name: absent is what nearly all have. */
+export type ExtraRow = { labels?: readonly string[] };
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
   ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],
@@ -70,6 +72,7 @@ export type TaskMore = [
   ...[paused: boolean, ownFailures: number, losses: number, attempts: number, restUntil: number, deadline: number],
   ...[lastWorker: string | null, startedAt: number, pin: string | null, pinUntil: number],
   ...[links: LinksRow | null, end: EndRow | null, requeues?: number, throttles?: number],
+  extra?: ExtraRow | null,
 ];
 export type AttemptRow = [
   ...[tag: "attempt", task: number, worker: string, number: number, assignedAt: number, charge: number],

@@ -37,6 +37,7 @@ import type {
 } from "../model/state.ts";
 import { attach } from "../task/attempt.ts";
 import { newTab, watchTabs } from "../task/browser-tab.ts";
+import { putLabels } from "../task/labels.ts";
 import { armWake, awaitArtifact, count, nameAll, setPin } from "../task/lifecycle.ts";
 import { bookCall } from "../task/permits.ts";
 import { setTimer } from "../task/timers.ts";
@@ -349,6 +350,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
     pin: null,
     group: null,
     timers: null,
+    extra: null,
   };
   requirements.users++;
   agent.records++;
@@ -361,7 +363,7 @@ function loadTask(loading: Loading, row: format.TaskRow): void {
 
 function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   const { state } = loading;
-  const [, , , , , deadline, , , pin, pinUntil, links, end] = more;
+  const [, , , , , deadline, , , pin, pinUntil, links, end, , , extra = null] = more;
   if (links !== null) loadLinks(loading, task, links);
   if (end !== null) {
     task.end = endOf(end);
@@ -371,6 +373,11 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
     const { affinityWait } = state.config.scheduler.placement;
     setPin(state, task, nameOf(loading, pin) as Pin, pinUntil - affinityWait);
   }
+  if (extra !== null) loadExtra(state, task, extra);
+}
+
+function loadExtra(state: State, task: Task, { labels }: format.ExtraRow): void {
+  if (labels !== undefined) putLabels(state, task, labels);
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {

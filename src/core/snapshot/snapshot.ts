@@ -24,6 +24,7 @@ import { gateFacts } from "../gate/state.ts";
 import type {
   ReadonlyAgent,
   ReadonlyAttempt,
+  ReadonlyExtra,
   ReadonlyProject,
   ReadonlyRequirements,
   ReadonlyState,
@@ -144,8 +145,9 @@ function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requir
   const { id, seq, bodyHash, createdAt, depth, priority, iteration, estimate, runnableAt, lastSeq } = task;
   const phase = format.PHASES.indexOf(task.phase);
   const links = linksRow(state, task);
+  const extra = task.extra === null ? null : extraRow(task.extra);
   // Spelled out for each case: this runs a million times.
-  return isPlain(task) && links === null
+  return isPlain(task) && links === null && extra === null
     ? [
         "task",
         id,
@@ -164,7 +166,7 @@ function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requir
       ]
     : [
         ...(["task", id, seq, agent, requirements, bodyHash, createdAt, depth, phase, priority] as const),
-        ...([iteration, estimate, runnableAt, lastSeq, moreOf(task, links)] as const),
+        ...([iteration, estimate, runnableAt, lastSeq, moreOf(task, links, extra)] as const),
       ];
 }
 
@@ -178,14 +180,19 @@ const isPlain = (task: ReadonlyTask): boolean =>
   task.pin === null &&
   task.end === null;
 
-function moreOf(task: ReadonlyTask, links: format.LinksRow | null): format.TaskMore {
+function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format.ExtraRow | null): format.TaskMore {
   const { paused, ownFailures, losses, attempts, restUntil, deadline, lastWorker, startedAt, pin, end } = task;
   const pinUntil = task.timers?.find((timer) => timer.kind === "pin")?.at ?? -1;
   const how = end === null ? null : endRow(end);
   return [
     ...([paused, ownFailures, losses, attempts, restUntil, deadline] as const),
-    ...([lastWorker, startedAt, pin, pinUntil, links, how, task.requeues, task.throttles] as const),
+    ...([lastWorker, startedAt, pin, pinUntil, links, how, task.requeues, task.throttles, extra] as const),
   ];
+}
+
+/** Null also where it is there and holds nothing. */
+function extraRow({ labels }: ReadonlyExtra): format.ExtraRow | null {
+  return labels === null ? null : { labels: labels.map(({ text }) => text) };
 }
 
 const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [

@@ -281,6 +281,8 @@ type Admitted = {
   readonly ties: Ties;
 };
 
+const NO_LABELS: readonly string[] = [];
+
 /** One literal, in the order of FIELDS: every task costs one, and spreading its parts would cost as much again. */
 function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitted, now: Instant): TaskSubmitted {
   const { ties } = admitted;
@@ -323,6 +325,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     // A click of which it is unknown whether it was made must not be repeated.
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
     action,
+    labels: task.labels ?? NO_LABELS,
   };
 }
 

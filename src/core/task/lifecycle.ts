@@ -24,6 +24,7 @@ import { settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd } from "./callbacks.ts";
+import { dropLabels, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
 
 const AGENTS_KEPT_MAX = 1000;
@@ -69,10 +70,12 @@ export function submitTask(state: State, event: TaskSubmitted): void {
     pin: null,
     group: null,
     timers: null,
+    extra: null,
   };
   state.tasks.set(task.id, task);
   count(state, task, "waiting", 1);
   if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
+  if (event.labels.length > 0) putLabels(state, task, event.labels);
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
@@ -364,6 +367,7 @@ function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
+  if (task.extra !== null) dropLabels(state, task);
   if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);

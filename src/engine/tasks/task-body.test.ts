@@ -199,6 +199,7 @@ const FIELDS: Readonly<Record<string, readonly [fc.Arbitrary<unknown>, fc.Arbitr
   estimatedTokens: [some(1.2, 7, -0), some(Number.NaN, "7")],
   onDependencyFailure: [some("skip", "run"), some("wait")],
   onLoss: [some("retry", "fail"), some("skip")],
+  labels: [some({ team: "web", a: "" }, {}, { z: "é=", a: undefined }), some({ "a=b": "c" }, { a: 1 })],
   callbackUrl: [some("https://example.com/", "http://é/"), some("", 3)],
 };
 const KNOWN = Object.keys(FIELDS);
@@ -293,6 +294,13 @@ test("an item of a batch is read as the body it stands for, or refused as that i
   });
 });
 
+test("labels are given to the core as key=value in the order of their texts, and an absent one is none", () => {
+  const given = { b: "2", a: "x=y", ab: "", c: undefined as never };
+  const { submission, text } = readTaskBody({ agentId: "ann", action: "build", labels: given });
+  assert.deepEqual(submission.labels, ["a=x=y", "ab=", "b=2"]);
+  assert.equal(text, '{"action":"build","agentId":"ann","labels":{"a":"x=y","ab":"","b":"2"}}');
+});
+
 test("what an item says counts before what the batch says, even if that is nothing", () => {
   const readItem = itemReader({ agentId: "ann", project: "alpha", callbackUrl: "https://a/" }, false);
   const texts = [{}, { project: "beta" }, { project: undefined }, { callbackUrl: undefined }].map((more) => {
@@ -331,7 +339,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ params: { a: 1 }, payload: [2], priority: "high", deadline: 9, notBefore: 8, parent: "up", needs: ["z", "b"] },
     ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
-    ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/" },
+    ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/", labels: { k: "v" } },
   };
   assert.deepEqual(Object.keys(body).sort(), Object.keys(taskFields).sort());
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
@@ -340,7 +348,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
     ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: "a" },
-    action: "build",
+    ...{ action: "build", labels: ["k=v"] },
   });
 });
 

@@ -319,7 +319,14 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     onLoss: at(values, AT.onLoss) ?? null,
     action: actionName(at(values, AT.action) as string, commandIn(at(values, AT.params)) !== null),
     callback: hostOf(at(values, AT.callbackUrl)),
+    labels: labelsOf(at(values, AT.labels)),
   };
+}
+
+function labelsOf(labels: TaskInput["labels"]): readonly string[] {
+  if (labels === undefined) return NO_NAMES;
+  const given = Object.entries(labels).filter(([, value]) => value !== undefined);
+  return given.map(([key, value]) => `${key}=${value}`).sort();
 }
 
 /** Of a URL; empty if it is none. */

@@ -64,6 +64,7 @@ const PLAIN_SUBMIT = {
   ...{ parent: null, needs: [], artifact: null, notBefore: null, deadline: null, estimatedTokens: 0, iteration: 1 },
   ...{ maxAttempts: 3, timeoutMs: null, onDependencyFailure: "skip", runnable: true, pin: null, onLoss: "retry" },
   action: "",
+  labels: [],
 };
 const RANK = {
   ...{ express: false, hold: false, level: 0.5, weight: 1, agentInFlight: 300, priority: 0, overdue: true, score: 100 },
@@ -345,7 +346,7 @@ test("a damaged kind, flag, reason, instant, count or value is named", () => {
   const plain = encoded(PLAIN_SUBMIT, null)
     .toString("hex")
     .slice(0, -2 - 64);
-  refused(`${plain}f100000002`, /values 33554432, of 25/);
+  refused(`${plain}f1ffffffff`, /values 4294967295, of \d+/);
   refused(`${plain}02faffffffff`, /cut off/);
   refused(`${plain}02fa01000000fa01000000`, /no such value/);
 });

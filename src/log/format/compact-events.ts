@@ -79,6 +79,7 @@ const USUAL: Readonly<Record<string, unknown>> = {
   pin: null,
   onLoss: "retry",
   action: "",
+  labels: EMPTY,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 

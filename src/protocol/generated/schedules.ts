@@ -146,4 +146,6 @@ export type ScheduleTask = {
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
 };

@@ -97,6 +97,8 @@ export type BatchTask = {
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
 };
 
 /** What a task takes of a machine. */
@@ -190,6 +192,8 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
 };
 
 /**
@@ -257,6 +261,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */

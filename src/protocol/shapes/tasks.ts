@@ -32,6 +32,22 @@ export const resources: s.Schema<wire.Resources> = s.object<wire.Resources>({
   memoryBytes: s.optional(s.whole(0)),
 });
 
+const LABELS_MAX = 32;
+const LABEL_KEY_MAX = 63;
+const LABEL_VALUE_MAX = 256;
+const labelKey = (): s.Schema<string> =>
+  s.refined(
+    s.name(LABEL_KEY_MAX),
+    (key) => !key.includes("="),
+    `a name of 1 to ${LABEL_KEY_MAX} characters without blanks and without =`,
+  );
+export const labels = (): s.Schema<Readonly<Record<string, string>>> =>
+  s.refined(
+    s.table(s.text(0, LABEL_VALUE_MAX), labelKey()),
+    (given) => Object.keys(given).length <= LABELS_MAX,
+    `an object of at most ${LABELS_MAX} texts by name`,
+  );
+
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
@@ -79,6 +95,7 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
     "What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome unknown. " +
       "Without one, fail with a tabId, else retry.",
   ),
+  labels: s.described(s.optional(labels()), 'At most 32 texts by name, by which tasks are found: `{ team: "web" }`.'),
 };
 const agentId = (): s.Schema<string> =>
   s.described(s.name(), "Who submits: the unit of fairness inside a project.", {

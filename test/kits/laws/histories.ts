@@ -64,6 +64,7 @@ const TABS = ["x", "y"];
 const LOCKS = ["l1", "l2"];
 const TYPES = ["plan", "code", "odd"];
 const CAPABILITIES = ["gpu", "node"];
+const LABELS = ["k=v", "k=w", "run=1"];
 const PAUSES_MS = [0, 0, 0, 0, 1, 10, 100, 1000, 1000, 5000, 60_000, 3_600_000];
 export const SPANS_MS: readonly number[] = [1, 100, 1000, 10_000, 3_600_000];
 
@@ -257,6 +258,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
     action: dice.pick(["", "exec", "exec", "click"]),
+    labels: someOf(dice, LABELS, sometimes(40) ? 50 : 0),
     callback: sometimes(20) ? dice.pick(["a.example", "b.example:8080", ""]) : null,
   };
 }

@@ -1,0 +1,38 @@
+/**
+ * Labels: who has which, so that looking for them costs what is found.
+ *
+ * A label is one text, `key=value`; a key has no `=` in it. Each is kept once, with the tasks that have it in the
+ * order of submission, for as long as one of them is readable.
+ */
+
+import { insert, remove, sortedList } from "../collections/sorted-list.ts";
+import type { Label, State, Task, TaskExtra } from "../model/state.ts";
+import { compareSeqs } from "../turn/total-orders.ts";
+
+/** What few tasks have, of one that has some of it from here on. */
+export function extraOf(task: Task): TaskExtra {
+  task.extra ??= { labels: null };
+  return task.extra;
+}
+
+export function putLabels(state: State, task: Task, texts: readonly string[]): void {
+  extraOf(task).labels = texts.map((text) => {
+    const label = state.labels.get(text) ?? newLabel(state, text);
+    insert(label.tasks, task);
+    return label;
+  });
+}
+
+function newLabel(state: State, text: string): Label {
+  const label: Label = { text, tasks: sortedList<Task>(compareSeqs) };
+  state.labels.set(text, label);
+  return label;
+}
+
+/** The task's record goes. */
+export function dropLabels(state: State, task: Task): void {
+  for (const label of task.extra?.labels ?? []) {
+    remove(label.tasks, task);
+    if (label.tasks.size === 0) state.labels.delete(label.text);
+  }
+}
