@@ -20,7 +20,6 @@ export {
   taskId,
   workerId,
 } from "./base/brand.ts";
-export { InputError } from "./base/input-error.ts";
 export { type Refusal, sentence } from "./base/refusal.ts";
 export { BrokenInvariant, type Failed, type Ok, type Result } from "./base/result.ts";
 export {
@@ -74,6 +73,7 @@ export { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "./s
 export {
   deficits,
   globalExhausted,
+  InputError,
   type PublicLoad,
   projectExhausted,
   type ScoredTask,

@@ -13,33 +13,10 @@ export type {
   WorkerId,
 } from "./brand.ts";
 export { agentId, gateId, instant, milliseconds, projectId, seconds, seq, taskId } from "./brand.ts";
-export { SIZE_PATTERN, size, sizeText } from "./byte-size.ts";
 export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
 export { distanceOf, nearest } from "./nearest.ts";
 export { isPlainObject, THROWS } from "./plain-object.ts";
-export {
-  type Fields,
-  finite,
-  flag,
-  isName,
-  isRecord,
-  isText,
-  join,
-  NAMED_IN_WORDS,
-  name,
-  nameInWords,
-  oneOf,
-  orNull,
-  type Reader,
-  readSection,
-  SPAN_MS_MAX,
-  section,
-  sectionInWords,
-  setOf,
-  span,
-  text,
-  whole,
-} from "./readers.ts";
+export * from "./readers.ts";
 export { badField, brokenness, kindShown, type Refusal, sentence, shown } from "./refusal.ts";
 export { isKeptForOthers, keptOf } from "./reserve.ts";
 export { BrokenInvariant, fail, invariant, ok, type Result } from "./result.ts";

@@ -23,13 +23,9 @@ const BEGINS_ONE: readonly boolean[] = Array.from({ length: 128 }, (_, code) =>
 const BLANK = 32;
 const DELETE = 127;
 const ID_PATTERN = /^[^\s\p{Cc}]+$/u;
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ["ms", 1],
-  ["s", 1000],
-  ["m", 60_000],
-  ["h", 3_600_000],
-  ["d", 86_400_000],
-]);
+const SPAN_UNITS: Units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const SIZE_UNITS: Units = { B: 1, kB: 1000, KiB: 1024, MB: 1e6, MiB: 1_048_576, GB: 1e9, GiB: 1_073_741_824 };
+export const SIZE_PATTERN: string = patternOf(SIZE_UNITS);
 /** The longest span anything may last: a thousand years, far below where doubles lose whole milliseconds. */
 export const SPAN_MS_MAX = 31_556_952_000_000;
 
@@ -61,19 +57,44 @@ export function finite(min: number, max: number, above: boolean = false): Reader
       : fail(badField(field, value, expected));
 }
 
-/** A span: whole milliseconds, or text such as `250ms`, `30s`, `5m`, `24h`, `30d`. */
-export function span(minMs: number): Reader<number> {
-  const expected = `a span of at least ${minMs} ms: whole milliseconds, or text such as 250ms, 30s, 5m, 24h, 30d`;
+type Units = Readonly<Record<string, number>>;
+
+function patternOf(units: Units): string {
+  return `^([0-9]{1,15})(${Object.keys(units).join("|")})$`;
+}
+
+/** Whole numbers from min to max, or text: a count and a unit. */
+function measured(units: Units, min: number, max: number, expected: string): Reader<number> {
+  const pattern = new RegExp(patternOf(units));
   return (value, field) => {
-    let ms: unknown = value;
+    let amount: unknown = value;
     if (typeof value === "string") {
-      const [, count = "", unit = ""] = /^(\d{1,15})(ms|s|m|h|d)$/.exec(value) ?? [];
-      ms = count === "" ? Number.NaN : Number(count) * (UNITS.get(unit) ?? Number.NaN);
+      const [, count = "", unit = ""] = pattern.exec(value) ?? [];
+      amount = Number(count) * (units[unit] ?? Number.NaN);
     }
-    return typeof ms === "number" && Number.isSafeInteger(ms) && ms >= minMs && ms <= SPAN_MS_MAX
-      ? ok(ms)
+    return typeof amount === "number" && Number.isSafeInteger(amount) && amount >= min && amount <= max
+      ? ok(amount)
       : fail(badField(field, value, expected));
   };
+}
+
+/** A span: whole milliseconds, or text such as `250ms`, `30s`, `5m`, `24h`, `30d`. */
+export const span = (minMs: number): Reader<number> =>
+  measured(
+    SPAN_UNITS,
+    minMs,
+    SPAN_MS_MAX,
+    `a span of at least ${minMs} ms: whole milliseconds, or text such as 250ms, 30s, 5m, 24h, 30d`,
+  );
+
+/** A size: whole bytes, or text such as `512KiB`, `1MiB`, `2MB`. */
+export const size = (min: number, max: number): Reader<number> =>
+  measured(SIZE_UNITS, min, max, `a size from ${min} to ${max} bytes: whole bytes, or text such as 512KiB, 1MiB, 2MB`);
+
+/** A size in the largest binary unit that divides it. */
+export function sizeText(bytes: number): string {
+  const unit = ["GiB", "MiB", "KiB"].find((name) => bytes % (SIZE_UNITS[name] as number) === 0) ?? "B";
+  return `${bytes / (SIZE_UNITS[unit] as number)}${unit}`;
 }
 
 export const flag: Reader<boolean> = (value, field) =>

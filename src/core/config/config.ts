@@ -6,7 +6,6 @@
  * here on. The effective config is itself an event in the log, so that a replay decides under the
  * rules of its day. Zero is never "unset": where nothing is meant, the value is null.
  */
-import { size } from "../base/byte-size.ts";
 import {
   type Fields,
   finite,
@@ -21,6 +20,7 @@ import {
   readSection,
   section,
   sectionInWords,
+  size,
   span,
   text,
   whole,

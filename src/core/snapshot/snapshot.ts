@@ -13,7 +13,7 @@
  * The order is canonical: the same facts give the same bytes, whatever indices were built in between. Where order is
  * itself a fact (who waits for an artifact or a task, which gate or pinned worker is looked at first, which mean was
  * learned last, which tombstone goes first) it is kept; where it means nothing, lines are sorted by id. A tie of an
- * ended task to one that is no longer kept is written as 0: it is counted when dependents are notified, and nothing else.
+ * ended task to one that is no longer kept is written as 0: it is counted when dependents are notified, nothing else.
  *
  * The last line says how many went before it, so a file that was cut does not pass for a whole one. Whether
  * bytes were changed is known by their hash, which the store keeps.

@@ -7,13 +7,33 @@
  * with an InputError, never computed with. Nothing here reads a clock or changes what it is given.
  */
 
-import { orThrow } from "../base/input-error.ts";
 import { finite, flag, isRecord, join, name, orNull, type Reader, whole } from "../base/readers.ts";
-import { badField, type Refusal } from "../base/refusal.ts";
+import { badField, type Refusal, sentence } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type PriorityRules, readConfig } from "../config/config.ts";
 import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../task/admission.ts";
 import { score as scoreOf } from "../turn/priority.ts";
+
+/**
+ * Thrown by the functions that stand alone when a value cannot be. Inside Drover a refusal is data; these functions
+ * answer with plain values, so the same data is thrown.
+ */
+export class InputError extends Error {
+  override readonly name: string = "InputError";
+  /** What was wrong, as data. */
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(sentence(refusal));
+    this.refusal = refusal;
+  }
+}
+
+/** The value that was read, or the refusal thrown. */
+export function orThrow<Value>(read: Result<Value, Refusal>): Value {
+  if (!read.ok) throw new InputError(read.failure);
+  return read.value;
+}
 
 /** What the score of a task depends on. */
 export type ScoredTask = {

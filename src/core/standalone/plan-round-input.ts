@@ -6,12 +6,11 @@
  * its own counts and never touches what it was given.
  */
 
-import { orThrow } from "../base/input-error.ts";
 import { finite, name, oneOf, orNull, type Reader, readSection, setOf, text, whole } from "../base/readers.ts";
 import { badField } from "../base/refusal.ts";
 import { fail } from "../base/result.ts";
 import { type FairnessRules, priority, STRATEGIES, type Strategy } from "../config/config.ts";
-import { objectOf, readAmounts } from "./formulas.ts";
+import { objectOf, orThrow, readAmounts } from "./formulas.ts";
 
 export type RoundResources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
 /** A project in a round. */
