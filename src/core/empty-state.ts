@@ -9,7 +9,7 @@ import { sortedList } from "./collections/sorted-list.ts";
 import { DEFAULT_CONFIG } from "./config/config.ts";
 import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
-import { createRollingSum } from "./gate/usage-window.ts";
+import { RollingSum } from "./gate/usage-window.ts";
 import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
 import { compareGroups, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
@@ -51,7 +51,7 @@ export function emptyState(): State {
     holds: new Set(),
     oldest: sortedList<Group>(compareGroups),
     expressProjects: new Set(),
-    spent: createRollingSum({ windowMs: DEFAULT_CONFIG.budget.window, buckets: BUDGET_BUCKETS }),
+    spent: new RollingSum(DEFAULT_CONFIG.budget.window, BUDGET_BUCKETS),
     reserved: 0,
     callsReserved: 0,
     inFlight: 0,

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rollingSumFromFacts } from "../../src/core/gate/usage-window.ts";
+import { RollingSum } from "../../src/core/gate/usage-window.ts";
 import {
   type Decided,
   type Event,
@@ -340,7 +340,7 @@ test("a snapshot of format 3 counts no charge twice, and one that waits again ha
     if (row[0] === "drover") row[1] = 3;
     // As that format had it: charged when it starts, and the instant of the last start kept.
     if (row[0] === "project") {
-      const recent = rollingSumFromFacts(row[8]);
+      const recent = RollingSum.fromFacts(row[8]);
       recent.add(charge, world.now());
       row[8] = recent.facts();
       row[6] -= charge;

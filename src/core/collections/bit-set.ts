@@ -38,16 +38,6 @@ export function anyOutside(set: ReadonlyBitSet, closed: ReadonlyBitSet, alsoClos
   return false;
 }
 
-/** Whether any number in `set` is in `closed` but not in `other`. */
-export function anyOnlyIn(set: ReadonlyBitSet, closed: ReadonlyBitSet, other: ReadonlyBitSet): boolean {
-  const { words } = set;
-  for (let index = 0; index < words.length; index++) {
-    const word = words[index] as number;
-    if (word !== 0 && (word & (closed.words[index] ?? 0) & ~(other.words[index] ?? 0)) !== 0) return true;
-  }
-  return false;
-}
-
 /** Puts every number of `mask` into the set, or takes it out. */
 export function setAll(set: BitSet, mask: BitSet, on: boolean): void {
   if (on && set.words.length < mask.words.length) {

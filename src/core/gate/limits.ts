@@ -13,7 +13,6 @@
 
 import type { Permit, ReadonlyGate, TokenLimit } from "./state.ts";
 import { TOKEN_LIMITS } from "./state.ts";
-import { estimatedWait } from "./totals.ts";
 import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./waiting-line.ts";
 
 export type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
@@ -161,6 +160,8 @@ export function queuedTickets(gate: ReadonlyGate, now: number, most: number = Nu
   return ticketsInOrder(gate.queue, now, gate.settings.agingPerClassMs, most);
 }
 
+const SERVICE_MS_UNTIL_KNOWN = 30_000;
+
 /** Why one waits, and for how long: a window or a block that time lifts, or others before it. */
 export type Waiting =
   | { readonly status: "queued"; readonly position: number; readonly estimatedWaitMs: number }
@@ -172,7 +173,10 @@ export function waitingOf(gate: ReadonlyGate, id: string, now: number): Waiting 
   if (ticket === undefined || position === null) return null;
   const until = rateLimitedUntil(gate, ticket.tokens, now);
   if (until !== null) return { status: "rate-limited", position, retryAfterMs: until - now };
-  const estimatedWaitMs = estimatedWait(gate.totals, position, gate.settings.maxConcurrent);
+  // It waits so long if calls go on to take what they took so far.
+  const { completed, serviceMs } = gate.totals;
+  const meanMs = completed === 0 ? SERVICE_MS_UNTIL_KNOWN : Math.floor(serviceMs / completed);
+  const estimatedWaitMs = Math.floor((position * meanMs) / gate.settings.maxConcurrent);
   return { status: "queued", position, estimatedWaitMs };
 }
 

@@ -12,7 +12,6 @@
 import type { DeepReadonly } from "../collections/deep-readonly.ts";
 import { SlotMap } from "../collections/slot-map.ts";
 import type { GateSettings } from "./settings.ts";
-import { type GateTotals, newTotals } from "./totals.ts";
 import { FixedSum, type RollingFacts, RollingSum, type SumFacts, sumFromFacts, type UsageSum } from "./usage-window.ts";
 import { enqueue, joinShare, newQueue, type Queue, type Ticket } from "./waiting-line.ts";
 
@@ -25,6 +24,31 @@ export type Permit = Ticket & {
 };
 
 export type TokenLimit = "perMinute" | "perHour" | "perDay";
+
+/**
+ * What a gate has done in all.
+ *
+ * Counted by the verbs of gate.ts, so that every host of a gate counts alike. `scheduled` is what was admitted,
+ * whichever way; `completed` what was given back, except permits that ran out; `rateLimited` every call that met a
+ * window or a block when it asked, and every 429 that was reported. A call that is put back after its 429 was counted
+ * with that. Waiting and service are sums of milliseconds; the peaks are the most that waited, and were out, at once.
+ */
+export type GateTotals = {
+  /** Calls that were let out. */
+  scheduled: number;
+  /** Calls that came back; those whose permit ran out are not counted. */
+  completed: number;
+  /** Calls that met a window or a block when they asked, and 429s reported. */
+  rateLimited: number;
+  /** The waits of all that were let out. */
+  waitMs: number;
+  /** The time all that came back were out. */
+  serviceMs: number;
+  /** The most that ever waited at once. */
+  peakQueued: number;
+  /** The most that were ever out at once. */
+  peakRunning: number;
+};
 
 export type Gate = {
   settings: GateSettings;
@@ -90,7 +114,15 @@ export function newGate(settings: GateSettings): Gate {
     episode: 0,
     slowStart: null,
     fresh: 0,
-    totals: newTotals(),
+    totals: {
+      scheduled: 0,
+      completed: 0,
+      rateLimited: 0,
+      waitMs: 0,
+      serviceMs: 0,
+      peakQueued: 0,
+      peakRunning: 0,
+    },
   };
   setTokenWindows(gate);
   return gate;

@@ -5,14 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  createRollingSum,
-  createWindow,
-  limitWindow,
-  rollingSumFromFacts,
-  type WindowOptions,
-  windowFromFacts,
-} from "./usage-window.ts";
+import { createWindow, limitWindow, RollingSum, type WindowOptions, windowFromFacts } from "./usage-window.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 200 : 2000 };
 
@@ -232,7 +225,12 @@ const badCalls: { name: string; call: () => unknown; field: string; value: strin
     field: "windowMs",
     value: "null",
   },
-  { name: "buckets 0", call: () => createRollingSum({ windowMs: 10, buckets: 0 }), field: "buckets", value: "0" },
+  {
+    name: "buckets 0",
+    call: () => createWindow({ kind: "sliding", max: 1, windowMs: 10, buckets: 0 }),
+    field: "buckets",
+    value: "0",
+  },
   {
     name: "buckets for a fixed window",
     call: () => createWindow({ ...fixed(1), buckets: 5 }),
@@ -314,9 +312,9 @@ test("a bucketed sum holds at least the exact one, at most what a bucket more wo
       fc.integer({ min: 1, max: 300 }),
       fc.integer({ min: 1, max: 10 }),
       (records, windowMs, buckets) => {
-        const sum = createRollingSum({ windowMs, buckets });
-        const exact = createRollingSum({ windowMs });
-        const wider = createRollingSum({ windowMs: windowMs + Math.ceil(windowMs / buckets) });
+        const sum = new RollingSum(windowMs, buckets);
+        const exact = new RollingSum(windowMs, null);
+        const wider = new RollingSum(windowMs + Math.ceil(windowMs / buckets), null);
         let now = 0;
         for (const [amount, pause] of records) {
           now += pause;
@@ -360,22 +358,22 @@ test("reading leaves no mark, and facts rebuild a window that goes on alike", ()
 });
 
 test("a million records in one window take one entry per millisecond, and 24 h in 1000 buckets about 1000", () => {
-  const exact = createRollingSum({ windowMs: 100 });
+  const exact = new RollingSum(100, null);
   for (let count = 0; count < 1_000_000; count++) exact.add(1, Math.floor(count / 1000));
   assert.equal(exact.total(999), 100_000);
   assert.equal(exact.facts().ends.length, 100);
-  const day = createRollingSum({ windowMs: 86_400_000, buckets: 1000 });
+  const day = new RollingSum(86_400_000, 1000);
   for (let minute = 0; minute < 3 * 1440; minute++) day.add(1, minute * 60_000);
   assert.ok(day.facts().ends.length <= 1001);
   assert.ok(day.total(3 * 86_400_000) >= 1440 && day.total(3 * 86_400_000) <= 1442);
 });
 
 test("a smaller window binds at once, and its facts restore", () => {
-  const sum = createRollingSum({ windowMs: 1000 });
+  const sum = new RollingSum(1000, null);
   sum.add(1, 0);
   sum.add(1, 900);
   sum.resize(100);
   assert.equal(sum.total(950), 1);
-  assert.equal(rollingSumFromFacts(sum.facts()).total(950), 1);
+  assert.equal(RollingSum.fromFacts(sum.facts()).total(950), 1);
   assert.equal(sum.nextExpiry(950), 1000);
 });

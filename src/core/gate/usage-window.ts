@@ -15,7 +15,7 @@
  * nothing, not even a cursor: asking must leave no mark on a state that is compared byte by byte.
  *
  * Instants and amounts are whole numbers. A clock that steps back is taken to stand still. The tallies
- * (`RollingSum`, `FixedSum`) trust their caller; `createWindow` and the other `create…` check what they are given.
+ * (`RollingSum`, `FixedSum`) trust their caller; `createWindow` and `windowFromFacts` check what they are given.
  */
 
 /** Whether a window is the last span of time, or begins with the first record. */
@@ -82,6 +82,7 @@ export class RollingSum {
   private head = 0;
   private before = 0;
 
+  /** Without `buckets` it is exact to the millisecond. */
   constructor(windowMs: number, buckets: number | null) {
     this.windowMs = windowMs;
     this.buckets = buckets;
@@ -255,11 +256,11 @@ export function createWindow(options: WindowOptions): UsageWindow {
   const { kind, max, windowMs, buckets } = options;
   if (kind !== "sliding" && kind !== "fixed") throw new TypeError(bad("kind", kind, '"sliding" or "fixed"'));
   const limit = whole("max", max, 1);
-  if (kind === "fixed") {
-    if (buckets !== undefined) throw new TypeError(bad("buckets", buckets, "nothing for a fixed window"));
-    return windowOver(new FixedSum(whole("windowMs", windowMs, 1)), limit);
-  }
-  return windowOver(createRollingSum(buckets === undefined ? { windowMs } : { windowMs, buckets }), limit);
+  if (kind === "fixed" && buckets !== undefined)
+    throw new TypeError(bad("buckets", buckets, "nothing for a fixed window"));
+  const span = whole("windowMs", windowMs, 1);
+  if (kind === "fixed") return windowOver(new FixedSum(span), limit);
+  return windowOver(new RollingSum(span, buckets === undefined ? null : whole("buckets", buckets, 1)), limit);
 }
 
 /** A window as it was when its `facts()` were taken, which may have been JSON in between. */
@@ -290,16 +291,6 @@ function checked(sum: SumFacts): SumFacts {
     whole(`sum.ends[${index}]`, end, index === 0 ? 0 : (sum.ends[index - 1] as number) + 1);
   }
   return sum;
-}
-
-/** Without `buckets` it is exact to the millisecond. */
-export function createRollingSum(options: { readonly windowMs: number; readonly buckets?: number }): RollingSum {
-  const windowMs = whole("windowMs", options.windowMs, 1);
-  return new RollingSum(windowMs, options.buckets === undefined ? null : whole("buckets", options.buckets, 1));
-}
-
-export function rollingSumFromFacts(facts: RollingFacts): RollingSum {
-  return RollingSum.fromFacts(facts);
 }
 
 export function sumFromFacts(facts: SumFacts): UsageSum {
@@ -337,19 +328,19 @@ function bucketWidth(windowMs: number, buckets: number | null): number {
   return buckets === null ? 1 : Math.ceil(windowMs / buckets);
 }
 
-function whole(field: string, value: unknown, least: number): number {
-  const expected = `a whole number of at least ${least}`;
+function whole(
+  field: string,
+  value: unknown,
+  least: number,
+  expected: string = `a whole number of at least ${least}`,
+): number {
   if (typeof value !== "number" || Number.isNaN(value)) throw new TypeError(bad(field, value, expected));
   if (!Number.isSafeInteger(value) || value < least) throw new RangeError(bad(field, value, expected));
   return value;
 }
 
-function wholeInstant(now: unknown): number {
-  const expected = "an instant in whole milliseconds";
-  if (typeof now !== "number" || Number.isNaN(now)) throw new TypeError(bad("now", now, expected));
-  if (!Number.isSafeInteger(now)) throw new RangeError(bad("now", now, expected));
-  return now;
-}
+const wholeInstant = (now: unknown): number =>
+  whole("now", now, Number.MIN_SAFE_INTEGER, "an instant in whole milliseconds");
 
 function bad(field: string, value: unknown, expected: string): string {
   const shown =

@@ -35,7 +35,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
-import type { OnLoss, StopCause, Takes, WorkerKind } from "./events.ts";
+import type { OnLoss, StopCause, Takes, TaskSubmitted, WorkerKind } from "./events.ts";
 
 /** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
@@ -45,24 +45,12 @@ export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
 export type Phase = LivePhase | EndPhase;
 
 /** What a task requires, shared by all tasks that require the same. */
-export type Requirements = {
+export type Requirements = Pick<
+  TaskSubmitted,
+  | ("type" | "action" | "capabilities" | "cpu" | "memory" | "provider" | "locks" | "zone" | "tab" | "maxAttempts")
+  | ("timeoutMs" | "onDependencyFailure" | "onLoss" | "prioritised")
+> & {
   readonly key: string;
-  readonly type: string;
-  /** The name of the action; "" if that is a sentence, or an old log does not say. */
-  readonly action: string;
-  readonly capabilities: readonly string[];
-  readonly cpu: number;
-  readonly memory: number;
-  readonly provider: string | null;
-  readonly locks: readonly string[];
-  readonly zone: string | null;
-  readonly tab: string | null;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number | null;
-  readonly onDependencyFailure: "skip" | "run";
-  readonly onLoss: OnLoss;
-  /** Whether anybody gave a priority; if not, a call's class goes by the type. */
-  readonly prioritised: boolean;
   users: number;
   /** The shape of its tasks that are not pinned, once known; shapes may be swept. */
   shape: Shape | null;
@@ -450,19 +438,11 @@ export type Timer = {
   readonly attempt: Attempt | null;
   readonly tab: Tab | null;
 };
-export type Totals = {
-  submitted: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  expired: number;
-  skipped: number;
-  rejected: number;
-  starts: number;
-  waitMs: number;
-  runMs: number;
-  ends: number;
-};
+export type Totals = Record<
+  | ("submitted" | "completed" | "failed" | "cancelled" | "expired" | "skipped" | "rejected")
+  | ("starts" | "waitMs" | "runMs" | "ends"),
+  number
+>;
 
 /** Everything the log says, and the indices that follow from it. Only `evolve` may change it. */
 export type State = {

@@ -21,7 +21,7 @@ import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
 import { addWorker, setRoom } from "../fleet/worker-tree.ts";
 import { type Gate, gateFromFacts } from "../gate/state.ts";
-import { rollingSumFromFacts } from "../gate/usage-window.ts";
+import { RollingSum } from "../gate/usage-window.ts";
 import type {
   Agent,
   Attempt,
@@ -167,7 +167,7 @@ function loadWorld(loading: Loading, row: WorldRow): void {
       state.config = withPatch(state.base, state.patch);
       return setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);
     case "spent":
-      state.spent = rollingSumFromFacts(row[1]);
+      state.spent = RollingSum.fromFacts(row[1]);
       return;
     case "worker":
       return loadWorker(state, row);
@@ -226,9 +226,9 @@ function loadProject(loading: Loading, row: format.ProjectRow): void {
   const fairWindow = state.config.scheduler.fairness.window;
   const project = newProject(id as ProjectId, state.registrations++, settings, fairWindow);
   Object.assign(project, { source, status, level, charged });
-  project.spent = rollingSumFromFacts(spent);
-  project.recent = rollingSumFromFacts(recent);
-  project.starts = rollingSumFromFacts(starts);
+  project.spent = RollingSum.fromFacts(spent);
+  project.recent = RollingSum.fromFacts(recent);
+  project.starts = RollingSum.fromFacts(starts);
   for (const [type, samples, tokens] of means) project.means.set(type, { count: samples, tokens });
   if (settings.maxPriority <= EXPRESS_PRIORITY) state.expressProjects.add(project);
   state.projects.set(project.id, project);
@@ -450,7 +450,7 @@ function recharge(project: Project, { assignedAt, charge }: Attempt): void {
   const facts = project.recent.facts();
   const at = facts.ends.findIndex((end) => end >= assignedAt);
   const amounts = facts.amounts.map((amount, index) => (index === at ? Math.max(0, amount - charge) : amount));
-  project.recent = rollingSumFromFacts({ ...facts, amounts });
+  project.recent = RollingSum.fromFacts({ ...facts, amounts });
   project.charged += charge;
 }
 

@@ -11,7 +11,7 @@ import type { AgentId, ProjectId } from "../base/brand.ts";
 import { bitSet } from "../collections/bit-set.ts";
 import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import type { ProjectSettings } from "../config/config.ts";
-import { createRollingSum } from "../gate/usage-window.ts";
+import { RollingSum } from "../gate/usage-window.ts";
 import type { Agent, AgentLoad, Project, State } from "../model/state.ts";
 import { compareAgents } from "./total-orders.ts";
 
@@ -67,9 +67,9 @@ export function newProject(
     status: "active",
     level: 0,
     charged: 0,
-    spent: createRollingSum({ windowMs: settings.budget.window, buckets: BUDGET_BUCKETS }),
-    recent: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
-    starts: createRollingSum({ windowMs: fairWindow, buckets: BUDGET_BUCKETS }),
+    spent: new RollingSum(settings.budget.window, BUDGET_BUCKETS),
+    recent: new RollingSum(fairWindow, BUDGET_BUCKETS),
+    starts: new RollingSum(fairWindow, BUDGET_BUCKETS),
     means: new Map(),
     agents: new Map(),
     turn: sortedList<Agent>(compareAgents),
