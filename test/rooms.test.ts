@@ -61,7 +61,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "model",
     "fleet",
     "turn",
-    "task",
+    "lifecycle",
     ".",
     "why",
     "snapshot",

@@ -7,19 +7,19 @@
 
 import type { Instant } from "./base/brand.ts";
 import { fail, ok, unreachable } from "./base/result.ts";
+import { decideSubmit, PROJECTS_MAX } from "./lifecycle/admission.ts";
+import { decideAttempt } from "./lifecycle/attempt-report.ts";
+import { decideCallback } from "./lifecycle/callbacks.ts";
+import { decideRemoval, decideReset, decideThrottle } from "./lifecycle/gates.ts";
+import { decideDrop, decidePermit, decideSettle } from "./lifecycle/permits.ts";
+import { decideSchedule } from "./lifecycle/schedule.ts";
+import { decideCancel, decidePatch, decideRetry } from "./lifecycle/task-commands.ts";
+import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./lifecycle/worker-commands.ts";
 import { type Command, type CommandOf, type Decided, REPEATED } from "./model/commands.ts";
 import type { Event } from "./model/events.ts";
 import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "./model/read-only.ts";
 import { hasEnded } from "./model/state.ts";
 import { pump } from "./pump.ts";
-import { decideSubmit, PROJECTS_MAX } from "./task/admission.ts";
-import { decideAttempt } from "./task/attempt-report.ts";
-import { decideCallback } from "./task/callbacks.ts";
-import { decideRemoval, decideReset, decideThrottle } from "./task/gates.ts";
-import { decideDrop, decidePermit, decideSettle } from "./task/permits.ts";
-import { decideSchedule } from "./task/schedule.ts";
-import { decideCancel, decidePatch, decideRetry } from "./task/task-commands.ts";
-import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./task/worker-commands.ts";
 
 type Rule<Type extends Command["type"]> = (state: ReadonlyState, command: CommandOf<Type>, now: Instant) => Decided;
 

@@ -13,11 +13,13 @@ import { changeConfig, putProject } from "./config-change.ts";
 import { zonePin } from "./fleet/pin.ts";
 import { countFilter, keyOfTakes } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, reshapeWorker } from "./fleet/worker-tree.ts";
-import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
-import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
-import { attach, detach } from "./task/attempt.ts";
-import { watchTabs } from "./task/browser-tab.ts";
-import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./task/gates.ts";
+import { attach, detach } from "./lifecycle/attempt.ts";
+import { watchTabs } from "./lifecycle/browser-tab.ts";
+import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lifecycle/gates.ts";
+import { countsAsLoss } from "./lifecycle/loss.ts";
+import { evolvePermit, restartGates } from "./lifecycle/permits.ts";
+import { evolveSchedule } from "./lifecycle/schedule.ts";
+import { setTimer } from "./lifecycle/timers.ts";
 import {
   armWake,
   endTask,
@@ -31,11 +33,9 @@ import {
   setPin,
   submitTask,
   watchPins,
-} from "./task/lifecycle.ts";
-import { countsAsLoss } from "./task/loss.ts";
-import { evolvePermit, restartGates } from "./task/permits.ts";
-import { evolveSchedule } from "./task/schedule.ts";
-import { setTimer } from "./task/timers.ts";
+} from "./lifecycle/transitions.ts";
+import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
+import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
 import { noteUsage, settle } from "./turn/budget.ts";
 import { chargeProject, comeBack, noteServed } from "./turn/fairness.ts";
 import { dropHold, takeHold } from "./turn/hold.ts";

@@ -43,6 +43,9 @@ export { type GateStanding, gateStanding } from "./gate/limits.ts";
 export type { GateClass, GateSettings } from "./gate/settings.ts";
 export type { UsageWindow, WindowFacts, WindowKind, WindowOptions } from "./gate/usage-window.ts";
 export { createWindow, limitWindow, windowFromFacts } from "./gate/usage-window.ts";
+export type { Load } from "./lifecycle/admission.ts";
+export { nextInstant } from "./lifecycle/deadlines.ts";
+export { batchOrder } from "./lifecycle/dependency.ts";
 export type {
   AskPermit,
   AttemptReport,
@@ -91,7 +94,4 @@ export {
   type RoundTask,
   type RoundWorker,
 } from "./standalone/plan-round.ts";
-export type { Load } from "./task/admission.ts";
-export { nextInstant } from "./task/deadlines.ts";
-export { batchOrder } from "./task/dependency.ts";
 export { type Why, type WhyAhead, type WhyCode, type WhyCondition, why } from "./why/why.ts";

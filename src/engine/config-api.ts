@@ -8,7 +8,7 @@
 import { hash } from "node:crypto";
 import { CORE_VERSION, type Refusal } from "../core/base/index.ts";
 import { amendPatch, type Config, readConfig, withPatch } from "../core/config/index.ts";
-import { policyOf } from "../core/task/index.ts";
+import { policyOf } from "../core/lifecycle/index.ts";
 import type { ConfigInput } from "../protocol/generated/index.ts";
 import type { ConfigPatchBody } from "../protocol/index.ts";
 import { accepted, badInput, refused } from "./writer/drover-error.ts";

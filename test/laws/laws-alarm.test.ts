@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { instant } from "../../src/core/base/brand.ts";
 import { decide } from "../../src/core/decide.ts";
-import { nextInstant } from "../../src/core/task/deadlines.ts";
+import { nextInstant } from "../../src/core/lifecycle/deadlines.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
 import { live } from "../kits/laws/live.ts";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide } from "../../src/core/decide.ts";
+import { nextInstant } from "../../src/core/lifecycle/deadlines.ts";
 import type { Event } from "../../src/core/model/events.ts";
-import { nextInstant } from "../../src/core/task/deadlines.ts";
 import { why } from "../../src/core/why/why.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";

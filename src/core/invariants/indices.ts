@@ -13,6 +13,8 @@ import { isStray } from "../fleet/pin.ts";
 import { couldServe, hasRoomFor, newShapes } from "../fleet/shape.ts";
 import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
 import { addWorker, newFleet } from "../fleet/worker-tree.ts";
+import { isTab, tabCapability } from "../lifecycle/browser-tab.ts";
+import { isMet } from "../lifecycle/transitions.ts";
 import type {
   ReadonlyAgent,
   ReadonlyGroup,
@@ -22,8 +24,6 @@ import type {
   ReadonlyTask,
 } from "../model/read-only.ts";
 import { hasEnded, type Worker } from "../model/state.ts";
-import { isTab, tabCapability } from "../task/browser-tab.ts";
-import { isMet } from "../task/lifecycle.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { fixedOf, isRunnable } from "../turn/queue.ts";
 import { compareTimers } from "../turn/total-orders.ts";

@@ -11,9 +11,9 @@
  * indices.ts.
  */
 import { waiting } from "../collections/fifo.ts";
+import { dependenciesOf } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded } from "../model/state.ts";
-import { dependenciesOf } from "../task/lifecycle.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
 import { type Complain, checkIndices } from "./indices.ts";
 

@@ -8,7 +8,7 @@
  * `evolve` and what it calls may change any of it.
  *
  * A count of what is live is changed in exactly one place, where an attempt is attached or detached
- * (task/attempt.ts), and a queue length where a task enters or leaves its group (turn/queue.ts);
+ * (lifecycle/attempt.ts), and a queue length where a task enters or leaves its group (turn/queue.ts);
  * invariants/invariants.ts recounts both from the facts.
  */
 

@@ -4,8 +4,8 @@
  * Nothing follows from these facts and they follow from nothing, so each line is put back as it is.
  */
 import type { AgentId, Instant, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "../base/brand.ts";
+import { endedOf } from "../lifecycle/callbacks.ts";
 import type { End, Ended, EndPhase, State } from "../model/state.ts";
-import { endedOf } from "../task/callbacks.ts";
 import * as format from "./format.ts";
 
 /** Tasks are there already. */

@@ -22,6 +22,12 @@ import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
 import { addWorker, setRoom } from "../fleet/worker-tree.ts";
 import { type Gate, gateFromFacts } from "../gate/state.ts";
 import { RollingSum } from "../gate/usage-window.ts";
+import { attach } from "../lifecycle/attempt.ts";
+import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
+import { putLabels } from "../lifecycle/labels.ts";
+import { bookCall } from "../lifecycle/permits.ts";
+import { setTimer } from "../lifecycle/timers.ts";
+import { armWake, awaitArtifact, count, nameAll, setPin } from "../lifecycle/transitions.ts";
 import type {
   Agent,
   Attempt,
@@ -35,12 +41,6 @@ import type {
   Tombstone,
   Worker,
 } from "../model/state.ts";
-import { attach } from "../task/attempt.ts";
-import { newTab, watchTabs } from "../task/browser-tab.ts";
-import { putLabels } from "../task/labels.ts";
-import { armWake, awaitArtifact, count, nameAll, setPin } from "../task/lifecycle.ts";
-import { bookCall } from "../task/permits.ts";
-import { setTimer } from "../task/timers.ts";
 import { takeHold } from "../turn/hold.ts";
 import { addAgent, newProject } from "../turn/members.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";

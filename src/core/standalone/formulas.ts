@@ -1,7 +1,7 @@
 /**
  * The small pure pieces on their own, for people who embed them.
  *
- * The same arithmetic the scheduler uses (turn/priority.ts, task/admission.ts) or that the share-and-budget spec
+ * The same arithmetic the scheduler uses (turn/priority.ts, lifecycle/admission.ts) or that the share-and-budget spec
  * names, behind
  * checks: a value that cannot be (not a number, negative, of another kind) is refused by the name of its field
  * with an InputError, never computed with. Nothing here reads a clock or changes what it is given.
@@ -11,7 +11,7 @@ import { finite, flag, isRecord, join, name, orNull, type Reader, whole } from "
 import { badField, type Refusal, sentence } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type PriorityRules, readConfig } from "../config/config.ts";
-import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../task/admission.ts";
+import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../lifecycle/admission.ts";
 import { score as scoreOf } from "../turn/priority.ts";
 
 /**

@@ -10,9 +10,9 @@ import { readConfig } from "../config/config.ts";
 import { decide } from "../decide.ts";
 import { emptyState } from "../empty-state.ts";
 import { evolve } from "../evolve.ts";
+import { nextInstant } from "../lifecycle/deadlines.ts";
 import type { Command } from "../model/commands.ts";
 import type { State } from "../model/state.ts";
-import { nextInstant } from "../task/deadlines.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

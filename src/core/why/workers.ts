@@ -8,8 +8,8 @@ import { workerOf, zoneOf } from "../fleet/pin.ts";
 import { heldPlacement, neededBy } from "../fleet/placement.ts";
 import { couldServe, hasRoomFor } from "../fleet/shape.ts";
 import { refusedInWords, takesSuch } from "../fleet/worker-filter.ts";
+import { tabCapability } from "../lifecycle/browser-tab.ts";
 import type { ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
-import { tabCapability } from "../task/browser-tab.ts";
 import { finding, type WhyCondition, when } from "./conditions.ts";
 
 const NAMED_MAX = 3;

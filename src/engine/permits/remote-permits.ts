@@ -18,8 +18,8 @@ import {
   whole,
 } from "../../core/base/index.ts";
 import { waitingOf } from "../../core/gate/index.ts";
+import { THROTTLED_MS_MAX } from "../../core/lifecycle/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
-import { THROTTLED_MS_MAX } from "../../core/task/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime, remember } from "../../std/index.ts";

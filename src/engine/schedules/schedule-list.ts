@@ -15,8 +15,8 @@ import {
   type ScheduleId,
   whole,
 } from "../../core/base/index.ts";
+import { SCHEDULES_MAX } from "../../core/lifecycle/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
-import { SCHEDULES_MAX } from "../../core/task/index.ts";
 import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
 import { accepted, badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";

@@ -7,8 +7,8 @@
  * own; only its refusal names the field by its path in the batch.
  */
 import { type Instant, isRecord, type Refusal, sentence, type TaskId } from "../../core/base/index.ts";
+import { batchOrder, isThrottling } from "../../core/lifecycle/index.ts";
 import { type Decided, type Decision, hasEnded, type Task, type Warning } from "../../core/model/index.ts";
-import { batchOrder, isThrottling } from "../../core/task/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
 import type { BatchAnswer, BatchBody, BatchItem, BatchTask, Submitted } from "../../protocol/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";

@@ -17,8 +17,8 @@ import {
   type ReadonlyGate,
   type Ticket,
 } from "../../core/gate/index.ts";
+import { isConfigured } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
-import { isConfigured } from "../../core/task/index.ts";
 import { refused } from "../writer/drover-error.ts";
 
 const CALLS_MAX = 1000;

@@ -13,8 +13,8 @@
  */
 import { fail, type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
 import { decide, evolve, pump as nextStep } from "../../core/index.ts";
+import { nextChange } from "../../core/lifecycle/index.ts";
 import type { Command, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
-import { nextChange } from "../../core/task/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { accepted, DroverError, isStop } from "./drover-error.ts";

@@ -9,7 +9,7 @@
 
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
-import { refusalForMaking } from "../../core/task/index.ts";
+import { refusalForMaking } from "../../core/lifecycle/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";

@@ -13,10 +13,10 @@ import fc from "fast-check";
 import type { AgentId, GateId, Instant, PermitId, ProjectId, TaskId, WorkerId } from "../../../src/core/base/brand.ts";
 import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from "../../../src/core/config/config.ts";
 import type { GateSettings } from "../../../src/core/gate/settings.ts";
+import { tabCapability } from "../../../src/core/lifecycle/browser-tab.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../../src/core/model/commands.ts";
 import type { Takes } from "../../../src/core/model/events.ts";
 import type { Attempt, State } from "../../../src/core/model/state.ts";
-import { tabCapability } from "../../../src/core/task/browser-tab.ts";
 import { serviceCommand } from "./service-commands.ts";
 
 export const STARTED_AT = 1_000_000;

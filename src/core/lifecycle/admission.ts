@@ -22,7 +22,7 @@ import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
 import { tabCapability } from "./browser-tab.ts";
-import { dependenciesOf } from "./lifecycle.ts";
+import { dependenciesOf } from "./transitions.ts";
 
 export const PROJECTS_MAX = 10_000;
 /** Unregistered projects that one agent may have tasks in: they are never removed. */

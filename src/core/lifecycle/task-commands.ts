@@ -10,8 +10,8 @@ import { neededBy, pinFor } from "../fleet/placement.ts";
 import type { CommandOf, Decided, Warning } from "../model/commands.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded, wentWell } from "../model/state.ts";
-import { dependenciesOf } from "./lifecycle.ts";
 import { stopByFor } from "./stop.ts";
+import { dependenciesOf } from "./transitions.ts";
 
 function findLive(state: ReadonlyState, id: TaskId): Result<ReadonlyTask, Refusal> {
   const task = state.tasks.get(id);
