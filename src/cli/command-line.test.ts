@@ -106,6 +106,15 @@ describe("a wrong call", () => {
     ],
     [["completion"], `error: missing required argument 'shell'\n${hint}`],
     [
+      ["workers", "drian"],
+      "error: unknown command 'drian' (Did you mean drain?)\n" +
+        "hint:  its flags, with examples: npx drover help workers\n",
+    ],
+    [
+      ["version"],
+      "error: unknown command 'version' (Did you mean --version?)\nhint:  npx drover --version prints it\n",
+    ],
+    [
       ["completion", "tcsh"],
       "error: command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.\n" +
         hint,
@@ -115,6 +124,11 @@ describe("a wrong call", () => {
       `error: too many arguments for 'completion'. Expected 1 argument but got 2: bash, zsh.\n${hint}`,
     ],
   ];
+  test("drover config shows its commands, and says that one is missing", async () => {
+    const { err, code } = await drover(["config"]);
+    assert.match(err, /Commands:.*error: drover config does nothing by itself: add one of its commands\n$/s);
+    assert.equal(code, 2);
+  });
   for (const [args, err] of rows)
     test(`drover ${args.join(" ")} is refused with code 2`, async () => {
       const ran = await drover(args);
@@ -209,6 +223,10 @@ describe("completion", () => {
     assert.deepEqual(await offered(["completion", "z"]), ["zsh"]);
     assert.deepEqual(await offered(["config", "show", "--config", "packa"]), ["package-lock.json", "package.json"]);
     assert.deepEqual(await offered(["config", "show", "--js"]), ["--json"]);
+    assert.deepEqual(await offered(["tasks", "--state", "re"]), ["rejected"]);
+    assert.deepEqual(await offered(["submit", "--priority", ""]), ["critical", "high", "normal", "low"]);
+    assert.deepEqual(await offered(["help", "co"]), ["config", "completion"]);
+    assert.deepEqual(await offered(["help", "exit"]), ["exit-codes"]);
     assert.deepEqual(await offered(["run", "package.j"]), ["package.json"]);
     assert.ok((await offered(["run", ""])).includes("package.json"), "flags do not stand in the way of files");
   });

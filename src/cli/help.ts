@@ -42,7 +42,7 @@ function exitCodeHelp(): string {
 const TOPICS: Readonly<Record<string, () => string>> = { "exit-codes": exitCodeHelp, config: () => CONFIG_HELP };
 
 export const helpVerb: VerbBody<never> = {
-  takes: [{ name: "[topic...]", about: "a verb, exit-codes, or config" }],
+  takes: [{ name: "[topic...]", about: "a verb, exit-codes, or config", words: Object.keys(TOPICS) }],
   examples: [
     ["drover help submit", "the flags of submit, with examples"],
     ["drover help exit-codes", "what the numbers mean"],

@@ -9,7 +9,15 @@ import { flagHelp } from "./help.ts";
 import type { ParsedCall } from "./shell/parse.ts";
 import { usageProblem } from "./shell/problem.ts";
 import type { Terminal } from "./shell/terminal.ts";
-import { BadValue, type FlagSpec, GLOBAL_FLAGS, type ListedVerb, type Program, type VerbBody } from "./shell/verb.ts";
+import {
+  BadValue,
+  type FlagSpec,
+  GLOBAL_FLAGS,
+  type ListedVerb,
+  type Program,
+  type Verb,
+  type VerbBody,
+} from "./shell/verb.ts";
 
 type ReadingProgram = Program & {
   /** What is called, with which arguments; null if help was asked for, and shown. A wrong call throws a problem. */
@@ -36,6 +44,7 @@ export function createProgram(terminal: Terminal, verbs: readonly ListedVerb[]):
   return {
     root,
     load,
+    verbs,
     async read(words) {
       try {
         await root.parseAsync(words, { from: "user" });
@@ -117,11 +126,26 @@ function fillVerb(
   if (verb.passesOn === true) command.allowUnknownOption();
   if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
   for (const inner of verb.verbs ?? []) fillVerb(nameVerb(command, inner, path), inner, call, [...path, inner.name]);
-  const { run } = verb as VerbBody;
+  const { run, takes, verbs = [] } = verb as VerbBody;
   if (run === undefined) return;
-  command.action(() =>
-    call({ run, args: command.processedArgs.flat().filter(isText), flags: command.optsWithGlobals() }),
+  // Where only a verb could follow, a word that is none is a mistyped one.
+  const canBeMistyped = takes === undefined && verbs.length > 0;
+  command.allowExcessArguments(canBeMistyped).action(async () => {
+    const [stray] = command.args;
+    if (canBeMistyped && stray !== undefined) await refuse(command, stray, verbs);
+    call({ run, args: command.processedArgs.flat().filter(isText), flags: command.optsWithGlobals() });
+  });
+}
+
+/** As commander does where a verb does nothing by itself. */
+async function refuse(command: Command, stray: string, verbs: readonly Verb<never>[]): Promise<never> {
+  const { nearest } = await import("../core/base/index.ts");
+  const meant = nearest(
+    stray,
+    verbs.map(({ name }) => name),
   );
+  const message = `error: unknown command '${stray}'${meant === null ? "" : ` (Did you mean ${meant}?)`}`;
+  return command.error(message, { code: "commander.unknownCommand" });
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -148,11 +172,11 @@ function shownExamples(examples: readonly (readonly [command: string, meaning: s
 function usageOf({ code, message }: CommanderError, verb: string | undefined): Error {
   // Commander speaks first of "error:"; what it suggests comes in a line of its own.
   const sentence = message.replace(/^error: /, "").replaceAll("\n", " ");
-  if (code === "commander.help") return usageProblem(sentence);
-  return usageProblem(
-    sentence,
-    verb === undefined
-      ? "drover help shows the verbs, drover help VERB one of them"
-      : `its flags, with examples: ${flagHelp(verb)}`,
-  );
+  if (code === "commander.help")
+    return usageProblem(`${["drover", verb].join(" ").trim()} does nothing by itself: add one of its commands`);
+  if (verb !== undefined) return usageProblem(sentence, `its flags, with examples: ${flagHelp(verb)}`);
+  // What is nearest to it in letters is not what is meant.
+  if (sentence.startsWith("unknown command 'version'"))
+    return usageProblem("unknown command 'version' (Did you mean --version?)", "drover --version prints it");
+  return usageProblem(sentence, "drover help shows the verbs, drover help VERB one of them");
 }

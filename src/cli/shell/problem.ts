@@ -79,4 +79,4 @@ export function nameIn(cwd: string, thisFile: string): string {
 
 /** Commands in a text, as they are typed here. */
 export const asTyped = (text: string): string =>
-  text.replaceAll(/(?<![\w./-]|npx )drover (?=[a-z])/g, () => `${ownName()} `);
+  text.replaceAll(/(?<![\w./-]|npx )drover (?=-{0,2}[a-z])/g, () => `${ownName()} `);

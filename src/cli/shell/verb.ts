@@ -24,7 +24,11 @@ export type Call<Flags = Readonly<Record<string, unknown>>> = {
 };
 
 /** All verbs as commands of commander; one that is not loaded has only a name and a summary. */
-export type Program = { readonly root: Command; readonly load: (command: Command) => Promise<void> };
+export type Program = {
+  readonly root: Command;
+  readonly load: (command: Command) => Promise<void>;
+  readonly verbs: readonly ListedVerb[];
+};
 
 export type FlagSpec = {
   /** As commander writes it: `-p, --project <name>`. */
@@ -32,10 +36,15 @@ export type FlagSpec = {
   readonly about: string;
   /** Turns the text into a value, or throws `BadValue` with what would be right. */
   readonly read?: (text: string, before: unknown) => unknown;
-  readonly choices?: readonly string[];
-};
+} & Words;
 
-export type ArgumentSpec = { readonly name: string; readonly about: string; readonly choices?: readonly string[] };
+type Words = {
+  /** The only words that are right. */
+  readonly choices?: readonly string[];
+  /** Words that completion offers; others may be right too. */
+  readonly words?: readonly string[];
+};
+export type ArgumentSpec = Words & { readonly name: string; readonly about: string };
 
 /** What a verb takes and does. */
 export type VerbBody<Flags = Readonly<Record<string, unknown>>> = {

@@ -1,26 +1,21 @@
 /**
- * `drover completion bash|zsh|fish`: the script that makes the Tab key work, written from the commands themselves.
+ * `drover completion bash|zsh|fish`: the script that makes the Tab key work, written from the verbs themselves.
  *
  * The scripts hold everything they need, so that pressing Tab starts no process: the tree of verbs, the flags of each,
- * and the words a flag takes where those are few. Since they are made from commander's own tree, a verb or flag that is
- * added completes without anybody thinking of it. File names are offered where what is wanted is a file, by the name it
- * has in the help (`<file>`, `<directory>`); for ids and other free values nothing is. Flags are offered behind
- * a dash: before that they would stand in the way of the verbs and the files.
+ * and the words a flag takes where those are few. Since they are made from the same descriptions as the help, a verb or
+ * flag that is added completes without anybody thinking of it. File names are offered where what is wanted is a file,
+ * by the name it has in the help (`<file>`, `<directory>`); for ids and other free values nothing is. Flags are offered
+ * behind a dash: before that they would stand in the way of the verbs and the files.
  */
-import type { Argument, Command, Option } from "commander";
 import { EXIT } from "../shell/problem.ts";
-import type { VerbBody } from "../shell/verb.ts";
+import { type FlagSpec, GLOBAL_FLAGS, type ListedVerb, type VerbBody } from "../shell/verb.ts";
 
 export type Shell = "bash" | "zsh" | "fish";
-const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
 
 type Word = { readonly word: string; readonly about: string };
 type Flag = { readonly names: readonly string[]; readonly about: string; readonly value: Value };
-type Value =
-  | { readonly kind: "none" }
-  | { readonly kind: "free" }
-  | { readonly kind: "file" }
-  | { readonly kind: "words"; readonly words: readonly string[] };
+/** What a flag takes; a list is of the words it may be. */
+type Value = "none" | "free" | "file" | readonly string[];
 type VerbNode = {
   /** The verbs that lead here, such as `config check`; empty at the top. */
   readonly path: string;
@@ -35,73 +30,75 @@ type VerbNode = {
 const FILES: ReadonlySet<string> = new Set(["file", "directory", "path", "line", "command"]);
 
 export const completionVerb: VerbBody<never> = {
-  takes: [{ name: "<shell>", about: "which shell", choices: SHELLS }],
+  takes: [{ name: "<shell>", about: "which shell", choices: ["bash", "zsh", "fish"] satisfies Shell[] }],
   examples: [
     ['eval "$(drover completion bash)"', "in ~/.bashrc"],
     ['eval "$(drover completion zsh)"', "in ~/.zshrc, after compinit"],
     ["drover completion fish > ~/.config/fish/completions/drover.fish", "once"],
   ],
   run: async ({ args, terminal, program }) => {
-    const { root, load } = await program();
-    await Promise.all(root.commands.map(load));
-    terminal.out(completionScript(args[0] as Shell, root));
+    const { verbs } = await program();
+    const loaded = verbs.map(async ({ load, ...named }) => ({ ...named, ...(await load()) }));
+    const all = nodesOf({ verbs: await Promise.all(loaded) }, [], GLOBAL_FLAGS.map(flagOf));
+    const nodes = all.map((node): VerbNode => {
+      if (node.path === "") return { ...node, flags: [VERSION, ...node.flags] };
+      if (node.path !== "help") return node;
+      // Whatever verb there is, there is help with it; config is a topic too.
+      const topics = node.words.filter((word) => !verbs.some(({ name }) => name === word));
+      return { ...node, verbs: verbs.map(wordOf), words: topics };
+    });
+    terminal.out(SCRIPTS[args[0] as Shell](nodes));
     return EXIT.ok;
   },
 };
 
-function completionScript(shell: Shell, program: Command): string {
-  const nodes = nodesOf(program, [], []);
-  switch (shell) {
-    case "bash":
-      return bash(nodes);
-    case "zsh":
-      return zsh(nodes);
-    case "fish":
-      return fish(nodes);
-    default:
-      return shell satisfies never;
-  }
-}
-
-function nodesOf(command: Command, path: readonly string[], inherited: readonly Flag[]): VerbNode[] {
-  const own = command.options.filter(({ hidden }) => !hidden).map(flagOf);
-  const flags = [...own, ...inherited, HELP];
-  const visible = command.createHelp().visibleCommands(command);
+function nodesOf(
+  { verbs = [], takes = [], flags = [] }: VerbBody<never>,
+  path: readonly string[],
+  shared: readonly Flag[],
+): VerbNode[] {
   const here: VerbNode = {
     path: path.join(" "),
-    verbs: visible.map((verb) => ({ word: verb.name(), about: verb.summary() || verb.description() })),
-    flags,
-    words: command.registeredArguments.flatMap(({ argChoices }: Argument) => argChoices ?? []),
-    takesFile: command.registeredArguments.some((argument) => FILES.has(argument.name())),
+    verbs: verbs.map(wordOf),
+    flags: [...flags.map(flagOf), ...shared, HELP],
+    words: takes.flatMap(({ choices, words }) => choices ?? words ?? []),
+    takesFile: takes.some(({ name }) => FILES.has(name.replaceAll(/\W/g, ""))),
   };
-  const passedOn = [...own.filter(({ names }) => !names.includes("--version")), ...inherited];
-  return [here, ...visible.flatMap((verb) => nodesOf(verb, [...path, verb.name()], passedOn))];
+  return [here, ...verbs.flatMap((verb) => nodesOf(verb, [...path, verb.name], shared))];
 }
 
-const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: { kind: "none" } };
+const wordOf = ({ name, summary }: Pick<ListedVerb, "name" | "summary">): Word => ({ word: name, about: summary });
+const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: "none" };
+const VERSION: Flag = { names: ["-V", "--version"], about: "print the version", value: "none" };
 
-function flagOf({ flags, short, long, description, required, optional, argChoices }: Option): Flag {
-  const names = [short, long].filter((name) => name !== undefined);
-  const [, wanted = ""] = /[<[](\w+)[\].>]/.exec(flags) ?? [];
-  const free: Value = { kind: FILES.has(wanted) ? "file" : "free" };
-  const takes: Value = argChoices === undefined ? free : { kind: "words", words: argChoices };
-  return { names, about: description, value: required || optional ? takes : { kind: "none" } };
+function flagOf({ flags, about, choices, words }: FlagSpec): Flag {
+  const [spelled = "", wanted] = flags.split(" <");
+  const free: Value = FILES.has(wanted?.slice(0, -1) ?? "") ? "file" : "free";
+  return { names: spelled.split(", "), about, value: wanted === undefined ? "none" : (choices ?? words ?? free) };
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const summaryOf = (about: string): string => (about.split("\n")[0] ?? "").slice(0, 80);
 
+/** Cases of the shell: how each further word leads from one verb to the next. */
+const steps = (nodes: readonly VerbNode[], variable: string): string =>
+  nodes
+    .flatMap(({ path }) => (path === "" ? [] : [`      ${quoted(path)}) ${variable}=${quoted(path)} ;;`]))
+    .join("\n");
+
+/** Cases of the shell: what is offered behind a flag that takes a value. */
+const values = (nodes: readonly VerbNode[], offer: (value: Exclude<Value, "none">) => string): string =>
+  nodes
+    .flatMap(({ path, flags }) =>
+      flags.flatMap(({ names, value }) =>
+        value === "none" ? [] : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${offer(value)}; return ;;`),
+      ),
+    )
+    .join("\n");
+
 // ---------------------------------------------------------------------- bash
 
 function bash(nodes: readonly VerbNode[]): string {
-  const steps = nodes
-    .filter(({ path }) => path !== "")
-    .map(({ path }) => `      ${quoted(path)}) path=${quoted(path)} ;;`);
-  const values = nodes.flatMap(({ path, flags }) =>
-    flags.flatMap(({ names, value }) =>
-      value.kind === "none" ? [] : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${bashValue(value)} ;;`),
-    ),
-  );
   const words = nodes.map(({ path, verbs, flags, words: own, takesFile }) => {
     const all = [...verbs.map(({ word }) => word), ...own];
     const dashed = flags.flatMap(({ names }) => names);
@@ -115,11 +112,11 @@ _drover() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" words="" flags="" files="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "\${path:+$path }\${COMP_WORDS[i]}" in
-${steps.join("\n")}
+${steps(nodes, "path")}
     esac
   done
   case "$path:$prev" in
-${values.join("\n")}
+${values(nodes, bashValue)}
   esac
   case "$path" in
 ${words.join("\n")}
@@ -132,9 +129,9 @@ complete -o filenames -F _drover drover
 `;
 }
 
-function bashValue(value: Exclude<Value, { kind: "none" }>): string {
-  if (value.kind === "words") return `_drover_words "$cur" ${quoted(value.words.join(" "))}; return`;
-  return value.kind === "file" ? '_drover_files "$cur"; return' : "return";
+function bashValue(value: Exclude<Value, "none">): string {
+  if (typeof value !== "string") return `_drover_words "$cur" ${quoted(value.join(" "))}`;
+  return value === "file" ? '_drover_files "$cur"' : ":";
 }
 
 // ----------------------------------------------------------------------- zsh
@@ -148,16 +145,6 @@ function zsh(nodes: readonly VerbNode[]): string {
     const files = takesFile ? " files=yes" : "";
     return `    ${quoted(path)})\n${list("plain", plain)}\n${list("dashed", dashed)}${files} ;;`;
   });
-  const values = nodes.flatMap(({ path, flags }) =>
-    flags.flatMap(({ names, value }) =>
-      value.kind === "none"
-        ? []
-        : names.map((name) => `    ${quoted(`${path}:${name}`)}) ${zshValue(value)}; return ;;`),
-    ),
-  );
-  const steps = nodes
-    .filter(({ path }) => path !== "")
-    .map(({ path }) => `      ${quoted(path)}) verb=${quoted(path)} ;;`);
   return `#compdef drover
 # Completion of drover for zsh. In ~/.zshrc, after compinit:  eval "$(drover completion zsh)"
 _drover() {
@@ -165,11 +152,11 @@ _drover() {
   local -a plain dashed
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "\${verb:+$verb }$word" in
-${steps.join("\n")}
+${steps(nodes, "verb")}
     esac
   done
   case "$verb:\${words[CURRENT-1]}" in
-${values.join("\n")}
+${values(nodes, zshValue)}
   esac
   case "$verb" in
 ${cases.join("\n")}
@@ -185,9 +172,9 @@ if [[ "$funcstack[1]" == _drover ]]; then _drover "$@"; else compdef _drover dro
 const zshPair = (word: string, about: string): string =>
   quoted(`${word.replaceAll(":", "\\:")}${about === "" ? "" : `:${summaryOf(about)}`}`);
 
-function zshValue(value: Exclude<Value, { kind: "none" }>): string {
-  if (value.kind === "words") return `compadd -- ${value.words.map(quoted).join(" ")}`;
-  return value.kind === "file" ? "_files" : ":";
+function zshValue(value: Exclude<Value, "none">): string {
+  if (typeof value !== "string") return `compadd -- ${value.map(quoted).join(" ")}`;
+  return value === "file" ? "_files" : ":";
 }
 
 // ---------------------------------------------------------------------- fish
@@ -224,6 +211,8 @@ function fishFlag({ names, about, value }: Flag, condition: string): string {
 }
 
 function fishValue(value: Value): string {
-  if (value.kind === "words") return ` -x -a ${quoted(value.words.join(" "))}`;
-  return value.kind === "none" ? "" : value.kind === "file" ? " -r -F" : " -x";
+  if (typeof value !== "string") return ` -x -a ${quoted(value.join(" "))}`;
+  return value === "none" ? "" : value === "file" ? " -r -F" : " -x";
 }
+
+const SCRIPTS: Readonly<Record<Shell, (nodes: readonly VerbNode[]) => string>> = { bash, zsh, fish };

@@ -6,7 +6,7 @@ import { answering, idOf } from "../shell/connection.ts";
 import { usageProblem } from "../shell/problem.ts";
 import { BadValue, given, milliseconds, numberAbove, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { projectTable } from "../show/fleet-view.ts";
-import { priorityFrom } from "./task-flags.ts";
+import { PRIORITIES, priorityFrom } from "./task-flags.ts";
 
 type SetFlags = {
   readonly weight?: number;
@@ -33,7 +33,11 @@ const set: Verb<SetFlags> = {
     { flags: "--max-concurrent <n>", about: "how many of its tasks run at once", read: wholeNumber(1) },
     { flags: "--budget <tokens>", about: "tokens in the window, or none", read: budgetFrom },
     { flags: "--window <span>", about: "the window of the budget: 24h, 7d", read: milliseconds },
-    { flags: "--max-priority <n>", about: "the most urgent its tasks may be: critical, high, normal, low or a number" },
+    {
+      flags: "--max-priority <n>",
+      about: "the most urgent its tasks may be: critical, high, normal, low or a number",
+      words: PRIORITIES,
+    },
     { flags: "--provider <gate>", about: "the gate of its tasks that name none; none takes it away" },
   ],
   examples: [

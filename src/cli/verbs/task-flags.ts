@@ -36,6 +36,8 @@ export type TaskFlags = FieldFlags &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
+export const PRIORITIES: readonly string[] = ["critical", "high", "normal", "low"];
+
 /** Those of a task that may be given without an id of its own and without a deadline: also of a schedule. */
 export const TASK_FLAGS: readonly FlagSpec[] = [
   { flags: "-a, --agent <name>", about: "who submits; the unit of fairness in a project (default: your user name)" },
@@ -49,7 +51,11 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   },
   { flags: "--params <json>", about: "arguments of the action: JSON, @file, or - for standard input" },
   { flags: "--payload <json>", about: "any JSON for the worker that runs it: JSON, @file, or - for standard input" },
-  { flags: "--priority <n>", about: "critical, high, normal, low, or a whole number: lower is sooner" },
+  {
+    flags: "--priority <n>",
+    about: "critical, high, normal, low, or a whole number: lower is sooner",
+    words: PRIORITIES,
+  },
   {
     flags: "--not-before <when>",
     about: "the earliest start: an instant (2026-01-31T12:00:00Z), or a span from now (2h)",

@@ -22,7 +22,12 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
   { flags: "-p, --project <name>", about: "only of this project" },
   { flags: "-a, --agent <name>", about: "only of this agent" },
   { flags: "-t, --type <name>", about: "only of this type" },
-  { flags: "-s, --state <states>", about: `only in these states: ${TASK_STATES.join(", ")}`, read: several },
+  {
+    flags: "-s, --state <states>",
+    about: `only in these states: ${TASK_STATES.join(", ")}`,
+    read: several,
+    words: TASK_STATES,
+  },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
