@@ -31,8 +31,8 @@ import * as gate from "../src/gate/index.ts";
 import type { LogFailureCode } from "../src/log/log.ts";
 import { readSettings, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
 import * as worker from "../src/worker/index.ts";
-import { cliReferenceFile, withVerbs } from "./cli-reference.ts";
-import { httpReferenceFile, withTables } from "./http-reference.ts";
+import { cliReferenceFile, withVerbs } from "../tools/cli-reference.ts";
+import { httpReferenceFile, withTables } from "../tools/http-reference.ts";
 import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
 import { commandsIn, startServe } from "./kits/serve-process.ts";
 
@@ -170,12 +170,12 @@ test("docs/reference/config.md has every knob with its default", () => {
 
 test("docs/reference/http.md has every call, field, answer and code as the protocol has them", () => {
   const text = httpReferenceFile();
-  assert.equal(text, withTables(text), "npx node test/http-reference.ts writes it anew");
+  assert.equal(text, withTables(text), "npx node tools/http-reference.ts writes it anew");
 });
 
 test("docs/reference/cli.md has every verb, flag and exit code; the guide has every verb and exit code", () => {
   const text = cliReferenceFile();
-  assert.equal(text, withVerbs(text), "npx node test/cli-reference.ts writes it anew");
+  assert.equal(text, withVerbs(text), "npx node tools/cli-reference.ts writes it anew");
   const guide = read("docs/guide/cli.md");
   const verbs = VERBS.map(({ name }) => name).filter((name) => !new RegExp(`\\| .*\`${name}\\b`).test(guide));
   assert.deepEqual(verbs, [], "verbs that are not in the table of the guide");

@@ -11,7 +11,9 @@ import { test } from "node:test";
 const root = join(import.meta.dirname, "..");
 const textOf = (path: string): string => readFileSync(join(root, path), "utf8");
 const exclude = ["**/node_modules/**", "dist/**"];
-const files = globSync("{src,test,bench,examples,bin}/**/*.{ts,js}", { cwd: root, exclude }).map((path) => `/${path}`);
+const files = globSync("{src,test,tools,bench,examples,bin}/**/*.{ts,js}", { cwd: root, exclude }).map(
+  (path) => `/${path}`,
+);
 const documents = globSync("{*.md,{docs,src,test,bench,examples}/**/*.md}", { cwd: root, exclude });
 
 const isThere = (path: string): boolean => files.some((file) => matchesGlob(file, `/**/${path}`));

@@ -102,7 +102,7 @@ const NOT_FOR_SELF: readonly string[] = [
   "does not sleep in a test",
   "names the file it imports, with its extension",
 ];
-const paths = globSync("{src,test,bench,examples}/**/*.{ts,tsx}", { cwd: root, exclude: ["**/node_modules/**"] })
+const paths = globSync("{src,test,tools,bench,examples}/**/*.{ts,tsx}", { cwd: root, exclude: ["**/node_modules/**"] })
   .map((path) => path.replaceAll("\\", "/"))
   .sort();
 

@@ -1,7 +1,7 @@
 /**
  * The config as people write it in TypeScript.
  *
- * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
 /** What runs next, and where. */

@@ -1,7 +1,7 @@
 /**
  * Types of the wire: those of shapes/events.ts.
  *
- * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
 /** Which events, and how many of them. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { generatedFiles } from "../../../test/schema-declarations.ts";
+import { generatedFiles } from "../../../tools/schema-declarations.ts";
 import { readConfig } from "../../core/config/index.ts";
 import type { ConfigInput } from "./index.ts";
 
@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../../..");
 
 for (const [path, text] of generatedFiles())
   test(`${path} is what the schemas say`, () => {
-    assert.equal(readFileSync(join(root, path), "utf8"), text, "npx node test/schema-declarations.ts writes it anew");
+    assert.equal(readFileSync(join(root, path), "utf8"), text, "npx node tools/schema-declarations.ts writes it anew");
   });
 
 test("what the type of the config lets through, the engine takes", () => {

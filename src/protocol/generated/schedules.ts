@@ -1,7 +1,7 @@
 /**
  * Types of the wire: those of shapes/schedules.ts.
  *
- * Written by test/schema-declarations.ts from the schemas: change those, and run it.
+ * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
 import type { PriorityName, Resources } from "./tasks.ts";

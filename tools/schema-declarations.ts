@@ -1,7 +1,7 @@
 /**
  * src/protocol/generated: the types of what people write and read, written from the schemas.
  *
- *     npx node test/schema-declarations.ts        writes every file anew
+ *     npx node tools/schema-declarations.ts        writes every file anew
  *
  * A schema holds each field, its kind, its default and its sentence. A type kept by hand beside it says the same a
  * second time, and without the sentence an editor has nothing to show. A test compares the files with the schemas.
@@ -20,7 +20,7 @@ import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
 import * as tasks from "../src/protocol/shapes/tasks.ts";
 import * as workers from "../src/protocol/shapes/workers.ts";
 import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
-import type { Shown } from "./kits/shown-schema.ts";
+import type { Shown } from "../test/kits/shown-schema.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const WIDTH = 100;
@@ -313,7 +313,8 @@ function shapesOf(module: Module): string {
 // -------------------------------------------------------------------- files
 
 const HEAD = (what: string): string =>
-  `/**\n * ${what}\n *\n * Written by test/schema-declarations.ts from the schemas: change those, and run it.\n */\n\n`;
+  `/**\n * ${what}\n *\n * Written by tools/schema-declarations.ts from the schemas: change those, and run it.\n` +
+  " */\n\n";
 
 /** Every generated file with its text, as the formatter writes it. */
 export const generatedFiles = (): ReadonlyMap<string, string> =>

@@ -1,7 +1,7 @@
 /**
  * The tables of docs/reference/http.md, written from the calls themselves.
  *
- *     npx node test/http-reference.ts        writes them into the file, between its two marks
+ *     npx node tools/http-reference.ts        writes them into the file, between its two marks
  *
  * A reference that is kept by hand is wrong after the second change. So the calls, fields, answers and refusals come
  * from the protocol, in its own words; what stands above them is prose and is kept by hand. A test compares the two.
@@ -10,11 +10,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CALL_LIST, type Call, errorsOf, type Tag, WIRE_CODES, type WireCode } from "../src/protocol/index.ts";
 import { notesOf } from "../src/protocol/schema/schema.ts";
-import type { Shown } from "./kits/shown-schema.ts";
+import type { Shown } from "../test/kits/shown-schema.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/http.md");
-const BEGIN = "<!-- written by test/http-reference.ts: begin -->";
-const END = "<!-- written by test/http-reference.ts: end -->";
+const BEGIN = "<!-- written by tools/http-reference.ts: begin -->";
+const END = "<!-- written by tools/http-reference.ts: end -->";
 const TITLES: Readonly<Record<Tag, string>> = {
   tasks: "Tasks",
   scheduler: "The scheduler",

@@ -1,7 +1,7 @@
 /**
  * The tables of docs/reference/cli.md, written from the verbs themselves.
  *
- *     npx node test/cli-reference.ts        writes them into the file, between its two marks
+ *     npx node tools/cli-reference.ts        writes them into the file, between its two marks
  *
  * The same words as `drover help VERB`, for those who read before they install. A test compares the two.
  */
@@ -9,11 +9,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EXIT_MEANINGS } from "../src/cli/shell/problem.ts";
 import type { Verb } from "../src/cli/shell/verb.ts";
-import { LOADED_VERBS } from "./kits/cli/loaded-verbs.ts";
+import { LOADED_VERBS } from "../test/kits/cli/loaded-verbs.ts";
 
 const FILE = join(import.meta.dirname, "../docs/reference/cli.md");
-const BEGIN = "<!-- written by test/cli-reference.ts: begin -->";
-const END = "<!-- written by test/cli-reference.ts: end -->";
+const BEGIN = "<!-- written by tools/cli-reference.ts: begin -->";
+const END = "<!-- written by tools/cli-reference.ts: end -->";
 
 export const cliReferenceFile = (): string => readFileSync(FILE, "utf8");
 
