@@ -39,6 +39,8 @@ export type WhyCondition = {
   readonly detail: string;
   /** The numbers it goes by; instants are in milliseconds. */
   readonly numbers: Readonly<Record<string, number | string | null>>;
+  /** The end of `detail`, where workers say it of themselves: it may name what is not everybody's. */
+  readonly notes?: string;
 };
 
 /** The numbers that are instants, in milliseconds here; on the wire they are text. */

@@ -145,10 +145,11 @@ function roomCondition(state: ReadonlyState, task: ReadonlyTask, census: Census)
   const shortages = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
   const notes = [...census.notes].slice(0, NAMED_MAX);
   const said = notes.length === 0 ? "" : `; ${notes.join("; ")}`;
-  return finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
+  const room = finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
     feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
     known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${shortages.join(", ")}${said}`,
   ]);
+  return room.ok || said === "" ? room : { ...room, notes: said };
 }
 
 /** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */

@@ -101,19 +101,16 @@ const OF_OTHERS: ReadonlySet<string> = new Set([
   ...["attempt", "worker"],
 ]);
 
-/** Behind these words stands what the workers themselves say. No name has a blank, so nothing else reads like this. */
-const NOTES = /; worker .*$/s;
-
 /** The same answer without the names of others. */
 export function ownWhy(state: State, caller: Caller, answer: Why): Why {
   if (!isScoped(caller)) return answer;
   let { summary } = answer;
   const conditions = answer.conditions.map((condition): WhyCondition => {
-    const { code, numbers, detail } = condition;
-    if (code === "worker-room") {
-      const shown = detail.replace(NOTES, "");
+    const { code, numbers, detail, notes, ...common } = condition;
+    if (notes !== undefined) {
+      const shown = detail.slice(0, -notes.length);
       summary = summary.replaceAll(detail, shown);
-      return { ...condition, detail: shown };
+      return { ...common, code, numbers, detail: shown };
     }
     const isForeign = (id: unknown): boolean =>
       typeof id === "string" && id !== answer.task && !isOwnTask(state, caller, id);

@@ -123,7 +123,7 @@ function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, exchange:
 function whyJson({ earliestStart, conditions, ...answer }: Why): WhyAnswer {
   return {
     ...answer,
-    conditions: conditions.map((one) => ({ ...one, numbers: withInstants(one.numbers) })),
+    conditions: conditions.map(({ notes: _, ...one }) => ({ ...one, numbers: withInstants(one.numbers) })),
     ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }),
   };
 }
