@@ -9,7 +9,7 @@
 import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
-import type { ResultReport } from "../../protocol/index.ts";
+import type { AttemptRef, ResultReport } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
 
 import { countTokens } from "../permits/local-permits.ts";
@@ -22,23 +22,21 @@ const REMEMBERED_MAX = 100_000;
 
 /** A result that Drover cannot keep: its task has failed for good. */
 type BadResult = "result_too_large" | "bad_result";
-export type ResultAnswer = {
-  readonly taskId: string;
-  readonly attempt: number;
+type Taken = AttemptRef & {
   readonly accepted: boolean;
   readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
 };
 
-export type RemoteResults = { take(worker: WorkerId, given: ResultReport): ResultAnswer };
+export type RemoteResults = { take(worker: WorkerId, given: ResultReport): Taken };
 
 export function createRemoteResults(writer: Writer): RemoteResults {
   /** Digests of the last reports that counted, by task and attempt. */
   const counted = new Map<string, string>();
 
-  function take(worker: WorkerId, given: ResultReport): ResultAnswer {
+  function take(worker: WorkerId, given: ResultReport): Taken {
     const { taskId: name, attempt: number } = given;
     const id = taskId(name);
-    const say = (accepted: boolean, code?: ResultAnswer["code"]): ResultAnswer => ({
+    const say = (accepted: boolean, code?: Taken["code"]): Taken => ({
       taskId: name,
       attempt: number,
       accepted,

@@ -2,7 +2,6 @@
 
 export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
 export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";
-export type { TaskFilter } from "../shapes/task-calls.ts";
 export type { WireCode, WireError } from "../wire/codes.ts";
 export type { TaskState } from "../wire/task-state.ts";
 

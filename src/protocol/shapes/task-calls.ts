@@ -8,15 +8,12 @@ import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
 import { priority, taskView } from "./tasks.ts";
 
-/** Which tasks. */
-export type TaskFilter = Omit<wire.TasksQuery, "limit" | "cursor">;
-
 export const PAGE_DEFAULT = 100;
 const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;
 
 const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...TASK_STATES);
-const filterFields: s.Fields<Omit<TaskFilter, "state">> = {
+const filterFields: s.Fields<Pick<wire.TasksQuery, "agentId" | "project" | "type">> = {
   agentId: s.optional(s.name()),
   project: s.optional(s.name()),
   type: s.optional(s.name()),

@@ -15,11 +15,12 @@
  * the engine like that of any worker that was lost.
  */
 
+import type { PushTarget } from "../../core/model/index.ts";
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
 import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";
 import { type Clock, readRetryAfter } from "../../std/index.ts";
 import type { Health } from "./probe.ts";
-import { type PushTarget, pushRequest } from "./request.ts";
+import { pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";
 
 export type PushWorld = {

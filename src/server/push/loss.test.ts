@@ -132,7 +132,12 @@ test("one that is cancelled in the answer that would let it be posted is not pos
     throw new Error("nobody is asked");
   };
   const world = { clock, exchange, version: "0.0.0", onProblem: () => {} };
-  const attempts = createPushAttempts({ target: { endpoint: "http://b:1" }, slots: 1, world, onNews: () => {} });
+  const attempts = createPushAttempts({
+    target: { endpoint: "http://b:1", path: null },
+    slots: 1,
+    world,
+    onNews: () => {},
+  });
   const task = { taskId: "t", state: "assigned", attempt: 1, action: "click" } as const;
   attempts.take([{ taskId: "t", attempt: 1, task, leaseUntil: "" }]);
   const named = attempts.running();

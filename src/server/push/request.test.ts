@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkPushTarget, type PushTarget, type PushTask, pushRequest } from "./request.ts";
+import type { PushTarget } from "../../core/model/index.ts";
+import { checkPushTarget, type PushTask, pushRequest } from "./request.ts";
 
-const AT: PushTarget = { endpoint: "http://127.0.0.1:9867/" };
+const AT: PushTarget = { endpoint: "http://127.0.0.1:9867/", path: null };
 const built = (target: PushTarget, task: PushTask) => {
   const request = pushRequest(target, task, { attempt: 2, version: "1.2.3" });
   if (!request.ok) return request.failure;

@@ -15,6 +15,7 @@
  * refused: every spelling of these climbs in a path.
  */
 import { fail, ok, type Result } from "../../core/base/index.ts";
+import type { PushTarget } from "../../core/model/index.ts";
 import { badInput } from "../../engine/writer/index.ts";
 import { headerText, type OutboundRequest } from "../../http/index.ts";
 
@@ -23,8 +24,6 @@ const PLAIN_PATH = "/action";
 const RESERVED: ReadonlySet<string> = new Set(["kind", "tabId"]);
 const PLACEHOLDERS = ["tabId", "taskId", "action"] as const;
 
-/** Where a push worker is. */
-export type PushTarget = { readonly endpoint: string; readonly path?: string | null };
 /** What is used of a task. */
 export type PushTask = {
   readonly taskId: string;
