@@ -146,6 +146,19 @@ describe("the local worker", LIMIT, () => {
     assert.equal(await ended, 0);
   });
 
+  test("runs the first example of a task as /docs shows it", async () => {
+    await using server = await served(["--log", "memory:"]);
+    const { components } = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
+      components: { schemas: { TaskBody: { examples: object[] } } };
+    };
+    const [example] = components.schemas.TaskBody.examples;
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ ...example, id: "shown" });
+    assert.equal((await fetch(`${server.url}/tasks`, { method: "POST", headers, body })).status, 202);
+    const { state } = (await (await fetch(`${server.url}/tasks/shown/wait`)).json()) as { state: string };
+    assert.equal(state, "done");
+  });
+
   test("leaves the queue alone when the only real worker is restarted", async () => {
     await using server = await served(["--log", "memory:"]);
     const headers = { "content-type": "application/json" };

@@ -10,8 +10,8 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
       agentId: "ann",
       project: "site",
       tasks: [
-        { id: "plan-1", action: "plan", type: "plan" },
-        { id: "code-1", action: "code", type: "code", needs: ["plan-1"] },
+        { id: "plan-1", action: "exec", params: { command: "echo plan" }, type: "plan" },
+        { id: "code-1", action: "exec", params: { command: "echo code" }, type: "code", needs: ["plan-1"] },
       ],
     },
   ],
@@ -30,8 +30,8 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
   Task: [
     {
       agentId: "ann",
-      action: "echo",
-      payload: { text: "hello" },
+      action: "exec",
+      params: { command: "echo hello" },
       taskId: "tsk_17",
       project: "default",
       state: "done",
@@ -41,8 +41,8 @@ export const EXAMPLES: Readonly<Record<string, readonly unknown[]>> = {
       startedAt: AT,
       completedAt: "2026-01-31T12:00:01.500Z",
       latencyMs: 1500,
-      worker: "mac-1",
-      result: { text: "hello" },
+      worker: "local",
+      result: { exitCode: 0, output: "hello" },
     },
   ],
   Why: [

@@ -105,7 +105,7 @@ const agentId = (): s.Schema<string> =>
 export const taskFields: Fields<wire.TaskBody> = { agentId: agentId(), ...batchTaskFields };
 export const taskBody: s.Schema<wire.TaskBody> = s.namedObject<wire.TaskBody>("TaskBody", taskFields, {
   examples: [
-    { agentId: "ann", action: "echo", payload: { text: "hello" } },
+    { agentId: "ann", action: "exec", params: { command: "echo hello" } },
     { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
   ],
 });
