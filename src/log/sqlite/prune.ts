@@ -96,7 +96,7 @@ function* checkLinks(database: Database, verifier: Verifier, limit: Seq): Genera
   }
 }
 
-/** Writes the list of what stays, under the number behind that of the list in force; it is in force with its last step. */
+/** Writes the list of what stays, under the number behind that of the list in force; its last step puts it in force. */
 function* writeList(database: Database, signer: Signer, { limit, keep }: PruneAsk, inForce: number): Generator<void> {
   const run = inForce + 1;
   const list = createListHash();
