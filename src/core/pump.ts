@@ -24,7 +24,7 @@ import type { ReadonlyProject, ReadonlyState } from "./model/read-only.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./turn/fairness.ts";
 import { idleHold, nextHold } from "./turn/hold.ts";
 import { ANY_PRIORITY, mayStart, type Pick, pickIn } from "./turn/next-in-line.ts";
-import { EXPRESS_PRIORITY, effectivePriority, shownScore } from "./turn/priority.ts";
+import { EXPRESS_PRIORITY, effectivePriority, isOverdue, shownScore } from "./turn/priority.ts";
 
 const PINS_RELEASED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
@@ -60,7 +60,7 @@ function strayPins(state: ReadonlyState, now: Instant): readonly Event[] {
 }
 
 /** The next start, or null when nothing more can be admitted. */
-export function nextStart(state: ReadonlyState, now: Instant): Event | null {
+function nextStart(state: ReadonlyState, now: Instant): Event | null {
   const { scheduler } = state.config;
   if (state.paused || state.inFlight >= scheduler.maxInFlight) return null;
   const express = nextExpress(state, now);
@@ -98,13 +98,8 @@ function nextByDeficit(state: ReadonlyState, now: Instant): Event | null {
   return null;
 }
 
-function startEvent(
-  state: ReadonlyState,
-  { task, reserve }: Pick,
-  level: number,
-  express: boolean,
-  now: Instant,
-): Event {
+function startEvent(state: ReadonlyState, pick: Pick, level: number, express: boolean, now: Instant): Event {
+  const { task, reserve } = pick;
   const { group } = task;
   invariant(group !== null, "a task that was chosen stands in a queue");
   const { demand } = group.shape;
@@ -119,7 +114,7 @@ function startEvent(
     weight: task.project.settings.weight,
     agentInFlight: task.agent.inFlight,
     priority: effectivePriority(task.priority, waited, task.project.settings.maxPriority, rules.starvationAfter),
-    overdue: waited >= rules.starvationAfter,
+    overdue: isOverdue(task.runnableAt, now, rules),
     score: shownScore(group.fixedScore, waited, rules),
   };
   return {

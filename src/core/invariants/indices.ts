@@ -9,6 +9,7 @@ import type { Pin } from "../base/brand.ts";
 import { bitsOf } from "../collections/bit-set.ts";
 import { idsIn } from "../collections/id-set.ts";
 import { beginningOf, items, type ReadonlySortedList } from "../collections/sorted-list.ts";
+import { typeLimit } from "../config/config.ts";
 import { isStray } from "../fleet/pin.ts";
 import { couldServe, hasRoomFor, newShapes } from "../fleet/shape.ts";
 import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
@@ -136,8 +137,7 @@ function checkShapes(state: ReadonlyState, complain: Complain): void {
   const { shapes } = state;
   const all = [...shapes.byKey.values()];
   const shut = (isShut: (shape: ReadonlyShape) => boolean): number[] => all.filter(isShut).map(({ id }) => id);
-  const limits = state.config.scheduler.perType;
-  const byType = shut(({ type }) => type.inFlight >= (limits[type.type] ?? Number.POSITIVE_INFINITY));
+  const byType = shut(({ type }) => type.inFlight >= typeLimit(state.config, type.type));
   const byGate = shut(({ gate }) => gate?.held === true);
   const byLock = shut(({ locks }) => locks.some(({ holder }) => holder !== null));
   complain(isSame(bitsOf(shapes.shutByType), byType), "shapes are shut by their type when it is at its limit");

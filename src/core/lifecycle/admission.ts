@@ -63,27 +63,18 @@ export function usage(load: Load): number {
   return Math.max(ofQueue, (load.queued + load.inFlight) / Math.max(1, load.workers * perWorker));
 }
 
-/** Whether callers of this fleet should slow down; `shouldThrottle` of its load, without spelling that out. */
+/** Whether callers of this fleet should slow down. Its load is spelled out only where the workers count. */
 export function isThrottling(state: ReadonlyState): boolean {
   const { maxQueue, backpressure } = state.config.scheduler;
   const { perWorker, throttleAt } = backpressure;
-  return perWorker === null ? (state.waiting + state.queued) / maxQueue > throttleAt : shouldThrottle(loadOf(state));
+  return (perWorker === null ? (state.waiting + state.queued) / maxQueue : usage(loadOf(state))) > throttleAt;
 }
 
-export const shouldAccept = (load: Load): boolean => usage(load) < load.rejectThreshold;
-export const shouldThrottle = (load: Load): boolean => usage(load) > load.throttleAt;
-
-export function loadOf(state: ReadonlyState): Load {
+function loadOf(state: ReadonlyState): Load {
   const { maxQueue, backpressure } = state.config.scheduler;
-  return {
-    queued: state.waiting + state.queued,
-    inFlight: state.inFlight,
-    workers: state.fleet.able,
-    maxQueue,
-    perWorker: backpressure.perWorker,
-    rejectThreshold: backpressure.rejectThreshold,
-    throttleAt: backpressure.throttleAt,
-  };
+  const { perWorker, rejectThreshold, throttleAt } = backpressure;
+  const [queued, workers] = [state.waiting + state.queued, state.fleet.able];
+  return { queued, inFlight: state.inFlight, workers, maxQueue, perWorker, rejectThreshold, throttleAt };
 }
 
 export function decideSubmit(
@@ -221,8 +212,8 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   if (load.workers === 0) {
     if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };
     // Without workers to compare with, only the length of the queue counts.
-    if (shouldAccept({ ...load, perWorker: null })) return null;
-  } else if (shouldAccept(load)) return null;
+    if (queued / maxQueue < backpressure.rejectThreshold) return null;
+  } else if (usage(load) < backpressure.rejectThreshold) return null;
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
@@ -345,7 +336,7 @@ function needed({ tab, capabilities }: Submission): readonly string[] {
 }
 
 /** Accepted all the same, but no known worker could ever run it. */
-export function unfitWarning(state: ReadonlyState, submitted: TaskSubmitted): Warning | null {
+function unfitWarning(state: ReadonlyState, submitted: TaskSubmitted): Warning | null {
   const { fleet } = state;
   const { capabilities, cpu, memory, type, action, project } = submitted;
   const needed = { capabilities, cpu, memory, refusedBy: refusalsOf(fleet, submitted, project) };

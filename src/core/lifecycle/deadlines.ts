@@ -19,6 +19,7 @@ import type {
 } from "../model/read-only.ts";
 import { GROUPS_LOOKED_AT_MAX, holdsMax } from "../turn/hold.ts";
 import { ANY_PRIORITY, mayStart, pickIn } from "../turn/next-in-line.ts";
+import { overdueAt } from "../turn/priority.ts";
 import { nextRankChange } from "../turn/rank-change.ts";
 import { queued } from "./dependency.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
@@ -158,12 +159,11 @@ function nextRoomInBudgets(state: ReadonlyState, now: Instant): number {
 
 /** When the next task that asks for room becomes overdue and may take a hold; those overdue already were asked. */
 function nextOverdue(state: ReadonlyState, now: Instant): number {
-  const { starvationAfter } = state.config.scheduler.priority;
   if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
   let looked = 0;
   for (const group of items(state.oldest)) {
     if (looked++ >= GROUPS_LOOKED_AT_MAX) break;
-    const at = group.headAt + starvationAfter;
+    const at = overdueAt(group.headAt, state.config.scheduler.priority);
     if (at > now) return at;
   }
   return Number.POSITIVE_INFINITY;

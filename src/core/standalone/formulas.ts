@@ -11,8 +11,8 @@ import { finite, flag, isRecord, join, name, orNull, type Reader, whole } from "
 import { badField, type Refusal, sentence } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type PriorityRules, readConfig } from "../config/config.ts";
-import { shouldAccept as accepts, type Load, shouldThrottle as throttles } from "../lifecycle/admission.ts";
-import { score as scoreOf } from "../turn/priority.ts";
+import { type Load, usage as usageOf } from "../lifecycle/admission.ts";
+import { fixedScore, shownScore } from "../turn/priority.ts";
 
 /**
  * Thrown by the functions that stand alone when a value cannot be. Inside Drover a refusal is data; these functions
@@ -69,7 +69,8 @@ export function score(task: ScoredTask, now: number, config: Partial<PriorityRul
     iteration: orThrow(whole(0)(given.iteration, "task.iteration")),
   };
   const rules = orThrow(readConfig({ scheduler: { priority: config } })).scheduler.priority;
-  return scoreOf(read, orThrow(instantOf(now, "now")), rules);
+  const waitedMs = orThrow(instantOf(now, "now")) - read.runnableAt;
+  return shownScore(fixedScore(read, rules), waitedMs, rules);
 }
 
 /** weight ÷ sum of weights; all zero gives nothing at all. */
@@ -99,11 +100,14 @@ export const projectExhausted = (limit: number | null, used: number): boolean =>
 /** Whether another task may be let in. With no worker only the length of the queue counts, or nothing is let in. */
 export function shouldAccept(load: PublicLoad): boolean {
   const { acceptWithoutWorkers, ...read } = readLoad(load);
-  return (read.workers > 0 || acceptWithoutWorkers) && accepts(read);
+  return (read.workers > 0 || acceptWithoutWorkers) && usageOf(read) < read.rejectThreshold;
 }
 
 /** Whether callers should be asked to slow down. */
-export const shouldThrottle = (load: PublicLoad): boolean => throttles(readLoad(load));
+export function shouldThrottle(load: PublicLoad): boolean {
+  const read = readLoad(load);
+  return usageOf(read) > read.throttleAt;
+}
 
 function isSpent(limit: number | null, used: number, field: string): boolean {
   const most = orThrow(orNull(amount)(limit, field));

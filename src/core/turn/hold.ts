@@ -17,6 +17,7 @@ import { setHold } from "../fleet/worker-tree.ts";
 import type { ReadonlyGroup, ReadonlyHold, ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
 import type { Hold, State, Task, Worker } from "../model/state.ts";
 import { isAffordable, reserveFor } from "./budget.ts";
+import { isOverdue } from "./priority.ts";
 import { bestGroup } from "./queue.ts";
 
 export const GROUPS_LOOKED_AT_MAX = 64;
@@ -27,11 +28,11 @@ export const holdsMax = (state: ReadonlyState): number => Math.max(1, Math.floor
 /** The next hold that should be taken, if any. */
 export function nextHold(state: ReadonlyState, now: number): ReadonlyHold | null {
   if (state.paused || state.holds.size >= holdsMax(state)) return null;
-  const { starvationAfter } = state.config.scheduler.priority;
+  const { priority: rules } = state.config.scheduler;
   let looked = 0;
   let searches = 0;
   for (const group of items(state.oldest)) {
-    if (now - group.headAt < starvationAfter || looked++ >= GROUPS_LOOKED_AT_MAX) return null;
+    if (!isOverdue(group.headAt, now, rules) || looked++ >= GROUPS_LOOKED_AT_MAX) return null;
     if (!mayHold(state, group, now)) continue;
     if (searches++ >= SEARCHES_MAX) return null;
     const worker = roomiest(state, group);

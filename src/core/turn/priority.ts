@@ -17,14 +17,23 @@ export const MINUTE_MS = 60_000;
 export const PRIORITY_STEP = 100;
 export const EXPRESS_PRIORITY = -200;
 
+/** When a task that became runnable then is overdue: the one place that says so. */
+export const overdueAt = (runnableAt: number, { starvationAfter }: PriorityRules): number =>
+  runnableAt + starvationAfter;
+export const isOverdue = (runnableAt: number, now: number, rules: PriorityRules): boolean =>
+  now >= overdueAt(runnableAt, rules);
+
+export const baseScore = (type: string, { base }: PriorityRules): number => entryOf(base, type) ?? base.other ?? 100;
+
 /** The part of the score that time does not change. */
 export function fixedScore(
   task: { readonly type: string; readonly depth: number; readonly iteration: number },
   rules: PriorityRules,
 ): number {
-  const base = entryOf(rules.base, task.type) ?? rules.base.other ?? 100;
   const failed = Math.max(0, task.iteration - 1);
-  return base + task.depth * rules.depthBoost - Math.min(rules.retryMax, failed * rules.retryPenalty);
+  return (
+    baseScore(task.type, rules) + task.depth * rules.depthBoost - Math.min(rules.retryMax, failed * rules.retryPenalty)
+  );
 }
 
 /** The score as shown: whole minutes of age. */
@@ -66,7 +75,7 @@ export function rankOf(
   const waited = Math.max(0, now - task.runnableAt);
   return {
     priority: effectivePriority(task.priority, waited, maxPriority, rules.starvationAfter),
-    overdue: waited >= rules.starvationAfter,
+    overdue: isOverdue(task.runnableAt, now, rules),
     score: exactScore(task.fixed, waited, rules),
     runnableAt: task.runnableAt,
     seq: task.seq,
@@ -79,16 +88,4 @@ export function compareRanks(left: TaskRank, right: TaskRank): number {
   if (left.overdue !== right.overdue) return left.overdue ? -1 : 1;
   if (!left.overdue && left.score !== right.score) return right.score - left.score;
   return left.runnableAt - right.runnableAt || left.seq - right.seq;
-}
-
-/**
- * The seed-001 score of a task on its own: base by type, age since it became runnable, depth, failed
- * iterations. Pure: `now` is an argument.
- */
-export function score(
-  task: { readonly type: string; readonly runnableAt: number; readonly depth: number; readonly iteration: number },
-  now: number,
-  rules: PriorityRules,
-): number {
-  return shownScore(fixedScore(task, rules), now - task.runnableAt, rules);
 }

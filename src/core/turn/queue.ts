@@ -26,7 +26,15 @@ import { mindsProjects, refusalsOf } from "../fleet/worker-filter.ts";
 import type { ReadonlyAgent, ReadonlyGroup, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { Agent, Group, Project, Shape, State, Task } from "../model/state.ts";
 import { expectsNone, signOfEstimate } from "./expected-tokens.ts";
-import { compareRanks, effectivePriority, exactScore, fixedScore, rankOf, type TaskRank } from "./priority.ts";
+import {
+  compareRanks,
+  effectivePriority,
+  exactScore,
+  fixedScore,
+  isOverdue,
+  rankOf,
+  type TaskRank,
+} from "./priority.ts";
 import { compareGroups, compareTasks } from "./total-orders.ts";
 
 const FEW_GROUPS = 8;
@@ -285,7 +293,7 @@ export function bestGroup(
     const waited = now > group.headAt ? now - group.headAt : 0;
     const priority = effectivePriority(group.priority, waited, floor, rules.starvationAfter);
     if (priority > which.priorityMax || (best !== null && priority > bestPriority)) continue;
-    const overdue = waited >= rules.starvationAfter;
+    const overdue = isOverdue(group.headAt, now, rules);
     // Among the overdue only age counts, so they all have the same score here.
     const score = overdue ? 0 : exactScore(group.fixedScore, waited, rules);
     if (best !== null && priority === bestPriority) {

@@ -16,9 +16,9 @@ import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read
 import { hasEnded } from "../model/state.ts";
 import { reserveFor, setAside } from "../turn/budget.ts";
 import { chargeFor, shownLevel } from "../turn/fairness.ts";
-import { shownScore } from "../turn/priority.ts";
+import { baseScore, shownScore } from "../turn/priority.ts";
 import { countAhead, fixedOf } from "../turn/queue.ts";
-import { asRunnable, deficits, type Standing } from "./turn.ts";
+import { asRunnable, deficitsWith, type Standing } from "./turn.ts";
 
 /** The name of a condition between a task and its start. */
 export type WhyCode =
@@ -310,7 +310,7 @@ function projectTurnGate(
 ): WhyCondition {
   const mine = task.project;
   const rule = state.config.scheduler.fairness.rule;
-  const order = rule === "deficit" ? deficits(state, mine, now) : [];
+  const order = rule === "deficit" ? deficitsWith(state, mine, now) : [];
   const levelOf = (project: ReadonlyProject): number =>
     rule === "level"
       ? shownLevel(state, project, now)
@@ -354,7 +354,7 @@ function positionCondition(
   const waitedMs = Math.max(0, now - runnable.runnableAt);
   const ahead = countAhead(state, runnable, now);
   const score = shownScore(fixed, waitedMs, rules);
-  const base = rules.base[task.requirements.type] ?? rules.base.other ?? 100;
+  const base = baseScore(task.requirements.type, rules);
   const depth = task.depth * rules.depthBoost;
   const numbers = {
     ahead,

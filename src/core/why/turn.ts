@@ -82,7 +82,7 @@ function projectBefore(state: ReadonlyState, mine: ReadonlyProject, now: number)
 function projectsBefore(state: ReadonlyState, mine: ReadonlyProject, now: number): ReadonlyProject[] {
   const before: ReadonlyProject[] = [];
   if (state.config.scheduler.fairness.rule === "deficit") {
-    for (const { project } of deficits(state, mine, now)) {
+    for (const { project } of deficitsWith(state, mine, now)) {
       if (project === mine) break;
       before.push(project);
     }
@@ -96,7 +96,7 @@ function projectsBefore(state: ReadonlyState, mine: ReadonlyProject, now: number
 }
 
 /** The order of the deficit rule among all that could start something, and this project. */
-export function deficits(
+export function deficitsWith(
   state: ReadonlyState,
   mine: ReadonlyProject,
   now: number,
